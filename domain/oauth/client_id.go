@@ -1,0 +1,142 @@
+package oauth
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ClientID is the raw URL of a client's metadata document. It is compared and stored as it was sent, never normalised (C10).
+type ClientID struct{ raw, authority string }
+
+// ClientIDRules is what an operator may relax about client_id URLs (C7-C9).
+type ClientIDRules struct {
+	Ports        []string // besides the default port; nil allows only 443
+	ForbidHost   string   // the issuer's own host[:port], so that we never call ourselves
+	AllowAnyHost bool     // development only (C49)
+}
+
+const (
+	minClientIDLength = 12
+	maxClientIDLength = 2048
+	httpsPrefix       = "https://"
+)
+
+// ParseClientID applies C1-C9 to the raw string, before any URL parser touches it, and refuses with MalformedClientID.
+func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
+	refuse := func(why string) (ClientID, error) { return ClientID{}, Refuse(MalformedClientID, why) }
+	switch {
+	case len(raw) < minClientIDLength, len(raw) > maxClientIDLength:
+		return refuse("the client_id has a length that no client_id has")
+	case !printable(raw), strings.Contains(raw, `\`):
+		return refuse("the client_id holds a character that URLs cannot have")
+	case !strings.HasPrefix(raw, httpsPrefix):
+		return refuse("the client_id is not an https URL")
+	case strings.Contains(raw, "#"):
+		return refuse("the client_id has a fragment")
+	}
+	authority, path, found := splitPath(raw[len(httpsPrefix):])
+	switch {
+	case authority == "", strings.Contains(authority, "@"):
+		return refuse("the client_id has no host or names a user")
+	case !found:
+		return refuse("the client_id has no path")
+	case hasDotSegment(path):
+		return refuse("the client_id has a dot segment in its path")
+	}
+	if err := rules.checkAuthority(authority); err != nil {
+		return ClientID{}, err
+	}
+	return ClientID{raw: raw, authority: authority}, nil
+}
+
+// RestoreClientID rebuilds a client_id that was accepted before.
+func RestoreClientID(raw string) ClientID {
+	authority, _, _ := splitPath(strings.TrimPrefix(raw, httpsPrefix))
+	return ClientID{raw: raw, authority: authority}
+}
+
+// String returns the URL as it was sent.
+func (id ClientID) String() string { return id.raw }
+
+// Host returns the host with its port, if it names one.
+func (id ClientID) Host() string { return id.authority }
+
+// splitPath cuts "host:port/path?query" before its path; found is false when what follows the authority is no path.
+func splitPath(rest string) (authority, path string, found bool) {
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 || rest[end] != '/' {
+		return rest, "", false
+	}
+	path, _, _ = strings.Cut(rest[end:], "?")
+	return rest[:end], path, true
+}
+
+func hasDotSegment(path string) bool {
+	dots := strings.NewReplacer("%2e", ".", "%2E", ".")
+	return slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool {
+		segment = dots.Replace(segment)
+		return segment == "." || segment == ".."
+	})
+}
+
+func (r ClientIDRules) checkAuthority(authority string) error {
+	host, port := splitPort(authority)
+	switch {
+	case r.AllowAnyHost:
+		return nil
+	case port != "" && port != "443" && !slices.Contains(r.Ports, port), strings.HasSuffix(authority, ":"):
+		return Refuse(MalformedClientID, "the client_id names a port that is not allowed here")
+	case !publicHostName(host):
+		return Refuse(MalformedClientID, "the client_id's host is not a public DNS name")
+	case authority == r.ForbidHost, port == "443" && host == r.ForbidHost:
+		return Refuse(MalformedClientID, "the client_id is on this server's own host")
+	}
+	return nil
+}
+
+func splitPort(authority string) (host, port string) {
+	colon := strings.LastIndexByte(authority, ':')
+	if colon < 0 || strings.HasSuffix(authority, "]") {
+		return authority, ""
+	}
+	return authority[:colon], authority[colon+1:]
+}
+
+// specialNames are the suffixes that never name a public host (RFC 6761, RFC 6762, RFC 8375, C8).
+var specialNames = []string{"localhost", "local", "internal", "home.arpa", "onion", "test", "invalid"}
+
+// publicHostName reports whether host is a DNS name that could be public (C8): letters, digits and hyphens in two labels or
+// more, and no spelling of an IP address.
+func publicHostName(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil || len(host) > 253 {
+		return false
+	}
+	host = strings.ToLower(host)
+	labels := strings.Split(host, ".")
+	if len(labels) < 2 || slices.ContainsFunc(labels, func(l string) bool { return !ldhLabel(l) }) {
+		return false
+	}
+	last := labels[len(labels)-1]
+	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+		return false
+	}
+	return !slices.ContainsFunc(specialNames, func(name string) bool { return host == name || strings.HasSuffix(host, "."+name) })
+}
+
+func ldhLabel(label string) bool {
+	if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+		return false
+	}
+	return strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// printable reports whether s has only the bytes 0x21-0x7E.
+func printable(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < 0x21 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,253 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// ClientMetadata is what a client publishes about itself (CIMD). All of it but the URL is the client's own claim.
+type ClientMetadata struct {
+	id             ClientID
+	name           string
+	redirects      []RedirectURI
+	mayRefresh     bool
+	namesItself    bool
+	ignoredEntries int
+}
+
+// ClientMetadataRules is what an operator may relax about metadata documents.
+type ClientMetadataRules struct {
+	AllowedPrivateSchemes         []string // exact, lower case; none by default (A14)
+	AllowDocumentsWithoutClientID bool     // accepts the bare {client_name, redirect_uris} document (C23)
+}
+
+const (
+	maxClientName   = 200
+	maxRedirectURIs = 50
+)
+
+// NewClientMetadata reads the members of a decoded metadata document that was fetched from id. It refuses what is published
+// wrongly with InvalidClientDocument (C23-C33) and what this server cannot serve with UnsupportedClient (C30, C34).
+func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadataRules) (*ClientMetadata, error) {
+	document := clientDocument(members)
+	named, err := document.checkIdentity(id, rules.AllowDocumentsWithoutClientID)
+	if err != nil {
+		return nil, err
+	}
+	name, err := document.name()
+	if err != nil {
+		return nil, err
+	}
+	redirects, ignored, err := document.redirects(rules.AllowedPrivateSchemes)
+	if err != nil {
+		return nil, err
+	}
+	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkLinks, document.checkFlow, document.checkAuthMethod, document.checkDemands} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	grants, declared, _ := document.list("grant_types")
+	return &ClientMetadata{
+		id: id, name: name, redirects: redirects, namesItself: named, ignoredEntries: ignored,
+		mayRefresh: !declared || slices.Contains(grants, "refresh_token"),
+	}, nil
+}
+
+// ID returns the client_id that the document was fetched from.
+func (m *ClientMetadata) ID() ClientID { return m.id }
+
+// Name returns the name that the client claims.
+func (m *ClientMetadata) Name() string { return m.name }
+
+// NamesItself reports whether the document carries its own client_id; without it anybody's document would do (C23).
+func (m *ClientMetadata) NamesItself() bool { return m.namesItself }
+
+// IgnoredRedirects returns how many published redirect URIs cannot be used here (C27).
+func (m *ClientMetadata) IgnoredRedirects() int { return m.ignoredEntries }
+
+// Redirect returns the verified target of a request (A10-A14); it refuses with InvalidRequest or UnregisteredRedirect.
+func (m *ClientMetadata) Redirect(requested string, rules ClientMetadataRules) (RedirectURI, error) {
+	if requested == "" {
+		if len(m.redirects) != 1 || m.redirects[0].Loopback() {
+			return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is missing")
+		}
+		return m.redirects[0], nil
+	}
+	target, err := ParseRedirectURI(requested, rules.AllowedPrivateSchemes)
+	if err != nil {
+		return RedirectURI{}, err
+	}
+	if !slices.ContainsFunc(m.redirects, target.Matches) {
+		return RedirectURI{}, Refuse(UnregisteredRedirect, "the client did not publish this redirect_uri")
+	}
+	return target, nil
+}
+
+// clientDocument is a decoded JSON object; its methods refuse what is wrong in it.
+type clientDocument map[string]any
+
+func invalidDocument(why string) error { return Refuse(InvalidClientDocument, why) }
+
+func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, err error) {
+	claimed, present := d["client_id"]
+	switch {
+	case !present && optional:
+		return false, nil
+	case !present:
+		return false, invalidDocument("the document has no client_id")
+	case claimed != any(id.String()):
+		return false, invalidDocument("the document's client_id is not the URL that it was fetched from")
+	}
+	return true, nil
+}
+
+func (d clientDocument) name() (string, error) {
+	name, ok := d["client_name"].(string)
+	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxClientName {
+		return "", invalidDocument("the document's client_name is missing, blank or too long")
+	}
+	return name, nil
+}
+
+func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI, ignored int, err error) {
+	published, present, ok := d.list("redirect_uris")
+	if !present || !ok || len(published) == 0 || len(published) > maxRedirectURIs {
+		return nil, 0, invalidDocument("the document's redirect_uris is no list of 1 to 50 strings")
+	}
+	for _, raw := range published {
+		if len(raw) > maxRedirectURILength {
+			return nil, 0, invalidDocument("the document has a redirect_uri of more than 2048 bytes")
+		}
+		uri, err := ParseRedirectURI(raw, privateSchemes)
+		if err != nil || carriesAnswer(raw) {
+			ignored++
+			continue
+		}
+		usable = append(usable, uri)
+	}
+	if len(usable) == 0 {
+		return nil, ignored, invalidDocument("the document has no redirect_uri that can be used here")
+	}
+	return usable, ignored, nil
+}
+
+// carriesAnswer reports whether the URI's own query has a parameter that our answer would repeat (C26).
+func carriesAnswer(raw string) bool {
+	_, query, _ := strings.Cut(raw, "?")
+	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.Contains([]string{"code", "state", "iss", "error"}, unescape(name))
+	})
+}
+
+func (d clientDocument) checkSecrets() error {
+	for _, name := range []string{"client_secret", "client_secret_expires_at"} {
+		if _, present := d[name]; present {
+			return invalidDocument("the document holds a client_secret, which everybody could read")
+		}
+	}
+	return nil
+}
+
+var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
+
+func (d clientDocument) checkKeys() error {
+	inline, present := d["jwks"]
+	if !present {
+		return nil
+	}
+	if _, both := d["jwks_uri"]; both {
+		return invalidDocument("the document has both jwks and jwks_uri")
+	}
+	set, _ := inline.(map[string]any)
+	keys, ok := set["keys"].([]any)
+	if !ok {
+		return invalidDocument("the document's jwks is no key set")
+	}
+	for _, entry := range keys {
+		key, ok := entry.(map[string]any)
+		private := slices.ContainsFunc(privateKeyMembers, func(member string) bool { _, has := key[member]; return has })
+		if !ok || private || key["kty"] == any("oct") {
+			return invalidDocument("the document's jwks holds a key that is no public key")
+		}
+	}
+	return nil
+}
+
+var linkMembers = []string{"client_uri", "logo_uri", "tos_uri", "policy_uri", "jwks_uri"}
+
+func (d clientDocument) checkLinks() error {
+	for member, value := range d {
+		name, _, _ := strings.Cut(member, "#")
+		if !slices.Contains(linkMembers, name) {
+			continue
+		}
+		link, ok := value.(string)
+		authority, _, _ := splitPath(strings.TrimPrefix(link, httpsPrefix))
+		if !ok || !strings.HasPrefix(link, httpsPrefix) || authority == "" {
+			return invalidDocument("a link in the document is no https URL")
+		}
+	}
+	return nil
+}
+
+func (d clientDocument) checkFlow() error {
+	for member, needed := range map[string]string{"grant_types": "authorization_code", "response_types": "code"} {
+		values, present, ok := d.list(member)
+		if present && (!ok || !slices.Contains(values, needed)) {
+			return invalidDocument("the document rules out the authorization code flow")
+		}
+	}
+	return nil
+}
+
+var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
+
+// checkAuthMethod settles on "none", the only method that this server offers (C29, C30).
+func (d clientDocument) checkAuthMethod() error {
+	declared, hasDeclared := d["token_endpoint_auth_method"]
+	method, isText := declared.(string)
+	supported, hasList, ok := d.list("token_endpoint_auth_methods_supported")
+	switch {
+	case hasDeclared && !isText, hasList && !ok:
+		return invalidDocument("the document's authentication methods are malformed")
+	case slices.Contains(secretAuthMethods, method):
+		return invalidDocument("the document asks for a client secret, which everybody could read")
+	case hasDeclared && hasList && !slices.Contains(supported, method):
+		return invalidDocument("the document's authentication method is not in its own list")
+	case method == "none", slices.Contains(supported, "none"), !hasDeclared && !hasList:
+		return nil
+	}
+	return Refuse(UnsupportedClient, "the client authenticates in a way that this server does not offer")
+}
+
+var unsupportedDemands = []string{"dpop_bound_access_tokens", "require_pushed_authorization_requests", "tls_client_certificate_bound_access_tokens"}
+
+func (d clientDocument) checkDemands() error {
+	if slices.ContainsFunc(unsupportedDemands, func(member string) bool { return d[member] == any(true) }) {
+		return Refuse(UnsupportedClient, "the client demands a protection that this server does not offer")
+	}
+	return nil
+}
+
+// list returns a member that has to be a list of strings; ok is false when it is present and something else.
+func (d clientDocument) list(member string) (values []string, present, ok bool) {
+	value, present := d[member]
+	if !present {
+		return nil, false, true
+	}
+	entries, ok := value.([]any)
+	if !ok {
+		return nil, true, false
+	}
+	for _, entry := range entries {
+		text, isText := entry.(string)
+		if !isText {
+			return nil, true, false
+		}
+		values = append(values, text)
+	}
+	return values, true, true
+}

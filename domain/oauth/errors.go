@@ -1,0 +1,91 @@
+package oauth
+
+import "errors"
+
+// Kind names why a request is refused. Several kinds may share one RFC error code, because a person needs to be told apart
+// what a client need not.
+type Kind struct{ name, code string }
+
+// Code returns the error code of the RFCs, for example "invalid_grant".
+func (k Kind) Code() string { return k.code }
+
+// String returns the kind's own name, for logs.
+func (k Kind) String() string { return k.name }
+
+func kind(code string) Kind { return Kind{name: code, code: code} }
+
+// The kinds of RFC 6749 §4.1.2.1 and §5.2, RFC 8707 §2 and RFC 6750 §3.1.
+var (
+	InvalidRequest          = kind("invalid_request")
+	InvalidClient           = kind("invalid_client")
+	InvalidGrant            = kind("invalid_grant")
+	UnauthorizedClient      = kind("unauthorized_client")
+	UnsupportedGrantType    = kind("unsupported_grant_type")
+	UnsupportedResponseType = kind("unsupported_response_type")
+	InvalidScope            = kind("invalid_scope")
+	InvalidTarget           = kind("invalid_target")
+	AccessDenied            = kind("access_denied")
+	TemporarilyUnavailable  = kind("temporarily_unavailable")
+	InvalidToken            = kind("invalid_token")
+	InsufficientScope       = kind("insufficient_scope")
+)
+
+// Kinds that say more than their code: what went wrong with a client's metadata document (C40-C46) or a pasted token (B6-B9).
+var (
+	MalformedClientID      = Kind{"malformed_client_id", "invalid_client"}
+	ClientUnreachable      = Kind{"client_unreachable", "invalid_client"}
+	InvalidClientDocument  = Kind{"invalid_client_document", "invalid_client"}
+	ClientNotAllowed       = Kind{"client_not_allowed", "unauthorized_client"}
+	UnsupportedClient      = Kind{"unsupported_client", "unauthorized_client"}
+	ClientBusy             = Kind{"client_busy", "temporarily_unavailable"}
+	UnregisteredRedirect   = Kind{"unregistered_redirect", "invalid_request"}
+	InvalidTicket          = Kind{"invalid_ticket", "invalid_request"}
+	ExpiredTicket          = Kind{"expired_ticket", "invalid_request"}
+	UsedTicket             = Kind{"used_ticket", "invalid_request"}
+	MissingHostToken       = Kind{"missing_host_token", "invalid_request"}
+	WrongHostToken         = Kind{"wrong_host_token", "access_denied"}
+	HostTokenNotVerifiable = Kind{"host_token_not_verifiable", "temporarily_unavailable"}
+)
+
+// Sentinels of the ports. An adapter wraps them; it never chooses a Kind.
+var (
+	ErrNotFound            = errors.New("oauth: not found")
+	ErrDuplicate           = errors.New("oauth: duplicate secret")
+	ErrReplayed            = errors.New("oauth: authorization code replayed")
+	ErrReused              = errors.New("oauth: refresh token reused")
+	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
+	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
+	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
+	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
+)
+
+// Error is a refusal that may be told to whoever asked. Description is fixed text: it never repeats input.
+type Error struct {
+	Kind        Kind
+	Description string
+	cause       error
+}
+
+func (e *Error) Error() string {
+	if e.cause == nil {
+		return e.Kind.name + ": " + e.Description
+	}
+	return e.Kind.name + ": " + e.Description + ": " + e.cause.Error()
+}
+
+// Unwrap returns the cause, which is for logs only.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Refuse builds a refusal; causes are joined for errors.Is and for logs.
+func Refuse(kind Kind, description string, causes ...error) error {
+	return &Error{Kind: kind, Description: description, cause: errors.Join(causes...)}
+}
+
+// KindOf returns the kind of the refusal in err's chain; ok is false when err is a fault and no refusal.
+func KindOf(err error) (kind Kind, ok bool) {
+	var refused *Error
+	if !errors.As(err, &refused) {
+		return Kind{}, false
+	}
+	return refused.Kind, true
+}

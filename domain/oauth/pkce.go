@@ -1,0 +1,46 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"strings"
+)
+
+// CodeChallenge is the S256 challenge of RFC 7636.
+type CodeChallenge struct{ encoded string }
+
+// ParseCodeChallenge accepts S256 only (A19-A21) and refuses with InvalidRequest.
+func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
+	switch {
+	case challenge == "":
+		return CodeChallenge{}, Refuse(InvalidRequest, "the code_challenge is missing")
+	case method != "S256":
+		return CodeChallenge{}, Refuse(InvalidRequest, "the code_challenge_method has to be S256")
+	}
+	if _, ok := decode32(challenge); !ok {
+		return CodeChallenge{}, Refuse(InvalidRequest, "the code_challenge is not the base64url form of a SHA-256")
+	}
+	return CodeChallenge{challenge}, nil
+}
+
+// RestoreCodeChallenge rebuilds a challenge that was accepted before.
+func RestoreCodeChallenge(encoded string) CodeChallenge { return CodeChallenge{encoded} }
+
+// String returns the challenge as it was sent; it is public.
+func (c CodeChallenge) String() string { return c.encoded }
+
+const (
+	minVerifierLength  = 43
+	maxVerifierLength  = 128
+	verifierCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+)
+
+// ProvedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6, D12, D16).
+func (c CodeChallenge) ProvedBy(verifier string) bool {
+	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength || strings.Trim(verifier, verifierCharacters) != "" {
+		return false
+	}
+	challenge, ok := decode32(c.encoded)
+	proof := sha256.Sum256([]byte(verifier))
+	return ok && subtle.ConstantTimeCompare(proof[:], challenge) == 1
+}

@@ -1,0 +1,119 @@
+package oauth
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RedirectURI is the exact string to which an answer may be sent; it is never rebuilt from parsed parts.
+type RedirectURI struct{ raw string }
+
+const maxRedirectURILength = 2048
+
+// forbiddenSchemes could run script, read files or leave the OAuth world; no setting allows them (A14).
+var forbiddenSchemes = []string{"javascript", "data", "vbscript", "file", "blob", "about", "mailto", "ws", "wss", "ftp", "filesystem", "view-source"}
+
+// ParseRedirectURI refuses with InvalidRequest what A11 and A14 refuse, and plain http to anything but loopback (C26).
+func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) {
+	scheme, rest, found := strings.Cut(raw, ":")
+	authority := authorityOf(rest)
+	switch {
+	case raw == "", len(raw) > maxRedirectURILength, !printable(raw), strings.ContainsAny(raw, `#\`):
+		return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is not an absolute URI without a fragment")
+	case !found, strings.Contains(authority, "@"):
+		return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is relative or names a user")
+	case scheme == "https" && authority != "", scheme == "http" && loopbackHost(hostOf(authority)):
+		return RedirectURI{raw}, nil
+	case slices.Contains(privateSchemes, scheme) && !slices.Contains(forbiddenSchemes, scheme):
+		return RedirectURI{raw}, nil
+	}
+	return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is neither https nor on this computer")
+}
+
+// RestoreRedirectURI rebuilds a redirect_uri that was accepted before.
+func RestoreRedirectURI(raw string) RedirectURI { return RedirectURI{raw} }
+
+// String returns the URI as it was sent.
+func (u RedirectURI) String() string { return u.raw }
+
+// Host returns host[:port], or the scheme and a colon for a private-use scheme.
+func (u RedirectURI) Host() string {
+	scheme, rest, _ := strings.Cut(u.raw, ":")
+	if !u.web() {
+		return scheme + ":"
+	}
+	return authorityOf(rest)
+}
+
+// Loopback reports whether the receiver is a program on the person's own computer (RFC 8252 §7.3).
+func (u RedirectURI) Loopback() bool {
+	rest, found := strings.CutPrefix(u.raw, "http:")
+	return found && loopbackHost(hostOf(authorityOf(rest)))
+}
+
+// PrivateScheme reports whether an application claims the URI's scheme for itself (RFC 8252 §7.1).
+func (u RedirectURI) PrivateScheme() bool { return !u.web() }
+
+func (u RedirectURI) web() bool {
+	return strings.HasPrefix(u.raw, "https:") || strings.HasPrefix(u.raw, "http:")
+}
+
+// Matches reports whether u may be used where registered was published: byte for byte, but for the port of a loopback URI
+// (RFC 8252 §7.3, A12, A13).
+func (u RedirectURI) Matches(registered RedirectURI) bool {
+	if !registered.Loopback() {
+		return u.raw == registered.raw
+	}
+	mine, ok := withoutPort(u.raw)
+	theirs, _ := withoutPort(registered.raw)
+	return ok && mine == theirs
+}
+
+// withoutPort cuts the port out of the raw URI; ok is false when the port is not a number from 1 to 65535.
+func withoutPort(raw string) (cut string, ok bool) {
+	_, rest, _ := strings.Cut(raw, ":")
+	authority := authorityOf(rest)
+	host, port := splitPort(authority)
+	if host == authority {
+		return raw, true
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil || number < 1 || number > 65535 || strings.Trim(port, "0123456789") != "" {
+		return "", false
+	}
+	before, after, _ := strings.Cut(raw, authority)
+	return before + host + after, true
+}
+
+// authorityOf returns what stands between "//" and the path of "//host:port/path"; it is empty without "//".
+func authorityOf(rest string) string {
+	rest, found := strings.CutPrefix(rest, "//")
+	if !found {
+		return ""
+	}
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
+}
+
+func hostOf(authority string) string {
+	host, _ := splitPort(authority)
+	return host
+}
+
+// loopbackHost knows exactly the three spellings that MCP clients register; no other is resolved or compared (A13).
+func loopbackHost(host string) bool {
+	return host == "127.0.0.1" || host == "[::1]" || host == "localhost"
+}
+
+// unescape decodes a query component; what does not decode stays as it is.
+func unescape(component string) string {
+	decoded, err := url.QueryUnescape(component)
+	if err != nil {
+		return component
+	}
+	return decoded
+}

@@ -1,0 +1,136 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+)
+
+// OfflineAccess is the scope that asks for a refresh token.
+const OfflineAccess = "offline_access"
+
+const maxScopeLength = 1024
+
+// Scopes is a sorted set of scope values; the zero value is the empty set.
+type Scopes struct{ values []string }
+
+// ParseScopes reads a space-separated scope parameter (RFC 6749 §3.3, A23). It refuses characters outside the grammar with
+// InvalidScope; extra spaces and duplicates are harmless.
+func ParseScopes(text string) (Scopes, error) {
+	if len(text) > maxScopeLength {
+		return Scopes{}, Refuse(InvalidScope, "the scope parameter is too long")
+	}
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			return Scopes{}, Refuse(InvalidScope, "the scope parameter holds a character that scopes cannot have")
+		}
+	}
+	return NewScopes(strings.Fields(text)...), nil
+}
+
+// NewScopes returns the set of the given values.
+func NewScopes(values ...string) Scopes {
+	values = slices.Clone(values)
+	slices.Sort(values)
+	return Scopes{slices.Compact(values)}
+}
+
+// String returns the values sorted and separated by spaces.
+func (s Scopes) String() string { return strings.Join(s.values, " ") }
+
+// Values returns a copy of the sorted values.
+func (s Scopes) Values() []string { return slices.Clone(s.values) }
+
+// Empty reports whether the set has no value.
+func (s Scopes) Empty() bool { return len(s.values) == 0 }
+
+// Has reports whether the set itself contains the value; hierarchy is the catalogue's business.
+func (s Scopes) Has(value string) bool { return slices.Contains(s.values, value) }
+
+// Contains reports whether every value of other is in s.
+func (s Scopes) Contains(other Scopes) bool {
+	return !slices.ContainsFunc(other.values, func(v string) bool { return !s.Has(v) })
+}
+
+// With returns the set extended by the values.
+func (s Scopes) With(values ...string) Scopes {
+	return NewScopes(append(slices.Clone(s.values), values...)...)
+}
+
+// Without returns the set without the value.
+func (s Scopes) Without(value string) Scopes {
+	return Scopes{slices.DeleteFunc(slices.Clone(s.values), func(v string) bool { return v == value })}
+}
+
+// Intersect returns what both sets contain.
+func (s Scopes) Intersect(other Scopes) Scopes {
+	return Scopes{slices.DeleteFunc(slices.Clone(s.values), func(v string) bool { return !other.Has(v) })}
+}
+
+// Scope describes one scope value to people and says which narrower ones it implies (A27).
+type Scope struct {
+	Name        string
+	Description string // a sentence for the consent page
+	Implies     []string
+}
+
+// ScopeCatalogue is what this server grants at all.
+type ScopeCatalogue struct {
+	known    []Scope
+	defaults Scopes
+}
+
+// Known returns the names of all scopes of the resource, without OfflineAccess.
+func (c ScopeCatalogue) Known() Scopes {
+	names := make([]string, 0, len(c.known))
+	for _, scope := range c.known {
+		names = append(names, scope.Name)
+	}
+	return NewScopes(names...).Without(OfflineAccess)
+}
+
+// Defaults returns what a request without a scope asks for (A24).
+func (c ScopeCatalogue) Defaults() Scopes { return c.defaults }
+
+// Describe returns the granted scopes with their sentences, in the catalogue's order.
+func (c ScopeCatalogue) Describe(granted Scopes) []Scope {
+	return slices.DeleteFunc(slices.Clone(c.known), func(s Scope) bool { return !granted.Has(s.Name) })
+}
+
+// Ceiling returns what a host token that names no scopes of its own may grant (B10).
+func (c ScopeCatalogue) Ceiling() Scopes { return c.defaults.With(OfflineAccess) }
+
+// Expand adds everything that the granted scopes imply (A27).
+func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
+	for {
+		wider := granted
+		for _, scope := range c.known {
+			if granted.Has(scope.Name) {
+				wider = wider.With(scope.Implies...)
+			}
+		}
+		if len(wider.values) == len(granted.values) {
+			return granted
+		}
+		granted = wider
+	}
+}
+
+// Request reduces what a client asks for to what is known (A23-A25): nothing known is InvalidScope, only OfflineAccess brings
+// the defaults with it.
+func (c ScopeCatalogue) Request(text string) (Scopes, error) {
+	asked, err := ParseScopes(text)
+	if err != nil {
+		return Scopes{}, err
+	}
+	if asked.Empty() {
+		return c.defaults, nil
+	}
+	known := asked.Intersect(c.Known().With(OfflineAccess))
+	switch {
+	case known.Empty():
+		return Scopes{}, Refuse(InvalidScope, "none of the requested scopes is known here")
+	case known.Without(OfflineAccess).Empty():
+		return c.defaults.With(OfflineAccess), nil
+	}
+	return known, nil
+}

@@ -1,0 +1,63 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// SecretKind tells access tokens, refresh tokens and authorization codes apart by their prefix (H1).
+type SecretKind string
+
+// The prefixes let secret scanners find a leaked token, and let a token of the wrong kind be refused without a look-up.
+const (
+	AccessTokenSecret  SecretKind = "ppa_"
+	RefreshTokenSecret SecretKind = "ppr_"
+	CodeSecret         SecretKind = "ppc_"
+)
+
+const secretBytes = 32
+
+// Secret is an access token, refresh token or authorization code in clear. It prints as "[redacted]".
+type Secret struct{ confidential }
+
+// NewSecret draws 32 bytes from random (H1).
+func NewSecret(kind SecretKind, random io.Reader) (Secret, error) {
+	var entropy [secretBytes]byte
+	if _, err := io.ReadFull(random, entropy[:]); err != nil {
+		return Secret{}, fmt.Errorf("drawing a secret: %w", err)
+	}
+	return Secret{conceal(string(kind) + base64.RawURLEncoding.EncodeToString(entropy[:]))}, nil
+}
+
+// ParseSecret accepts only what NewSecret of the same kind could have returned.
+func ParseSecret(kind SecretKind, text string) (Secret, bool) {
+	encoded, found := strings.CutPrefix(text, string(kind))
+	if !found {
+		return Secret{}, false
+	}
+	if _, ok := decode32(encoded); !ok {
+		return Secret{}, false
+	}
+	return Secret{conceal(text)}, true
+}
+
+// decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks the alphabet itself because Go's decoder skips
+// line breaks even when strict.
+func decode32(encoded string) ([]byte, bool) {
+	if len(encoded) != base64.RawURLEncoding.EncodedLen(secretBytes) || strings.ContainsAny(encoded, "\r\n") {
+		return nil, false
+	}
+	decoded, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	return decoded, err == nil
+}
+
+// Digest is what the store keeps of a secret (H2).
+type Digest [sha256.Size]byte
+
+const digestLabel = "pasteport/v1/id\x00"
+
+// Digest returns the SHA-256 under which the secret is found; it is no key to anything.
+func (s Secret) Digest() Digest { return sha256.Sum256([]byte(digestLabel + s.Reveal())) }
