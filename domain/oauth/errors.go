@@ -56,6 +56,7 @@ var (
 	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
 	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
+	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
 )
 
@@ -88,4 +89,12 @@ func KindOf(err error) (kind Kind, ok bool) {
 		return Kind{}, false
 	}
 	return refused.Kind, true
+}
+
+func descriptionOf(err error) string {
+	var refused *Error
+	if !errors.As(err, &refused) {
+		return ""
+	}
+	return refused.Description
 }

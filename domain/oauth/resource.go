@@ -18,15 +18,15 @@ func (r Resource) Accepts(requested []string) error {
 		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {
 			return Refuse(InvalidTarget, "the resource is not an absolute URI without a fragment")
 		}
-		if comparable(uri) != comparable(r.canonical) {
+		if comparableForm(uri) != comparableForm(r.canonical) {
 			return Refuse(InvalidTarget, "the resource is not the one that this server protects")
 		}
 	}
 	return nil
 }
 
-// comparable lower-cases scheme and host, drops the scheme's default port and one trailing slash; all else stays raw (A30).
-func comparable(uri string) string {
+// comparableForm lower-cases scheme and host, drops the scheme's default port and one trailing slash; all else stays raw (A30).
+func comparableForm(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {

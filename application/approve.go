@@ -1,0 +1,74 @@
+package application
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// OpenConsent reads the ticket of an answered form; it refuses with InvalidTicket or ExpiredTicket (B4).
+func (s *Server) OpenConsent(sealed string) (*Consent, error) {
+	ticket, err := oauth.OpenTicket(sealed, s.settings, s.now())
+	if err != nil {
+		return nil, err
+	}
+	return &Consent{ticket, sealed}, nil
+}
+
+// Approve gives the client a code when the site knows the pasted token (B7-B13). Refusals that end the matter are an
+// *oauth.Refusal; MissingHostToken, WrongHostToken and HostTokenNotVerifiable let the person try again.
+func (s *Server) Approve(ctx context.Context, consent *Consent, pasted string) (oauth.Redirect, error) {
+	request := consent.Ticket.Request()
+	host, err := oauth.ParseHostToken(pasted)
+	if err != nil {
+		return oauth.Redirect{}, err
+	}
+	principal, err := s.verify(ctx, host)
+	if err != nil {
+		s.audit(ctx, "host_token_rejected", "client", request.Client().Host(), "error", err)
+		return oauth.Redirect{}, err
+	}
+	code, err := oauth.NewSecret(oauth.CodeSecret, s.ports.Random)
+	if err != nil {
+		return oauth.Redirect{}, err
+	}
+	approval := oauth.Approval{Ticket: consent.Ticket, Host: host, Principal: principal, Code: code, Chance: s.ports.Random}
+	grant, err := oauth.Approve(approval, s.settings, s.now())
+	if err != nil {
+		return oauth.Redirect{}, request.Refuse(err)
+	}
+	if err := s.ports.Store.AddGrant(ctx, grant, grant.Supersedes); err != nil {
+		return oauth.Redirect{}, err
+	}
+	s.audit(ctx, "grant_created", "grant", grant.ID(), "client", request.Client().Host(), "scope", request.Scopes().String())
+	return request.Grant(code), nil
+}
+
+// Deny tells the client that the person said no; the site is not asked (B5).
+func (s *Server) Deny(ctx context.Context, consent *Consent) error {
+	request := consent.Ticket.Request()
+	s.audit(ctx, "consent_denied", "client", request.Client().Host())
+	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "The person did not allow it"))
+}
+
+// WithholdRedirect seals an error redirect behind a button, so that nobody can use this server to send people elsewhere (M13).
+func (s *Server) WithholdRedirect(redirect oauth.Redirect) (string, error) {
+	return oauth.SealReturn(redirect, s.settings, s.now())
+}
+
+// Return opens what WithholdRedirect sealed (B17).
+func (s *Server) Return(sealed string) (oauth.Redirect, error) {
+	return oauth.OpenReturn(sealed, s.settings, s.now())
+}
+
+// verify asks the site; a principal without a subject is known by the keyed fingerprint of the token.
+func (s *Server) verify(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
+	principal, err := s.verifier.ask(ctx, host)
+	if err != nil || principal.Subject != "" {
+		return principal, err
+	}
+	print, err := s.settings.Keys.Fingerprint(host)
+	principal.Subject = hex.EncodeToString(print[:])
+	return principal, err
+}

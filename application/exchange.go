@@ -1,0 +1,81 @@
+package application
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Exchange redeems an authorization code for tokens (D12-D21).
+func (s *Server) Exchange(ctx context.Context, client string, p oauth.Parameters) (*oauth.Tokens, error) {
+	code, err := presented(p, "code", oauth.CodeSecret)
+	if err != nil {
+		return nil, err
+	}
+	if p.Get("code_verifier") == "" {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "the code_verifier is missing")
+	}
+	fresh, err := s.secrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
+	if err != nil {
+		return nil, err
+	}
+	return s.redeem(ctx, oauth.Redemption{
+		Client: client, Code: code, Verifier: p.Get("code_verifier"), RedirectURI: p.Get("redirect_uri"),
+		Resources: p.All("resource"), Scope: p.Get("scope"), Access: fresh[0], Refresh: fresh[1],
+	})
+}
+
+// redeem reads before it writes: only who finds the code spent on arrival replays it. Whoever merely loses the race of a double
+// submit is refused without harm to the winner (D20, I14).
+func (s *Server) redeem(ctx context.Context, by oauth.Redemption) (*oauth.Tokens, error) {
+	now := s.now()
+	grant, err := s.ports.Store.Grant(ctx, by.Code.Digest())
+	if err != nil {
+		return nil, unknownGrant(err)
+	}
+	if _, err := grant.Redeem(by, s.settings, now); err != nil {
+		return nil, s.refuseCode(ctx, by.Code.Digest(), err)
+	}
+	var tokens *oauth.Tokens
+	err = s.ports.Store.UpdateGrant(ctx, by.Code.Digest(), func(g *oauth.AccessGrant) (err error) {
+		tokens, err = g.Redeem(by, s.settings, now)
+		return err
+	})
+	if err != nil {
+		return nil, unknownGrant(err)
+	}
+	s.audit(ctx, "code_redeemed", "grant", grant.ID(), "client", grant.Client().Host())
+	return tokens, nil
+}
+
+func (s *Server) refuseCode(ctx context.Context, code oauth.Digest, refusal error) error {
+	if !errors.Is(refusal, oauth.ErrReplayed) {
+		return refusal
+	}
+	if err := s.end(ctx, code, oauth.EndedByCodeReplay); err != nil {
+		return err
+	}
+	return refusal
+}
+
+// presented reads a secret from the form: absent is InvalidRequest, anything but our format InvalidGrant (D12, D22).
+func presented(p oauth.Parameters, name string, kind oauth.SecretKind) (oauth.Secret, error) {
+	text := p.Get(name)
+	if text == "" {
+		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "the "+name+" is missing")
+	}
+	secret, ok := oauth.ParseSecret(kind, text)
+	if !ok {
+		return oauth.Secret{}, oauth.UnknownGrant()
+	}
+	return secret, nil
+}
+
+// unknownGrant answers for a secret that belongs to nothing like for one that cannot be used (D32); an outage stays one.
+func unknownGrant(err error) error {
+	if errors.Is(err, oauth.ErrNotFound) {
+		return oauth.UnknownGrant()
+	}
+	return err
+}

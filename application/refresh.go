@@ -1,0 +1,84 @@
+package application
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Refresh rotates a refresh token after asking the site whether the host token still holds (D22-D28).
+func (s *Server) Refresh(ctx context.Context, client string, p oauth.Parameters) (*oauth.Tokens, error) {
+	token, err := presented(p, "refresh_token", oauth.RefreshTokenSecret)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := s.ports.Store.Grant(ctx, token.Digest())
+	if err != nil {
+		return nil, unknownGrant(err)
+	}
+	by := oauth.Refreshment{Client: client, Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
+	if err := grant.MayRefresh(by, s.settings, s.now()); err != nil {
+		return nil, s.refuseRefresh(ctx, token.Digest(), err)
+	}
+	if by.Principal, err = s.reverify(ctx, grant, token); err != nil {
+		return nil, err
+	}
+	fresh, err := s.secrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
+	if err != nil {
+		return nil, err
+	}
+	by.Access, by.Successor = fresh[0], fresh[1]
+	return s.rotate(ctx, by)
+}
+
+// reverify asks the site again, outside any transaction (I18): a token that no longer holds, or that cannot be opened any more,
+// ends the grant (J6); a site that cannot tell changes nothing (D25).
+func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (oauth.Principal, error) {
+	host, err := grant.HostToken(token, s.settings)
+	if errors.Is(err, oauth.ErrHostTokenLost) {
+		return oauth.Principal{}, s.endRefused(ctx, token.Digest(), oauth.EndedByLostKey)
+	}
+	if err != nil {
+		return oauth.Principal{}, err
+	}
+	principal, err := s.verify(ctx, host)
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
+		return oauth.Principal{}, s.endRefused(ctx, token.Digest(), oauth.EndedByHostToken)
+	}
+	return principal, err
+}
+
+func (s *Server) rotate(ctx context.Context, by oauth.Refreshment) (*oauth.Tokens, error) {
+	var tokens *oauth.Tokens
+	var grant string
+	now := s.now()
+	err := s.ports.Store.UpdateGrant(ctx, by.Token.Digest(), func(g *oauth.AccessGrant) (err error) {
+		grant = g.ID()
+		tokens, err = g.Refresh(by, s.settings, now)
+		return err
+	})
+	if err != nil {
+		return nil, s.refuseRefresh(ctx, by.Token.Digest(), unknownGrant(err))
+	}
+	s.audit(ctx, "refreshed", "grant", grant)
+	return tokens, nil
+}
+
+// refuseRefresh ends the whole family when a replaced token comes back too late (D27).
+func (s *Server) refuseRefresh(ctx context.Context, token oauth.Digest, refusal error) error {
+	if !errors.Is(refusal, oauth.ErrReused) {
+		return refusal
+	}
+	if err := s.end(ctx, token, oauth.EndedByReuse); err != nil {
+		return err
+	}
+	return refusal
+}
+
+func (s *Server) endRefused(ctx context.Context, token oauth.Digest, reason oauth.EndReason) error {
+	if err := s.end(ctx, token, reason); err != nil {
+		return err
+	}
+	return oauth.UnknownGrant()
+}

@@ -1,0 +1,69 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Consent is what a person is asked, with the sealed ticket that carries it to their answer.
+type Consent struct {
+	Ticket *oauth.Ticket
+	Sealed string
+}
+
+// RequestAuthorization checks a client's request (A5-A31) and returns the question for the person. A refusal that the client
+// may be told is an *oauth.Refusal; every other one is for the person only.
+func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
+	client, err := s.client(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	request, err := oauth.NewAuthorizationRequest(client, p, s.settings)
+	if err != nil {
+		return nil, err
+	}
+	ticket, err := oauth.NewTicket(request, s.ports.Random, s.now())
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := ticket.Seal(s.settings.Keys)
+	if err != nil {
+		return nil, fmt.Errorf("sealing the ticket: %w", err)
+	}
+	return &Consent{ticket, sealed}, nil
+}
+
+func (s *Server) client(ctx context.Context, p oauth.Parameters) (*oauth.ClientMetadata, error) {
+	if err := p.Once("client_id", "redirect_uri", "state"); err != nil {
+		return nil, err
+	}
+	if p.Get("client_id") == "" {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "the client_id is missing")
+	}
+	id, err := oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	client, err := s.ports.Clients.Client(ctx, id)
+	if err != nil {
+		s.audit(ctx, "client_metadata_rejected", "client", id.Host(), "error", err)
+		return nil, clientRefusal(err)
+	}
+	return client, nil
+}
+
+// clientRefusal has one text for every address that cannot be reached, so that it is no oracle for internal hosts (C41).
+func clientRefusal(err error) error {
+	switch {
+	case errors.Is(err, oauth.ErrMetadataUnreachable):
+		return oauth.Refuse(oauth.ClientUnreachable, "the app's published description cannot be fetched", err)
+	case errors.Is(err, oauth.ErrMetadataMalformed):
+		return oauth.Refuse(oauth.InvalidClientDocument, "the app's published description is not valid", err)
+	case errors.Is(err, oauth.ErrMetadataBudget):
+		return oauth.Refuse(oauth.ClientBusy, "too many apps are being looked up just now", err)
+	}
+	return err
+}

@@ -1,0 +1,36 @@
+package application
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Revoke ends a refresh token's grant or a single access token (E1-E10). Whatever is not the client's own live token is passed
+// over without a word; only an outage is an error.
+func (s *Server) Revoke(ctx context.Context, client, token string) error {
+	secret, ok := oauth.ParseSecret(oauth.RefreshTokenSecret, token)
+	if !ok {
+		secret, ok = oauth.ParseSecret(oauth.AccessTokenSecret, token)
+	}
+	if !ok {
+		return nil
+	}
+	var grant string
+	var ended bool
+	now := s.now()
+	err := s.ports.Store.UpdateGrant(ctx, secret.Digest(), func(g *oauth.AccessGrant) error {
+		grant, ended = g.ID(), g.Revoke(secret.Digest(), client, now)
+		return nil
+	})
+	switch {
+	case errors.Is(err, oauth.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case ended:
+		s.announceEnd(ctx, grant, oauth.EndedByRevocation)
+	}
+	return nil
+}

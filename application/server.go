@@ -1,0 +1,82 @@
+// Package application holds the use cases of the authorization server: one file is one thing that somebody can do.
+package application
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Ports are what the use cases need of the outside world.
+type Ports struct {
+	Store    oauth.Store
+	Clients  oauth.ClientDirectory
+	Verifier oauth.BearerVerifier
+	Now      func() time.Time
+	Random   io.Reader
+	Logger   *slog.Logger
+}
+
+// Server offers every use case as one method.
+type Server struct {
+	settings *oauth.Settings
+	ports    Ports
+	verifier judge
+	ended    func(grant string)
+}
+
+// NewServer expects complete ports.
+func NewServer(settings *oauth.Settings, ports Ports) *Server {
+	return &Server{settings: settings, ports: ports, verifier: newJudge(ports.Verifier), ended: func(string) {}}
+}
+
+// OnGrantEnded sets who is told, after the fact is stored, that a grant ended; call it before serving.
+func (s *Server) OnGrantEnded(told func(grant string)) { s.ended = told }
+
+// Settings returns what the server was configured with.
+func (s *Server) Settings() *oauth.Settings { return s.settings }
+
+// now returns this use case's one instant, as precise as a store keeps it.
+func (s *Server) now() time.Time { return s.ports.Now().UTC().Truncate(time.Millisecond) }
+
+// secrets draws one fresh secret per kind, outside any transaction because closures may run more than once.
+func (s *Server) secrets(kinds ...oauth.SecretKind) ([]oauth.Secret, error) {
+	drawn := make([]oauth.Secret, 0, len(kinds))
+	for _, kind := range kinds {
+		secret, err := oauth.NewSecret(kind, s.ports.Random)
+		if err != nil {
+			return nil, err
+		}
+		drawn = append(drawn, secret)
+	}
+	return drawn, nil
+}
+
+// end ends the grant that the secret belongs to and tells whoever holds streams open for it.
+func (s *Server) end(ctx context.Context, secret oauth.Digest, reason oauth.EndReason) error {
+	var grant string
+	var alive bool
+	now := s.now()
+	err := s.ports.Store.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error {
+		grant, alive = g.ID(), g.End(reason, now)
+		return nil
+	})
+	if err != nil || !alive {
+		return err
+	}
+	s.announceEnd(ctx, grant, reason)
+	return nil
+}
+
+func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.EndReason) {
+	s.audit(ctx, "grant_ended", "grant", grant, "reason", string(reason))
+	s.ended(grant)
+}
+
+// audit writes one line per decision; it never receives a secret (H8).
+func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
+	s.ports.Logger.InfoContext(ctx, event, attributes...)
+}

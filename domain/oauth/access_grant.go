@@ -1,0 +1,217 @@
+package oauth
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+type grantState string
+
+const (
+	pending grantState = "pending"
+	active  grantState = "active"
+	ended   grantState = "ended"
+)
+
+// EndReason says why a grant ended, for logs and for the connections page.
+type EndReason string
+
+// The reasons of I12.
+const (
+	EndedByCodeReplay EndReason = "code_replay"
+	EndedByReuse      EndReason = "refresh_token_reuse"
+	EndedByRevocation EndReason = "revoked_by_client"
+	EndedByHostToken  EndReason = "host_token_invalid"
+	EndedByLostKey    EndReason = "key_lost"
+	EndedByHost       EndReason = "ended_by_host"
+)
+
+// How long a grant stays on record at least: a spent code must be known as spent for a day (D19), an ended grant for an audit (H6).
+const (
+	codeMemory       = 24 * time.Hour
+	endedGrantMemory = 30 * 24 * time.Hour
+)
+
+// AccessGrant is what a person allowed one client: the code that was issued for it, and once that is redeemed the family of
+// tokens. Every change goes through a verb that refuses by itself.
+type AccessGrant struct {
+	id          string
+	client      ClientID
+	clientName  string
+	redirect    RedirectURI
+	resource    Resource
+	scopes      Scopes
+	subject     string
+	roles       []string
+	state       grantState
+	endReason   EndReason
+	createdAt   time.Time
+	endedAt     time.Time
+	lastUsedAt  time.Time
+	idleEnd     time.Time // no refresh after it; without refresh tokens the end of the access token
+	absoluteEnd time.Time
+	code        issuedCode
+	generation  int // of the newest refresh token
+	rotatedAt   time.Time
+	successor   []byte // the newest refresh token, sealed for the holder of the one before it (J9)
+	hostPrint   Fingerprint
+	host        sealedHost
+	secrets     []heldSecret
+}
+
+// heldSecret is a secret of the grant as the store knows it.
+type heldSecret struct {
+	digest      Digest
+	kind        SecretKind
+	generation  int
+	scopes      Scopes
+	revokedAt   time.Time
+	forgetAfter time.Time
+}
+
+// Approval is a person's consent: what they were shown, the host token that the site confirmed, and the code to issue.
+type Approval struct {
+	Ticket    *Ticket
+	Host      HostToken
+	Principal Principal
+	Code      Secret
+	Chance    io.Reader // draws the data key of the sealed host token
+}
+
+// Approve opens a pending grant and issues its code (I1). It refuses with AccessDenied when the host token may grant nothing
+// of what is asked (B10).
+func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error) {
+	request := a.Ticket.request
+	scopes := request.scopes.Intersect(settings.ceiling(a.Principal))
+	if scopes.Without(OfflineAccess).Empty() {
+		return nil, Refuse(AccessDenied, "the token may not grant what the client asks for")
+	}
+	print, err := settings.Keys.Fingerprint(a.Host)
+	if err != nil {
+		return nil, err
+	}
+	g := &AccessGrant{
+		id: a.Ticket.id, client: request.client, clientName: request.clientName, redirect: request.redirect,
+		resource: settings.Resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles),
+		state: pending, createdAt: now, absoluteEnd: now.Add(settings.GrantTTL), hostPrint: print,
+		code: issuedCode{digest: a.Code.Digest(), challenge: request.challenge, expiresAt: now.Add(settings.AuthCodeTTL)},
+	}
+	g.idleEnd = g.code.expiresAt
+	g.hold(a.Code, heldSecret{kind: CodeSecret, forgetAfter: now.Add(codeMemory)})
+	if !scopes.Has(OfflineAccess) {
+		return g, nil
+	}
+	g.host, err = sealHost(a.Host, a.Code, g.id, a.Chance, settings.Keys)
+	return g, err
+}
+
+// Supersedes lets a second approval of one ticket replace the first (B13, I5); it refuses with UsedTicket once a code of that
+// ticket was redeemed or its grant was ended.
+func (g *AccessGrant) Supersedes(earlier *AccessGrant) error {
+	if earlier.state != pending {
+		return Refuse(UsedTicket, "this form has been used already")
+	}
+	return nil
+}
+
+// Admits returns who calls with the access token (G7, G8); it refuses with InvalidToken, the same for every reason.
+func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Caller, error) {
+	held, found := g.held(token)
+	switch {
+	case !found, held.kind != AccessTokenSecret, !held.revokedAt.IsZero(), expired(held.forgetAfter, now):
+		return Caller{}, refuseToken("revoked, expired or no access token")
+	case g.state != active:
+		return Caller{}, refuseToken("its grant has ended: " + string(g.endReason))
+	case g.resource != resource:
+		return Caller{}, refuseToken("issued for another resource")
+	}
+	return Caller{
+		Grant: g.id, Client: g.client, Subject: g.subject, Roles: slices.Clone(g.roles),
+		Scopes: g.scopesOf(held), ExpiresAt: held.forgetAfter,
+	}, nil
+}
+
+// refuseToken tells the client one thing and the log another.
+func refuseToken(reason string) error {
+	return Refuse(InvalidToken, "The access token is invalid or has expired", fmt.Errorf("the access token is %s", reason))
+}
+
+// UnknownToken is the refusal for a bearer that belongs to no grant; a client cannot tell it from any other (G7).
+func UnknownToken() error { return refuseToken("unknown") }
+
+// Revoke ends what the client asks to revoke: with a refresh token the grant, with an access token only that token (E6, E7).
+// A token of another client and a code are left alone without a word (E2, E8). It reports whether the grant ended.
+func (g *AccessGrant) Revoke(token Digest, client string, now time.Time) (grantEnded bool) {
+	held, found := g.held(token)
+	if !found || (client != "" && client != g.client.raw) {
+		return false
+	}
+	switch held.kind {
+	case RefreshTokenSecret:
+		return g.End(EndedByRevocation, now)
+	case AccessTokenSecret:
+		if held.revokedAt.IsZero() {
+			held.revokedAt = now
+		}
+	}
+	return false
+}
+
+// End ends the grant for good; all its tokens and boxes are worthless afterwards (I12). It reports whether it was still alive.
+func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
+	if g.state == ended {
+		return false
+	}
+	g.state, g.endReason, g.endedAt = ended, reason, now
+	g.host, g.successor = sealedHost{}, nil
+	return true
+}
+
+// Used notes when the grant was last used, at most once a minute (G15); it reports whether there is something to store.
+func (g *AccessGrant) Used(now time.Time) bool {
+	if now.Sub(g.lastUsedAt) < time.Minute {
+		return false
+	}
+	g.lastUsedAt = now
+	return true
+}
+
+// ID returns the grant's id, which is no secret and stays the same over refreshes.
+func (g *AccessGrant) ID() string { return g.id }
+
+// Client returns the client_id.
+func (g *AccessGrant) Client() ClientID { return g.client }
+
+func (g *AccessGrant) hold(secret Secret, held heldSecret) {
+	held.digest = secret.Digest()
+	g.secrets = append(g.secrets, held)
+}
+
+func (g *AccessGrant) held(digest Digest) (*heldSecret, bool) {
+	i := slices.IndexFunc(g.secrets, func(s heldSecret) bool { return s.digest == digest })
+	if i < 0 {
+		return nil, false
+	}
+	return &g.secrets[i], true
+}
+
+func (g *AccessGrant) scopesOf(token *heldSecret) Scopes {
+	if token.scopes.Empty() {
+		return g.scopes
+	}
+	return token.scopes
+}
+
+// forgetAfter returns when nothing of the grant can matter any more.
+func (g *AccessGrant) forgetAfter() time.Time {
+	end := g.idleEnd
+	if g.state == ended {
+		end = g.endedAt.Add(endedGrantMemory)
+	}
+	if known := g.createdAt.Add(codeMemory); end.Before(known) {
+		return known
+	}
+	return end
+}

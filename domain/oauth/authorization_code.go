@@ -1,0 +1,76 @@
+package oauth
+
+import "time"
+
+// issuedCode is the authorization code of a grant: it is redeemed exactly once, by whoever proves the challenge (I2-I8).
+type issuedCode struct {
+	digest     Digest
+	challenge  CodeChallenge
+	expiresAt  time.Time
+	redeemedAt time.Time
+}
+
+// Redemption is a client's request to exchange a code, with the fresh secrets for the answer.
+type Redemption struct {
+	Client      string
+	Code        Secret
+	Verifier    string
+	RedirectURI string // optional, because PKCE binds (D15)
+	Resources   []string
+	Scope       string
+	Access      Secret
+	Refresh     Secret
+}
+
+// Redeem spends the code and makes the grant active (I2). Every refusal leaves the code as it was. A second redemption that
+// proves everything is InvalidGrant with ErrReplayed, after which the grant has to be ended (D19).
+func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (*Tokens, error) {
+	switch {
+	case g.state == ended, g.code.digest != by.Code.Digest(), g.client.raw != by.Client,
+		by.RedirectURI != "" && by.RedirectURI != g.redirect.raw, !g.code.challenge.ProvedBy(by.Verifier):
+		return nil, refuseGrant()
+	case g.state == active:
+		return nil, refuseGrant(ErrReplayed)
+	case expired(g.code.expiresAt, now):
+		return nil, refuseGrant()
+	}
+	if err := g.resource.Accepts(by.Resources); err != nil {
+		return nil, err
+	}
+	scopes, err := g.narrowed(by.Scope)
+	if err != nil {
+		return nil, err
+	}
+	g.state, g.code.redeemedAt = active, now
+	if !g.scopes.Has(OfflineAccess) {
+		tokens := g.issueAccess(by.Access, scopes, settings, now)
+		g.idleEnd = now.Add(tokens.Lifetime)
+		return tokens, nil
+	}
+	g.host, err = g.host.handOver(by.Code, by.Refresh, g.id, settings.Keys)
+	if err != nil {
+		return nil, refuseGrant(err)
+	}
+	return g.issueRefresh(by.Refresh, g.issueAccess(by.Access, scopes, settings, now), settings, now), nil
+}
+
+// narrowed returns the scopes for a code exchange: those granted that the request repeats, all when it names none (D18).
+func (g *AccessGrant) narrowed(scope string) (Scopes, error) {
+	asked, err := ParseScopes(scope)
+	if err != nil || asked.Empty() {
+		return g.scopes, err
+	}
+	kept := g.scopes.Intersect(asked)
+	if kept.Empty() {
+		return Scopes{}, Refuse(InvalidScope, "none of the requested scopes was granted")
+	}
+	return kept, nil
+}
+
+// refuseGrant is the one answer for every code or refresh token that cannot be used (D32).
+func refuseGrant(causes ...error) error {
+	return Refuse(InvalidGrant, "The code or refresh token is invalid, expired or already used", causes...)
+}
+
+// UnknownGrant is the refusal for a code or refresh token that belongs to no grant; a client cannot tell it from any other.
+func UnknownGrant() error { return refuseGrant() }

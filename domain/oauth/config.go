@@ -1,0 +1,223 @@
+package oauth
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config is what a host decides about its authorization server. Every zero value means the default in its comment.
+type Config struct {
+	// Issuer is the public base URL, https and without a trailing slash; every URL that is published starts with it (F8).
+	Issuer string
+	// VerifyBearer tells whether the site knows a pasted token. This or Verifier is required.
+	VerifyBearer func(token string) bool
+	// Verifier also says who stands behind the token, or that the site cannot tell just now.
+	Verifier BearerVerifier
+
+	AccessTokenTTL time.Duration // 1 hour; 1 minute to 24 hours
+	AuthCodeTTL    time.Duration // 5 minutes; 10 seconds to 10 minutes
+	RefreshIdleTTL time.Duration // 30 days; at least 1 hour and AccessTokenTTL
+	GrantTTL       time.Duration // 180 days; at most 365 days
+	RefreshGrace   time.Duration // 1 minute; at most 5 minutes; negative switches it off (D27)
+	TicketTTL      time.Duration // 10 minutes; at most 30 minutes
+
+	Resource      string   // the MCP endpoint; Issuer + "/mcp"
+	ResourceName  string   // shown to people; the issuer's host
+	Scopes        []Scope  // one scope, "mcp"
+	DefaultScopes []string // granted when a client names none: the first of Scopes
+
+	// Secret seals tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store's own is used.
+	Secret []byte
+
+	TrustedRedirectHosts          []string // hosts to which an error may be redirected without a click (M13)
+	AutoErrorRedirect             bool     // every host is trusted in this way
+	AllowedPrivateSchemes         []string // private-use redirect schemes such as "cursor" (A14)
+	AllowDocumentsWithoutClientID bool     // clients whose metadata does not name itself (C23)
+	ClientIDPorts                 []string // ports besides 443 that a client_id may name (C7)
+	AllowLoopbackIssuer           bool     // lets Issuer be http on this computer (F9)
+	AllowLoopbackClients          bool     // development: metadata documents on this computer (C49); needs a loopback Issuer
+
+	Now    func() time.Time // the one clock; the system's
+	Random io.Reader        // the one source of chance; the system's
+	Logger *slog.Logger     // slog.Default()
+}
+
+// Settings is a Config without mistakes, with every default filled in.
+type Settings struct {
+	Issuer       string
+	Resource     Resource
+	ResourceName string
+	Catalogue    ScopeCatalogue
+	Metadata     ClientMetadataRules
+	ClientID     ClientIDRules
+	Keys         Keys
+
+	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL time.Duration
+
+	trustedRedirectHosts []string
+	autoErrorRedirect    bool
+}
+
+// Settings fills in the defaults. Every mistake is reported at once, by the field's name and with the remedy (F9).
+func (c Config) Settings() (*Settings, error) {
+	c = c.withDefaults()
+	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkRest())
+	if len(mistakes) > 0 {
+		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
+	}
+	return &Settings{
+		Issuer: c.Issuer, Resource: NewResource(c.Resource), ResourceName: c.ResourceName,
+		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
+		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID},
+		ClientID:       ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostPort(c.Issuer), AllowAnyHost: c.AllowLoopbackClients},
+		Keys:           NewKeys(slices.Clone(c.Secret)),
+		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
+		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL,
+		trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
+	}, nil
+}
+
+func (c Config) withDefaults() Config {
+	orElse(&c.AccessTokenTTL, time.Hour)
+	orElse(&c.AuthCodeTTL, 5*time.Minute)
+	orElse(&c.RefreshIdleTTL, 30*24*time.Hour)
+	orElse(&c.GrantTTL, 180*24*time.Hour)
+	orElse(&c.RefreshGrace, time.Minute)
+	orElse(&c.TicketTTL, 10*time.Minute)
+	orElse(&c.Resource, c.Issuer+"/mcp")
+	orElse(&c.ResourceName, hostPort(c.Issuer))
+	if len(c.Scopes) == 0 {
+		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, as far as your token allows"}}
+	}
+	if len(c.DefaultScopes) == 0 {
+		c.DefaultScopes = []string{c.Scopes[0].Name}
+	}
+	return c
+}
+
+func orElse[T comparable](value *T, fallback T) {
+	var zero T
+	if *value == zero {
+		*value = fallback
+	}
+}
+
+func (c Config) checkURLs() []error {
+	issuer := checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
+	resource := checkURL("Resource", c.Resource, c.AllowLoopbackIssuer)
+	if c.Issuer == "" {
+		return []error{errors.New("Issuer is empty: give the public https URL of this site, for example https://cms.example.com")}
+	}
+	if len(issuer) == 0 && c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
+		issuer = append(issuer, fmt.Errorf("AllowLoopbackClients is set with the issuer %s: it is for development on this computer only, switch it off", c.Issuer))
+	}
+	return append(issuer, resource...)
+}
+
+// checkURL holds issuer and resource to what clients compare byte for byte (F9).
+func checkURL(field, raw string, loopbackAllowed bool) []error {
+	wrong := func(format string, args ...any) []error {
+		return []error{fmt.Errorf("%s %q %s", field, raw, fmt.Sprintf(format, args...))}
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return wrong("is not an absolute URL: write it like https://cms.example.com")
+	case u.Scheme == "http" && !loopbackIssuer(raw):
+		return wrong("is not https: clients refuse anything else but on this computer; use the public https address")
+	case u.Scheme == "http" && !loopbackAllowed:
+		return wrong("is http: set AllowLoopbackIssuer if this is development on this computer, or use https")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return wrong("has the scheme %s: use https", u.Scheme)
+	case u.User != nil || strings.ContainsAny(raw, "?#"):
+		return wrong("has a user, query or fragment: leave it out")
+	case strings.HasSuffix(raw, "/"):
+		return wrong("ends with a slash: leave it out, clients compare it byte for byte")
+	case u.Host != strings.ToLower(u.Host):
+		return wrong("has upper-case letters in its host: write it in lower case")
+	}
+	return nil
+}
+
+func (c Config) checkTTLs() []error {
+	var mistakes []error
+	between := func(field string, value, least, most time.Duration) {
+		if value < least || value > most {
+			mistakes = append(mistakes, fmt.Errorf("%s is %s: choose from %s to %s", field, value, least, most))
+		}
+	}
+	between("AccessTokenTTL", c.AccessTokenTTL, time.Minute, 24*time.Hour)
+	between("AuthCodeTTL", c.AuthCodeTTL, 10*time.Second, 10*time.Minute)
+	between("GrantTTL", c.GrantTTL, time.Hour, 365*24*time.Hour)
+	between("RefreshIdleTTL", c.RefreshIdleTTL, max(time.Hour, c.AccessTokenTTL), 365*24*time.Hour)
+	between("TicketTTL", c.TicketTTL, time.Minute, 30*time.Minute)
+	if c.RefreshGrace > 5*time.Minute {
+		mistakes = append(mistakes, fmt.Errorf("RefreshGrace is %s: choose at most 5m0s, or a negative value to switch it off", c.RefreshGrace))
+	}
+	return mistakes
+}
+
+func (c Config) checkScopes() []error {
+	var mistakes []error
+	names := make([]string, 0, len(c.Scopes))
+	for _, scope := range c.Scopes {
+		if parsed, err := ParseScopes(scope.Name); err != nil || len(parsed.values) != 1 {
+			mistakes = append(mistakes, fmt.Errorf("Scopes has %q: a scope is one word of printable ASCII without quotes", scope.Name))
+		}
+		names = append(names, scope.Name)
+	}
+	for _, name := range c.DefaultScopes {
+		if !slices.Contains(names, name) {
+			mistakes = append(mistakes, fmt.Errorf("DefaultScopes has %q: add it to Scopes or leave it out", name))
+		}
+	}
+	return mistakes
+}
+
+func (c Config) checkRest() []error {
+	var mistakes []error
+	if c.VerifyBearer == nil && c.Verifier == nil {
+		mistakes = append(mistakes, errors.New("VerifyBearer is nil: give the function that tells whether your site knows a token"))
+	}
+	if c.VerifyBearer != nil && c.Verifier != nil {
+		mistakes = append(mistakes, errors.New("VerifyBearer and Verifier are both set: keep one of them"))
+	}
+	if len(c.Secret) < MinSecretLength {
+		mistakes = append(mistakes, fmt.Errorf("Secret has %d bytes: give %d random bytes or more, or use a store that keeps a secret of its own", len(c.Secret), MinSecretLength))
+	}
+	for _, scheme := range c.AllowedPrivateSchemes {
+		if slices.Contains(forbiddenSchemes, scheme) || scheme != strings.ToLower(scheme) || strings.HasPrefix(scheme, "http") {
+			mistakes = append(mistakes, fmt.Errorf("AllowedPrivateSchemes has %q: only lower-case schemes of applications can be allowed", scheme))
+		}
+	}
+	if c.Now == nil || c.Random == nil {
+		mistakes = append(mistakes, errors.New("Now or Random is nil: leave both to bootstrap, which sets the system's"))
+	}
+	return mistakes
+}
+
+// ceiling returns the most that a host token may grant (B10).
+func (s *Settings) ceiling(p Principal) Scopes {
+	if p.Scopes == nil {
+		return s.Catalogue.Ceiling()
+	}
+	return s.Catalogue.Expand(NewScopes(p.Scopes...)).With(OfflineAccess)
+}
+
+func (s *Settings) trustsRedirect(target RedirectURI) bool {
+	return target.Loopback() || s.autoErrorRedirect || slices.Contains(s.trustedRedirectHosts, target.Host())
+}
+
+// loopbackIssuer reports whether the URL's host is this computer.
+func loopbackIssuer(raw string) bool { return loopbackHost(hostOf(hostPort(raw))) }
+
+func hostPort(raw string) string {
+	_, rest, _ := strings.Cut(raw, ":")
+	return authorityOf(rest)
+}

@@ -1,0 +1,94 @@
+package oauth
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+const maxHostTokenLength = 4096
+
+// HostToken is the site's own bearer token as a person pasted it. It prints as "[redacted]".
+type HostToken struct{ confidential }
+
+// ParseHostToken trims what people paste along (B7). Nothing left is MissingHostToken; what cannot be a token is
+// WrongHostToken, as if the site had said so.
+func ParseHostToken(pasted string) (HostToken, error) {
+	text := strings.Trim(pasted, " \t\r\n\f\v")
+	if prefix := "bearer "; len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {
+		text = strings.TrimLeft(text[len(prefix):], " \t")
+	}
+	switch {
+	case text == "" || strings.EqualFold(text, "bearer"):
+		return HostToken{}, Refuse(MissingHostToken, "the token is missing")
+	case len(text) > maxHostTokenLength, strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f }):
+		return HostToken{}, Refuse(WrongHostToken, "the site does not know this token")
+	}
+	return HostToken{conceal(text)}, nil
+}
+
+// sealedHost is the host token in a box whose data key only the holder of the grant's current secret can unwrap (J3).
+type sealedHost struct{ box, wrap []byte }
+
+func sealHost(host HostToken, holder Secret, grant string, chance io.Reader, keys Keys) (sealedHost, error) {
+	dataKey := make([]byte, keyBytes)
+	if _, err := io.ReadFull(chance, dataKey); err != nil {
+		return sealedHost{}, fmt.Errorf("drawing a data key: %w", err)
+	}
+	defer clear(dataKey)
+	inner, err := lockWith(dataKey)
+	if err != nil {
+		return sealedHost{}, err
+	}
+	outer, err := keys.wrap(holder, grant)
+	if err != nil {
+		return sealedHost{}, err
+	}
+	return sealedHost{box: inner.seal([]byte(host.Reveal()), grant), wrap: outer.seal(dataKey, grant)}, nil
+}
+
+func (h sealedHost) absent() bool { return len(h.box) == 0 }
+
+// dataKey unwraps with the holder's secret; a failure is ErrHostTokenLost.
+func (h sealedHost) dataKey(holder Secret, grant string, keys Keys) ([]byte, error) {
+	outer, err := keys.wrap(holder, grant)
+	if err != nil {
+		return nil, err
+	}
+	dataKey, err := outer.open(h.wrap, grant)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
+	}
+	return dataKey, nil
+}
+
+func (h sealedHost) open(holder Secret, grant string, keys Keys) (HostToken, error) {
+	dataKey, err := h.dataKey(holder, grant, keys)
+	if err != nil {
+		return HostToken{}, err
+	}
+	defer clear(dataKey)
+	inner, err := lockWith(dataKey)
+	if err != nil {
+		return HostToken{}, err
+	}
+	text, err := inner.open(h.box, grant)
+	if err != nil {
+		return HostToken{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
+	}
+	return HostToken{conceal(string(text))}, nil
+}
+
+// handOver wraps the data key for the next holder; the former one can open nothing afterwards (J4, J5).
+func (h sealedHost) handOver(from, to Secret, grant string, keys Keys) (sealedHost, error) {
+	dataKey, err := h.dataKey(from, grant, keys)
+	if err != nil {
+		return sealedHost{}, err
+	}
+	defer clear(dataKey)
+	outer, err := keys.wrap(to, grant)
+	if err != nil {
+		return sealedHost{}, err
+	}
+	return sealedHost{box: h.box, wrap: outer.seal(dataKey, grant)}, nil
+}

@@ -1,0 +1,150 @@
+package oauth
+
+import (
+	"fmt"
+	"time"
+)
+
+// Tokens is a successful token answer.
+type Tokens struct {
+	Access   Secret
+	Refresh  Secret // empty unless the grant has OfflineAccess
+	Scopes   Scopes
+	Lifetime time.Duration // of the access token
+}
+
+// Refreshment is a client's request to refresh, with the fresh secrets for the answer.
+type Refreshment struct {
+	Client    string
+	Token     Secret
+	Resources []string
+	Scope     string
+	Principal Principal // as the site describes the host token now
+	Access    Secret
+	Successor Secret
+}
+
+// MayRefresh refuses what Refresh would refuse, so that the site is asked about live grants only. A token that was replaced
+// too long ago, or whose successor was used, is InvalidGrant with ErrReused, after which the grant has to be ended (D27).
+func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Time) error {
+	held, found := g.held(by.Token.Digest())
+	switch {
+	case !found, held.kind != RefreshTokenSecret, g.client.raw != by.Client, g.state != active:
+		return refuseGrant()
+	case expired(g.idleEnd, now), expired(g.absoluteEnd, now):
+		return refuseGrant()
+	case held.generation != g.generation && !g.inGrace(held, settings, now):
+		return refuseGrant(ErrReused)
+	}
+	if err := g.resource.Accepts(by.Resources); err != nil {
+		return err
+	}
+	asked, err := ParseScopes(by.Scope)
+	if err == nil && !g.scopes.Contains(asked) {
+		return Refuse(InvalidScope, "a requested scope was not granted")
+	}
+	return err
+}
+
+// inGrace reports whether the token is the direct predecessor of the newest one, which nobody has used yet, and was replaced
+// a moment ago.
+func (g *AccessGrant) inGrace(held *heldSecret, settings *Settings, now time.Time) bool {
+	return held.generation == g.generation-1 && now.Sub(g.rotatedAt) < settings.RefreshGrace
+}
+
+// HostToken opens the sealed host token with the presented refresh token; ErrHostTokenLost when no key fits (J6).
+func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (HostToken, error) {
+	held, found := g.held(presented.Digest())
+	if !found {
+		return HostToken{}, fmt.Errorf("opening the host token: %w", ErrHostTokenLost)
+	}
+	holder := presented
+	if held.generation != g.generation {
+		successor, err := g.successorOf(presented, settings.Keys)
+		if err != nil {
+			return HostToken{}, err
+		}
+		holder = successor
+	}
+	return g.host.open(holder, g.id, settings.Keys)
+}
+
+// Refresh answers with a fresh access token and the next refresh token (D26). Everyone who presents the replaced token within
+// the grace window gets the same successor, so that parallel refreshes converge (D27, I15).
+func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time) (*Tokens, error) {
+	if err := g.MayRefresh(by, settings, now); err != nil {
+		return nil, err
+	}
+	asked, err := ParseScopes(by.Scope)
+	if err != nil {
+		return nil, err
+	}
+	g.roles = by.Principal.Roles
+	held, _ := g.held(by.Token.Digest())
+	if held.generation != g.generation {
+		return g.repeat(by, asked, settings, now)
+	}
+	return g.rotate(by, asked, settings, now)
+}
+
+func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
+	host, err := g.host.handOver(by.Token, by.Successor, g.id, settings.Keys)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := settings.Keys.succession(by.Token, g.id)
+	if err != nil {
+		return nil, err
+	}
+	g.host, g.successor, g.rotatedAt = host, lock.seal([]byte(by.Successor.Reveal()), g.id), now
+	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, asked, settings, now), settings, now), nil
+}
+
+func (g *AccessGrant) repeat(by Refreshment, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
+	successor, err := g.successorOf(by.Token, settings.Keys)
+	if err != nil {
+		return nil, err
+	}
+	tokens := g.issueAccess(by.Access, asked, settings, now)
+	tokens.Refresh = successor
+	return tokens, nil
+}
+
+func (g *AccessGrant) successorOf(old Secret, keys Keys) (Secret, error) {
+	lock, err := keys.succession(old, g.id)
+	if err != nil {
+		return Secret{}, err
+	}
+	text, err := lock.open(g.successor, g.id)
+	if err != nil {
+		return Secret{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
+	}
+	return Secret{conceal(string(text))}, nil
+}
+
+// issueAccess adds an access token that lives as long as the settings and the grant allow (D28); empty scopes mean all.
+func (g *AccessGrant) issueAccess(token Secret, scopes Scopes, settings *Settings, now time.Time) *Tokens {
+	end := earlier(now.Add(settings.AccessTokenTTL), g.absoluteEnd)
+	held := heldSecret{kind: AccessTokenSecret, scopes: scopes, forgetAfter: end}
+	if scopes.String() == g.scopes.String() {
+		held.scopes = Scopes{}
+	}
+	g.hold(token, held)
+	return &Tokens{Access: token, Scopes: g.scopesOf(&held), Lifetime: end.Sub(now)}
+}
+
+// issueRefresh adds the next generation and moves the idle end, never past the absolute one (D28).
+func (g *AccessGrant) issueRefresh(token Secret, tokens *Tokens, settings *Settings, now time.Time) *Tokens {
+	g.generation++
+	g.idleEnd = earlier(now.Add(settings.RefreshIdleTTL), g.absoluteEnd)
+	g.hold(token, heldSecret{kind: RefreshTokenSecret, generation: g.generation, forgetAfter: g.absoluteEnd})
+	tokens.Refresh = token
+	return tokens
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,102 @@
+package oauth
+
+import (
+	"strings"
+	"time"
+)
+
+// GrantSnapshot is an AccessGrant as a store keeps it. Bytes are nil, text is "" and times are zero where there is nothing.
+// Times are UTC with milliseconds. Restoring applies no rule.
+type GrantSnapshot struct {
+	ID            string
+	ClientID      string
+	ClientName    string
+	RedirectURI   string
+	Resource      string
+	Scopes        string // separated by spaces
+	Subject       string
+	Roles         string // separated by line feeds
+	State         string
+	EndReason     string
+	CreatedAt     time.Time
+	EndedAt       time.Time
+	LastUsedAt    time.Time
+	IdleEnd       time.Time
+	AbsoluteEnd   time.Time
+	ForgetAfter   time.Time
+	CodeDigest    []byte
+	CodeChallenge string
+	CodeExpiresAt time.Time
+	RedeemedAt    time.Time
+	Generation    int
+	RotatedAt     time.Time
+	SuccessorBox  []byte
+	HostPrint     []byte
+	HostBox       []byte
+	HostWrap      []byte
+}
+
+// SecretSnapshot is what a store keeps of one secret.
+type SecretSnapshot struct {
+	Digest      []byte
+	Grant       string
+	Kind        string
+	Generation  int    // of a refresh token, from 1
+	Scopes      string // of an access token that has fewer than its grant; "" means all
+	RevokedAt   time.Time
+	ForgetAfter time.Time // for an access token also when it dies
+}
+
+// Snapshot returns the grant and the secrets that it holds in memory.
+func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
+	secrets := make([]SecretSnapshot, 0, len(g.secrets))
+	for _, s := range g.secrets {
+		secrets = append(secrets, SecretSnapshot{
+			Digest: s.digest[:], Grant: g.id, Kind: string(s.kind), Generation: s.generation, Scopes: s.scopes.String(),
+			RevokedAt: s.revokedAt, ForgetAfter: s.forgetAfter,
+		})
+	}
+	return GrantSnapshot{
+		ID: g.id, ClientID: g.client.raw, ClientName: g.clientName, RedirectURI: g.redirect.raw, Resource: g.resource.canonical,
+		Scopes: g.scopes.String(), Subject: g.subject, Roles: strings.Join(g.roles, "\n"),
+		State: string(g.state), EndReason: string(g.endReason),
+		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
+		CodeDigest: g.code.digest[:], CodeChallenge: g.code.challenge.encoded, CodeExpiresAt: g.code.expiresAt, RedeemedAt: g.code.redeemedAt,
+		Generation: g.generation, RotatedAt: g.rotatedAt, SuccessorBox: g.successor,
+		HostPrint: g.hostPrint[:], HostBox: g.host.box, HostWrap: g.host.wrap,
+	}, secrets
+}
+
+// RestoreGrant rebuilds a grant with the given ones of its secrets.
+func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
+	g := &AccessGrant{
+		id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, redirect: RestoreRedirectURI(s.RedirectURI),
+		resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject,
+		state: grantState(s.State), endReason: EndReason(s.EndReason),
+		createdAt: s.CreatedAt, endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,
+		code:       issuedCode{challenge: RestoreCodeChallenge(s.CodeChallenge), expiresAt: s.CodeExpiresAt, redeemedAt: s.RedeemedAt},
+		generation: s.Generation, rotatedAt: s.RotatedAt, successor: s.SuccessorBox,
+		host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
+	}
+	if s.Roles != "" {
+		g.roles = strings.Split(s.Roles, "\n")
+	}
+	copy(g.code.digest[:], s.CodeDigest)
+	copy(g.hostPrint[:], s.HostPrint)
+	for _, secret := range secrets {
+		g.secrets = append(g.secrets, restoreSecret(secret))
+	}
+	return g
+}
+
+func restoreSecret(s SecretSnapshot) heldSecret {
+	held := heldSecret{
+		kind: SecretKind(s.Kind), generation: s.Generation, scopes: restoreScopes(s.Scopes),
+		revokedAt: s.RevokedAt, forgetAfter: s.ForgetAfter,
+	}
+	copy(held.digest[:], s.Digest)
+	return held
+}
+
+// restoreScopes rebuilds a set that was accepted before.
+func restoreScopes(text string) Scopes { return NewScopes(strings.Fields(text)...) }

@@ -1,0 +1,31 @@
+package oauth
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps grants, apart from the site's content. Every state change is one atomic closure, so single use holds in every
+// implementation; features/storespec holds them to it. A grant is found by the digest of any secret that belongs to it and
+// comes with that secret only; the secrets that a closure added are kept beside the others.
+type Store interface {
+	// AddGrant keeps a new grant. When one with the same id stands already, supersede decides about it, inside the same
+	// transaction: nil replaces it, an error leaves everything as it was and is returned. ErrDuplicate if a secret is taken.
+	AddGrant(ctx context.Context, grant *AccessGrant, supersede func(earlier *AccessGrant) error) error
+
+	// Grant returns the grant that the secret belongs to. ErrNotFound.
+	Grant(ctx context.Context, secret Digest) (*AccessGrant, error)
+
+	// UpdateGrant applies change to the newest state, all or nothing: an error from change is returned and nothing is kept.
+	// change may run more than once and touches only its argument. ErrNotFound, ErrDuplicate.
+	UpdateGrant(ctx context.Context, secret Digest, change func(*AccessGrant) error) error
+
+	// GrantsOf returns the grants made with one host token, oldest first, without their secrets.
+	GrantsOf(ctx context.Context, host Fingerprint) ([]*AccessGrant, error)
+
+	// UpdateGrantsOf applies change to each of them in one transaction, all or nothing.
+	UpdateGrantsOf(ctx context.Context, host Fingerprint, change func(*AccessGrant) error) error
+
+	// DeleteExpired forgets secrets and grants whose ForgetAfter has come and returns how many rows went.
+	DeleteExpired(ctx context.Context, now time.Time) (int, error)
+}

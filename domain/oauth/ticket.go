@@ -1,0 +1,126 @@
+package oauth
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	consentPurpose = "ticket"
+	returnPurpose  = "return"
+	ticketIDBytes  = 16
+)
+
+// Ticket is the sealed memory of a consent page: nothing is stored until the person approves (A34, B4).
+type Ticket struct {
+	id       string
+	issuedAt time.Time
+	request  *AuthorizationRequest
+}
+
+// NewTicket draws the id under which an approval will be known.
+func NewTicket(request *AuthorizationRequest, chance io.Reader, now time.Time) (*Ticket, error) {
+	var id [ticketIDBytes]byte
+	if _, err := io.ReadFull(chance, id[:]); err != nil {
+		return nil, fmt.Errorf("drawing a ticket id: %w", err)
+	}
+	return &Ticket{id: hex.EncodeToString(id[:]), issuedAt: now, request: request}, nil
+}
+
+// ID returns the ticket's id, which is no secret.
+func (t *Ticket) ID() string { return t.id }
+
+// Request returns what was shown.
+func (t *Ticket) Request() *AuthorizationRequest { return t.request }
+
+// Seal returns the ticket as an opaque form value that only a server with the same secret and issuer can open.
+func (t *Ticket) Seal(keys Keys) (string, error) {
+	r := t.request
+	return sealValues(keys, consentPurpose, r.settings.Issuer, url.Values{
+		"id": {t.id}, "at": {formatMillis(t.issuedAt)},
+		"client_id": {r.client.raw}, "client_name": {r.clientName}, "named": {strconv.FormatBool(r.namesItself)},
+		"redirect_uri": {r.redirect.raw}, "state": {r.state}, "scope": {r.scopes.String()},
+		"resource": {r.settings.Resource.canonical}, "code_challenge": {r.challenge.encoded},
+	})
+}
+
+// OpenTicket refuses with InvalidTicket what was not sealed by this issuer for this resource, and with ExpiredTicket what is too old.
+func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, error) {
+	values, issuedAt, err := openValues(settings, consentPurpose, sealed)
+	if err != nil {
+		return nil, err
+	}
+	if values.Get("resource") != settings.Resource.canonical {
+		return nil, Refuse(InvalidTicket, "the form was made for another resource")
+	}
+	if expired(issuedAt.Add(settings.TicketTTL), now) {
+		return nil, Refuse(ExpiredTicket, "the form is too old")
+	}
+	return &Ticket{id: values.Get("id"), issuedAt: issuedAt, request: &AuthorizationRequest{
+		client: RestoreClientID(values.Get("client_id")), clientName: values.Get("client_name"), namesItself: values.Get("named") == "true",
+		redirect: RestoreRedirectURI(values.Get("redirect_uri")), state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
+		challenge: RestoreCodeChallenge(values.Get("code_challenge")), settings: settings,
+	}}, nil
+}
+
+// SealReturn keeps a withheld error redirect for the person's click on "return" (B17).
+func SealReturn(redirect Redirect, settings *Settings, now time.Time) (string, error) {
+	return sealValues(settings.Keys, returnPurpose, settings.Issuer, url.Values{
+		"at": {formatMillis(now)}, "location": {redirect.Location}, "host": {redirect.Host},
+	})
+}
+
+// OpenReturn gives back what SealReturn kept; it refuses like OpenTicket.
+func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, error) {
+	values, issuedAt, err := openValues(settings, returnPurpose, sealed)
+	if err != nil {
+		return Redirect{}, err
+	}
+	if expired(issuedAt.Add(settings.TicketTTL), now) {
+		return Redirect{}, Refuse(ExpiredTicket, "the form is too old")
+	}
+	return Redirect{Location: values.Get("location"), Host: values.Get("host"), Automatic: true}, nil
+}
+
+func sealValues(keys Keys, purpose, issuer string, values url.Values) (string, error) {
+	lock, err := keys.tickets(purpose)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(lock.seal([]byte(values.Encode()), issuer)), nil
+}
+
+func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Time, error) {
+	refusal := Refuse(InvalidTicket, "the form was not made by this server")
+	lock, err := settings.Keys.tickets(purpose)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
+	if err != nil {
+		return nil, time.Time{}, refusal
+	}
+	plain, err := lock.open(box, settings.Issuer)
+	if err != nil {
+		return nil, time.Time{}, refusal
+	}
+	values, err := url.ParseQuery(string(plain))
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
+	}
+	millis, err := strconv.ParseInt(values.Get("at"), 10, 64)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
+	}
+	return values, time.UnixMilli(millis).UTC(), nil
+}
+
+func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+
+// expired reports whether end has been reached; the exact instant counts as expired, everywhere (I20).
+func expired(end, now time.Time) bool { return !now.Before(end) }
