@@ -51,6 +51,7 @@ var (
 var (
 	ErrNotFound            = errors.New("oauth: not found")
 	ErrDuplicate           = errors.New("oauth: duplicate secret")
+	ErrUnavailable         = errors.New("oauth: the store cannot answer just now")
 	ErrReplayed            = errors.New("oauth: authorization code replayed")
 	ErrReused              = errors.New("oauth: refresh token reused")
 	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")

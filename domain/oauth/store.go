@@ -29,3 +29,9 @@ type Store interface {
 	// DeleteExpired forgets secrets and grants whose ForgetAfter has come and returns how many rows went.
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
+
+// SecretKeeper is a Store that keeps the server secret beside itself; it saves the host from configuring one (J2).
+type SecretKeeper interface {
+	// Secret returns the same MinSecretLength bytes or more in every process that uses the store.
+	Secret() ([]byte, error)
+}

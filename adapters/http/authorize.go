@@ -1,0 +1,163 @@
+package http
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/http/pages"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// authorize shows the consent page (A).
+func (e *Endpoints) authorize(c echo.Context) error {
+	parameters, err := readQuery(c.Request())
+	if err != nil {
+		return err
+	}
+	consent, err := e.server.RequestAuthorization(c.Request().Context(), parameters)
+	if err != nil {
+		return err
+	}
+	return e.showConsent(c, http.StatusOK, consent, "")
+}
+
+// decide takes the person's answer (B). Only the sealed ticket counts: what was shown is what is approved.
+func (e *Endpoints) decide(c echo.Context) error {
+	if !e.sameOrigin(c.Request()) {
+		return refuseWith(http.StatusForbidden, "the form was sent from another site")
+	}
+	form, err := readForm(c, http.StatusUnsupportedMediaType)
+	if err != nil {
+		return err
+	}
+	if err := form.Once("ticket", "decision", "bearer_token"); err != nil {
+		return err
+	}
+	switch form.Get("decision") {
+	case "approve", "deny":
+		return e.settle(c, form)
+	case "return":
+		redirect, err := e.server.Return(form.Get("ticket"))
+		if err != nil {
+			return err
+		}
+		return leave(c, redirect)
+	}
+	return oauth.Refuse(oauth.InvalidRequest, "the decision is missing")
+}
+
+func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
+	consent, err := e.server.OpenConsent(form.Get("ticket"))
+	if err != nil {
+		return err
+	}
+	if form.Get("decision") == "deny" {
+		return e.server.Deny(c.Request().Context(), consent)
+	}
+	redirect, err := e.server.Approve(c.Request().Context(), consent, form.Get("bearer_token"))
+	if problem, again := tryAgain(err); again {
+		o := e.outcomeOf(c, err)
+		if o.retryAfter != "" {
+			c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
+		}
+		return e.showConsent(c, o.status, consent, problem)
+	}
+	if err != nil {
+		return err
+	}
+	return leave(c, redirect)
+}
+
+// tryAgain returns the sentence with which the same form comes back (B7-B9).
+func tryAgain(err error) (sentence string, again bool) {
+	kind, _ := oauth.KindOf(err)
+	switch kind {
+	case oauth.MissingHostToken:
+		return "Paste your token first.", true
+	case oauth.WrongHostToken:
+		return "This site does not know that token. Check that you copied all of it and that it has not expired.", true
+	case oauth.HostTokenNotVerifiable:
+		return "This site cannot check tokens just now. Nothing was granted; try again in a moment.", true
+	}
+	return "", false
+}
+
+// sameOrigin keeps other sites from sending the form (B3).
+func (e *Endpoints) sameOrigin(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return true
+	case "":
+		origin := r.Header.Get(echo.HeaderOrigin)
+		return origin == "" || origin == e.issuer.Scheme+"://"+e.issuer.Host
+	}
+	return false
+}
+
+// leave sends the browser to the client with 303, so that no browser repeats the form there (B12).
+func leave(c echo.Context, redirect oauth.Redirect) error {
+	header := c.Response().Header()
+	header.Set(echo.HeaderCacheControl, "no-store")
+	header.Set("Referrer-Policy", "same-origin")
+	return c.Redirect(http.StatusSeeOther, redirect.Location)
+}
+
+func (e *Endpoints) showConsent(c echo.Context, status int, consent *application.Consent, problem string) error {
+	settings, request := e.server.Settings(), consent.Ticket.Request()
+	var grants []string
+	for _, scope := range settings.Catalogue.Describe(request.Scopes()) {
+		grants = append(grants, scope.Description)
+	}
+	e.secureTransport(c)
+	return pages.WriteConsent(c.Response(), status, pages.Consent{
+		ClientName: request.ClientName(), ClientHost: request.Client().Host(), RedirectHost: request.RedirectURI().Host(),
+		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
+		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.NamesItself(),
+		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
+		Resource: settings.Resource.String(), IssuerHost: e.issuer.Host,
+		Action: settings.Issuer + authorizePath, Ticket: consent.Sealed, Problem: problem,
+	})
+}
+
+// secureTransport asks browsers to stay on https where the issuer is.
+func (e *Endpoints) secureTransport(c echo.Context) {
+	if e.issuer.Scheme == "https" {
+		c.Response().Header().Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
+	}
+}
+
+// failOnPage is the channel of people. A refusal that the client may be told leaves as a redirect: at once when the person has
+// just acted or the receiver is trusted, else behind a button (M13).
+func (e *Endpoints) failOnPage(c echo.Context, err error) error {
+	var refusal *oauth.Refusal
+	if !errors.As(err, &refusal) {
+		return e.showProblem(c, err, nil)
+	}
+	if refusal.Redirect.Automatic || c.Request().Method == http.MethodPost {
+		return leave(c, refusal.Redirect)
+	}
+	sealed, sealErr := e.server.WithholdRedirect(refusal.Redirect)
+	if sealErr != nil {
+		return e.showProblem(c, sealErr, nil)
+	}
+	action := e.server.Settings().Issuer + authorizePath
+	return e.showProblem(c, err, &pages.Return{Host: refusal.Redirect.Host, Action: action, Ticket: sealed})
+}
+
+func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) error {
+	o := e.outcomeOf(c, err)
+	if o.status == http.StatusInternalServerError {
+		o.status, o.retryAfter = http.StatusServiceUnavailable, "1" // a person is present and can try again (A33)
+	}
+	if o.retryAfter != "" {
+		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
+	}
+	e.secureTransport(c)
+	why := explain(err, o)
+	return pages.WriteProblem(c.Response(), o.status, pages.Problem{
+		Title: why.title, Text: why.text, Advice: why.advice, Code: o.code, Incident: o.incident, Return: back,
+	})
+}

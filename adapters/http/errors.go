@@ -1,0 +1,145 @@
+package http
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// endpoint answers a request or returns why it cannot; channel tells that to whoever asked.
+type (
+	endpoint func(echo.Context) error
+	channel  func(echo.Context, error) error
+)
+
+// statusError overrides the status of a refusal where HTTP itself has a better word for it.
+type statusError struct {
+	status  int
+	refusal error
+}
+
+func (e *statusError) Error() string { return e.refusal.Error() }
+func (e *statusError) Unwrap() error { return e.refusal }
+
+func refuseWith(status int, description string) error {
+	return &statusError{status, oauth.Refuse(oauth.InvalidRequest, description)}
+}
+
+// dispatch is the only way into an endpoint, so that every failure, even a panic, leaves through its channel.
+func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail channel) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			if recover() != nil {
+				err = fail(c, fmt.Errorf("panic in %s: %s", c.Path(), debug.Stack()))
+			}
+		}()
+		handle, found := serve[c.Request().Method]
+		if !found {
+			c.Response().Header().Set(echo.HeaderAllow, allow)
+			return fail(c, refuseWith(http.StatusMethodNotAllowed, "this address does not take the method"))
+		}
+		if err := handle(c); err != nil {
+			return fail(c, err)
+		}
+		return nil
+	}
+}
+
+// outcome is what any error means on the wire.
+type outcome struct {
+	status      int
+	code        string
+	description string
+	retryAfter  string
+	incident    string
+}
+
+var statuses = map[oauth.Kind]int{
+	oauth.InvalidClient:          http.StatusUnauthorized,
+	oauth.ClientUnreachable:      http.StatusBadGateway,
+	oauth.ClientNotAllowed:       http.StatusForbidden,
+	oauth.WrongHostToken:         http.StatusForbidden,
+	oauth.ClientBusy:             http.StatusServiceUnavailable,
+	oauth.HostTokenNotVerifiable: http.StatusServiceUnavailable,
+	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
+}
+
+// outcomeOf translates a refusal; any other error is logged once under an incident id and told to nobody (D30).
+func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
+	o := outcome{incident: rand.Text()[:12]}
+	var refusal *oauth.Error
+	var withStatus *statusError
+	switch {
+	case errors.As(err, &refusal):
+		o.status, o.code, o.description = statuses[refusal.Kind], refusal.Kind.Code(), refusal.Description
+	case errors.Is(err, oauth.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		o.status, o.code, o.description = http.StatusServiceUnavailable, oauth.TemporarilyUnavailable.Code(), "The service cannot answer just now"
+	default:
+		o.status, o.code, o.description = http.StatusInternalServerError, "server_error", "Something went wrong here"
+	}
+	if errors.As(err, &withStatus) {
+		o.status = withStatus.status
+	}
+	if o.status == 0 {
+		o.status = http.StatusBadRequest
+	}
+	o.retryAfter = retryAfter(o.status, refusal)
+	e.log(c, o, err)
+	return o
+}
+
+func retryAfter(status int, refusal *oauth.Error) string {
+	switch {
+	case status != http.StatusServiceUnavailable:
+		return ""
+	case refusal != nil && refusal.Kind == oauth.HostTokenNotVerifiable:
+		return "5"
+	}
+	return "1"
+}
+
+func (e *Endpoints) log(c echo.Context, o outcome, err error) {
+	log := e.logger.InfoContext
+	if o.status >= http.StatusInternalServerError {
+		log = e.logger.ErrorContext
+	}
+	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "error", err, "incident", o.incident)
+}
+
+// failInJSON is the channel of clients (RFC 6749 §5.2).
+func (e *Endpoints) failInJSON(c echo.Context, err error) error {
+	o := e.outcomeOf(c, err)
+	if o.status == http.StatusUnauthorized {
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Basic realm="oauth"`)
+	}
+	if o.retryAfter != "" {
+		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
+	}
+	return writeJSON(c, o.status, struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}{o.code, o.description})
+}
+
+// writeJSON answers a client: never cached, readable from every origin, exactly application/json (D, JH).
+func writeJSON(c echo.Context, status int, body any) error {
+	noStore(c)
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	c.Response().WriteHeader(status)
+	return c.Echo().JSONSerializer.Serialize(c, body, "")
+}
+
+// noStore sets the headers of every answer to a client, with a body or without.
+func noStore(c echo.Context) {
+	header := c.Response().Header()
+	header.Set(echo.HeaderCacheControl, "no-store")
+	header.Set("Pragma", "no-cache")
+	header.Set(echo.HeaderAccessControlAllowOrigin, "*")
+}

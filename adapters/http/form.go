@@ -1,0 +1,51 @@
+package http
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	maxQuery = 8 << 10
+	maxForm  = 16 << 10
+)
+
+// readQuery parses the raw query once; Go's own FormValue would hide its errors and mix in the body (A2, A3).
+func readQuery(r *http.Request) (oauth.Parameters, error) {
+	if len(r.URL.RawQuery) > maxQuery {
+		return nil, refuseWith(http.StatusRequestURITooLong, "the request is too long")
+	}
+	return parse(r.URL.RawQuery)
+}
+
+// readForm parses the body and nothing else (B1, D2-D4); unsupported is the status for another media type.
+func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
+	media, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType))
+	if err != nil || media != echo.MIMEApplicationForm {
+		return nil, refuseWith(unsupported, "the body has to be application/x-www-form-urlencoded")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, maxForm))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, refuseWith(http.StatusRequestEntityTooLarge, "the body is too large")
+	case err != nil:
+		return nil, refuseWith(http.StatusBadRequest, "the body cannot be read")
+	}
+	return parse(string(body))
+}
+
+func parse(encoded string) (oauth.Parameters, error) {
+	values, err := url.ParseQuery(encoded)
+	if err != nil {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "the parameters are not form-encoded")
+	}
+	return oauth.Parameters(values), nil
+}

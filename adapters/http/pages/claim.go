@@ -1,0 +1,47 @@
+package pages
+
+import (
+	"strings"
+	"unicode"
+)
+
+// longest is the number of characters shown of any text that the client chose (A35).
+const longest = 80
+
+// claim makes a client's text fit to show: one line, no invisible or direction-changing characters, cut at its end.
+func claim(text string) string {
+	shown := []rune(clean(text))
+	if len(shown) <= longest {
+		return string(shown)
+	}
+	return strings.TrimSpace(string(shown[:longest-1])) + "…"
+}
+
+// host does the same for a host name, but cuts at the start: the end of a name tells who owns it.
+func host(name string) string {
+	shown := []rune(clean(name))
+	if len(shown) <= longest {
+		return string(shown)
+	}
+	return "…" + string(shown[len(shown)-longest+1:])
+}
+
+// clean drops what cannot be seen and turns every run of white space into one space.
+func clean(text string) string {
+	visible := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), r == brailleBlank:
+			return ' '
+		case !unicode.IsGraphic(r), unicode.In(r, invisible...):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return strings.Join(strings.Fields(visible), " ")
+}
+
+// brailleBlank counts as a symbol in Unicode but shows nothing.
+const brailleBlank = '\u2800'
+
+// invisible lists characters that Unicode counts as letters or marks but that leave no trace of their own.
+var invisible = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}

@@ -1,0 +1,99 @@
+package pages
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Asking for consent", func() {
+	It("shows who asks, where the key goes, what is granted and by whom", Label("A35"), func() {
+		page := showConsent(plain(func(c *Consent) {
+			c.ClientHost, c.RedirectHost = "claude.ai", "localhost:51234"
+			c.Grants = []string{"Read articles.", "Publish articles."}
+		})).Body.String()
+		Expect(page).To(ContainSubstring(`<h1>Connect <bdi class="host" dir="ltr">claude.ai</bdi> to <bdi class="host" dir="ltr">cms.example</bdi>?</h1>`))
+		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">localhost:51234</bdi>`))
+		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">https://cms.example/mcp</bdi>`))
+		Expect(page).To(ContainSubstring("<li>Read articles.</li>\n<li>Publish articles.</li>"))
+	})
+
+	It("shows the name once, as a claim", Label("A35"), func() {
+		page := showConsent(plain(func(c *Consent) { c.ClientName = "Trusty Writer" })).Body.String()
+		Expect(strings.Count(page, "Trusty Writer")).To(Equal(1))
+		Expect(page).To(ContainSubstring("<dt>Name, not checked</dt><dd><q><bdi>Trusty Writer</bdi></q></dd>"))
+	})
+
+	It("says so when nothing of the name can be seen", func() {
+		Expect(showConsent(plain(func(c *Consent) { c.ClientName = "\u202e\u200b\u3164" })).Body.String()).
+			To(ContainSubstring("It gives no name."))
+	})
+
+	It("posts a hidden ticket, one empty password field and a decision", Label("A37"), func() {
+		page := showConsent(plain()).Body.String()
+		Expect(page).To(ContainSubstring(`<form method="post" action="` + action + `"`))
+		Expect(page).To(ContainSubstring(`<input type="hidden" name="ticket" value="sealed-ticket">`))
+		Expect(page).To(ContainSubstring(`<button class="main" type="submit" name="decision" value="approve">`))
+		Expect(page).To(ContainSubstring(`<button type="submit" name="decision" value="deny" formnovalidate>`))
+		Expect(strings.Count(page, "<input")).To(Equal(2))
+		Expect(page).To(MatchRegexp(`<label for="bearer_token">[^<]*cms\.example</label>`))
+	})
+
+	DescribeTable("never fills the password field", Label("A37", "B8"),
+		func(problem string) {
+			page := showConsent(plain(func(c *Consent) { c.Problem = problem })).Body.String()
+			field := page[strings.Index(page, `<input type="password"`):]
+			field = field[:strings.Index(field, ">")]
+			Expect(field).To(ContainSubstring(`name="bearer_token" autocomplete="off"`))
+			Expect(field).NotTo(ContainSubstring("value="))
+		},
+		Entry("when it is asked for the first time", ""),
+		Entry("when a token was refused", "This site did not accept the token."),
+	)
+
+	It("announces a problem and puts the cursor where it can be solved", Label("B8"), func() {
+		page := showConsent(plain(func(c *Consent) { c.Problem = "Too many wrong tokens." })).Body.String()
+		Expect(page).To(ContainSubstring(`role="alert">Too many wrong tokens.</p>`))
+		Expect(page).To(ContainSubstring(`aria-describedby="problem why" autofocus>`))
+		Expect(page).To(ContainSubstring("<title>Not connected yet: "))
+	})
+
+	It("lets the reader begin at the top when nothing went wrong", func() {
+		Expect(showConsent(plain()).Body.String()).NotTo(Or(ContainSubstring("autofocus"), ContainSubstring(`role="alert"`)))
+	})
+
+	It("refuses an action that would run a script", func() {
+		Expect(showConsent(plain(func(c *Consent) { c.Action = "javascript:alert(1)" })).Body.String()).
+			NotTo(ContainSubstring("javascript:"))
+	})
+
+	It("tells lasting access from access that ends by itself", func() {
+		lasting := showConsent(plain(func(c *Consent) { c.Offline = true })).Body.String()
+		Expect(lasting).To(ContainSubstring("can renew this access until you take it back"))
+		Expect(showConsent(plain()).Body.String()).To(ContainSubstring("This access runs out by itself."))
+	})
+})
+
+var _ = Describe("Warning before consent", Label("A36"), func() {
+	It("keeps quiet when there is nothing to warn of", func() {
+		Expect(showConsent(plain()).Body.String()).NotTo(ContainSubstring("<section class=\"warnings\""))
+	})
+
+	DescribeTable("speaks up",
+		func(change func(*Consent), words string) {
+			page := showConsent(plain(change)).Body.String()
+			Expect(page).To(ContainSubstring(words))
+			Expect(strings.Count(page, "<li><strong>")).To(Equal(1))
+		},
+		Entry("when the redirect goes to this computer",
+			func(c *Consent) { c.Loopback = true }, "a program on this computer"),
+		Entry("when the redirect opens an installed app",
+			func(c *Consent) { c.PrivateScheme, c.RedirectHost = true, "" }, "<dd>an app on this device</dd>"),
+		Entry("when the redirect leaves the client's host",
+			func(c *Consent) { c.ForeignRedirect, c.RedirectHost = true, "elsewhere.example" },
+			`published at <bdi class="host" dir="ltr">claude.ai</bdi>, but its key goes to <bdi class="host" dir="ltr">elsewhere.example</bdi>`),
+		Entry("when the client's document does not name itself", Label("C23"),
+			func(c *Consent) { c.Unnamed = true }, "description does not name itself"),
+	)
+})

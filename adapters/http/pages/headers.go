@@ -1,0 +1,16 @@
+package pages
+
+import "net/http"
+
+// setHeaders sets the HTML headers (HH). Strict-Transport-Security is left to the caller, who knows the scheme.
+func setHeaders(h http.Header, nonce string) {
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	// No form-action: browsers apply it to the redirect after the form, too, and the client never gets its answer (A38).
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'nonce-"+nonce+"'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	// Not no-referrer: that turns the form's Origin into null, and the cross-origin guard refuses it (B3).
+	h.Set("Referrer-Policy", "same-origin")
+}

@@ -1,0 +1,133 @@
+package pages
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestPages(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Pages")
+}
+
+const action = "https://cms.example/oauth/authorize"
+
+// plain is a consent page without a warning; change adjusts it.
+func plain(change ...func(*Consent)) Consent {
+	c := Consent{
+		ClientName: "Claude", ClientHost: "claude.ai", RedirectHost: "claude.ai",
+		Grants:   []string{"Use the tools that your token allows."},
+		Resource: "https://cms.example/mcp", IssuerHost: "cms.example",
+		Action: action, Ticket: "sealed-ticket",
+	}
+	for _, apply := range change {
+		apply(&c)
+	}
+	return c
+}
+
+func showConsent(c Consent) *httptest.ResponseRecorder {
+	GinkgoHelper()
+	w := httptest.NewRecorder()
+	Expect(WriteConsent(w, http.StatusOK, c)).To(Succeed())
+	return w
+}
+
+func showProblem(p Problem) *httptest.ResponseRecorder {
+	GinkgoHelper()
+	w := httptest.NewRecorder()
+	Expect(WriteProblem(w, http.StatusBadRequest, p)).To(Succeed())
+	return w
+}
+
+func styleNonce(w *httptest.ResponseRecorder) string {
+	GinkgoHelper()
+	found := regexp.MustCompile(`<style nonce="([^"]*)">`).FindAllStringSubmatch(w.Body.String(), -1)
+	Expect(found).To(HaveLen(1))
+	return found[0][1]
+}
+
+var _ = Describe("Writing a page", func() {
+	DescribeTable("carries the HTML headers of the catalogue and no form-action", Label("HH", "A38", "A41"),
+		func(show func() *httptest.ResponseRecorder) {
+			w := show()
+			h := w.Header()
+			Expect(h).To(HaveLen(6))
+			Expect(h.Get("Content-Type")).To(Equal("text/html; charset=utf-8"))
+			Expect(h.Get("Cache-Control")).To(Equal("no-store"))
+			Expect(h.Get("Content-Security-Policy")).To(Equal(
+				"default-src 'none'; style-src 'nonce-" + styleNonce(w) + "'; base-uri 'none'; frame-ancestors 'none'"))
+			Expect(h.Get("X-Frame-Options")).To(Equal("DENY"))
+			Expect(h.Get("X-Content-Type-Options")).To(Equal("nosniff"))
+			Expect(h.Get("Referrer-Policy")).To(Equal("same-origin"))
+		},
+		Entry("when it asks for consent", func() *httptest.ResponseRecorder { return showConsent(plain()) }),
+		Entry("when it tells a problem", func() *httptest.ResponseRecorder { return showProblem(Problem{Title: "No"}) }),
+	)
+
+	It("gives every response a nonce of its own", Label("HH"), func() {
+		first, second := styleNonce(showConsent(plain())), styleNonce(showConsent(plain()))
+		Expect(first).NotTo(Equal(second))
+		Expect(len(first)).To(BeNumerically(">=", 22))
+	})
+
+	It("answers with the status that the caller names", Label("B8"), func() {
+		w := httptest.NewRecorder()
+		Expect(WriteConsent(w, http.StatusForbidden, plain())).To(Succeed())
+		Expect(w.Code).To(Equal(http.StatusForbidden))
+	})
+
+	It("writes nothing at all when a page cannot be rendered", Label("A33"), func() {
+		w := httptest.NewRecorder()
+		Expect(write(w, http.StatusOK, "consent", Problem{Title: "wrong kind of page"})).NotTo(Succeed())
+		Expect(w.Body.Len()).To(BeZero())
+		Expect(w.Header()).To(BeEmpty())
+	})
+
+	It("reports a connection that breaks", func() {
+		Expect(WriteConsent(brokenPipe{httptest.NewRecorder()}, http.StatusOK, plain())).To(MatchError(errBroken))
+	})
+
+	It("names no address to load or to follow and runs no script", Label("A37", "A40"), func() {
+		everything := showConsent(crowded()).Body.String() + showProblem(withReturn()).Body.String()
+		Expect(everything).NotTo(MatchRegexp(`(?i)<(script|img|link|iframe|object|a|base)\b|\b(src|href|srcset|background|on\w+)\s*=|url\(|@import|http-equiv`))
+		rest := strings.NewReplacer(action, "", crowded().Resource, "").Replace(everything)
+		Expect(rest).NotTo(MatchRegexp(`(?i)https?:|//\w`))
+	})
+
+	It("stays under 30 KiB with every warning and a large ticket", func() {
+		Expect(showConsent(crowded()).Body.Len()).To(BeNumerically("<", 30<<10))
+	})
+})
+
+// crowded is the largest consent page: every warning, a problem, the longest texts, a ticket of 8 KiB.
+func crowded() Consent {
+	return plain(func(c *Consent) {
+		c.Loopback, c.PrivateScheme, c.ForeignRedirect, c.Unnamed, c.Offline = true, true, true, true, true
+		c.ClientName = strings.Repeat("<", 200)
+		c.ClientHost, c.RedirectHost = strings.Repeat("a.", 126)+"b", strings.Repeat("c.", 126)+"d"
+		c.Grants = []string{"Read articles.", "Write articles.", "Publish articles.", "Change settings."}
+		c.Problem = "This site did not accept the token."
+		c.Ticket = strings.Repeat("t", 8<<10)
+	})
+}
+
+func withReturn() Problem {
+	return Problem{
+		Title: "Not offered", Text: "The app asked for something unknown.", Code: "invalid_scope", Incident: "7KQ2M4XW",
+		ClientHost: "claude.ai", Return: &Return{Host: "client.example", Action: action, Ticket: "error-ticket"},
+	}
+}
+
+var errBroken = errors.New("broken pipe")
+
+type brokenPipe struct{ http.ResponseWriter }
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errBroken }

@@ -1,0 +1,78 @@
+// Package http speaks HTTP with Echo: it parses what comes in, calls one use case, and writes what goes out. Import it as
+// oauthhttp.
+package http
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/http/wellknown"
+	"github.com/pasteport/pasteport/application"
+)
+
+// Endpoints is the authorization server's side of the wire.
+type Endpoints struct {
+	server *application.Server
+	logger *slog.Logger
+	issuer *url.URL
+}
+
+// New serves the use cases; every URL that it publishes comes from the configured issuer (F8).
+func New(server *application.Server, logger *slog.Logger) (*Endpoints, error) {
+	issuer, err := url.Parse(server.Settings().Issuer)
+	if err != nil {
+		return nil, err
+	}
+	return &Endpoints{server: server, logger: logger, issuer: issuer}, nil
+}
+
+// The paths of the endpoints, below the issuer.
+const (
+	authorizePath = "/oauth/authorize"
+	tokenPath     = "/oauth/token"
+	revokePath    = "/oauth/revoke"
+)
+
+// Mount adds every route of the authorization server to the site's Echo. This is the one route table.
+func (e *Endpoints) Mount(site *echo.Echo) error {
+	metadata, err := wellknown.New(e.metadata())
+	if err != nil {
+		return err
+	}
+	base := e.issuer.Path
+	metadata.Mount(site, "/.well-known/oauth-authorization-server"+base)
+	if base != "" {
+		metadata.Mount(site, base+"/.well-known/oauth-authorization-server")
+	}
+	for _, route := range []struct {
+		path  string
+		allow string
+		serve map[string]endpoint
+		fail  channel
+	}{
+		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodHead: e.authorize, http.MethodPost: e.decide}, e.failOnPage},
+		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON},
+		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON},
+	} {
+		site.Any(route.path, e.dispatch(route.serve, route.allow, route.fail))
+	}
+	for _, absent := range []string{"/.well-known/openid-configuration", "/.well-known/openid-configuration/*", "/oauth/register"} {
+		site.Any(base+absent, notHere)
+	}
+	return nil
+}
+
+// notHere keeps a site's catch-all route from answering for documents that this server does not have (F4, F5).
+func notHere(c echo.Context) error { return c.NoContent(http.StatusNotFound) }
+
+func preflight(c echo.Context) error {
+	header := c.Response().Header()
+	header.Set(echo.HeaderAccessControlAllowOrigin, "*")
+	header.Set(echo.HeaderAccessControlAllowMethods, http.MethodPost)
+	header.Set(echo.HeaderAccessControlAllowHeaders, "Authorization, Content-Type, Accept, MCP-Protocol-Version")
+	header.Set(echo.HeaderAccessControlMaxAge, "86400")
+	return c.NoContent(http.StatusNoContent)
+}

@@ -1,0 +1,122 @@
+package http
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// token exchanges a code or refreshes (D). Nothing that is refused here changes any state.
+func (e *Endpoints) token(c echo.Context) error {
+	form, err := readClientForm(c)
+	if err != nil {
+		return err
+	}
+	grant, err := e.grantType(form.Get("grant_type"))
+	if err != nil {
+		return err
+	}
+	client, err := identify(c.Request(), form)
+	if err != nil {
+		return err
+	}
+	if client == "" {
+		return oauth.Refuse(oauth.InvalidRequest, "the client_id is missing")
+	}
+	tokens, err := grant(c.Request().Context(), client, form)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, tokenAnswer{
+		AccessToken: tokens.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int64(tokens.Lifetime.Seconds()),
+		Scope: tokens.Scopes.String(), RefreshToken: tokens.Refresh.Reveal(),
+	})
+}
+
+// tokenAnswer is the successful answer (RFC 6749 §5.1, D29).
+type tokenAnswer struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"` // seconds
+	Scope        string `json:"scope"`
+	RefreshToken string `json:"refresh_token,omitempty"`
+}
+
+type grantFunc func(ctx context.Context, client string, p oauth.Parameters) (*oauth.Tokens, error)
+
+func (e *Endpoints) grantType(name string) (grantFunc, error) {
+	switch name {
+	case "authorization_code":
+		return e.server.Exchange, nil
+	case "refresh_token":
+		return e.server.Refresh, nil
+	case "":
+		return nil, oauth.Refuse(oauth.InvalidRequest, "the grant_type is missing")
+	}
+	return nil, oauth.Refuse(oauth.UnsupportedGrantType, "the grant_type has to be authorization_code or refresh_token")
+}
+
+// clientParameters may only come in the body: a query ends up in logs (D4).
+var clientParameters = []string{
+	"grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "scope", "resource",
+	"client_id", "client_secret", "client_assertion", "client_assertion_type", "token", "token_type_hint",
+}
+
+// readClientForm applies the transport rules that token and revoke share (D2-D5, E1).
+func readClientForm(c echo.Context) (oauth.Parameters, error) {
+	form, err := readForm(c, http.StatusBadRequest)
+	if err != nil {
+		return nil, err
+	}
+	query, err := readQuery(c.Request())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range clientParameters {
+		if _, present := query[name]; present {
+			return nil, oauth.Refuse(oauth.InvalidRequest, "parameters belong into the body, not into the URL")
+		}
+	}
+	return form, form.OnceEach()
+}
+
+// identify returns the client_id of a public client, from the form or from a Basic header with an empty password, which the
+// official Go SDK sends first (D7-D10, X1). It proves nothing, so any secret is refused as InvalidClient.
+func identify(r *http.Request, form oauth.Parameters) (string, error) {
+	named, err := basicUser(r.Header.Get(echo.HeaderAuthorization))
+	if err != nil {
+		return "", err
+	}
+	for _, secret := range []string{"client_secret", "client_assertion", "client_assertion_type"} {
+		if form.Get(secret) != "" {
+			return "", oauth.Refuse(oauth.InvalidClient, "clients are public here and have no secret")
+		}
+	}
+	client := form.Get("client_id")
+	switch {
+	case named == "":
+		return client, nil
+	case client != "" && client != named:
+		return "", oauth.Refuse(oauth.InvalidRequest, "the client_id is not the one of the Authorization header")
+	}
+	return named, nil
+}
+
+// basicUser returns the form-decoded user name of a Basic header without a password; other schemes are ignored (D7).
+func basicUser(header string) (string, error) {
+	scheme, _, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return "", nil
+	}
+	user, password, ok := (&http.Request{Header: http.Header{echo.HeaderAuthorization: {header}}}).BasicAuth()
+	decoded, err := url.QueryUnescape(user)
+	if !ok || err != nil || password != "" {
+		return "", oauth.Refuse(oauth.InvalidClient, "clients are public here and have no secret")
+	}
+	return decoded, nil
+}
