@@ -89,7 +89,7 @@ func (r ClientIDRules) checkAuthority(authority string) error {
 		return Refuse(MalformedClientID, "the client_id names a port that is not allowed here")
 	case !publicHostName(host):
 		return Refuse(MalformedClientID, "the client_id's host is not a public DNS name")
-	case authority == r.ForbidHost, port == "443" && host == r.ForbidHost:
+	case strings.EqualFold(authority, r.ForbidHost), port == "443" && strings.EqualFold(host, r.ForbidHost):
 		return Refuse(MalformedClientID, "the client_id is on this server's own host")
 	}
 	return nil

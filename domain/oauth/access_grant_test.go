@@ -1,0 +1,221 @@
+package oauth
+
+import (
+	"crypto/rand"
+	"errors"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("A grant", func() {
+	var settings *Settings
+	BeforeEach(func() { settings = settingsOf() })
+
+	It("admits nobody while it is pending", Label("I1"), func() {
+		f := approved(settings)
+		_, err := f.grant.Admits(f.code.Digest(), settings.Resource, noon)
+		Expect(err).To(Refused(InvalidToken))
+	})
+
+	It("admits its caller once the code is redeemed", Label("I2", "G14"), func() {
+		f := redeemed(settings)
+		caller, err := f.grant.Admits(f.access.Digest(), settings.Resource, noon.Add(time.Hour-time.Millisecond))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(caller).To(Equal(Caller{
+			Grant: f.grant.ID(), Client: RestoreClientID(clientURL), Subject: "ann", Roles: []string{"editor"},
+			Scopes: NewScopes("mcp", "offline_access"), ExpiresAt: noon.Add(time.Hour),
+		}))
+	})
+
+	DescribeTable("does not admit", func(spoil func(*family) (Digest, Resource, time.Time)) {
+		f := redeemed(settings)
+		_, err := f.grant.Admits(spoil(f))
+		Expect(err).To(Refused(InvalidToken))
+	},
+		Entry("at the exact instant of expiry", Label("G7", "I20"), func(f *family) (Digest, Resource, time.Time) {
+			return f.access.Digest(), f.settings.Resource, noon.Add(time.Hour)
+		}),
+		Entry("at another resource", Label("G8"), func(f *family) (Digest, Resource, time.Time) {
+			return f.access.Digest(), NewResource("https://cms.example/other"), noon
+		}),
+		Entry("with a refresh token", Label("G7"), func(f *family) (Digest, Resource, time.Time) { return f.refresh.Digest(), f.settings.Resource, noon }),
+		Entry("with a token that is not its own", Label("G7"), func(f *family) (Digest, Resource, time.Time) {
+			return newSecret(AccessTokenSecret).Digest(), f.settings.Resource, noon
+		}),
+		Entry("after it has ended", Label("I12"), func(f *family) (Digest, Resource, time.Time) {
+			f.grant.End(EndedByHost, noon)
+			return f.access.Digest(), f.settings.Resource, noon
+		}),
+		Entry("with a revoked token", Label("E7"), func(f *family) (Digest, Resource, time.Time) {
+			f.grant.Revoke(f.access.Digest(), clientURL, noon)
+			return f.access.Digest(), f.settings.Resource, noon
+		}),
+	)
+
+	It("keeps no host token without offline_access", Label("J3", "J4"), func() {
+		f := approved(settings, func(p Parameters) { p["scope"] = []string{"mcp"} })
+		snapshot, _ := f.grant.Snapshot()
+		Expect(snapshot.HostBox).To(BeNil())
+	})
+
+	It("opens the sealed host token for the newest refresh token and its predecessor only", Label("J5", "J6"), func() {
+		f := redeemed(settings)
+		tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		for _, holder := range []Secret{tokens.Refresh, f.refresh} {
+			host, err := f.grant.HostToken(holder, settings)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(host.Reveal()).To(Equal("host-token"))
+		}
+		next, err := f.grant.Refresh(f.refreshment(tokens.Refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = f.grant.HostToken(next.Refresh, settings)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = f.grant.HostToken(f.refresh, settings)
+		Expect(err).To(MatchError(ErrHostTokenLost))
+	})
+
+	It("cannot open it with another server secret", Label("J6", "J11"), func() {
+		f := redeemed(settings)
+		other := settingsOf(func(c *Config) { c.Secret = append(make([]byte, MinSecretLength), 1) })
+		_, err := f.grant.HostToken(f.refresh, other)
+		Expect(err).To(MatchError(ErrHostTokenLost))
+	})
+
+	It("drops every box when it ends", Label("H6", "I12"), func() {
+		f := redeemed(settings)
+		_, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.grant.End(EndedByHost, noon)).To(BeTrue())
+		Expect(f.grant.End(EndedByReuse, noon)).To(BeFalse())
+		snapshot, _ := f.grant.Snapshot()
+		Expect([][]byte{snapshot.HostBox, snapshot.HostWrap, snapshot.SuccessorBox}).To(HaveEach(BeNil()))
+		Expect(snapshot.EndReason).To(Equal("ended_by_host"))
+	})
+
+	It("takes the caller's roles from the newest answer of the site", func() {
+		f := redeemed(settings)
+		tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		caller, err := f.grant.Admits(tokens.Access.Digest(), settings.Resource, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(caller.Roles).To(Equal([]string{"reader"}))
+	})
+
+	DescribeTable("answers a replaced refresh token", func(after time.Duration, answered bool) {
+		f := redeemed(settings)
+		first, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		again, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon.Add(after))
+		if !answered {
+			Expect(err).To(And(Refused(InvalidGrant), MatchError(ErrReused)))
+			return
+		}
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.Refresh.Reveal()).To(Equal(first.Refresh.Reveal()))
+	},
+		Entry("inside the window", Label("D27"), time.Minute-time.Millisecond, true),
+		Entry("at its end", Label("D27", "I20"), time.Minute, false),
+		Entry("when the clock went back", Label("I23"), -time.Second, true),
+	)
+
+	It("has no grace when it is switched off", Label("M4"), func() {
+		settings = settingsOf(func(c *Config) { c.RefreshGrace = -1 })
+		f := redeemed(settings)
+		_, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+		Expect(err).To(MatchError(ErrReused))
+	})
+
+	DescribeTable("gives at most what the host token may grant", Label("B10", "M8"), func(ceiling []string, granted string) {
+		settings = settingsOf(func(c *Config) {
+			c.Scopes = []Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
+		})
+		request, err := ask(settings, func(p Parameters) { p["scope"] = []string{"mcp mcp:admin offline_access"} })
+		Expect(err).NotTo(HaveOccurred())
+		ticket, err := NewTicket(request, rand.Reader, noon)
+		Expect(err).NotTo(HaveOccurred())
+		grant, err := Approve(Approval{Ticket: ticket, Host: HostToken{conceal("x")}, Principal: Principal{Scopes: ceiling}, Code: newSecret(CodeSecret), Chance: rand.Reader}, settings, noon)
+		if granted == "" {
+			Expect(err).To(Refused(AccessDenied))
+			return
+		}
+		Expect(err).NotTo(HaveOccurred())
+		snapshot, _ := grant.Snapshot()
+		Expect(snapshot.Scopes).To(Equal(granted))
+	},
+		Entry("the defaults when it says nothing", nil, "mcp offline_access"),
+		Entry("all that it names", []string{"mcp:admin"}, "mcp mcp:admin offline_access"),
+		Entry("nothing when it names nothing", []string{}, ""),
+	)
+
+	It("fails rather than issue when chance is exhausted", func() {
+		request, err := ask(settings)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = NewTicket(request, noChance{}, noon)
+		Expect(err).To(MatchError(ContainSubstring("drawing a ticket id")))
+	})
+})
+
+type noChance struct{}
+
+func (noChance) Read([]byte) (int, error) { return 0, errors.New("no chance left") }
+
+var _ = Describe("A consent ticket", Label("B4"), func() {
+	settings := settingsOf()
+	sealed := func() string {
+		GinkgoHelper()
+		request, err := ask(settings)
+		Expect(err).NotTo(HaveOccurred())
+		ticket, err := NewTicket(request, rand.Reader, noon)
+		Expect(err).NotTo(HaveOccurred())
+		text, err := ticket.Seal(settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		return text
+	}
+
+	It("carries what was shown, exactly", func() {
+		ticket, err := OpenTicket(sealed(), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		request, _ := ask(settings)
+		Expect(ticket.Request()).To(Equal(request))
+	})
+
+	It("is worthless to another issuer, another secret, and for another purpose", func() {
+		text := sealed()
+		for _, other := range []*Settings{
+			settingsOf(func(c *Config) { c.Issuer = "https://other.example" }),
+			settingsOf(func(c *Config) { c.Secret = append(make([]byte, MinSecretLength), 1) }),
+		} {
+			_, err := OpenTicket(text, other, noon)
+			Expect(err).To(Refused(InvalidTicket))
+		}
+		_, err := OpenReturn(text, settings, noon)
+		Expect(err).To(Refused(InvalidTicket))
+	})
+
+	It("is worthless when one bit is changed", func() {
+		text := []byte(sealed())
+		for i := range text {
+			changed := append([]byte(nil), text...)
+			if changed[i] == 'A' {
+				changed[i] = 'B'
+			} else {
+				changed[i] = 'A'
+			}
+			_, err := OpenTicket(string(changed), settings, noon)
+			Expect(err).To(Refused(InvalidTicket))
+		}
+	})
+
+	It("dies after ten minutes, at the exact instant", Label("I20"), func() {
+		text := sealed()
+		_, err := OpenTicket(text, settings, noon.Add(10*time.Minute-time.Millisecond))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = OpenTicket(text, settings, noon.Add(10*time.Minute))
+		Expect(err).To(Refused(ExpiredTicket))
+	})
+})

@@ -1,0 +1,131 @@
+package oauth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+)
+
+func TestOAuth(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The rules of authorization")
+}
+
+// Refused matches a refusal of the kind.
+func Refused(kind Kind) types.GomegaMatcher {
+	return WithTransform(func(err error) string {
+		found, _ := KindOf(err)
+		return found.String()
+	}, Equal(kind.String()))
+}
+
+const verifier = "a-verifier-that-is-long-enough-for-the-rules"
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func challengeOf(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func newSecret(kind SecretKind) Secret {
+	GinkgoHelper()
+	secret, err := NewSecret(kind, rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	return secret
+}
+
+func settingsOf(change ...func(*Config)) *Settings {
+	GinkgoHelper()
+	config := Config{
+		Issuer: "https://cms.example", VerifyBearer: func(string) bool { return true }, Secret: make([]byte, MinSecretLength),
+		Now: func() time.Time { return noon }, Random: rand.Reader,
+	}
+	for _, apply := range change {
+		apply(&config)
+	}
+	settings, err := config.Settings()
+	Expect(err).NotTo(HaveOccurred())
+	return settings
+}
+
+const clientURL = "https://client.example/client.json"
+
+func document(change ...func(map[string]any)) map[string]any {
+	members := map[string]any{
+		"client_id": clientURL, "client_name": "Client",
+		"redirect_uris": []any{"https://client.example/callback", "http://localhost/callback"},
+	}
+	for _, apply := range change {
+		apply(members)
+	}
+	return members
+}
+
+func ask(settings *Settings, change ...func(Parameters)) (*AuthorizationRequest, error) {
+	GinkgoHelper()
+	client, err := NewClientMetadata(RestoreClientID(clientURL), document(), settings.Metadata)
+	Expect(err).NotTo(HaveOccurred())
+	parameters := Parameters{
+		"response_type": {"code"}, "redirect_uri": {"https://client.example/callback"}, "state": {"s"},
+		"code_challenge": {challengeOf(verifier)}, "code_challenge_method": {"S256"}, "scope": {"mcp offline_access"},
+	}
+	for _, apply := range change {
+		apply(parameters)
+	}
+	return NewAuthorizationRequest(client, parameters, settings)
+}
+
+// family is a grant with everything that a spec needs to act on it.
+type family struct {
+	settings *Settings
+	grant    *AccessGrant
+	host     HostToken
+	code     Secret
+	access   Secret
+	refresh  Secret
+}
+
+func approved(settings *Settings, change ...func(Parameters)) *family {
+	GinkgoHelper()
+	request, err := ask(settings, change...)
+	Expect(err).NotTo(HaveOccurred())
+	ticket, err := NewTicket(request, rand.Reader, noon)
+	Expect(err).NotTo(HaveOccurred())
+	host, err := ParseHostToken("host-token")
+	Expect(err).NotTo(HaveOccurred())
+	f := &family{settings: settings, host: host, code: newSecret(CodeSecret)}
+	f.grant, err = Approve(Approval{Ticket: ticket, Host: host, Principal: Principal{Subject: "ann", Roles: []string{"editor"}}, Code: f.code, Chance: rand.Reader}, settings, noon)
+	Expect(err).NotTo(HaveOccurred())
+	return f
+}
+
+func (f *family) redemption() Redemption {
+	return Redemption{Client: clientURL, Code: f.code, Verifier: verifier, Access: newSecret(AccessTokenSecret), Refresh: newSecret(RefreshTokenSecret)}
+}
+
+func (f *family) redeem(at time.Time) error {
+	by := f.redemption()
+	tokens, err := f.grant.Redeem(by, f.settings, at)
+	if err == nil {
+		f.access, f.refresh = tokens.Access, tokens.Refresh
+	}
+	return err
+}
+
+func (f *family) refreshment(token Secret) Refreshment {
+	return Refreshment{Client: clientURL, Token: token, Principal: Principal{Roles: []string{"reader"}}, Access: newSecret(AccessTokenSecret), Successor: newSecret(RefreshTokenSecret)}
+}
+
+func redeemed(settings *Settings, change ...func(Parameters)) *family {
+	GinkgoHelper()
+	f := approved(settings, change...)
+	Expect(f.redeem(noon)).To(Succeed())
+	return f
+}

@@ -1,0 +1,55 @@
+package oauth
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N3"), func() {
+	registered := []string{"http://localhost/callback", "http://127.0.0.1:3000/cb", "http://[::1]/cb", "https://c.example/cb", "https://c.example/cb?x=1", "cursor://a/cb"}
+	allowed := func(raw string, schemes ...string) bool {
+		target, err := ParseRedirectURI(raw, schemes)
+		if err != nil {
+			return false
+		}
+		for _, published := range registered {
+			uri, err := ParseRedirectURI(published, schemes)
+			if err == nil && target.Matches(uri) {
+				return true
+			}
+		}
+		return false
+	}
+
+	DescribeTable("accepts", func(raw string) { Expect(allowed(raw)).To(BeTrue()) },
+		Entry("the registered loopback name", "http://localhost/callback"),
+		Entry("any port on localhost", "http://localhost:51234/callback"),
+		Entry("any port on 127.0.0.1", "http://127.0.0.1:65535/cb"),
+		Entry("no port where one is registered", "http://127.0.0.1/cb"),
+		Entry("any port on ::1", "http://[::1]:8080/cb"),
+		Entry("the registered https URI", "https://c.example/cb"),
+		Entry("the registered https URI with its query", "https://c.example/cb?x=1"),
+	)
+	It("accepts a private-use scheme only where the operator allows it", func() {
+		Expect(allowed("cursor://a/cb")).To(BeFalse())
+		Expect(allowed("cursor://a/cb", "cursor")).To(BeTrue())
+		Expect(allowed("cursor://a/cb2", "cursor")).To(BeFalse())
+	})
+
+	DescribeTable("refuses", func(raw string) { Expect(allowed(raw)).To(BeFalse()) },
+		Entry(nil, ""), Entry(nil, "/callback"), Entry(nil, "localhost/callback"), Entry(nil, "//localhost/callback"),
+		Entry(nil, "http://localhost/callback/"), Entry(nil, "http://localhost/Callback"), Entry(nil, "http://LOCALHOST/callback"),
+		Entry(nil, "http://localhost./callback"), Entry(nil, "HTTP://localhost/callback"), Entry(nil, "https://localhost/callback"),
+		Entry(nil, "http://localhost:0/callback"), Entry(nil, "http://localhost:65536/callback"), Entry(nil, "http://localhost:/callback"),
+		Entry(nil, "http://localhost:+80/callback"), Entry(nil, "http://localhost:8x/callback"), Entry(nil, "http://localhost:80:80/callback"),
+		Entry(nil, "http://u@localhost/callback"), Entry(nil, "http://u:p@127.0.0.1:9/cb"), Entry(nil, "http://@localhost/callback"),
+		Entry(nil, "http://localhost/callback#"), Entry(nil, "http://localhost/callback#x"), Entry(nil, "http://localhost/callback?x"),
+		Entry(nil, "http://localhost/x/../callback"), Entry(nil, "http://localhost/%63allback"), Entry(nil, `http://localhost\callback`),
+		Entry(nil, "http://127.1/cb"), Entry(nil, "http://127.0.0.2/cb"), Entry(nil, "http://0x7f.1/cb"), Entry(nil, "http://2130706433/cb"),
+		Entry(nil, "http://127.0.0.1.nip.io/cb"), Entry(nil, "http://localhost.evil.example/callback"), Entry(nil, "http://localhost/callback "),
+		Entry(nil, "http://localhost:3000/cb"), Entry(nil, "http://[0:0:0:0:0:0:0:1]/cb"), Entry(nil, "http://[::1%25lo]/cb"),
+		Entry(nil, "http://c.example/cb"), Entry(nil, "https://c.example:443/cb"), Entry(nil, "https://C.example/cb"), Entry(nil, "https://c.example/cb/"),
+		Entry(nil, "https://c.example/cb?x=2"), Entry(nil, "https://c.example/cb?"), Entry(nil, "https://c.example.evil/cb"), Entry(nil, "https://evil@c.example/cb"),
+		Entry(nil, "javascript:alert(1)"), Entry(nil, "data:text/html,x"), Entry(nil, "file:///etc/passwd"), Entry(nil, "http://localhost/call\x00back"),
+	)
+})

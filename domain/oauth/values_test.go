@@ -1,0 +1,156 @@
+package oauth
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10"), func() {
+	rules := ClientIDRules{ForbidHost: "cms.example"}
+
+	DescribeTable("accepts", func(raw string) {
+		id, err := ParseClientID(raw, rules)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(id.String()).To(Equal(raw))
+	},
+		Entry(nil, "https://claude.ai/oauth/claude-code-client-metadata"), Entry(nil, "https://c.example/"), Entry(nil, "https://c.example/x?y=1"),
+		Entry(nil, "https://c.example:443/x"), Entry(nil, "https://C.Example/x"), Entry(nil, "https://xn--bcher-kva.example/x"), Entry(nil, "https://c.example/%252e%252e/x"),
+		Entry(nil, "https://c.example/a..b/x"),
+	)
+
+	DescribeTable("refuses", func(raw string) {
+		_, err := ParseClientID(raw, rules)
+		Expect(err).To(Refused(MalformedClientID))
+	},
+		Entry(nil, ""), Entry(nil, "https://"), Entry(nil, "client"), Entry(nil, "http://c.example/x"), Entry(nil, "HTTPS://c.example/x"), Entry(nil, " https://c.example/x"),
+		Entry(nil, "https://c.example"), Entry(nil, "https://c.example?x=/y"), Entry(nil, "https:///x"), Entry(nil, "https://u@c.example/x"), Entry(nil, "https://@c.example/x"),
+		Entry(nil, "https://c.example/x#"), Entry(nil, "https://c.example/x#y"), Entry(nil, `https://c.example\x/y`), Entry(nil, "https://c.example/ä"), Entry(nil, "https://c.example/\x7f"),
+		Entry(nil, "https://c.example/./x"), Entry(nil, "https://c.example/../x"), Entry(nil, "https://c.example/a/.%2e/x"), Entry(nil, "https://c.example/%2E%2e"), Entry(nil, "https://c.example/x/."),
+		Entry(nil, "https://c.example:8443/x"), Entry(nil, "https://c.example:/x"), Entry(nil, "https://c.example:80/x"),
+		Entry(nil, "https://localhost/x"), Entry(nil, "https://a.localhost/x"), Entry(nil, "https://intranet/x"), Entry(nil, "https://printer.local/x"), Entry(nil, "https://x.internal/x"),
+		Entry(nil, "https://r.home.arpa/x"), Entry(nil, "https://x.onion/x"), Entry(nil, "https://x.test/x"), Entry(nil, "https://x.invalid/x"), Entry(nil, "https://X.TEST/x"),
+		Entry(nil, "https://127.0.0.1/x"), Entry(nil, "https://127.1/x"), Entry(nil, "https://2130706433/x"), Entry(nil, "https://0x7f.1/x"), Entry(nil, "https://0x7f.0x1/x"), Entry(nil, "https://[::1]/x"),
+		Entry(nil, "https://c.example./x"), Entry(nil, "https://-c.example/x"), Entry(nil, "https://c_d.example/x"), Entry(nil, "https://c..example/x"),
+		Entry(nil, "https://cms.example/x"), Entry(nil, "https://cms.example:443/x"), Entry(nil, "https://CMS.example/x"), Entry(nil, "https://c.example/"+strings.Repeat("x", 2048)),
+	)
+
+	It("waives what development needs, and nothing more", Label("C49"), func() {
+		dev := ClientIDRules{AllowAnyHost: true}
+		_, err := ParseClientID("https://127.0.0.1:8443/client.json", dev)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = ParseClientID("http://127.0.0.1:8443/client.json", dev)
+		Expect(err).To(Refused(MalformedClientID))
+	})
+})
+
+var _ = Describe("Comparing a resource", Label("A28", "A29", "A30", "A31", "A32"), func() {
+	resource := NewResource("https://cms.example/mcp")
+
+	DescribeTable("accepts", func(requested ...string) { Expect(resource.Accepts(requested)).To(Succeed()) },
+		Entry("none at all"), Entry("itself", "https://cms.example/mcp"), Entry("a slash at the end", "https://cms.example/mcp/"),
+		Entry("capitals in scheme and host", "HTTPS://CMS.Example/mcp"), Entry("the default port", "https://cms.example:443/mcp"),
+		Entry("itself twice", "https://cms.example/mcp", "https://cms.example/mcp/"),
+	)
+	DescribeTable("refuses", func(requested ...string) { Expect(resource.Accepts(requested)).To(Refused(InvalidTarget)) },
+		Entry("the origin", "https://cms.example"), Entry("a query", "https://cms.example/mcp?x"), Entry("capitals in the path", "https://cms.example/MCP"),
+		Entry("two slashes at the end", "https://cms.example/mcp//"), Entry("http", "http://cms.example/mcp"), Entry("another port", "https://cms.example:8443/mcp"),
+		Entry("a fragment", "https://cms.example/mcp#"), Entry("no URI", "mcp"), Entry("one wrong of two", "https://cms.example/mcp", "https://other.example/mcp"),
+		Entry("an escape", "https://cms.example/%6dcp"), Entry("a dot segment", "https://cms.example/x/../mcp"),
+	)
+})
+
+var _ = Describe("Proving a code challenge", Label("A19", "A20", "A21", "D12", "D16", "RFC 7636"), func() {
+	It("accepts the verifier of RFC 7636 appendix B", func() {
+		challenge, err := ParseCodeChallenge("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "S256")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(challenge.ProvedBy("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")).To(BeTrue())
+	})
+	DescribeTable("refuses a challenge", func(challenge, method string) {
+		_, err := ParseCodeChallenge(challenge, method)
+		Expect(err).To(Refused(InvalidRequest))
+	},
+		Entry("that is missing", "", "S256"), Entry("without a method", challengeOf(verifier), ""), Entry("that is plain", challengeOf(verifier), "plain"),
+		Entry("in lower case", challengeOf(verifier), "s256"), Entry("that is short", "short", "S256"), Entry("with padding", challengeOf(verifier)+"=", "S256"),
+		Entry("with spare bits", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cN", "S256"), Entry("with a line break", challengeOf(verifier)[:42]+"\n", "S256"),
+		Entry("in the other alphabet", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw+cM", "S256"),
+	)
+	DescribeTable("is not convinced by", func(offered string) {
+		Expect(RestoreCodeChallenge(challengeOf(offered)).ProvedBy(offered)).To(BeFalse())
+	},
+		Entry("nothing", ""), Entry("42 characters", strings.Repeat("a", 42)), Entry("129 characters", strings.Repeat("a", 129)), Entry("a foreign character", strings.Repeat("a", 43)+"+"),
+	)
+})
+
+var _ = Describe("Granting scopes", Label("A23", "A24", "A25", "A27"), func() {
+	catalogue := ScopeCatalogue{known: []Scope{{Name: "mcp"}, {Name: "write", Implies: []string{"mcp"}}, {Name: "admin", Implies: []string{"write"}}}, defaults: NewScopes("mcp")}
+
+	DescribeTable("reduces", func(asked, granted string) {
+		scopes, err := catalogue.Request(asked)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(scopes.String()).To(Equal(granted))
+	},
+		Entry("nothing to the defaults", "", "mcp"), Entry("unknown ones away", "mcp profile", "mcp"), Entry("duplicates and extra spaces away", " write  mcp write ", "mcp write"),
+		Entry("offline_access alone to the defaults with it", "offline_access", "mcp offline_access"), Entry("nothing that is known", "admin offline_access", "admin offline_access"),
+	)
+	DescribeTable("refuses", func(asked string) {
+		_, err := catalogue.Request(asked)
+		Expect(err).To(Refused(InvalidScope))
+	}, Entry("only unknown ones", "profile email"), Entry("other case", "MCP"), Entry("a tab", "mcp\twrite"), Entry("a quote", `"mcp"`), Entry("a backslash", `m\cp`), Entry("too much", strings.Repeat("x", 1025)))
+
+	It("adds what a broad scope implies", func() {
+		Expect(catalogue.Expand(NewScopes("admin")).String()).To(Equal("admin mcp write"))
+	})
+})
+
+var _ = Describe("Holding a secret", Label("B15", "H1", "H2"), func() {
+	secret, err := NewSecret(AccessTokenSecret, rand.Reader)
+	host, hostErr := ParseHostToken("host-token")
+
+	It("never prints it", func() {
+		Expect(err).NotTo(HaveOccurred())
+		Expect(hostErr).NotTo(HaveOccurred())
+		nested := struct {
+			inner Secret
+			Outer HostToken
+		}{secret, host}
+		var log strings.Builder
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "secret", secret, "nested", nested)
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "host", host, "nested", nested)
+		encoded, err := json.Marshal(nested)
+		Expect(err).NotTo(HaveOccurred())
+		printed := fmt.Sprintf("%v %+v %#v %s %q %x %d", secret, nested, nested, host, secret, secret, nested) + string(encoded) + log.String()
+		Expect(printed).NotTo(ContainSubstring(secret.Reveal()))
+		Expect(printed).NotTo(ContainSubstring("host-token"))
+		Expect(printed).To(ContainSubstring(redacted))
+	})
+
+	It("knows its kind", func() {
+		_, ok := ParseSecret(AccessTokenSecret, secret.Reveal())
+		Expect(ok).To(BeTrue())
+		_, ok = ParseSecret(RefreshTokenSecret, secret.Reveal())
+		Expect(ok).To(BeFalse())
+	})
+
+	DescribeTable("refuses what it could not have made", func(text string) {
+		_, ok := ParseSecret(AccessTokenSecret, text)
+		Expect(ok).To(BeFalse())
+	}, Entry(nil, ""), Entry(nil, "ppa_"), Entry(nil, "ppa_short"), Entry(nil, "ppa_"+strings.Repeat("A", 44)), Entry(nil, "ppa_"+strings.Repeat("A", 42)+"B"), Entry(nil, "ppa_"+strings.Repeat("A", 42)+"\n"))
+})
+
+var _ = Describe("Reading a pasted host token", Label("B7"), func() {
+	DescribeTable("trims", func(pasted, token string) {
+		host, err := ParseHostToken(pasted)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(host.Reveal()).To(Equal(token))
+	}, Entry("white space", " \t abc\r\n", "abc"), Entry("the scheme", "Bearer abc", "abc"), Entry("the scheme in any case", "bEaReR   abc", "abc"), Entry("the scheme only once", "Bearer Bearer x", "Bearer x"))
+	DescribeTable("refuses", func(pasted string, kind Kind) {
+		_, err := ParseHostToken(pasted)
+		Expect(err).To(Refused(kind))
+	}, Entry("nothing", " \n", MissingHostToken), Entry("only a scheme", "Bearer ", MissingHostToken), Entry("too much", strings.Repeat("x", 4097), WrongHostToken), Entry("control characters", "a\x00b", WrongHostToken))
+})

@@ -1,0 +1,118 @@
+package features_test
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func() {
+	var world *World
+	var client *Client
+	var tokens Tokens
+	BeforeEach(func(ctx SpecContext) {
+		world = NewWorld()
+		client = world.NewClient()
+		tokens = client.Connect(ctx)
+	})
+
+	It("gives a fresh access token and the next refresh token", Label("D26"), func(ctx SpecContext) {
+		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		Expect(next.Access).To(And(HavePrefix("ppa_"), Not(Equal(tokens.Access))))
+		Expect(next.Refresh).To(And(HavePrefix("ppr_"), Not(Equal(tokens.Refresh))))
+		Expect(next.Scope).To(Equal("mcp offline_access"))
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("works when the access token has long expired", func(ctx SpecContext) {
+		world.Clock.Advance(25 * time.Hour)
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("gives everyone who lost the answer the same successor", Label("D27", "I15", "U1"), func(ctx SpecContext) {
+		answers := atOnce(16, func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) })
+		successors, accesses := map[string]bool{}, map[string]bool{}
+		for _, answer := range answers {
+			Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+			successors[answer.Tokens().Refresh] = true
+			accesses[answer.Tokens().Access] = true
+		}
+		Expect(successors).To(HaveLen(1))
+		Expect(accesses).To(HaveLen(16))
+	})
+
+	DescribeTable("ends the whole grant when a replaced token comes back", func(ctx SpecContext, wait time.Duration, useSuccessor bool) {
+		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		if useSuccessor {
+			next = client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
+		}
+		world.Clock.Advance(wait)
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(client.Token(ctx, client.Refresh(next.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	},
+		Entry("after the grace window", Label("D27", "I12"), time.Minute, false),
+		Entry("after its successor was used", Label("D27", "I12"), time.Second, true),
+	)
+
+	DescribeTable("is refused and changes nothing", func(ctx SpecContext, code string, spoil func(url.Values)) {
+		form := client.Refresh(tokens.Refresh)
+		spoil(form)
+		Expect(client.Token(ctx, form)).To(BeRefusedAs(400, code))
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("without a token", Label("D22"), "invalid_request", drop("refresh_token")),
+		Entry("with an unknown token", Label("D22"), "invalid_grant", set("refresh_token", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
+		Entry("with garbage", Label("D22"), "invalid_grant", set("refresh_token", "garbage")),
+		Entry("by another client", Label("D22"), "invalid_grant", set("client_id", "https://other.example/c.json")),
+		Entry("for another resource", Label("D24"), "invalid_target", set("resource", "https://other.example/mcp")),
+		Entry("with more scope than was granted", Label("D24"), "invalid_scope", set("scope", "mcp admin")),
+	)
+
+	It("narrows only the new access token", Label("D24"), func(ctx SpecContext) {
+		form := client.Refresh(tokens.Refresh)
+		form.Set("scope", "mcp")
+		next := client.Token(ctx, form).Tokens()
+		Expect(next.Scope).To(Equal("mcp"))
+		Expect(client.Token(ctx, client.Refresh(next.Refresh)).Tokens().Scope).To(Equal("mcp offline_access"))
+	})
+
+	It("does not take an access token for a refresh token", Label("D22", "H1"), func(ctx SpecContext) {
+		Expect(client.Token(ctx, client.Refresh(tokens.Access))).To(BeRefusedAs(400, "invalid_grant"))
+	})
+
+	It("slides for thirty days", Label("D23", "D28"), func(ctx SpecContext) {
+		world.Clock.Advance(29 * 24 * time.Hour)
+		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		world.Clock.Advance(29 * 24 * time.Hour)
+		next = client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
+		Expect(next.Refresh).NotTo(BeEmpty())
+		world.Clock.Advance(30 * 24 * time.Hour)
+		Expect(client.Token(ctx, client.Refresh(next.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+	})
+
+	It("never goes past half a year", Label("D28"), func(ctx SpecContext) {
+		for range 8 {
+			world.Clock.Advance(22 * 24 * time.Hour)
+			tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+			Expect(tokens.Error).To(BeEmpty())
+		}
+		world.Clock.Advance(4*24*time.Hour - 10*time.Minute)
+		tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		Expect(tokens.ExpiresIn).To(And(BeNumerically(">", 0), BeNumerically("<=", 600)))
+		world.Clock.Advance(10 * time.Minute)
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+	})
+
+	It("asks the site again, and ends the grant when the host token is gone", Label("D25", "J6", "N12"), func(ctx SpecContext) {
+		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	})
+})

@@ -1,0 +1,87 @@
+package features_test
+
+import (
+	"net/http"
+	"net/url"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Revoking", Label("RFC 7009"), func() {
+	var world *World
+	var client *Client
+	var tokens Tokens
+	BeforeEach(func(ctx SpecContext) {
+		world = NewWorld()
+		client = world.NewClient()
+		tokens = client.Connect(ctx)
+	})
+	revoke := func(ctx SpecContext, form url.Values) Response {
+		return Post(ctx, world.Issuer+"/oauth/revoke", form)
+	}
+
+	It("ends the grant with its refresh token, seen by the very next request", Label("E6", "E9"), func(ctx SpecContext) {
+		answer := client.Revoke(ctx, tokens.Refresh)
+		Expect(answer.StatusCode).To(Equal(http.StatusOK))
+		Expect(answer.Text).To(BeEmpty())
+		Expect(answer.Header.Get("Cache-Control")).To(Equal("no-store"))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+	})
+
+	It("ends the grant with a refresh token that was replaced long ago", Label("E6"), func(ctx SpecContext) {
+		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		last := client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
+		client.Revoke(ctx, tokens.Refresh)
+		Expect(world.Call(ctx, last.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("ends only the access token that is named", Label("E7"), func(ctx SpecContext) {
+		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		client.Revoke(ctx, tokens.Access)
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	DescribeTable("says 200 and does nothing", func(ctx SpecContext, form func() url.Values) {
+		answer := revoke(ctx, form())
+		Expect(answer.StatusCode).To(Equal(http.StatusOK))
+		Expect(answer.Text).To(BeEmpty())
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("without a token", Label("E3"), func() url.Values { return url.Values{} }),
+		Entry("with an empty token", Label("E3"), func() url.Values { return url.Values{"token": {""}} }),
+		Entry("with garbage", Label("E2"), func() url.Values { return url.Values{"token": {"garbage"}} }),
+		Entry("with an unknown token", Label("E2"), func() url.Values { return url.Values{"token": {"ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}} }),
+		Entry("for another client's token", Label("E2", "E4"), func() url.Values {
+			return url.Values{"token": {tokens.Refresh}, "client_id": {"https://other.example/c.json"}}
+		}),
+	)
+
+	DescribeTable("finds the token", func(ctx SpecContext, extra url.Values) {
+		extra.Set("token", tokens.Refresh)
+		Expect(revoke(ctx, extra).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	},
+		Entry("without a client_id", Label("E4"), url.Values{}),
+		Entry("with a wrong hint", Label("E5"), url.Values{"token_type_hint": {"access_token"}}),
+		Entry("with an unknown hint", Label("E5"), url.Values{"token_type_hint": {"cookie"}}),
+	)
+
+	It("keeps to the transport rules of the token endpoint", Label("E1"), func(ctx SpecContext) {
+		target, form := world.Issuer+"/oauth/revoke", url.Values{"token": {tokens.Refresh}}
+		Expect(Post(ctx, target, form, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })).To(BeRefusedAs(400, "invalid_request"))
+		Expect(Post(ctx, target+"?token=x", form)).To(BeRefusedAs(400, "invalid_request"))
+		Expect(Post(ctx, target, form, basic(client.ID, "secret"))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(request(ctx, http.MethodGet, target, nil)).To(BeRefusedAs(405, "invalid_request"))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("lets the site end every grant of one of its tokens at once", Label("J10", "N12"), func(ctx SpecContext) {
+		second := world.NewClient().Connect(ctx)
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(2))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(world.Call(ctx, second.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	})
+})

@@ -1,0 +1,93 @@
+package features_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
+	It("leaks none of a full run into database, write-ahead log, key file or logs", func(ctx SpecContext) {
+		world := NewWorld()
+		client := world.NewClient()
+		page := client.Consent(ctx)
+		page.Approve(ctx, "demo_a-wrong-token-that-was-pasted")
+		code := page.Approve(ctx, world.Token).Target().Query().Get("code")
+		tokens := client.Token(ctx, client.Exchange(code)).Tokens()
+		world.Call(ctx, tokens.Access)
+		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		world.Call(ctx, next.Access)
+		client.Token(ctx, client.Refresh("ppr_"+strings.Repeat("B", 43)))
+		spoiled := client.Exchange(code)
+		spoiled.Set("client_secret", "a-client-secret-that-was-sent")
+		client.Token(ctx, spoiled)
+		Post(ctx, world.Issuer+"/oauth/token?code="+code, url.Values{})
+		world.Call(ctx, world.Token)
+
+		secrets := map[string]string{
+			"host token": world.Token, "wrong host token": "demo_a-wrong-token-that-was-pasted", "code": code, "verifier": client.Verifier,
+			"access token": tokens.Access, "second access token": next.Access, "refresh token": tokens.Refresh, "successor": next.Refresh,
+			"ticket": page.Hidden.Get("ticket"), "state": client.State, "client secret": "a-client-secret-that-was-sent",
+			"server secret": serverSecret(world),
+		}
+		before := filesOf(world.Dir)
+		client.Revoke(ctx, next.Refresh)
+		world.Stop()
+		places := filesOf(world.Dir)
+		for name, content := range before {
+			places["running "+name] = content
+		}
+		places["log"] = []byte(world.Log.String())
+		Expect(places).To(HaveKey("running oauth.db-wal"))
+		Expect(places["log"]).NotTo(BeEmpty())
+		for what, secret := range secrets {
+			for _, spelled := range spellings(secret) {
+				for place, content := range places {
+					if what == "server secret" && strings.HasSuffix(place, ".secret") {
+						continue
+					}
+					Expect(bytes.Contains(content, []byte(spelled))).To(BeFalse(), "%s found in %s", what, place)
+				}
+			}
+		}
+	})
+})
+
+func serverSecret(world *World) string {
+	GinkgoHelper()
+	secret, err := os.ReadFile(filepath.Join(world.Dir, "oauth.db.secret"))
+	Expect(err).NotTo(HaveOccurred())
+	return string(secret)
+}
+
+func filesOf(dir string) map[string][]byte {
+	GinkgoHelper()
+	entries, err := os.ReadDir(dir)
+	Expect(err).NotTo(HaveOccurred())
+	files := map[string][]byte{}
+	for _, entry := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		Expect(err).NotTo(HaveOccurred())
+		files[entry.Name()] = content
+	}
+	return files
+}
+
+// spellings are the forms in which a secret could be written down.
+func spellings(secret string) []string {
+	random := secret
+	if len(secret) > 4 && strings.HasPrefix(secret, "pp") {
+		random = secret[4:]
+	}
+	return []string{
+		random, url.QueryEscape(secret), hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
+		base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
+	}
+}

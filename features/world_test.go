@@ -1,0 +1,239 @@
+package features_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+// World is the demo site with Pasteport built in, listening on loopback, with its own folder, clock and log.
+type World struct {
+	Issuer  string
+	Dir     string
+	Token   string // the host token of the site's editor
+	Clients *ClientSite
+	Clock   *Clock
+	Log     *Log
+
+	service *bootstrap.Service
+	server  *httptest.Server
+	adjust  func(*bootstrap.ServiceConfig)
+}
+
+const editorToken = "demo_editor-token-of-the-specs"
+
+// NewWorld starts a world that ends with the spec; adjust may change its settings.
+func NewWorld(adjust ...func(*bootstrap.ServiceConfig)) *World {
+	w := &World{Dir: GinkgoT().TempDir(), Token: editorToken, Clients: NewClientSite(), Clock: NewClock(), Log: &Log{}}
+	w.adjust = func(config *bootstrap.ServiceConfig) {
+		for _, change := range adjust {
+			change(config)
+		}
+	}
+	w.start("127.0.0.1:0")
+	DeferCleanup(func() { w.Stop() })
+	return w
+}
+
+func (w *World) start(addr string) {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", addr)
+	Expect(err).NotTo(HaveOccurred())
+	w.Issuer = "http://" + listener.Addr().String()
+	config := bootstrap.ServiceConfig{
+		Issuer: w.Issuer, DataDir: w.Dir, Development: true, EditorToken: w.Token, RootCAs: w.Clients.Roots(),
+		Now: w.Clock.Now, Logger: slog.New(slog.NewJSONHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	w.adjust(&config)
+	w.service, err = bootstrap.OpenService(context.Background(), config)
+	Expect(err).NotTo(HaveOccurred())
+	w.server = httptest.NewUnstartedServer(w.service.Echo)
+	w.server.Listener = listener
+	w.server.Config.RegisterOnShutdown(w.service.MCP.Drain)
+	w.server.Start()
+}
+
+// Stop ends the world as an orderly shutdown does.
+func (w *World) Stop() {
+	if w.server == nil {
+		return
+	}
+	w.service.MCP.Drain()
+	w.server.CloseClientConnections()
+	w.server.Close()
+	w.server = nil
+	Expect(w.service.Close()).To(Succeed())
+}
+
+// Restart stops the process' share of the world and starts it again on the same folder and address.
+func (w *World) Restart() {
+	GinkgoHelper()
+	w.Stop()
+	w.start(w.Issuer[len("http://"):])
+}
+
+// Site is the demo site itself, for what only its owner can do.
+func (w *World) Site() *demosite.Site { return w.service.Site }
+
+// EndGrantsOf is the host's push when it revokes one of its tokens.
+func (w *World) EndGrantsOf(ctx context.Context, token string) (int, error) {
+	return w.service.Authz.EndGrantsOf(ctx, token)
+}
+
+// MCP is the URL of the protected MCP server.
+func (w *World) MCP() string { return w.Issuer + "/mcp" }
+
+// Clock goes forward only.
+type Clock struct{ ahead atomic.Int64 }
+
+// NewClock starts at the real time.
+func NewClock() *Clock { return &Clock{} }
+
+// Now is the real time plus what was advanced.
+func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// Advance lets d pass at once.
+func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// Log keeps everything that the server logs.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// ClientSite is the web site of an MCP client's maker: it publishes metadata documents over TLS and counts who reads them.
+type ClientSite struct {
+	server    *httptest.Server
+	mu        sync.Mutex
+	documents map[string]http.HandlerFunc
+	fetches   atomic.Int64
+}
+
+// NewClientSite starts an empty site that ends with the spec.
+func NewClientSite() *ClientSite {
+	s := &ClientSite{documents: map[string]http.HandlerFunc{}}
+	s.server = httptest.NewUnstartedServer(s)
+	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.server.StartTLS()
+	DeferCleanup(s.server.Close)
+	return s
+}
+
+func (s *ClientSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.fetches.Add(1)
+	s.mu.Lock()
+	serve, found := s.documents[r.URL.Path]
+	s.mu.Unlock()
+	if !found {
+		http.NotFound(w, r)
+		return
+	}
+	serve(w, r)
+}
+
+// Roots trusts the site's certificate.
+func (s *ClientSite) Roots() *x509.CertPool {
+	roots := x509.NewCertPool()
+	roots.AddCert(s.server.Certificate())
+	return roots
+}
+
+// Fetches counts the requests so far.
+func (s *ClientSite) Fetches() int64 { return s.fetches.Load() }
+
+// URL is the address of path on the site.
+func (s *ClientSite) URL(path string) string { return s.server.URL + path }
+
+// Serve answers path as serve says.
+func (s *ClientSite) Serve(path string, serve http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.documents[path] = serve
+}
+
+// Publish serves the document as JSON and returns its URL, the client_id.
+func (s *ClientSite) Publish(path, document string) string {
+	s.Serve(path, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, document)
+	})
+	return s.URL(path)
+}
+
+// noRedirects is an HTTP client that shows redirects instead of following them.
+var noRedirects = &http.Client{
+	Timeout:       30 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// Response is an answer whose body is read.
+type Response struct {
+	*http.Response
+	Text string
+}
+
+// Location is the redirect's target.
+func (r Response) Target() *url.URL {
+	GinkgoHelper()
+	target, err := url.Parse(r.Header.Get("Location"))
+	Expect(err).NotTo(HaveOccurred())
+	return target
+}
+
+// Send sends a request and reads the whole answer.
+func Send(r *http.Request) Response {
+	GinkgoHelper()
+	answer, err := noRedirects.Do(r)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return Response{answer, string(text)}
+}
+
+// Get fetches a URL.
+func Get(ctx context.Context, target string) Response {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	Expect(err).NotTo(HaveOccurred())
+	return Send(r)
+}
+
+// Post sends a form; change may alter the request.
+func Post(ctx context.Context, target string, form url.Values, change ...func(*http.Request)) Response {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewBufferString(form.Encode()))
+	Expect(err).NotTo(HaveOccurred())
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for _, apply := range change {
+		apply(r)
+	}
+	return Send(r)
+}
