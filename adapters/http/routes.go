@@ -37,11 +37,8 @@ const (
 )
 
 // Mount adds every route of the authorization server to the site's Echo. This is the one route table.
-func (e *Endpoints) Mount(site *echo.Echo) error {
-	metadata, err := wellknown.New(e.metadata())
-	if err != nil {
-		return err
-	}
+func (e *Endpoints) Mount(site *echo.Echo) {
+	metadata := wellknown.New(e.metadata())
 	base := e.issuer.Path
 	metadata.Mount(site, "/.well-known/oauth-authorization-server"+base)
 	if base != "" {
@@ -62,7 +59,6 @@ func (e *Endpoints) Mount(site *echo.Echo) error {
 	for _, absent := range []string{"/.well-known/openid-configuration", "/.well-known/openid-configuration/*", "/oauth/register"} {
 		site.Any(base+absent, notHere)
 	}
-	return nil
 }
 
 // notHere keeps a site's catch-all route from answering for documents that this server does not have (F4, F5).

@@ -2,12 +2,12 @@
 package wellknown
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -18,38 +18,31 @@ type Document struct {
 	etag string
 }
 
-// New encodes the members.
-func New(members any) (*Document, error) {
-	body, err := json.Marshal(members)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a discovery document: %w", err)
-	}
+// New encodes the members: a struct of strings, booleans and lists of strings, which always encode.
+func New(members any) *Document {
+	body, _ := json.Marshal(members)
 	sum := sha256.Sum256(body)
-	return &Document{body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, nil
+	return &Document{body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
 // Mount serves the document at path.
 func (d *Document) Mount(site *echo.Echo, path string) {
-	site.Match([]string{http.MethodGet, http.MethodHead}, path, d.serve)
-	site.OPTIONS(path, d.preflight)
+	site.Match([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, path, echo.WrapHandler(d))
 }
 
-func (d *Document) serve(c echo.Context) error {
-	header := c.Response().Header()
-	header.Set(echo.HeaderAccessControlAllowOrigin, "*")
-	header.Set(echo.HeaderCacheControl, "public, max-age=300")
-	header.Set("ETag", d.etag)
-	if strings.Contains(c.Request().Header.Get("If-None-Match"), d.etag) {
-		return c.NoContent(http.StatusNotModified)
+// ServeHTTP publishes the document to every origin; conditional requests get 304.
+func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Access-Control-Allow-Origin", "*")
+	if r.Method == http.MethodOptions {
+		header.Set("Access-Control-Allow-Methods", "GET, HEAD")
+		header.Set("Access-Control-Allow-Headers", "MCP-Protocol-Version")
+		header.Set("Access-Control-Max-Age", "86400")
+		w.WriteHeader(http.StatusNoContent)
+		return
 	}
-	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, d.body)
-}
-
-func (d *Document) preflight(c echo.Context) error {
-	header := c.Response().Header()
-	header.Set(echo.HeaderAccessControlAllowOrigin, "*")
-	header.Set(echo.HeaderAccessControlAllowMethods, "GET, HEAD, OPTIONS")
-	header.Set(echo.HeaderAccessControlAllowHeaders, "MCP-Protocol-Version")
-	header.Set(echo.HeaderAccessControlMaxAge, "86400")
-	return c.NoContent(http.StatusNoContent)
+	header.Set("Cache-Control", "public, max-age=300")
+	header.Set("Content-Type", "application/json")
+	header.Set("ETag", d.etag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(d.body))
 }

@@ -1,0 +1,92 @@
+package cimd
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pquerna/cachecontrol/cacheobject"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Whatever a client's server wishes, its document is used for at least a minute and at most a day (C37).
+const (
+	minFresh = time.Minute
+	maxFresh = 24 * time.Hour
+)
+
+// entry is a valid document as it was last seen. It never changes; a renewed one takes its place.
+type entry struct {
+	metadata           *oauth.ClientMetadata
+	etag, lastModified string
+	freshUntil         time.Time
+}
+
+func newEntry(metadata *oauth.ClientMetadata, header http.Header, now time.Time) *entry {
+	return &entry{
+		metadata: metadata, etag: header.Get("ETag"), lastModified: header.Get("Last-Modified"),
+		freshUntil: now.Add(freshness(header)),
+	}
+}
+
+func (e *entry) fresh(now time.Time) bool { return now.Before(e.freshUntil) }
+
+// addConditions makes a request conditional if there is a document to revalidate and something to tell it by (C38).
+func (e *entry) addConditions(header http.Header) (conditional bool) {
+	if e == nil {
+		return false
+	}
+	if e.etag != "" {
+		header.Set("If-None-Match", e.etag)
+	}
+	if e.lastModified != "" {
+		header.Set("If-Modified-Since", e.lastModified)
+	}
+	return e.etag != "" || e.lastModified != ""
+}
+
+// renewed returns the entry after a 304, whose headers alone say how long it stays fresh (C38).
+func (e *entry) renewed(header http.Header, now time.Time) *entry {
+	next := newEntry(e.metadata, header, now)
+	next.etag, next.lastModified = cmp.Or(next.etag, e.etag), cmp.Or(next.lastModified, e.lastModified)
+	return next
+}
+
+// freshness is how long an answer may be used, within the two bounds; what cannot be understood counts as zero (C37).
+func freshness(header http.Header) time.Duration {
+	age, err := strconv.ParseUint(cmp.Or(header.Get("Age"), "0"), 10, 31)
+	if err != nil {
+		return minFresh
+	}
+	return min(max(lifetime(header)-time.Duration(age)*time.Second, minFresh), maxFresh)
+}
+
+func lifetime(header http.Header) time.Duration {
+	control, err := cacheobject.ParseResponseCacheControl(strings.Join(header.Values("Cache-Control"), ", "))
+	switch {
+	case err != nil, control.NoStore, control.NoCachePresent, control.PrivatePresent:
+		return 0
+	case control.SMaxAge >= 0:
+		return seconds(control.SMaxAge)
+	case control.MaxAge >= 0:
+		return seconds(control.MaxAge)
+	}
+	expires, badExpires := http.ParseTime(header.Get("Expires"))
+	date, badDate := http.ParseTime(header.Get("Date"))
+	if badExpires != nil || badDate != nil {
+		return 0
+	}
+	return expires.Sub(date)
+}
+
+// seconds takes the parser's largest number, which stands for anything larger, for no number at all.
+func seconds(delta cacheobject.DeltaSeconds) time.Duration {
+	if delta == math.MaxInt32 {
+		return 0
+	}
+	return time.Duration(delta) * time.Second
+}

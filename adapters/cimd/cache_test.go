@@ -1,0 +1,194 @@
+package cimd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Remembering a client's metadata document", func() {
+	var (
+		client    *site
+		clock     *handClock
+		directory *Directory
+		id        oauth.ClientID
+	)
+
+	BeforeEach(func() {
+		client, clock = newSite(), newClock()
+		directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		id = client.client("/client.json")
+	})
+
+	ask := func(ctx context.Context) error {
+		_, err := directory.Client(ctx, id)
+		return err
+	}
+
+	const sent, expires = "Tue, 28 Jul 2026 12:00:00 GMT", "Tue, 28 Jul 2026 12:05:00 GMT"
+
+	DescribeTable("keeps it fresh", Label("C37"),
+		func(ctx SpecContext, want time.Duration, headers ...string) {
+			client.says(http.StatusOK, document(id.String()), headers...)
+			Expect(ask(ctx)).To(Succeed())
+			clock.advance(want - time.Nanosecond)
+			Expect(ask(ctx)).To(Succeed())
+			Expect(client.fetches.Load()).To(BeEquivalentTo(1), "still fresh")
+			clock.advance(time.Nanosecond)
+			Expect(ask(ctx)).To(Succeed())
+			Expect(client.fetches.Load()).To(BeEquivalentTo(2), "no longer fresh")
+		},
+		Entry("for a minute when nothing is said", time.Minute),
+		Entry("for max-age", 10*time.Minute, "Cache-Control", "public, max-age=600"),
+		Entry("for max-age less the age", 7*time.Minute, "Cache-Control", "max-age=600", "Age", "180"),
+		Entry("for s-maxage rather than max-age", 20*time.Minute, "Cache-Control", "max-age=600, s-maxage=1200"),
+		Entry("until it expires when there is no max-age", 5*time.Minute, "Date", sent, "Expires", expires),
+		Entry("for max-age rather than until it expires", 10*time.Minute, "Date", sent, "Expires", expires, "Cache-Control", "max-age=600"),
+		Entry("for a minute when max-age is less", time.Minute, "Cache-Control", "max-age=5"),
+		Entry("for a minute when max-age is zero", time.Minute, "Cache-Control", "max-age=0"),
+		Entry("for a minute when the age exceeds max-age", time.Minute, "Cache-Control", "max-age=600", "Age", "900"),
+		Entry("for a day when max-age is more", 24*time.Hour, "Cache-Control", "max-age=604800"),
+		Entry("for a minute with no-store", time.Minute, "Cache-Control", "no-store, max-age=600"),
+		Entry("for a minute with no-cache", time.Minute, "Cache-Control", "max-age=600, no-cache"),
+		Entry("for a minute with private", time.Minute, "Cache-Control", "private, max-age=600"),
+		Entry("for a minute when max-age is negative", time.Minute, "Cache-Control", "max-age=-600"),
+		Entry("for a minute when max-age is no number", time.Minute, "Cache-Control", "max-age=soon"),
+		Entry("for a minute when max-age has no value", time.Minute, "Cache-Control", "max-age"),
+		Entry("for a minute when max-age overflows", time.Minute, "Cache-Control", "max-age=99999999999999999999"),
+		Entry("for a minute when the age is no number", time.Minute, "Cache-Control", "max-age=600", "Age", "-1"),
+		Entry("for a minute when it expired before it was sent", time.Minute, "Date", expires, "Expires", sent),
+		Entry("for a minute when it expires at no date", time.Minute, "Date", sent, "Expires", "0"),
+	)
+
+	It("keeps apart client_ids that differ in a byte", Label("C10", "C36"), func(ctx SpecContext) {
+		Expect(ask(ctx)).To(Succeed())
+		id = client.client("/client.json?")
+		Expect(ask(ctx)).To(Succeed())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+	})
+
+	DescribeTable("remembers no failure", Label("C36", "C39"),
+		func(ctx SpecContext, status int, body string) {
+			client.says(status, body)
+			Expect(ask(ctx)).NotTo(Succeed())
+			client.answer = client.publish
+			Expect(ask(ctx)).To(Succeed())
+			Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+		},
+		Entry("when the document was not there", http.StatusNotFound, ""),
+		Entry("when the document was unreadable", http.StatusOK, "{"),
+		Entry("when the document was invalid", http.StatusOK, "{}"),
+	)
+
+	Context("when it is no longer fresh", Label("C38"), func() {
+		var asked http.Header
+
+		BeforeEach(func(ctx SpecContext) {
+			client.says(http.StatusOK, document(id.String()), "ETag", `"one"`, "Last-Modified", "Mon, 27 Jul 2026 12:00:00 GMT")
+			Expect(ask(ctx)).To(Succeed())
+			clock.advance(time.Minute)
+		})
+
+		unchanged := func(headers ...string) {
+			client.says(http.StatusNotModified, "", headers...)
+			answer := client.answer
+			client.answer = func(w http.ResponseWriter, r *http.Request) { asked = r.Header.Clone(); answer(w, r) }
+		}
+
+		It("asks whether it has changed and renews it as the answer says", func(ctx SpecContext) {
+			unchanged("Cache-Control", "max-age=600")
+			Expect(ask(ctx)).To(Succeed())
+			Expect(asked).To(HaveKeyWithValue("If-None-Match", []string{`"one"`}))
+			Expect(asked).To(HaveKeyWithValue("If-Modified-Since", []string{"Mon, 27 Jul 2026 12:00:00 GMT"}))
+			clock.advance(10*time.Minute - time.Nanosecond)
+			Expect(ask(ctx)).To(Succeed())
+			Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+		})
+
+		It("asks with the newest validator that it was given", func(ctx SpecContext) {
+			unchanged("ETag", `"two"`)
+			Expect(ask(ctx)).To(Succeed())
+			clock.advance(time.Minute)
+			Expect(ask(ctx)).To(Succeed())
+			Expect(asked).To(HaveKeyWithValue("If-None-Match", []string{`"two"`}))
+			Expect(asked).To(HaveKeyWithValue("If-Modified-Since", []string{"Mon, 27 Jul 2026 12:00:00 GMT"}))
+		})
+
+		It("takes what has changed", func(ctx SpecContext) {
+			client.says(http.StatusOK, strings.Replace(document(id.String()), "Reader", "Writer", 1))
+			metadata, err := directory.Client(ctx, id)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(metadata.Name()).To(Equal("Writer"))
+		})
+
+		DescribeTable("fails rather than serve what is stale",
+			func(ctx SpecContext, status int, body string) {
+				client.says(status, body)
+				Expect(ask(ctx)).NotTo(Succeed())
+			},
+			Entry("when the site is broken", http.StatusBadGateway, ""),
+			Entry("when the document has gone", http.StatusGone, ""),
+			Entry("when the new document is invalid", http.StatusOK, "{}"),
+		)
+	})
+
+	It("fails on a 304 that was not asked for", Label("C38"), func(ctx SpecContext) {
+		Expect(ask(ctx)).To(Succeed()) // without a validator
+		clock.advance(time.Minute)
+		client.says(http.StatusNotModified, "")
+		Expect(ask(ctx)).To(MatchError(oauth.ErrMetadataUnreachable))
+	})
+
+	It("fetches nothing for a flight that starts when an earlier one has just landed", Label("C39"), func(ctx SpecContext) {
+		Expect(ask(ctx)).To(Succeed())
+		Expect(directory.refresh(ctx, id)).NotTo(BeNil())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+	})
+
+	It("lets nobody wait longer than one exchange may take", Label("C39"), func(ctx SpecContext) {
+		directory.limits.exchange = 20 * time.Millisecond
+		directory.flights.DoChan(id.String(), func() (any, error) { <-ctx.Done(); return nil, ctx.Err() })
+		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
+	}, SpecTimeout(10*time.Second))
+
+	It("fetches once for fifty who ask at once, even when the first hangs up", Label("C39"), func(ctx SpecContext) {
+		arrived, gate := make(chan struct{}), make(chan struct{})
+		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; client.publish(w, r) }
+		first, hangUp := context.WithCancel(ctx)
+		left := make(chan error, 1)
+		go func() { left <- ask(first) }()
+		Eventually(ctx, arrived).Should(BeClosed())
+		outcomes := askTogether(ctx, 49, ask)
+		hangUp()
+		Expect(<-left).To(And(MatchError(context.Canceled), MatchError(oauth.ErrMetadataUnreachable)))
+		close(gate)
+		Expect(outcomes()).To(Succeed())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+	})
+})
+
+// askTogether starts n askers and returns once all of them run; the function that it returns waits for what they got.
+func askTogether(ctx context.Context, n int, ask func(context.Context) error) func() error {
+	var running, done sync.WaitGroup
+	failures := make([]error, n)
+	running.Add(n)
+	for i := range n {
+		done.Go(func() {
+			running.Done()
+			if err := ask(ctx); err != nil {
+				failures[i] = fmt.Errorf("asker %d: %w", i, err)
+			}
+		})
+	}
+	running.Wait()
+	return func() error { done.Wait(); return errors.Join(failures...) }
+}

@@ -1,0 +1,61 @@
+package cimd
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+)
+
+// newTransport returns a transport that checks every address after DNS and before it connects (C17), makes a new connection
+// for every fetch, and knows no proxy, because behind one the check would see the proxy's address only (C16).
+func newTransport(o Options, l limits) *http.Transport {
+	dialer := &net.Dialer{Timeout: l.dial, Control: newAddressCheck(o).control, Resolver: o.Resolver}
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
+		TLSHandshakeTimeout:    l.handshake,
+		ResponseHeaderTimeout:  l.header,
+		MaxResponseHeaderBytes: l.headerBytes,
+		DisableCompression:     true,
+		DisableKeepAlives:      true,
+		ForceAttemptHTTP2:      true,
+	}
+}
+
+// addressCheck refuses every destination that is not plainly public (C18). The ranges are the library's, from IANA's
+// special-purpose registries: IPv6 outside 2000::/3 is refused altogether, which covers mapped, NAT64 and link-local ones.
+type addressCheck struct {
+	guardian   *ssrf.Guardian
+	allowNAT64 bool
+}
+
+func newAddressCheck(o Options) addressCheck {
+	denied := slices.Clip(o.DeniedPrefixes) // either family finds its own; clipped, because the library appends
+	options := []ssrf.Option{
+		ssrf.WithPorts(append([]uint16{443}, o.Ports...)...), ssrf.WithDeniedV4Prefixes(denied...), ssrf.WithDeniedV6Prefixes(denied...),
+	}
+	if o.AllowLoopback {
+		options = append(options, ssrf.WithAnyPort(),
+			ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")), ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
+	}
+	return addressCheck{guardian: ssrf.New(options...), allowNAT64: o.AllowNAT64}
+}
+
+// control is a net.Dialer's Control hook.
+func (c addressCheck) control(network, address string, conn syscall.RawConn) error {
+	target, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("parse the address: %w", err)
+	}
+	if c.allowNAT64 && ssrf.IPv6NAT64Prefix.Contains(target.Addr()) {
+		bits := target.Addr().As16() // the last 32 are the IPv4 address (RFC 6052 §2.2)
+		target = netip.AddrPortFrom(netip.AddrFrom4([4]byte(bits[12:])), target.Port())
+	}
+	return c.guardian.Safe(network, target.String(), conn)
+}

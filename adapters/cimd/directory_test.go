@@ -1,0 +1,170 @@
+package cimd
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var quiet = log.New(io.Discard, "", 0)
+
+var _ = Describe("Fetching a client's metadata document", func() {
+	var (
+		client  *site
+		options Options
+		bounds  limits
+		id      oauth.ClientID
+	)
+
+	BeforeEach(func() {
+		client, bounds = newSite(), patient()
+		options = Options{Issuer: "https://cms.example", Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}
+		id = client.client("/client.json")
+	})
+
+	fetch := func(ctx context.Context) (*oauth.ClientMetadata, error) {
+		return newDirectory(options, bounds).Client(ctx, id)
+	}
+
+	var _ oauth.ClientDirectory = New(Options{})
+
+	It("returns what the client publishes", Label("C11"), func(ctx SpecContext) {
+		metadata, err := fetch(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(metadata.Name()).To(Equal("Reader"))
+		Expect(metadata.ID()).To(Equal(id))
+	})
+
+	It("sends one GET that carries nothing but what it wants and who asks", Label("C11"), func(ctx SpecContext) {
+		var seen *http.Request
+		client.answer = func(w http.ResponseWriter, r *http.Request) { seen = r.Clone(ctx); client.publish(w, r) }
+		_, err := fetch(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(seen.Method).To(Equal(http.MethodGet))
+		Expect(seen.ContentLength).To(BeZero())
+		Expect(seen.Header).To(Equal(http.Header{
+			"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"Pasteport (+https://cms.example)"},
+		}))
+	})
+
+	DescribeTable("asks for the client_id as it was sent", Label("C6", "C10"),
+		func(ctx SpecContext, path string) {
+			var asked string
+			client.answer = func(w http.ResponseWriter, r *http.Request) { asked = r.RequestURI; client.publish(w, r) }
+			id = client.client(path)
+			_, err := fetch(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(asked).To(Equal(path))
+		},
+		Entry("when it has a query", "/c?b=2&a=1"),
+		Entry("when it has an encoded slash", "/a%2Fb"),
+		Entry("when it has a doubly encoded dot", "/%252e%252e/c"),
+		Entry("when it ends in an empty query", "/c?"),
+	)
+
+	It("makes a new connection for every fetch", Label("C17"), func(ctx SpecContext) {
+		directory := newDirectory(options, bounds)
+		for _, path := range []string{"/a", "/b", "/c"} {
+			_, err := directory.Client(ctx, client.client(path))
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(client.connections.Load()).To(BeEquivalentTo(3))
+	})
+
+	It("passes on why the domain refuses a document", Label("C23"), func(ctx SpecContext) {
+		client.says(http.StatusOK, document("https://another.example/client.json"))
+		_, err := fetch(ctx)
+		kind, _ := oauth.KindOf(err)
+		Expect(kind).To(Equal(oauth.InvalidClientDocument))
+	})
+
+	It("logs that the client publishes redirect URIs that cannot be used", Label("C27"), func(ctx SpecContext) {
+		var logged bytes.Buffer
+		options.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+		client.says(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
+		Expect(fetch(ctx)).NotTo(BeNil())
+		Expect(logged.String()).To(And(ContainSubstring(id.String()), ContainSubstring("ignored=1"), Not(ContainSubstring("relative"))))
+	})
+
+	DescribeTable("fails", Label("C12", "C13", "C14", "C15"),
+		func(ctx SpecContext, status int, headers ...string) {
+			client.says(status, document(id.String()), headers...)
+			_, err := fetch(ctx)
+			Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
+			Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+		},
+		Entry("when the status is 201", 201),
+		Entry("when the status is 203", 203),
+		Entry("when the status is 206", 206),
+		Entry("when nothing was asked and nothing has changed", 304),
+		Entry("when the document is not there", 404),
+		Entry("when the site is broken", 500),
+		Entry("when it is redirected for good", 301, "Location", "/elsewhere.json"),
+		Entry("when it is redirected for now", 302, "Location", "/elsewhere.json"),
+		Entry("when it is redirected after a form", 303, "Location", "/elsewhere.json"),
+		Entry("when it is redirected with its method for now", 307, "Location", "/elsewhere.json"),
+		Entry("when it is redirected with its method for good", 308, "Location", "/elsewhere.json"),
+		Entry("when the content type is missing", 200, "Content-Type", ""),
+		Entry("when the content is plain text", 200, "Content-Type", "text/plain"),
+		Entry("when the content is another kind of JSON text", 200, "Content-Type", "text/json"),
+		Entry("when the content type has an empty subtype", 200, "Content-Type", "application/+json"),
+		Entry("when the content type only begins like JSON", 200, "Content-Type", "application/jsonp"),
+		Entry("when the content is compressed", 200, "Content-Encoding", "gzip"),
+		Entry("when the content is said to be encoded as itself", 200, "Content-Encoding", "identity"),
+	)
+
+	DescribeTable("reads a document", Label("C14"),
+		func(ctx SpecContext, contentType string) {
+			client.says(http.StatusOK, document(id.String()), "Content-Type", contentType)
+			Expect(fetch(ctx)).NotTo(BeNil())
+		},
+		Entry("when its type has parameters", "application/json; charset=utf-8"),
+		Entry("when its type is written in capitals", "Application/JSON"),
+		Entry("when its type ends in +json", "application/client-metadata+json"),
+	)
+
+	It("reads any content type where the operator relaxes that", Label("C14"), func(ctx SpecContext) {
+		options.AnyContentType = true
+		client.says(http.StatusOK, document(id.String()), "Content-Type", "text/plain")
+		Expect(fetch(ctx)).NotTo(BeNil())
+	})
+
+	Context("when the document is large", Label("C15"), func() {
+		padded := func(size int) string {
+			empty := document(id.String(), `"note":""`)
+			return document(id.String(), `"note":"`+strings.Repeat("x", size-len(empty))+`"`)
+		}
+
+		It("reads 5 KiB", func(ctx SpecContext) {
+			client.says(http.StatusOK, padded(5<<10))
+			Expect(fetch(ctx)).NotTo(BeNil())
+		})
+
+		It("fails at one byte more", func(ctx SpecContext) {
+			client.says(http.StatusOK, padded(5<<10+1))
+			_, err := fetch(ctx)
+			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("has more than 5120"))))
+		})
+
+		It("fails at once when that is announced", func(ctx SpecContext) {
+			client.answer = func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Length", "5121")
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}
+			_, err := fetch(ctx)
+			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("announces more than 5120"))))
+		}, SpecTimeout(10*time.Second))
+	})
+})

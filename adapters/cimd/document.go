@@ -1,0 +1,65 @@
+package cimd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxDepth is how deep a document may nest; the document itself is depth 1 (C22).
+const maxDepth = 8
+
+// readDocument returns the body of an answer that is exactly what was asked for: 200, JSON, not encoded and small (C12-C15).
+func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, error) {
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("the answer's status is %d", response.StatusCode)
+	case !anyType && !isJSON(response.Header.Get("Content-Type")):
+		return nil, errors.New("the answer's content type is not JSON")
+	case len(response.Header.Values("Content-Encoding")) > 0:
+		return nil, errors.New("the answer is encoded")
+	case response.ContentLength > limit:
+		return nil, fmt.Errorf("the answer announces more than %d bytes", limit)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the answer: %w", err)
+	case int64(len(body)) > limit:
+		return nil, fmt.Errorf("the answer has more than %d bytes", limit)
+	}
+	return body, nil
+}
+
+// isJSON reports whether a media type is application/json or application/*+json, parameters aside (C14).
+func isJSON(contentType string) bool {
+	mediaType, _, _ := strings.Cut(contentType, ";")
+	subtype, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(mediaType)), "application/")
+	return found && (subtype == "json" || len(subtype) > len("+json") && strings.HasSuffix(subtype, "+json"))
+}
+
+// shallow lets the decoder's own code read every value that does not nest too deep.
+var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, _ *any) error {
+	if next := decoder.PeekKind(); decoder.StackDepth() >= maxDepth && (next == '{' || next == '[') {
+		return fmt.Errorf("the document nests deeper than %d", maxDepth)
+	}
+	return errors.ErrUnsupported
+}))
+
+// decodeDocument reads one JSON object and nothing else. The decoder itself refuses duplicate names, bad UTF-8, a byte order
+// mark and what follows the object, and keeps the case of names (C22).
+func decodeDocument(body []byte) (map[string]any, error) {
+	var members map[string]any
+	if err := json.Unmarshal(body, &members, shallow); err != nil {
+		return nil, fmt.Errorf("decode the document: %w", err)
+	}
+	if members == nil {
+		return nil, errors.New("the document is null")
+	}
+	return members, nil
+}

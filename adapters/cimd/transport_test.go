@@ -1,0 +1,198 @@
+package cimd
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Reaching a client's site", func() {
+	var (
+		client  *site
+		options Options
+		bounds  limits
+	)
+
+	BeforeEach(func() {
+		client, bounds = newSite(), patient()
+		options = Options{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}
+	})
+
+	ask := func(ctx context.Context, id oauth.ClientID) error {
+		_, err := newDirectory(options, bounds).Client(ctx, id)
+		return err
+	}
+	named := func(host string) oauth.ClientID {
+		return oauth.RestoreClientID("https://" + host + ":" + portOf(client) + "/client.json")
+	}
+
+	DescribeTable("never connects to loopback outside development", Label("C17", "C49"),
+		func(ctx SpecContext, host string) {
+			options.AllowLoopback = false
+			options.Ports = []uint16{netip.MustParseAddrPort(client.Listener.Addr().String()).Port()}
+			options.Resolver = newNameServer("127.0.0.1").resolver()
+			Expect(ask(ctx, named(host))).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("prohibited IP address"))))
+			Expect(client.connections.Load()).To(BeZero())
+		},
+		Entry("when the client_id has its address", "127.0.0.1"),
+		Entry("when a public name resolves to it", "example.com"),
+	)
+
+	It("checks each address that a name resolves to", Label("C17"), func(ctx SpecContext) {
+		options.Resolver = newNameServer("169.254.169.254", "10.0.0.1").resolver()
+		Expect(ask(ctx, named("example.com"))).To(MatchError(ContainSubstring("prohibited IP address")))
+		options.Resolver = newNameServer("169.254.169.254", "10.0.0.1", "127.0.0.1").resolver()
+		Expect(ask(ctx, named("example.com"))).To(Succeed())
+	})
+
+	It("fails when the certificate is for another name", Label("C16"), func(ctx SpecContext) {
+		options.Resolver = newNameServer("127.0.0.1").resolver()
+		Expect(ask(ctx, named("another.example"))).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(client.fetches.Load()).To(BeZero())
+	})
+
+	It("fails when nobody vouches for the certificate", Label("C16"), func(ctx SpecContext) {
+		options.RootCAs = nil
+		Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(client.fetches.Load()).To(BeZero())
+	})
+
+	It("fails below TLS 1.2 and knows no proxy", Label("C16"), func() {
+		transport := newTransport(options, bounds)
+		Expect(transport.TLSClientConfig.MinVersion).To(BeEquivalentTo(tls.VersionTLS12))
+		Expect(transport.Proxy).To(BeNil())
+	})
+
+	DescribeTable("waits", Label("C15"),
+		func(got func(limits) any, want any) { Expect(got(defaultLimits)).To(Equal(want)) },
+		Entry("two seconds for a connection", func(l limits) any { return l.dial }, 2*time.Second),
+		Entry("two seconds for TLS", func(l limits) any { return l.handshake }, 2*time.Second),
+		Entry("three seconds for the header", func(l limits) any { return l.header }, 3*time.Second),
+		Entry("five seconds for everything", func(l limits) any { return l.exchange }, 5*time.Second),
+	)
+
+	DescribeTableSubtree("over", Label("C15"),
+		func(protocol string) {
+			BeforeEach(func() {
+				if protocol == "HTTP/1.1" {
+					client.TLS.NextProtos = []string{"http/1.1"}
+				}
+				publish := client.answer
+				client.answer = func(w http.ResponseWriter, r *http.Request) {
+					Expect(r.Proto).To(Equal(protocol))
+					publish(w, r)
+				}
+			})
+
+			It("gets the document", func(ctx SpecContext) {
+				Expect(ask(ctx, client.client("/client.json"))).To(Succeed())
+			})
+
+			It("fails when the header is larger than 8 KiB", func(ctx SpecContext) {
+				client.says(http.StatusOK, document(client.client("/client.json").String()), "X-Padding", strings.Repeat("x", 9<<10))
+				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+			})
+
+			It("gives up on a site that sends no header", func(ctx SpecContext) {
+				bounds.header = 20 * time.Millisecond
+				client.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+			}, SpecTimeout(10*time.Second))
+
+			It("gives up on a site that does not finish the body, and hangs up", func(ctx SpecContext) {
+				bounds.exchange = 200 * time.Millisecond
+				hungUp := make(chan struct{})
+				client.answer = func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					w.(http.Flusher).Flush()
+					select {
+					case <-r.Context().Done():
+						close(hungUp)
+					case <-ctx.Done():
+					}
+				}
+				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+				Eventually(ctx, hungUp).Should(BeClosed())
+			}, SpecTimeout(10*time.Second))
+		},
+		Entry("HTTP/1.1", "HTTP/1.1"),
+		Entry("HTTP/2", "HTTP/2.0"),
+	)
+
+	It("gives up on a site that does not shake hands", Label("C15"), func(ctx SpecContext) {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(silent.Close)
+		bounds.handshake = 20 * time.Millisecond
+		Expect(ask(ctx, oauth.RestoreClientID("https://"+silent.Addr().String()+"/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+	}, SpecTimeout(10*time.Second))
+
+	It("gives up on a name that nobody resolves", Label("C15"), func(ctx SpecContext) {
+		silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(silent.Close)
+		options.Resolver = nameServer{silent}.resolver()
+		bounds.dial = 20 * time.Millisecond
+		Expect(ask(ctx, named("example.com"))).To(MatchError(oauth.ErrMetadataUnreachable))
+	}, SpecTimeout(10*time.Second))
+})
+
+func portOf(s *site) string {
+	address, err := url.Parse(s.URL)
+	Expect(err).NotTo(HaveOccurred())
+	return address.Port()
+}
+
+// nameServer is a DNS server on loopback.
+type nameServer struct{ net.PacketConn }
+
+// newNameServer answers every question for IPv4 addresses with the given ones.
+func newNameServer(addresses ...string) nameServer {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(conn.Close)
+	go func() {
+		for buffer := make([]byte, 512); ; {
+			n, from, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo(resolve(buffer[:n], addresses), from)
+		}
+	}()
+	return nameServer{conn}
+}
+
+func (s nameServer) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", s.LocalAddr().String())
+	}}
+}
+
+func resolve(question []byte, addresses []string) []byte {
+	var message dnsmessage.Message
+	if message.Unpack(question) != nil || len(message.Questions) != 1 {
+		return nil
+	}
+	asked := message.Questions[0]
+	message.Response, message.RecursionAvailable, message.Additionals = true, true, nil
+	for _, address := range addresses {
+		if asked.Type == dnsmessage.TypeA {
+			header := dnsmessage.ResourceHeader{Name: asked.Name, Class: dnsmessage.ClassINET, TTL: 1}
+			message.Answers = append(message.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}})
+		}
+	}
+	answer, _ := message.Pack()
+	return answer
+}

@@ -1,0 +1,97 @@
+package mcp
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const retryAfter = "5" // seconds
+
+// refusal is an answer of the bearer check; its texts are fixed and fit into a quoted-string (G12, G17).
+type refusal struct {
+	status            int
+	code, description string
+	scope             oauth.Scopes
+}
+
+var malformedCredentials = refusal{
+	status: http.StatusBadRequest, code: oauth.InvalidRequest.Code(),
+	description: "Present exactly one bearer token, in the Authorization header",
+}
+
+// missingToken carries no error code: nothing was wrong with what was not there (G3, RFC 6750 §3.1).
+func missingToken(scope oauth.Scopes) refusal {
+	return refusal{status: http.StatusUnauthorized, scope: scope}
+}
+
+// invalidToken is the same for every reason (G7).
+func invalidToken(scope oauth.Scopes) refusal {
+	return refusal{
+		status: http.StatusUnauthorized, code: oauth.InvalidToken.Code(), scope: scope,
+		description: "The access token is invalid or has expired",
+	}
+}
+
+func insufficientScope(scope oauth.Scopes) refusal {
+	return refusal{
+		status: http.StatusForbidden, code: oauth.InsufficientScope.Code(), scope: scope,
+		description: "The access token lacks a scope that this operation needs",
+	}
+}
+
+// challenger writes refusals with the URL of the metadata that this resource publishes (F7).
+type challenger struct{ metadata string }
+
+func (c challenger) refuse(w http.ResponseWriter, r refusal) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("WWW-Authenticate", c.header(r))
+	if r.code == "" {
+		w.WriteHeader(r.status)
+		return
+	}
+	writeJSON(w, r.status, map[string]string{"error": r.code, "error_description": r.description})
+}
+
+// header builds the one challenge, in the order of G12.
+func (c challenger) header(r refusal) string {
+	params := []string{`resource_metadata="` + c.metadata + `"`}
+	if r.code != "" {
+		params = append(params, `error="`+r.code+`"`, `error_description="`+r.description+`"`)
+	}
+	if !r.scope.Empty() {
+		params = append(params, `scope="`+r.scope.String()+`"`)
+	}
+	return "Bearer " + strings.Join(params, ", ")
+}
+
+// unavailable asks to come back; without a challenge, so that no client throws its tokens away (G11).
+func unavailable(w http.ResponseWriter, description string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Retry-After", retryAfter)
+	writeJSON(w, http.StatusServiceUnavailable,
+		map[string]string{"error": oauth.TemporarilyUnavailable.Code(), "error_description": description})
+}
+
+// rpcError answers with a JSON-RPC error that belongs to no request.
+func rpcError(w http.ResponseWriter, status int, message string) {
+	body, err := jsonrpc.EncodeMessage(&jsonrpc.Response{Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}})
+	if err != nil {
+		w.WriteHeader(status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+func writeJSON(w http.ResponseWriter, status int, members map[string]string) {
+	body, _ := json.Marshal(members) // strings always encode
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,91 @@
+package mcp
+
+import (
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Finding the binding for a request", func() {
+	var s *site
+	BeforeEach(func() { s = openSite() })
+
+	DescribeTable("answers",
+		func(ctx SpecContext, method, body string, headers []string, status int, part string) {
+			got := s.send(ctx, method, "/mcp", body, append(headers, as(bob)...)...)
+			Expect(got.StatusCode).To(Equal(status), got.body)
+			Expect(got.body).To(ContainSubstring(part))
+		},
+		Entry("a legacy call without a session", "POST", call(1, "read"), nil, 400, `"message":"Bad Request: Mcp-Session-Id is missing"`),
+		Entry("a session that is not known", "POST", call(1, "read"), []string{"Mcp-Session-Id", "none"}, 404, "session not found"),
+		Entry("a malformed body", "POST", "{", nil, 400, "malformed"),
+		Entry("a body of brackets only", "POST", strings.Repeat("[", 2000), nil, 400, "malformed"),
+		Entry("a revision of the future", "POST", strings.ReplaceAll(modern("tools/list", `"x":1`), "2026-07-28", "2099-01-01"),
+			[]string{"MCP-Protocol-Version", "2099-01-01", "Mcp-Method", "tools/list"}, 400, `"supported":["2026-07-28"`),
+		Entry("a modern body without its header", "POST", modern("tools/list", `"x":1`), nil, 400, "-32020"),
+		Entry("a modern call", "POST", modern("tools/call", `"name":"read"`),
+			[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "read"}, 200, "ran read"),
+		Entry("a modern call whose name was encoded", "POST", modern("tools/call", `"name":"read"`),
+			[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "=?base64?cmVhZA==?="}, 200, "ran read"),
+		Entry("a modern call with a session that is not known", "POST", modern("tools/call", `"name":"read"`),
+			[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "read", "Mcp-Session-Id", "none"}, 200, "ran read"),
+		Entry("a modern call whose header names another tool", "POST", modern("tools/call", `"name":"read"`),
+			[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "write"}, 400, "-32020"),
+		Entry("a modern GET", "GET", "", []string{"MCP-Protocol-Version", "2026-07-28"}, 405, "no sessions"),
+		Entry("a modern DELETE", "DELETE", "", []string{"MCP-Protocol-Version", "2026-07-28"}, 405, "no sessions"),
+		Entry("a GET that wants no stream", "GET", "", []string{"Accept", "text/html"}, 406, "text/event-stream"),
+		Entry("a DELETE without a session", "DELETE", "", nil, 400, "Mcp-Session-Id"),
+		Entry("a HEAD for a stream", "HEAD", "", []string{"Accept", "text/event-stream"}, 200, ""),
+		Entry("a body of one byte too many", "POST", strings.Repeat(" ", 1<<20+1), nil, 413, "Too Large"),
+	)
+
+	It("allows only POST to revisions without sessions", func(ctx SpecContext) {
+		got := s.send(ctx, http.MethodGet, "/mcp", "", append(as(alice), "MCP-Protocol-Version", "2026-07-28")...)
+		Expect(got.Header.Get("Allow")).To(Equal("POST"))
+	})
+
+	It("refuses a method that no revision has", func(ctx SpecContext) {
+		Expect(s.send(ctx, http.MethodPut, "/mcp", "", as(alice)...).StatusCode).To(Equal(http.StatusMethodNotAllowed))
+	})
+
+	It("opens a session for an initialize inside a batch", Label("2025-03-26"), func(ctx SpecContext) {
+		body := "[" + strings.ReplaceAll(initialize, "2025-11-25", "2025-03-26") + "]"
+		Expect(s.send(ctx, http.MethodPost, "/mcp", body, as(alice)...).Header.Get("Mcp-Session-Id")).NotTo(BeEmpty())
+	})
+
+	It("ends a session for good", func(ctx SpecContext) {
+		session := s.session(ctx, alice)
+		Expect(s.send(ctx, http.MethodDelete, "/mcp", "", in(session, alice)...).StatusCode).To(Equal(http.StatusNoContent))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
+	})
+
+	DescribeTable("refuses the session of another grant", Label("G14"), func(ctx SpecContext, method string) {
+		session := s.session(ctx, alice)
+		got := s.send(ctx, method, "/mcp", call(2, "read"), append(in(session, bob), "Accept", "application/json, text/event-stream")...)
+		Expect(got.StatusCode).To(Equal(http.StatusForbidden))
+		Expect(got.body).NotTo(ContainSubstring("ran"))
+	}, Entry(nil, "POST"), Entry(nil, "GET"), Entry(nil, "DELETE"))
+
+	It("keeps to the limit of sessions, and frees the place of one that ended", func(ctx SpecContext) {
+		small := openSite(func(o *Options) { o.MaxSessions = 1 })
+		session := small.session(ctx, alice)
+		refused := small.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...)
+		Expect(refused.StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
+		stream := small.send(ctx, http.MethodGet, "/mcp", "", append(as(alice), "Accept", "text/event-stream")...)
+		Expect(stream.StatusCode).To(Equal(http.StatusServiceUnavailable))
+
+		small.send(ctx, http.MethodDelete, "/mcp", "", in(session, alice)...)
+		Eventually(small.mcp.streams.full).Should(BeFalse())
+		small.session(ctx, alice)
+	})
+
+	It("tells proxies not to buffer events", func(ctx SpecContext) {
+		session := s.session(ctx, alice)
+		got := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
+		Expect(got.Header.Get("Content-Type")).To(Equal("text/event-stream"))
+		Expect(got.Header.Get("X-Accel-Buffering")).To(Equal("no"))
+	})
+})

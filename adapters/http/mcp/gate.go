@@ -1,0 +1,74 @@
+package mcp
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// What a browser may send and see (G2).
+const (
+	corsMethods = "GET, POST, DELETE"
+	corsHeaders = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name"
+	corsExposed = "WWW-Authenticate, Mcp-Session-Id, Retry-After"
+)
+
+// gate keeps foreign web pages out: rebound names by Host, other sites by Origin (G1).
+type gate struct{ hosts, origins map[string]bool }
+
+func newGate(o Options) gate {
+	g := gate{hosts: map[string]bool{}, origins: map[string]bool{}}
+	for _, uri := range []string{o.Issuer, o.Resource.String()} {
+		origin, _ := splitOrigin(uri)
+		_, host, _ := strings.Cut(origin, "://")
+		g.origins[strings.ToLower(origin)] = true
+		g.hosts[hostKey(host)] = true
+	}
+	for _, host := range o.AllowedHosts {
+		g.hosts[hostKey(host)] = true
+		g.origins["http://"+strings.ToLower(host)] = true
+		g.origins["https://"+strings.ToLower(host)] = true
+	}
+	for _, origin := range o.AllowedOrigins {
+		g.origins[strings.ToLower(origin)] = true
+	}
+	return g
+}
+
+// hostKey makes a host comparable: proxies may add the default port.
+func hostKey(host string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
+}
+
+func (g gate) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Vary", "Origin")
+		origins := r.Header.Values("Origin")
+		foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
+		if foreign || !g.hosts[hostKey(r.Host)] {
+			rpcError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
+			return
+		}
+		if len(origins) > 0 {
+			w.Header().Set("Access-Control-Allow-Origin", origins[0])
+			w.Header().Set("Access-Control-Expose-Headers", corsExposed)
+		}
+		if r.Method == http.MethodOptions {
+			preflight(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func preflight(w http.ResponseWriter, r *http.Request) {
+	allowed := []string{corsHeaders}
+	for requested := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		if name := strings.TrimSpace(requested); strings.HasPrefix(strings.ToLower(name), "mcp-param-") {
+			allowed = append(allowed, name)
+		}
+	}
+	w.Header().Set("Access-Control-Allow-Methods", corsMethods)
+	w.Header().Set("Access-Control-Allow-Headers", strings.Join(allowed, ", "))
+	w.WriteHeader(http.StatusNoContent)
+}

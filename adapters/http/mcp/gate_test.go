@@ -1,0 +1,65 @@
+package mcp
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Keeping foreign pages out", Label("G1"), func() {
+	var s *site
+	BeforeEach(func() { s = openSite() })
+
+	DescribeTable("refuses before the token is looked at",
+		func(ctx SpecContext, headers ...string) {
+			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodOptions} {
+				got := s.send(ctx, method, "/mcp", "", append(headers, as(alice)...)...)
+				Expect(got.StatusCode).To(Equal(http.StatusForbidden))
+				Expect(got.body).To(MatchJSON(`{"jsonrpc":"2.0","error":{"code":-32600,"message":"Forbidden: this host or origin is not allowed"}}`))
+				Expect(got.challenge()).To(BeEmpty())
+				Expect(got.Header).NotTo(HaveKey("Access-Control-Allow-Origin"))
+			}
+			Expect(s.tokens.asked).To(BeEmpty())
+		},
+		Entry("another origin", "Origin", "https://evil.example"),
+		Entry("a hidden origin", "Origin", "null"),
+		Entry("an empty origin", "Origin", ""),
+		Entry("an insecure page of the issuer's host", "Origin", "http://cms.example"),
+		Entry("a second origin", "Origin", "https://cms.example", "Origin", "https://evil.example"),
+		Entry("a rebound name", "Host", "evil.example"),
+	)
+
+	DescribeTable("lets in and names it to the browser",
+		func(ctx SpecContext, origin string) {
+			got := s.send(ctx, http.MethodPost, "/mcp", initialize, "Origin", origin)
+			Expect(got.StatusCode).To(Equal(http.StatusUnauthorized))
+			Expect(got.Header.Get("Access-Control-Allow-Origin")).To(Equal(origin))
+			Expect(got.Header.Get("Access-Control-Expose-Headers")).To(Equal("WWW-Authenticate, Mcp-Session-Id, Retry-After"))
+			Expect(got.Header.Values("Vary")).To(ContainElement("Origin"))
+		},
+		Entry("the issuer", "https://cms.example"),
+		Entry("an allowed origin", "https://app.example"),
+	)
+
+	It("lets in the pages of an allowed host", func(ctx SpecContext) {
+		got := s.send(ctx, http.MethodPost, "/mcp", initialize, "Origin", s.URL)
+		Expect(got.StatusCode).To(Equal(http.StatusUnauthorized))
+	})
+
+	DescribeTable("knows its own names", func(ctx SpecContext, host string) {
+		Expect(s.send(ctx, http.MethodPost, "/mcp", initialize, "Host", host).StatusCode).To(Equal(http.StatusUnauthorized))
+	}, Entry(nil, "cms.example"), Entry(nil, "CMS.example:443"))
+
+	It("answers a preflight without a token", Label("G2"), func(ctx SpecContext) {
+		for _, path := range []string{"/mcp", "/mcp/message"} {
+			got := s.send(ctx, http.MethodOptions, path, "", "Origin", "https://app.example",
+				"Access-Control-Request-Headers", "authorization, Mcp-Param-Region, x-evil")
+			Expect(got.StatusCode).To(Equal(http.StatusNoContent))
+			Expect(got.Header.Get("Access-Control-Allow-Origin")).To(Equal("https://app.example"))
+			Expect(got.Header.Get("Access-Control-Allow-Methods")).To(Equal("GET, POST, DELETE"))
+			Expect(got.Header.Get("Access-Control-Allow-Headers")).To(Equal("Authorization, Content-Type, Accept, Last-Event-ID, " +
+				"MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Mcp-Param-Region"))
+		}
+	})
+})

@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"encoding/json"
+
+	segjson "github.com/segmentio/encoding/json"
+)
+
+const (
+	versionKey = "io.modelcontextprotocol/protocolVersion"
+	maxDepth   = 1000 // the SDK refuses what is nested deeper
+)
+
+// message is a POST body and what dispatching needs to know of it. The zero value is no body at all.
+type message struct {
+	body       []byte
+	decoded    bool     // at least one JSON-RPC message was read
+	modern     bool     // names its revision itself, as 2026-07-28 does
+	initialize bool     // opens a session
+	listen     bool     // opens a long stream
+	tools      []string // that it calls, in every element of a batch
+}
+
+// peek reads a body exactly as the SDK will: with its decoder and case-sensitive names. encoding/json would take
+// {"name":"write","Name":"read"} for a call of read, and the SDK would then run write.
+func peek(body []byte) message {
+	m := message{body: body}
+	if tooDeep(body) {
+		return m
+	}
+	var batch []json.RawMessage
+	if decode(body, &batch) != nil {
+		m.add(body)
+	}
+	for _, element := range batch {
+		m.add(element)
+	}
+	return m
+}
+
+func (m *message) add(raw []byte) {
+	var request struct {
+		Method json.RawMessage `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if decode(raw, &request) != nil {
+		return
+	}
+	m.decoded = true
+	var params struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+		Name string                     `json:"name"`
+	}
+	var method string
+	_ = decode(request.Method, &method) // a response has none
+	_ = decode(request.Params, &params) // what does not fit is not executed either
+	if _, named := params.Meta[versionKey]; named {
+		m.modern = true
+	}
+	switch method {
+	case "initialize":
+		m.initialize = true
+	case "subscriptions/listen":
+		m.listen = true
+	case "tools/call":
+		m.tools = append(m.tools, params.Name)
+	}
+}
+
+func decode(raw []byte, into any) error {
+	_, err := segjson.Parse(raw, into, segjson.DontMatchCaseInsensitiveStructFields)
+	return err
+}
+
+// tooDeep keeps the recursive decoder away from bodies that are nothing but brackets.
+func tooDeep(body []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return false
+}

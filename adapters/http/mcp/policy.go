@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const codeRefused = -32001 // of the range that JSON-RPC leaves to servers
+
+// policy decides about tools. A caller without the role never learns that the tool exists, because no new consent could help;
+// a caller without the scope is asked for it (G10).
+type policy struct {
+	catalogue oauth.ScopeCatalogue
+	allows    ToolPolicy
+	needs     func(tool string) oauth.Scopes
+}
+
+func (p policy) permits(caller oauth.Caller, tool string) bool {
+	return p.allows == nil || p.allows(caller, tool)
+}
+
+// lacks returns every scope to ask for when the caller does not hold all that calling the tools takes (G10).
+func (p policy) lacks(caller oauth.Caller, tools ...string) (oauth.Scopes, bool) {
+	if p.needs == nil {
+		return oauth.Scopes{}, false
+	}
+	var needed oauth.Scopes
+	for _, tool := range tools {
+		if p.permits(caller, tool) {
+			needed = needed.With(p.needs(tool).Values()...)
+		}
+	}
+	if needed.Empty() || p.catalogue.Expand(caller.Scopes).Contains(needed) {
+		return oauth.Scopes{}, false
+	}
+	return needed.With(p.catalogue.Defaults().Values()...).Without(oauth.OfflineAccess), true
+}
+
+// check is the authority, whatever the transport let through.
+func (p policy) check(caller oauth.Caller, tool string) error {
+	if !p.permits(caller, tool) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", tool)}
+	}
+	if _, lacking := p.lacks(caller, tool); lacking {
+		return &jsonrpc.Error{Code: codeRefused, Message: "insufficient scope"}
+	}
+	return nil
+}
+
+// receive is the middleware around every method of the SDK's server. A request without a caller is one of nobody.
+func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		caller, _ := CallerOf(req)
+		switch params := req.GetParams().(type) {
+		case *sdk.InitializeParams:
+			if err := s.admitSession(req, caller.Grant); err != nil {
+				return nil, err
+			}
+		case *sdk.CallToolParamsRaw:
+			if err := s.policy.check(caller, params.Name); err != nil {
+				return nil, err
+			}
+		}
+		result, err := next(ctx, method, req)
+		if err != nil {
+			return result, err
+		}
+		return s.policy.private(caller, result), nil
+	}
+}
+
+// private removes the tools that are not for this caller and keeps shared caches from keeping any answer. It changes a copy:
+// the server may hand out the same result again.
+func (p policy) private(caller oauth.Caller, result sdk.Result) sdk.Result {
+	cacheable, ok := result.(sdk.CacheableResult)
+	if !ok || reflect.ValueOf(cacheable).IsNil() {
+		return result
+	}
+	original := reflect.ValueOf(cacheable).Elem()
+	own := reflect.New(original.Type())
+	own.Elem().Set(original)
+	own.Elem().FieldByName("CacheScope").SetString("private") // of the embedded sdk.Cacheable
+	if list, ok := own.Interface().(*sdk.ListToolsResult); ok {
+		list.Tools = slices.DeleteFunc(slices.Clone(list.Tools), func(t *sdk.Tool) bool { return !p.permits(caller, t.Name) })
+	}
+	return own.Interface().(sdk.Result)
+}

@@ -1,0 +1,115 @@
+package mcp
+
+import (
+	"net/http"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const scopeChallenge = `Bearer ` + metadata + `, error="insufficient_scope", ` +
+	`error_description="The access token lacks a scope that this operation needs", scope="mcp:read mcp:write"`
+
+var _ = Describe("Asking for a wider scope", Label("G10"), func() {
+	var s *site
+	BeforeEach(func() { s = openSite() })
+
+	expectStepUp := func(got answer) {
+		GinkgoHelper()
+		Expect(got.StatusCode).To(Equal(http.StatusForbidden), got.body)
+		Expect(got.Header.Values("WWW-Authenticate")).To(Equal([]string{scopeChallenge}))
+		Expect(got.Header.Get("Cache-Control")).To(Equal("no-store"))
+		Expect(got.body).To(MatchJSON(`{"error":"insufficient_scope","error_description":"The access token lacks a scope that this operation needs"}`))
+	}
+
+	It("names all scopes in one challenge, inside a session", Label("2025-11-25"), func(ctx SpecContext) {
+		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", call(2, "write"), in(s.session(ctx, alice), alice)...))
+	})
+
+	It("does so without sessions", Label("2026-07-28"), func(ctx SpecContext) {
+		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"write"`), modernHeaders(alice, "tools/call", "write")...))
+	})
+
+	It("finds a call hidden in a batch", Label("2025-03-26"), func(ctx SpecContext) {
+		batch := "[" + call(2, "read") + "," + call(3, "write") + "]"
+		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", batch, append(as(alice), "Mcp-Session-Id", s.session(ctx, alice))...))
+	})
+
+	It("does so for a message of HTTP+SSE", Label("2024-11-05"), func(ctx SpecContext) {
+		expectStepUp(s.send(ctx, http.MethodPost, "/mcp/message?sessionid=any", call(2, "write"), as(alice)...))
+	})
+
+	DescribeTable("reads the body as the SDK does",
+		func(ctx SpecContext, params string) {
+			body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":` + params + `}`
+			expectStepUp(s.send(ctx, http.MethodPost, "/mcp", body, in(s.session(ctx, alice), alice)...))
+		},
+		Entry("when a decoy differs in case", `{"name":"write","Name":"read","arguments":{}}`),
+		Entry("when the name comes twice", `{"name":"read","name":"write","arguments":{}}`),
+		Entry("when null follows the name", `{"name":"write","name":null,"arguments":{}}`),
+		Entry("when the name is escaped", `{"n\u0061me":"wr\u0069te","arguments":{}}`),
+		Entry("when the metadata is odd", `{"name":"write","_meta":{"io.modelcontextprotocol/protocolVersion":7},"arguments":{}}`),
+	)
+
+	It("runs the tool for who holds the scope, also by implication", func(ctx SpecContext) {
+		s.tokens.set(func(t *tokens) {
+			t.callers["ppa_admin"] = oauth.Caller{Grant: "C", Scopes: oauth.NewScopes("mcp:admin")}
+		})
+		for _, token := range []string{bob, "ppa_admin"} {
+			got := s.send(ctx, http.MethodPost, "/mcp", call(2, "write"), in(s.session(ctx, token), token)...)
+			Expect(got.body).To(ContainSubstring("ran write"))
+		}
+	})
+
+	It("never asks for a scope when the role is missing", func(ctx SpecContext) {
+		s.tokens.set(func(t *tokens) {
+			t.callers["ppa_guest"] = oauth.Caller{Grant: "C", Scopes: oauth.NewScopes("mcp:read")}
+		})
+		got := s.send(ctx, http.MethodPost, "/mcp", call(2, "publish"), in(s.session(ctx, "ppa_guest"), "ppa_guest")...)
+		Expect(got.StatusCode).To(Equal(http.StatusOK))
+		Expect(got.body).To(ContainSubstring(`"code":-32602`))
+	})
+})
+
+var _ = Describe("Deciding about tools inside the SDK", func() {
+	It("shows each caller their own tools", func(ctx SpecContext) {
+		s := openSite()
+		for token, tools := range map[string][]string{
+			alice: {"read", "write", "publish", "whoami", "hold"}, bob: {"read", "write", "whoami", "hold"},
+		} {
+			listed, err := s.connect(ctx, s.streamable(token), "").ListTools(ctx, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(names(listed.Tools)).To(ConsistOf(tools))
+		}
+	})
+
+	It("answers a hidden tool exactly like one that does not exist", func(ctx SpecContext) {
+		s := openSite(func(o *Options) { o.ToolPolicy = func(_ oauth.Caller, tool string) bool { return tool != "read" } })
+		session := s.session(ctx, alice)
+		hidden := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
+		absent := s.send(ctx, http.MethodPost, "/mcp", call(2, "none"), in(session, alice)...)
+		Expect(hidden.body).To(ContainSubstring(`{"code":-32602,"message":"unknown tool \"read\""}`))
+		Expect(absent.body).To(ContainSubstring(`{"code":-32602,"message":"unknown tool \"none\""}`))
+	})
+
+	It("holds for a transport that nobody guards", func(ctx SpecContext) {
+		s := openSite()
+		theirs, ours := sdk.NewInMemoryTransports()
+		_, err := s.sdk.Connect(ctx, ours, nil)
+		Expect(err).NotTo(HaveOccurred())
+		client := s.connect(ctx, theirs, "")
+		_, err = client.CallTool(ctx, &sdk.CallToolParams{Name: "publish"})
+		Expect(err).To(MatchError(ContainSubstring("unknown tool")))
+		_, err = client.CallTool(ctx, &sdk.CallToolParams{Name: "write"})
+		Expect(err).To(MatchError(ContainSubstring("insufficient scope")))
+	})
+
+	It("allows everything by default", func(ctx SpecContext) {
+		s := openSite(func(o *Options) { o.ToolPolicy, o.ToolScopes = nil, nil })
+		got := s.send(ctx, http.MethodPost, "/mcp", call(2, "publish"), in(s.session(ctx, bob), bob)...)
+		Expect(got.body).To(ContainSubstring("ran publish"))
+	})
+})

@@ -1,0 +1,72 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
+	var s *site
+	BeforeEach(func() { s = openSite() })
+
+	open := func(ctx context.Context, token string) (stream follow, endpoint string) {
+		GinkgoHelper()
+		stream = s.follow(ctx, http.MethodGet, "/mcp", "", append(as(token), "Accept", "text/event-stream")...)
+		Eventually(stream.lines).Should(Receive(Equal("event: endpoint")))
+		return stream, stream.data()
+	}
+
+	It("says first where to post, and answers on the stream", func(ctx SpecContext) {
+		stream, endpoint := open(ctx, alice)
+		Expect(stream.Header.Get("Content-Type")).To(Equal("text/event-stream"))
+		Expect(stream.Header.Get("X-Accel-Buffering")).To(Equal("no"))
+		Expect(endpoint).To(MatchRegexp(`^/mcp/message\?sessionid=[A-Z2-7]{26}$`))
+
+		posted := s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...)
+		Expect(posted.StatusCode).To(Equal(http.StatusAccepted))
+		Expect(posted.body).To(BeEmpty())
+		Expect(stream.data()).To(ContainSubstring(`"protocolVersion":"2025-11-25"`))
+		s.send(ctx, http.MethodPost, endpoint, call(2, "whoami"), as(alice)...)
+		Expect(stream.data()).To(ContainSubstring(`"text":"alice"`))
+	})
+
+	It("is closed to another grant", Label("G14"), func(ctx SpecContext) {
+		stream, endpoint := open(ctx, alice)
+		Expect(s.send(ctx, http.MethodPost, endpoint, call(2, "whoami"), as(bob)...).StatusCode).To(Equal(http.StatusNotFound))
+		Consistently(stream.lines, "50ms").ShouldNot(Receive(HavePrefix("data: ")))
+	})
+
+	DescribeTable("refuses",
+		func(ctx SpecContext, path, body, contentType string, status int) {
+			_, endpoint := open(ctx, alice)
+			r := s.request(ctx, http.MethodPost, strings.ReplaceAll(path, "ENDPOINT", endpoint), body, as(alice)...)
+			r.Header.Set("Content-Type", contentType)
+			Expect(s.do(r).StatusCode).To(Equal(status))
+		},
+		Entry("a session that is not known", "/mcp/message?sessionid=none", initialize, "application/json", 404),
+		Entry("no session at all", "/mcp/message", initialize, "application/json", 404),
+		Entry("another content type", "ENDPOINT", initialize, "text/plain", 415),
+		Entry("a malformed message", "ENDPOINT", "{", "application/json", 400),
+	)
+
+	It("cancels running calls when the client is gone, and forgets the session", func(ctx SpecContext) {
+		streamCtx, hangUp := context.WithCancel(ctx)
+		_, endpoint := open(streamCtx, alice)
+		s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...)
+		s.send(ctx, http.MethodPost, endpoint, call(2, "hold"), as(alice)...)
+		Eventually(s.holds).Should(Receive())
+		hangUp()
+		Eventually(s.ended).Should(Receive())
+		Eventually(s.mcp.streams.count).Should(BeZero())
+		Eventually(func() int {
+			open := 0
+			s.mcp.legacy.Range(func(any, any) bool { open++; return true })
+			return open
+		}).Should(BeZero())
+		Expect(s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...).StatusCode).To(Equal(http.StatusNotFound))
+	})
+})

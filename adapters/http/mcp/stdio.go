@@ -1,0 +1,50 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// ServeStdio serves the same server to one local client, in newline-delimited JSON and without OAuth, until the client hangs
+// up or ctx ends. Tools see the given caller, and its tool policy holds.
+func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
+	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: tokenInfo(caller)}
+	if err := s.mcp.Run(ctx, local); err != nil {
+		return fmt.Errorf("serving stdio: %w", err)
+	}
+	return nil
+}
+
+type localTransport struct {
+	sdk.Transport
+	info *auth.TokenInfo
+}
+
+func (t localTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	connection, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting stdio: %w", err)
+	}
+	return localConnection{connection, t.info}, nil
+}
+
+// localConnection says on each request who sent it; there is no header that could.
+type localConnection struct {
+	sdk.Connection
+	info *auth.TokenInfo
+}
+
+func (c localConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := c.Connection.Read(ctx)
+	if request, ok := m.(*jsonrpc.Request); ok {
+		request.Extra = &sdk.RequestExtra{TokenInfo: c.info}
+	}
+	return m, err
+}

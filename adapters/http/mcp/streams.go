@@ -1,0 +1,146 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// beatInterval is how often a stream shows that it is alive and asks whether its token still holds: often enough for proxies
+// that close idle connections after 30 s, and for a revocation in another process to be seen within a minute (G16).
+const beatInterval = 25 * time.Second
+
+// registry knows every answer under way and every session, so that all of a grant can be ended at once.
+type registry struct {
+	authorization Authorization
+	resource      oauth.Resource
+	now           func() time.Time
+	interval      time.Duration
+	limit         int
+
+	mu       sync.Mutex
+	draining bool
+	streams  map[*stream]struct{}
+	sessions map[*sdk.ServerSession]string // grants
+}
+
+func newRegistry(s *Server) *registry {
+	return &registry{
+		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
+		interval: beatInterval, limit: s.options.MaxSessions,
+		streams: map[*stream]struct{}{}, sessions: map[*sdk.ServerSession]string{},
+	}
+}
+
+// open starts an answer. A long one ends with its access token; a call that was allowed when it came may finish.
+func (g *registry) open(w http.ResponseWriter, r *http.Request, long bool) (*stream, *http.Request) {
+	who := identityOf(r.Context())
+	ctx, cancel := context.WithCancel(r.Context())
+	if expiry := who.caller.ExpiresAt; long && !expiry.IsZero() {
+		cancel()
+		ctx, cancel = context.WithTimeout(r.Context(), expiry.Sub(g.now()))
+	}
+	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: who, long: long, ctx: ctx, cancel: cancel, registry: g}
+	g.mu.Lock()
+	g.streams[out] = struct{}{}
+	late := g.draining && long
+	g.mu.Unlock()
+	if late {
+		cancel()
+	}
+	out.start(g.interval)
+	return out, r.WithContext(ctx)
+}
+
+func (g *registry) close(s *stream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.streams, s)
+}
+
+// revoked asks about a stream's token again. An outage revokes nothing.
+func (g *registry) revoked(s *stream) bool {
+	_, err := g.authorization.Authenticate(s.ctx, s.who.token, g.resource)
+	return err != nil && isInvalidToken(err)
+}
+
+// full reports that no session can be admitted now.
+func (g *registry) full() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.draining || len(g.sessions) >= g.limit
+}
+
+// add admits a session of a grant; known tells that it was admitted before.
+func (g *registry) add(session *sdk.ServerSession, grant string) (known, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, known := g.sessions[session]; known {
+		return true, true
+	}
+	if g.draining || len(g.sessions) >= g.limit {
+		return false, false
+	}
+	g.sessions[session] = grant
+	return false, true
+}
+
+func (g *registry) remove(session *sdk.ServerSession) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.sessions, session)
+}
+
+func (g *registry) closeGrant(grant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for s := range g.streams {
+		if s.who.caller.Grant == grant {
+			s.cancel()
+		}
+	}
+	for session, owner := range g.sessions {
+		if owner == grant {
+			go session.Close() // waits for its calls
+		}
+	}
+}
+
+func (g *registry) drain() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.draining = true
+	for s := range g.streams {
+		if s.long {
+			s.cancel()
+		}
+	}
+	for session := range g.sessions {
+		go session.Close()
+	}
+}
+
+// admitSession counts a session that came over HTTP until it ends; the SDK itself knows no limit.
+func (s *Server) admitSession(req sdk.Request, grant string) error {
+	session, ok := req.GetSession().(*sdk.ServerSession)
+	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
+		return nil
+	}
+	known, ok := s.streams.add(session, grant)
+	if !ok {
+		return &jsonrpc.Error{Code: codeRefused, Message: "too many open sessions"}
+	}
+	if !known {
+		go func() {
+			_ = session.Wait()
+			s.streams.remove(session)
+		}()
+	}
+	return nil
+}

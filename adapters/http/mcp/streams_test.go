@@ -1,0 +1,180 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// long opens each kind of long stream.
+var long = map[string]func(SpecContext, *site) follow{
+	"HTTP+SSE": func(ctx SpecContext, s *site) follow {
+		f := s.follow(ctx, http.MethodGet, "/mcp", "", append(as(alice), "Accept", "text/event-stream")...)
+		Expect(f.data()).To(HavePrefix("/mcp/message?sessionid="))
+		return f
+	},
+	"the stream of a session": func(ctx SpecContext, s *site) follow {
+		session := s.session(ctx, alice)
+		f := s.follow(ctx, http.MethodGet, "/mcp", "", append(in(session, alice), "Accept", "text/event-stream")...)
+		Eventually(f.lines).Should(Receive(Equal(": ok")))
+		return f
+	},
+	"a subscription": func(ctx SpecContext, s *site) follow {
+		body := modern("subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
+		f := s.follow(ctx, http.MethodPost, "/mcp", body, modernHeaders(alice, "subscriptions/listen", "x")...)
+		Expect(f.data()).To(ContainSubstring("notifications/subscriptions/acknowledged"))
+		return f
+	},
+}
+
+var _ = Describe("Ending streams", Label("G16"), func() {
+	for kind, open := range long {
+		Context("of "+kind, func() {
+			It("happens at once when the grant ends", func(ctx SpecContext) {
+				s := openSite()
+				stream := open(ctx, s)
+				s.mcp.CloseGrant("B")
+				Consistently(stream.lines, "50ms").ShouldNot(BeClosed())
+				s.mcp.CloseGrant("A")
+				Eventually(stream.lines).Should(BeClosed())
+			})
+
+			It("happens when the access token expires by the server's clock", func(ctx SpecContext) {
+				clock := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+				s := openSite(func(o *Options) { o.Now = func() time.Time { return clock } })
+				s.tokens.set(func(t *tokens) {
+					caller := t.callers[alice]
+					caller.ExpiresAt = clock.Add(500 * time.Millisecond)
+					t.callers[alice] = caller
+				})
+				Eventually(open(ctx, s).lines).Should(BeClosed())
+			})
+
+			It("happens when the token no longer holds, which another process may have decided", func(ctx SpecContext) {
+				s := openSite()
+				s.mcp.streams.interval = 5 * time.Millisecond
+				stream := open(ctx, s)
+				Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
+				s.tokens.revoke(alice)
+				Eventually(func() bool { return drained(stream) }).Should(BeTrue())
+			})
+
+			It("does not happen during an outage", func(ctx SpecContext) {
+				s := openSite()
+				s.mcp.streams.interval = 5 * time.Millisecond
+				stream := open(ctx, s)
+				s.tokens.set(func(t *tokens) { t.outage, t.asked = errors.New("down"), nil })
+				Eventually(func() bool { return drained(stream) || s.tokens.askedAtLeast(3) }).Should(BeTrue())
+				Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
+			})
+
+			It("happens when the process shuts down, and none is opened again", func(ctx SpecContext) {
+				s := openSite()
+				stream := open(ctx, s)
+				s.mcp.Drain()
+				Eventually(stream.lines).Should(BeClosed())
+				Expect(s.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
+				late := s.follow(ctx, http.MethodPost, "/mcp", modern("subscriptions/listen", `"notifications":{"toolsListChanged":true}`),
+					modernHeaders(alice, "subscriptions/listen", "x")...)
+				Eventually(late.lines).Should(BeClosed())
+			})
+
+			It("leaves nothing behind", func(ctx SpecContext) {
+				s := openSite()
+				stream := open(ctx, s)
+				s.mcp.CloseGrant("A")
+				Eventually(stream.lines).Should(BeClosed())
+				Eventually(s.mcp.streams.count).Should(BeZero())
+			})
+		})
+	}
+
+	DescribeTable("lets nothing be written afterwards",
+		func(ctx SpecContext, end func(*site, *stream)) {
+			s, recorder := openSite(), httptest.NewRecorder()
+			who := &identity{token: alice, caller: oauth.Caller{Grant: "A"}}
+			r := httptest.NewRequestWithContext(context.WithValue(ctx, identityKey{}, who), http.MethodGet, "/mcp", nil)
+			out, _ := s.mcp.streams.open(recorder, r, true)
+			DeferCleanup(out.finish)
+			end(s, out)
+			_, err := out.Write([]byte("data: secret"))
+			Expect(err).To(MatchError(context.Canceled))
+			Expect(out.FlushError()).To(MatchError(context.Canceled))
+			Expect(recorder.Body.String()).To(BeEmpty())
+		},
+		Entry("when the grant ended", func(s *site, _ *stream) { s.mcp.CloseGrant("A") }),
+		Entry("when the request ended", func(_ *site, out *stream) { out.finish() }),
+	)
+
+	It("ends the sessions of the grant too", func(ctx SpecContext) {
+		s := openSite()
+		session := s.session(ctx, alice)
+		s.mcp.CloseGrant("A")
+		Eventually(func() int {
+			return s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode
+		}).Should(Equal(http.StatusNotFound))
+	})
+
+	It("cancels a call without a session", Label("2026-07-28"), func(ctx SpecContext) {
+		s := openSite()
+		held := make(chan answer, 1)
+		go func() {
+			defer GinkgoRecover()
+			held <- s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"hold"`), modernHeaders(alice, "tools/call", "hold")...)
+		}()
+		Eventually(s.holds).Should(Receive())
+		s.mcp.CloseGrant("A")
+		Eventually(s.ended).Should(Receive())
+		Eventually(held).Should(Receive())
+	})
+})
+
+// drained swallows what has arrived and reports whether the stream has ended.
+func drained(f follow) bool {
+	for {
+		select {
+		case _, open := <-f.lines:
+			if !open {
+				return true
+			}
+		default:
+			return false
+		}
+	}
+}
+
+func (t *tokens) askedAtLeast(n int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.asked) >= n
+}
+
+func (g *registry) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.streams) + len(g.sessions)
+}
+
+var _ = Describe("Keeping streams open", func() {
+	It("outlives the write timeout of the site's server", func(ctx SpecContext) {
+		s := openSite()
+		s.mcp.streams.interval = 20 * time.Millisecond
+		impatient := httptest.NewUnstartedServer(s.Config.Handler)
+		impatient.Config.WriteTimeout = 50 * time.Millisecond
+		impatient.Start()
+		DeferCleanup(impatient.Close)
+		DeferCleanup(impatient.CloseClientConnections)
+		s.URL = impatient.URL
+		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(as(alice), "Accept", "text/event-stream", "Host", "cms.example")...)
+		for range 10 {
+			Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
+		}
+	})
+})

@@ -1,0 +1,146 @@
+package demosite
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// State is where an article stands.
+type State string
+
+// The states of an article. Whoever may read the site sees what is published.
+const (
+	Draft     State = "draft"
+	Published State = "published"
+	Archived  State = "archived"
+)
+
+// The longest texts that an article may have, in characters.
+const (
+	MaxTitle = 200
+	MaxBody  = 100_000
+	maxSlug  = 60
+)
+
+// Refusal says why the site does not do what was asked, in words for whoever asked.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
+
+func refuse(format string, values ...any) error { return Refusal(fmt.Sprintf(format, values...)) }
+
+// Article is a Markdown text on its way from draft to archive. Only its verbs change it, and they refuse what is not in
+// this picture:
+//
+//	          Publish              Archive
+//	draft --------------> published ------> archived
+//	                          ^---------------'
+//	                               Publish
+//
+// Drafts and published articles can be revised; archived ones stand as they are until published again. What is published
+// cannot be deleted: it is archived first, so that nothing vanishes under a reader's eyes in one step.
+type Article struct {
+	ID        int64      `json:"-"`
+	Slug      string     `json:"slug" jsonschema:"names the article in the other tools; article:// and the slug is its resource URI"`
+	Title     string     `json:"title"`
+	Body      string     `json:"body,omitempty" jsonschema:"the Markdown text; lists leave it out"`
+	Author    string     `json:"author"`
+	State     State      `json:"state" jsonschema:"draft, published or archived"`
+	Created   time.Time  `json:"created"`
+	Updated   time.Time  `json:"updated"`
+	Published *time.Time `json:"published,omitempty" jsonschema:"when it was last published"`
+	deleted   bool
+}
+
+// NewDraft returns a draft of the author's. The store gives it its slug, which stays because links hold it.
+func NewDraft(author, title, body string, now time.Time) (*Article, error) {
+	draft := &Article{Author: author, State: Draft, Created: now}
+	if err := draft.write(title, body, now); err != nil {
+		return nil, err
+	}
+	return draft, nil
+}
+
+// Revise replaces title and body; an empty one stays as it is.
+func (a *Article) Revise(title, body string, now time.Time) error {
+	switch {
+	case a.State == Archived:
+		return refuse("%q is archived and cannot be changed; publish_article brings it back", a.Slug)
+	case title == "" && body == "":
+		return refuse("give a new title, a new body or both")
+	case title == "":
+		title = a.Title
+	case body == "":
+		body = a.Body
+	}
+	return a.write(title, body, now)
+}
+
+func (a *Article) write(title, body string, now time.Time) error {
+	title = strings.TrimSpace(title)
+	switch {
+	case title == "":
+		return refuse("an article needs a title")
+	case utf8.RuneCountInString(title) > MaxTitle:
+		return refuse("the title is too long: at most %d characters", MaxTitle)
+	case strings.ContainsFunc(title, unicode.IsControl):
+		return refuse("the title must be one line without control characters")
+	case utf8.RuneCountInString(body) > MaxBody:
+		return refuse("the body is too long: at most %d characters", MaxBody)
+	}
+	a.Title, a.Body, a.Updated = title, body, now
+	return nil
+}
+
+// Publish shows the article to every reader, for the first time or again.
+func (a *Article) Publish(now time.Time) error {
+	switch {
+	case a.State == Published:
+		return refuse("%q is published already", a.Slug)
+	case strings.TrimSpace(a.Body) == "":
+		return refuse("%q has no text yet; update_article gives it a body", a.Slug)
+	}
+	a.State, a.Updated, a.Published = Published, now, &now
+	return nil
+}
+
+// Archive hides a published article from readers.
+func (a *Article) Archive(now time.Time) error {
+	if a.State != Published {
+		return refuse("only a published article can be archived; %q is %s", a.Slug, a.State)
+	}
+	a.State, a.Updated = Archived, now
+	return nil
+}
+
+// Delete ends the article for good.
+func (a *Article) Delete(now time.Time) error {
+	if a.State == Published {
+		return refuse("%q is published; archive_article it before deleting it", a.Slug)
+	}
+	a.deleted, a.Updated = true, now
+	return nil
+}
+
+// slugOf turns a title into the ASCII name that stands in URIs: "Crème brûlée!" becomes "creme-brulee".
+func slugOf(title string) string {
+	var slug strings.Builder
+	for _, r := range norm.NFKD.String(strings.ToLower(title)) {
+		switch {
+		case slug.Len() == maxSlug, unicode.Is(unicode.Mn, r):
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+			slug.WriteRune(r)
+		case slug.Len() > 0 && !strings.HasSuffix(slug.String(), "-"):
+			slug.WriteByte('-')
+		}
+	}
+	if name := strings.Trim(slug.String(), "-"); name != "" {
+		return name
+	}
+	return "article"
+}

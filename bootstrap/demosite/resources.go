@@ -1,0 +1,86 @@
+package demosite
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	articleScheme = "article://"
+	markdown      = "text/markdown"
+)
+
+func (d *desk) addResources() {
+	d.server.AddResourceTemplate(&mcp.ResourceTemplate{
+		Name: "article", Title: "Article", URITemplate: articleScheme + "{slug}", MIMEType: markdown,
+		Description: "An article as Markdown, its title as the heading. You see what get_article would show you.",
+	}, d.readArticle)
+	d.server.AddReceivingMiddleware(d.listResources)
+}
+
+// readArticle tells nobody that there is an article which they may not see.
+func (d *desk) readArticle(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri := req.Params.URI
+	acting, err := d.actor(req, "get_article")
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	article, err := d.site.find(ctx, acting, strings.TrimPrefix(uri, articleScheme))
+	if err != nil {
+		return nil, wireError(ctx, err, mcp.ResourceNotFoundError(uri))
+	}
+	text := "# " + article.Title + "\n\n" + article.Body
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: markdown, Text: text}}}, nil
+}
+
+// listResources answers from the database what the SDK would answer from one list for everybody.
+func (d *desk) listResources(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if list, ok := req.(*mcp.ListResourcesRequest); ok {
+			return d.resourcePage(ctx, list)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+func (d *desk) resourcePage(ctx context.Context, req *mcp.ListResourcesRequest) (*mcp.ListResourcesResult, error) {
+	result := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: mcp.Cacheable{CacheScope: private}}
+	acting, err := d.actor(req, "list_articles")
+	if err != nil {
+		return result, nil
+	}
+	in := pageRequest{Limit: maxLimit}
+	if req.Params != nil {
+		in.Cursor = req.Params.Cursor
+	}
+	page, err := d.site.list(ctx, acting, in)
+	if err != nil {
+		return nil, wireError(ctx, err, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown cursor"})
+	}
+	for _, article := range page.Articles {
+		result.Resources = append(result.Resources, resourceOf(article))
+	}
+	result.NextCursor = page.NextCursor
+	return result, nil
+}
+
+func resourceOf(article *Article) *mcp.Resource {
+	return &mcp.Resource{
+		URI: articleScheme + article.Slug, Name: article.Slug, Title: article.Title, MIMEType: markdown,
+		Description: "By " + article.Author + ", " + string(article.State),
+		Annotations: &mcp.Annotations{LastModified: article.Updated.Format(time.RFC3339)},
+	}
+}
+
+// wireError answers requests that have no result to tell a refusal in.
+func wireError(ctx context.Context, err, refusal error) error {
+	if _, refused := errors.AsType[Refusal](err); refused {
+		return refusal
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: told(ctx, err).Error()}
+}

@@ -1,0 +1,75 @@
+package demosite
+
+import (
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Reading articles as MCP resources", func() {
+	var site *Site
+	BeforeEach(func() { site = openSite(newFile()) })
+
+	It("names them by a template", func(ctx SpecContext) {
+		found, err := visit(ctx, site, "eve", Reader).session.ListResourceTemplates(ctx, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.ResourceTemplates).To(HaveLen(1))
+		Expect(found.ResourceTemplates[0].URITemplate).To(Equal("article://{slug}"))
+	})
+
+	It("gives the title as heading and the body as Markdown", func(ctx SpecContext) {
+		found, err := visit(ctx, site, "eve", Reader).session.ReadResource(ctx, &mcp.ReadResourceParams{URI: "article://house-style"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.Contents).To(HaveLen(1))
+		Expect(found.Contents[0].MIMEType).To(Equal("text/markdown"))
+		Expect(found.Contents[0].Text).To(HavePrefix("# House style\n\n- One thought"))
+		Expect(found.CacheScope).To(Equal("private"))
+	})
+
+	DescribeTable("hides what get_article hides",
+		func(ctx SpecContext, role Role, uri string, readable bool) {
+			place(ctx, site, "ada", Draft)
+			place(ctx, site, "bob", Draft)
+			_, err := visit(ctx, site, "ada", role).session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+			if readable {
+				Expect(err).NotTo(HaveOccurred())
+			} else {
+				Expect(err).To(MatchError(ContainSubstring("not found")))
+			}
+		},
+		Entry("when an author reads a draft of their own", Author, "article://draft-of-ada", true),
+		Entry("when an author reads somebody's draft", Author, "article://draft-of-bob", false),
+		Entry("when a reader reads a draft", Reader, "article://draft-of-ada", false),
+		Entry("when an editor reads a draft", Editor, "article://draft-of-bob", true),
+		Entry("when somebody without a role reads what is published", Role("admin"), "article://house-style", false),
+		Entry("when there is no such article", Editor, "article://nothing", false),
+		Entry("when it is no article", Editor, "file:///etc/passwd", false),
+	)
+
+	It("lists them with title and state, for this caller only", func(ctx SpecContext) {
+		found, err := visit(ctx, site, "eve", Reader).session.ListResources(ctx, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.CacheScope).To(Equal("private"))
+		Expect(found.Resources[1].URI).To(Equal("article://house-style"))
+		Expect(found.Resources[1].Title).To(Equal("House style"))
+		Expect(found.Resources[1].Description).To(Equal("By editor, published"))
+	})
+
+	It("pages through long lists", func(ctx SpecContext) {
+		ada := visit(ctx, site, "ada", Author)
+		for n := range maxLimit {
+			ada.must(ctx, "create_article", arguments{"title": fmt.Sprint("Note ", n)})
+		}
+		Expect(resourceSlugs(ctx, ada)).To(HaveLen(maxLimit + 2))
+		_, err := ada.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: "not a cursor"})
+		Expect(err).To(MatchError(ContainSubstring("unknown cursor")))
+	})
+
+	It("follows the articles from one moment to the next", func(ctx SpecContext) {
+		eve, reader := visit(ctx, site, "eve", Editor), visit(ctx, site, "rob", Reader)
+		eve.must(ctx, "archive_article", arguments{"slug": "house-style"})
+		Expect(resourceSlugs(ctx, reader)).To(Equal([]string{"welcome-to-the-demo-site"}))
+	})
+})

@@ -1,0 +1,82 @@
+package demosite
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const instructions = `A small content-management site. Articles are Markdown texts that are drafts, published or archived.
+Your role decides which tools you may use: a reader reads what is published, an author also writes drafts, an editor does everything.
+A new article is a draft; tell the person its slug, and publish it only when asked to.`
+
+// MCPServer serves the site's articles as tools and as resources. callerOf tells who is behind a request; whoever it does
+// not know is refused everything.
+func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.Server {
+	server := mcp.NewServer(
+		&mcp.Implementation{Name: "demosite", Title: "Demo site", Version: "1.0.0"},
+		&mcp.ServerOptions{
+			Instructions: instructions,
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = private },
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+		})
+	desk := &desk{site: s, server: server, callerOf: callerOf}
+	desk.addTools()
+	desk.addResources()
+	return server
+}
+
+// private keeps shared caches away from answers that depend on the role.
+const private = "private"
+
+// desk is where callers meet the site.
+type desk struct {
+	site     *Site
+	server   *mcp.Server
+	callerOf func(mcp.Request) (oauth.Caller, bool)
+}
+
+// actor returns who is behind the request, if they may use the tool.
+func (d *desk) actor(req mcp.Request, tool string) (actor, error) {
+	caller, known := d.callerOf(req)
+	if !known {
+		return actor{}, refuse("this site does not know who is calling; sign in first")
+	}
+	acting := actorOf(caller)
+	switch {
+	case acting.role == "":
+		return actor{}, refuse("you have no role on this site; ask an editor for a token")
+	case !acting.role.mayUse(tool):
+		return actor{}, refuse("the role %s may not use %s; that takes the role %s", acting.role, tool, needed[tool])
+	}
+	return acting, nil
+}
+
+// addTool binds a tool to a verb of the site. What goes wrong is told as the tool's result, where the model can read it.
+func addTool[In, Out any](d *desk, tool *mcp.Tool, verb func(context.Context, actor, In) (Out, error)) {
+	mcp.AddTool(d.server, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+		acting, err := d.actor(req, tool.Name)
+		if err != nil {
+			var none Out
+			return nil, none, err
+		}
+		out, err := verb(ctx, acting, in)
+		return nil, out, told(ctx, err)
+	})
+}
+
+// told keeps refusals and hides faults, whose text is for the log.
+func told(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if refused, ok := errors.AsType[Refusal](err); ok {
+		return refused
+	}
+	slog.ErrorContext(ctx, "the demo site failed", "error", err)
+	return refuse("the site cannot do this just now; try again later")
+}

@@ -1,0 +1,91 @@
+// Package demosite is a small content-management site on its own SQLite file: articles that are drafted, published and
+// archived, API tokens with roles, and an MCP server through which both are used. It stands for any site that Pasteport is
+// built into: it knows nothing of OAuth but the callers that it is told of.
+package demosite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	_ "modernc.org/sqlite" // the driver "sqlite": pure Go
+)
+
+// Site is the content database and everything that can be done to it. It is safe for concurrent use.
+type Site struct {
+	db    *gorm.DB
+	clock func() time.Time
+}
+
+// Open opens the content database, or makes it with a few sample articles. The file is readable by its owner only.
+func Open(file string) (*Site, error) {
+	conn, err := connect(file)
+	if err != nil {
+		return nil, fmt.Errorf("opening the content database %s, whose folder must exist and be writable: %w", file, err)
+	}
+	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: conn}), &gorm.Config{
+		SkipDefaultTransaction: true,
+		Logger:                 logger.Discard, // GORM would print the values of failing statements
+	})
+	if err == nil {
+		err = migrate(db)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing the content database %s: %w", file, err), conn.Close())
+	}
+	return &Site{db: db, clock: time.Now}, nil
+}
+
+// Close closes the database; the site cannot be used afterwards.
+func (s *Site) Close() error {
+	conn, err := s.db.DB()
+	if err != nil {
+		return fmt.Errorf("closing the content database: %w", err)
+	}
+	return conn.Close()
+}
+
+// now is the time as articles keep it: UTC, whole seconds.
+func (s *Site) now() time.Time { return s.clock().UTC().Truncate(time.Second) }
+
+func connect(file string) (*sql.DB, error) {
+	if err := createPrivate(file); err != nil {
+		return nil, err
+	}
+	conn, err := sql.Open("sqlite", dataSource(file))
+	if err != nil {
+		return nil, err
+	}
+	conn.SetMaxOpenConns(1) // writers queue up here instead of meeting SQLITE_BUSY there
+	if err := conn.Ping(); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// createPrivate comes before SQLite because SQLite would make the file with the mode of the umask; WAL and index files
+// take their mode from it.
+func createPrivate(file string) error {
+	handle, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(handle.Chmod(0o600), handle.Close())
+}
+
+func dataSource(file string) string {
+	settings := url.Values{
+		"_pragma":      {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
+		"_txlock":      {"immediate"},
+		"_time_format": {"sqlite"},
+	}
+	location := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(file), RawQuery: settings.Encode()}
+	return location.String()
+}

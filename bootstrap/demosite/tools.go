@@ -1,0 +1,77 @@
+package demosite
+
+import (
+	"context"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type slugInput struct {
+	Slug string `json:"slug" jsonschema:"the article's slug, as list_articles gives it"`
+}
+
+type createInput struct {
+	Title string `json:"title" jsonschema:"one line, at most 200 characters"`
+	Body  string `json:"body,omitempty" jsonschema:"Markdown, at most 100000 characters; may follow later"`
+}
+
+type updateInput struct {
+	Slug  string `json:"slug" jsonschema:"the article's slug; it stays the same when the title changes"`
+	Title string `json:"title,omitempty" jsonschema:"the new title, one line of at most 200 characters; left out: unchanged"`
+	Body  string `json:"body,omitempty" jsonschema:"the whole new Markdown text, at most 100000 characters; left out: unchanged"`
+}
+
+func (d *desk) addTools() {
+	addTool(d, &mcp.Tool{Name: "list_articles", Title: "List articles", Annotations: reads(),
+		Description: "Lists the articles that you may see, newest first and without their text."}, d.site.list)
+	addTool(d, &mcp.Tool{Name: "get_article", Title: "Read an article", Annotations: reads(),
+		Description: "Returns one article with its Markdown text."}, d.site.getArticle)
+	addTool(d, &mcp.Tool{Name: "create_article", Title: "Create an article", Annotations: writes(false, false),
+		Description: "Creates a draft of yours. Readers see it only after publish_article."}, d.site.createArticle)
+	addTool(d, &mcp.Tool{Name: "update_article", Title: "Update an article", Annotations: writes(true, true),
+		Description: "Replaces the title, the text or both; earlier text is not kept. Authors may update their own drafts, " +
+			"editors every draft and published article."}, d.site.updateArticle)
+	addTool(d, &mcp.Tool{Name: "publish_article", Title: "Publish an article", Annotations: writes(false, true),
+		Description: "Shows a draft or an archived article to every reader."}, d.site.changeBy((*Article).Publish))
+	addTool(d, &mcp.Tool{Name: "archive_article", Title: "Archive an article", Annotations: writes(false, true),
+		Description: "Hides a published article from readers; publish_article brings it back."}, d.site.changeBy((*Article).Archive))
+	addTool(d, &mcp.Tool{Name: "delete_article", Title: "Delete an article", Annotations: writes(true, true),
+		Description: "Deletes a draft or an archived article for good, and returns it for the last time."}, d.site.changeBy((*Article).Delete))
+}
+
+func reads() *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)}
+}
+
+func writes(destructive, idempotent bool) *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{DestructiveHint: &destructive, IdempotentHint: idempotent, OpenWorldHint: new(false)}
+}
+
+func (s *Site) getArticle(ctx context.Context, by actor, in slugInput) (*Article, error) {
+	return s.find(ctx, by, in.Slug)
+}
+
+func (s *Site) createArticle(ctx context.Context, by actor, in createInput) (*Article, error) {
+	article, err := NewDraft(by.subject, in.Title, in.Body, s.now())
+	if err != nil {
+		return nil, err
+	}
+	return article, s.add(ctx, article)
+}
+
+func (s *Site) updateArticle(ctx context.Context, by actor, in updateInput) (*Article, error) {
+	return s.change(ctx, by, in.Slug, func(article *Article) error {
+		if err := by.checkRevise(article); err != nil {
+			return err
+		}
+		return article.Revise(in.Title, in.Body, s.now())
+	})
+}
+
+// changeBy serves the verbs that only editors may use, who may use them on every article.
+func (s *Site) changeBy(verb func(*Article, time.Time) error) func(context.Context, actor, slugInput) (*Article, error) {
+	return func(ctx context.Context, by actor, in slugInput) (*Article, error) {
+		return s.change(ctx, by, in.Slug, func(article *Article) error { return verb(article, s.now()) })
+	}
+}
