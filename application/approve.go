@@ -16,15 +16,12 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 	return &Consent{ticket, sealed}, nil
 }
 
-// Approve gives the client a code when the site knows the pasted token (B7-B13). Refusals that end the matter are an
-// *oauth.Refusal; MissingHostToken, WrongHostToken and HostTokenNotVerifiable let the person try again.
-func (s *Server) Approve(ctx context.Context, consent *Consent, pasted string) (oauth.Redirect, error) {
+// Approve gives the client a code when the site knows the token that was pasted from address (B6-B13). Refusals that end the
+// matter are an *oauth.Refusal; MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses let the person try
+// again.
+func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address string) (oauth.Redirect, error) {
 	request := consent.Ticket.Request()
-	host, err := oauth.ParseHostToken(pasted)
-	if err != nil {
-		return oauth.Redirect{}, err
-	}
-	principal, err := s.verify(ctx, host)
+	host, principal, err := s.guess(ctx, consent, pasted, address)
 	if err != nil {
 		s.audit(ctx, "host_token_rejected", "client", request.Client().Host(), "error", err)
 		return oauth.Redirect{}, err
@@ -60,6 +57,23 @@ func (s *Server) WithholdRedirect(redirect oauth.Redirect) (string, error) {
 // Return opens what WithholdRedirect sealed (B17).
 func (s *Server) Return(sealed string) (oauth.Redirect, error) {
 	return oauth.OpenReturn(sealed, s.settings, s.now())
+}
+
+// guess counts only what the site, or the grammar of tokens, rejects (B6).
+func (s *Server) guess(ctx context.Context, consent *Consent, pasted, address string) (oauth.HostToken, oauth.Principal, error) {
+	now := s.now()
+	if wait := s.ports.Guesses.Attempt(address, consent.Ticket.ID(), now); wait > 0 {
+		return oauth.HostToken{}, oauth.Principal{}, oauth.RefuseFor(wait, oauth.TooManyGuesses, "too many wrong tokens")
+	}
+	var principal oauth.Principal
+	host, err := oauth.ParseHostToken(pasted)
+	if err == nil {
+		principal, err = s.verify(ctx, host)
+	}
+	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
+		s.ports.Guesses.Spare(address, consent.Ticket.ID(), now)
+	}
+	return host, principal, err
 }
 
 // verify asks the site; a principal without a subject is known by the keyed fingerprint of the token.

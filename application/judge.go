@@ -80,5 +80,5 @@ func notVerifiable(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("the site's verifier failed with %T", err)
 	}
-	return oauth.Refuse(oauth.HostTokenNotVerifiable, "the site cannot check tokens just now", err)
+	return oauth.RefuseFor(verifyLimit, oauth.HostTokenNotVerifiable, "the site cannot check tokens just now", err)
 }

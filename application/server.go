@@ -15,6 +15,7 @@ type Ports struct {
 	Store    oauth.Store
 	Clients  oauth.ClientDirectory
 	Verifier oauth.BearerVerifier
+	Guesses  oauth.GuessLimit
 	Now      func() time.Time
 	Random   io.Reader
 	Logger   *slog.Logger

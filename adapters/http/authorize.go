@@ -3,6 +3,7 @@ package http
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 
 	"github.com/labstack/echo/v4"
 
@@ -57,7 +58,7 @@ func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
 	if form.Get("decision") == "deny" {
 		return e.server.Deny(c.Request().Context(), consent)
 	}
-	redirect, err := e.server.Approve(c.Request().Context(), consent, form.Get("bearer_token"))
+	redirect, err := e.server.Approve(c.Request().Context(), consent, form.Get("bearer_token"), addressOf(c))
 	if problem, again := tryAgain(err); again {
 		o := e.outcomeOf(c, err)
 		if o.retryAfter != "" {
@@ -81,8 +82,24 @@ func tryAgain(err error) (sentence string, again bool) {
 		return "This site does not know that token. Check that you copied all of it and that it has not expired.", true
 	case oauth.HostTokenNotVerifiable:
 		return "This site cannot check tokens just now. Nothing was granted; try again in a moment.", true
+	case oauth.TooManyGuesses:
+		return "Too many wrong tokens. Wait a few minutes, or start again in your app.", true
 	}
 	return "", false
+}
+
+// addressOf is the socket's peer unless the site says which proxies it trusts; Echo's own default would believe anybody (B6).
+// An IPv6 peer counts with its whole /64.
+func addressOf(c echo.Context) string {
+	text := echo.ExtractIPDirect()(c.Request())
+	if c.Echo().IPExtractor != nil {
+		text = c.RealIP()
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Unmap().Is4() {
+		return text
+	}
+	return netip.PrefixFrom(address, 64).Masked().String()
 }
 
 // sameOrigin keeps other sites from sending the form (B3).

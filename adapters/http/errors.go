@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -66,6 +68,7 @@ var statuses = map[oauth.Kind]int{
 	oauth.ClientUnreachable:      http.StatusBadGateway,
 	oauth.ClientNotAllowed:       http.StatusForbidden,
 	oauth.WrongHostToken:         http.StatusForbidden,
+	oauth.TooManyGuesses:         http.StatusTooManyRequests,
 	oauth.ClientBusy:             http.StatusServiceUnavailable,
 	oauth.HostTokenNotVerifiable: http.StatusServiceUnavailable,
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
@@ -95,14 +98,15 @@ func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
 	return o
 }
 
+// retryAfter is in whole seconds, rounded up.
 func retryAfter(status int, refusal *oauth.Error) string {
 	switch {
-	case status != http.StatusServiceUnavailable:
-		return ""
-	case refusal != nil && refusal.Kind == oauth.HostTokenNotVerifiable:
-		return "5"
+	case refusal != nil && refusal.RetryAfter > 0:
+		return strconv.Itoa(int((refusal.RetryAfter + time.Second - 1) / time.Second))
+	case status == http.StatusServiceUnavailable:
+		return "1"
 	}
-	return "1"
+	return ""
 }
 
 func (e *Endpoints) log(c echo.Context, o outcome, err error) {

@@ -1,6 +1,9 @@
 package oauth
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Kind names why a request is refused. Several kinds may share one RFC error code, because a person needs to be told apart
 // what a client need not.
@@ -43,6 +46,7 @@ var (
 	ExpiredTicket          = Kind{"expired_ticket", "invalid_request"}
 	UsedTicket             = Kind{"used_ticket", "invalid_request"}
 	MissingHostToken       = Kind{"missing_host_token", "invalid_request"}
+	TooManyGuesses         = Kind{"too_many_guesses", "temporarily_unavailable"}
 	WrongHostToken         = Kind{"wrong_host_token", "access_denied"}
 	HostTokenNotVerifiable = Kind{"host_token_not_verifiable", "temporarily_unavailable"}
 )
@@ -65,6 +69,7 @@ var (
 type Error struct {
 	Kind        Kind
 	Description string
+	RetryAfter  time.Duration // when to try again, if that is known
 	cause       error
 }
 
@@ -81,6 +86,11 @@ func (e *Error) Unwrap() error { return e.cause }
 // Refuse builds a refusal; causes are joined for errors.Is and for logs.
 func Refuse(kind Kind, description string, causes ...error) error {
 	return &Error{Kind: kind, Description: description, cause: errors.Join(causes...)}
+}
+
+// RefuseFor builds a refusal that may be over after wait.
+func RefuseFor(wait time.Duration, kind Kind, description string, causes ...error) error {
+	return &Error{Kind: kind, Description: description, RetryAfter: wait, cause: errors.Join(causes...)}
 }
 
 // KindOf returns the kind of the refusal in err's chain; ok is false when err is a fault and no refusal.

@@ -1,6 +1,9 @@
 package oauth
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // BearerVerifier asks the site about one of its own tokens. ErrUnknownBearer, wrapped or not, means that the token does not
 // hold; any other error means that the site cannot tell just now, which never issues and never ends anything (B9, D25).
@@ -9,7 +12,15 @@ type BearerVerifier interface {
 }
 
 // ClientDirectory finds what a client publishes under its client_id. It returns the refusals of NewClientMetadata,
-// ErrMetadataUnreachable (C41, C42) or ErrMetadataBudget (C45).
+// ErrMetadataUnreachable (C41, C42), ErrMetadataMalformed (C22) or ErrMetadataBudget (C45).
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID) (*ClientMetadata, error)
+}
+
+// GuessLimit keeps people from guessing host tokens, by address, by consent page and altogether (B6). Attempt takes a place for
+// one guess before the site is asked, so that guesses at the same moment count too, and returns how long to wait when there is
+// none; Spare gives the place back when the guess was no failure.
+type GuessLimit interface {
+	Attempt(address, ticket string, now time.Time) (wait time.Duration)
+	Spare(address, ticket string, now time.Time)
 }

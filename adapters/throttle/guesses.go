@@ -1,0 +1,102 @@
+// Package throttle counts what strangers get wrong, in bounded memory of this process.
+package throttle
+
+import (
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// The limits of B6: failures per window. A ticket's window outlives the ticket, so its fifth failure is its last.
+const (
+	perAddress       = 5
+	perAddressWindow = 5 * time.Minute
+	perTicket        = 5
+	perTicketWindow  = time.Hour
+	altogether       = 100
+	altogetherWindow = time.Minute
+	remembered       = 10_000 // addresses, and as many tickets; the least recently seen goes first
+)
+
+// Guesses is an oauth.GuessLimit. It is safe for concurrent use.
+type Guesses struct {
+	mu        sync.Mutex
+	addresses *lru.Cache[string, *window]
+	tickets   *lru.Cache[string, *window]
+	all       window
+}
+
+var _ oauth.GuessLimit = (*Guesses)(nil)
+
+// NewGuesses starts with nobody having failed.
+func NewGuesses() *Guesses {
+	return &Guesses{addresses: newCache(), tickets: newCache(), all: window{limit: altogether, length: altogetherWindow}}
+}
+
+// Attempt implements oauth.GuessLimit.
+func (g *Guesses) Attempt(address, ticket string, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	windows := g.windows(address, ticket)
+	for _, w := range windows {
+		if wait := w.wait(now); wait > 0 {
+			return wait
+		}
+	}
+	for _, w := range windows {
+		w.count++
+	}
+	return 0
+}
+
+// Spare implements oauth.GuessLimit.
+func (g *Guesses) Spare(address, ticket string, _ time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, w := range g.windows(address, ticket) {
+		w.count = max(w.count-1, 0)
+	}
+}
+
+func (g *Guesses) windows(address, ticket string) []*window {
+	return []*window{
+		remember(g.addresses, address, window{limit: perAddress, length: perAddressWindow}),
+		remember(g.tickets, ticket, window{limit: perTicket, length: perTicketWindow}),
+		&g.all,
+	}
+}
+
+// window counts until it is over, which it is a fixed time after its first count.
+type window struct {
+	limit  int
+	length time.Duration
+	count  int
+	ends   time.Time
+}
+
+// wait opens a new window when the last one is over, and returns how long a full one still lasts.
+func (w *window) wait(now time.Time) time.Duration {
+	if !now.Before(w.ends) {
+		w.count, w.ends = 0, now.Add(w.length)
+	}
+	if w.count < w.limit {
+		return 0
+	}
+	return w.ends.Sub(now)
+}
+
+func remember(cache *lru.Cache[string, *window], key string, fresh window) *window {
+	if known, found := cache.Get(key); found {
+		return known
+	}
+	cache.Add(key, &fresh)
+	return &fresh
+}
+
+func newCache() *lru.Cache[string, *window] {
+	cache, _ := lru.New[string, *window](remembered) // fails only for a size below one
+	return cache
+}

@@ -1,0 +1,167 @@
+package features_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// law says what files may import besides the standard library, and what they may not, even of that. Patterns are those of Go:
+// "a/..." is a and everything below it.
+type law struct {
+	of, may, never []string
+}
+
+const (
+	echo = "github.com/labstack/echo/v4/..."
+	sdk  = "github.com/modelcontextprotocol/go-sdk/"
+)
+
+var (
+	anything = []string{"..."}
+	ginkgo   = []string{"github.com/onsi/ginkgo/v2", "github.com/onsi/gomega/..."}
+)
+
+// The import table. It is searched from the top: the first law that is of a file, or of its folder, holds.
+var table = []law{
+	{of: []string{"domain/..."}, may: []string{"domain/..."},
+		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
+	{of: []string{"application"}, may: []string{"domain/..."}, never: []string{"net/http/...", "encoding/json/..."}},
+	{of: []string{"adapters/http/mcp"}, may: []string{
+		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json"}},
+	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
+	{of: []string{"adapters/persistence"}, may: []string{
+		"domain/...", "gorm.io/...", "modernc.org/sqlite/...", "github.com/go-gormigrate/gormigrate/v2"}},
+	{of: []string{"adapters/cimd"}, may: []string{
+		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/sync/singleflight", "golang.org/x/time/rate",
+		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},
+	{of: []string{"bootstrap/app.go"}, may: anything, never: []string{"features/..."}},
+	{of: []string{"bootstrap/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
+	{of: []string{"bootstrap/..."}, may: anything, never: []string{"features/...", "adapters/..."}},
+	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/..."})},
+	{of: []string{"features/conformance"}}, // the runner of the official suite
+}
+
+// programs are the only folders with a main function.
+var programs = []string{"bootstrap/cmd/...", "features/conformance"}
+
+// Tests next to the code may use whatever they need; the specs here stand outside.
+var testTable = []law{
+	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", "golang.org/x/net/html"})},
+	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/...", "features/storespec"})},
+	{of: anything, may: anything},
+}
+
+// clocks tell the time, which the domain is always told.
+var clocks = []string{"time.Now", "time.Since", "time.Until", "time.After", "time.Tick"}
+
+// breaches are the ways in which a file breaks the law.
+func (s source) breaches() (found []string) {
+	laws := table
+	if s.isTest() {
+		laws = testTable
+	}
+	holds := slices.IndexFunc(laws, func(l law) bool { return fits(l.of, s.file) || fits(l.of, path.Dir(s.file)) })
+	if holds < 0 {
+		return []string{s.file + " has no place in the table"}
+	}
+	for _, imported := range s.imports {
+		if fits(laws[holds].never, imported) || !isStandard(imported) && !fits(laws[holds].may, imported) {
+			found = append(found, s.file+" imports "+imported)
+		}
+	}
+	for _, used := range s.uses {
+		if !s.isTest() && fits([]string{"domain/..."}, s.file) && slices.Contains(clocks, used) {
+			found = append(found, s.file+" uses "+used)
+		}
+	}
+	if s.clause == "main" && !fits(programs, path.Dir(s.file)) {
+		found = append(found, s.file+" is a program")
+	}
+	return found
+}
+
+func fits(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		above, tree := strings.CutSuffix(pattern, "...")
+		return pattern == name || tree && strings.HasPrefix(name+"/", above)
+	})
+}
+
+// isStandard tells the standard library, whose names begin without a dot, from this module's packages.
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".") && !slices.Contains([]string{"domain", "application", "adapters", "bootstrap", "features"}, first)
+}
+
+var _ = Describe("Keeping the architecture", Label("architecture"), func() {
+	It("imports only what the table allows", func() {
+		files := sources("..")
+		Expect(len(files)).To(BeNumerically(">", 80))
+		for _, file := range files {
+			Expect(file.breaches()).To(BeEmpty())
+		}
+	})
+
+	It("says of each package what it is for", func() {
+		said := map[string]bool{}
+		for _, file := range sources("..") {
+			said[path.Dir(file.file)] = said[path.Dir(file.file)] || file.comment
+		}
+		Expect(said).To(HaveKey("domain/oauth"))
+		for folder, commented := range said {
+			Expect(commented).To(BeTrue(), folder+" has no package comment")
+		}
+	})
+
+	DescribeTable("notices", func(file string, imports ...string) {
+		for _, imported := range imports {
+			Expect(source{file: file, imports: []string{imported}}.breaches()).To(Equal([]string{file + " imports " + imported}))
+		}
+	},
+		Entry("a domain with wires, JSON, chance or libraries", "domain/oauth/grant.go", "net/http", "net/http/httptest", "encoding/json", "crypto/rand", "math/rand/v2", "golang.org/x/net/idna"),
+		Entry("a domain that knows who uses it", "domain/oauth/store.go", "application", "adapters/persistence", "bootstrap", "features/storespec"),
+		Entry("a use case with wires or JSON", "application/refresh.go", "net/http", "encoding/json", echo, "adapters/http", "gorm.io/gorm"),
+		Entry("the SDK outside of its adapter", "adapters/http/token.go", sdk+"mcp", sdk+"auth", "github.com/segmentio/encoding/json"),
+		Entry("the SDK in the pages", "adapters/http/pages/pages.go", sdk+"mcp"),
+		Entry("one adapter in another", "adapters/http/routes.go", "adapters/http/mcp", "adapters/persistence", "adapters/cimd", "bootstrap"),
+		Entry("one adapter in another, from below", "adapters/http/mcp/guard.go", "adapters/http", "adapters/persistence", "adapters/cimd"),
+		Entry("a store with rules, wires or cgo", "adapters/persistence/store.go", "application", "adapters/cimd", echo, "github.com/mattn/go-sqlite3", "features/storespec"),
+		Entry("a directory with more than its libraries", "adapters/cimd/directory.go", "application", "adapters/http", echo, "golang.org/x/sync/errgroup"),
+		Entry("an adapter named in a command", "bootstrap/serve.go", "adapters/persistence", "adapters/http", "features/storespec"),
+		Entry("an adapter named in the demo site", "bootstrap/demosite/site.go", "adapters/persistence"),
+		Entry("too many adapters named in the service", "bootstrap/service.go", "adapters/cimd", "adapters/http/mcp"),
+		Entry("a product that needs its own specs", "bootstrap/app.go", "features/storespec"),
+		Entry("a contract that needs the product", "features/storespec/storespec.go", "adapters/persistence", "bootstrap", "application"),
+		Entry("a tool that looks inside", "features/conformance/main.go", "bootstrap", "domain/oauth", sdk+"mcp"),
+		Entry("a spec that looks inside", "features/refresh_test.go", "domain/oauth", "application", "adapters/persistence", "features/storespec", echo, sdk+"jsonrpc", "golang.org/x/oauth2"),
+	)
+
+	DescribeTable("notices also", func(file source, breach string) {
+		Expect(file.breaches()).To(Equal([]string{breach}))
+	},
+		Entry("a domain with a clock of its own", source{file: "domain/oauth/grant.go", imports: []string{"time"}, uses: []string{"time.Now"}}, "domain/oauth/grant.go uses time.Now"),
+		Entry("a second program", source{file: "bootstrap/tool.go", clause: "main"}, "bootstrap/tool.go is a program"),
+		Entry("a folder that nobody planned", source{file: "util/strings.go"}, "util/strings.go has no place in the table"),
+		Entry("an adapter that nobody planned", source{file: "adapters/redis/store.go"}, "adapters/redis/store.go has no place in the table"),
+	)
+
+	It("is content with a test that uses the contract", func() {
+		Expect(source{file: "adapters/persistence/store_test.go", imports: []string{"features/storespec", "encoding/json"}}.breaches()).To(BeEmpty())
+	})
+
+	It("sees through other names", func() {
+		root := GinkgoT().TempDir()
+		Expect(os.MkdirAll(filepath.Join(root, "domain", "oauth"), 0o700)).To(Succeed())
+		text := "package oauth\n\nimport (\n\tclock \"time\"\n\twire \"" + module + "adapters/http\"\n)\n\nvar now, w = clock.Now(), wire.New\n"
+		Expect(os.WriteFile(filepath.Join(root, "domain", "oauth", "x.go"), []byte(text), 0o600)).To(Succeed())
+		Expect(sources(root)).To(HaveLen(1))
+		Expect(sources(root)[0].breaches()).To(ConsistOf("domain/oauth/x.go imports adapters/http", "domain/oauth/x.go uses time.Now"))
+		Expect(sources(root)[0].comment).To(BeFalse())
+	})
+})

@@ -1,0 +1,237 @@
+package features_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// The revisions of MCP; each has its own way over the wire.
+const (
+	httpSSE   = "2024-11-05" // one stream for every answer, messages are posted beside it
+	batching  = "2025-03-26" // from here on sessions
+	headers   = "2025-06-18" // from here on MCP-Protocol-Version
+	sessions  = "2025-11-25" // the last with sessions
+	stateless = "2026-07-28"
+)
+
+// revisions makes a subtree for each revision in question; without any, for all.
+func revisions(some ...string) []TableEntry {
+	if len(some) == 0 {
+		some = []string{httpSSE, batching, headers, sessions, stateless}
+	}
+	var entries []TableEntry
+	for _, revision := range some {
+		entries = append(entries, Entry(revision, Label("MCP "+revision), revision))
+	}
+	return entries
+}
+
+// Conversation speaks one revision of MCP by hand, over plain HTTP.
+type Conversation struct {
+	World    *World
+	Revision string
+	Access   string // may be changed in the middle, as after a refresh
+
+	session string  // its id, from batching to sessions
+	stream  *Stream // in httpSSE
+	target  string  // where messages go
+}
+
+// Converse begins a conversation in the way that the revision prescribes.
+func (w *World) Converse(ctx context.Context, revision, access string) *Conversation {
+	GinkgoHelper()
+	c := &Conversation{World: w, Revision: revision, Access: access, target: w.MCP()}
+	if revision == stateless {
+		return c
+	}
+	if revision == httpSSE {
+		c.stream = c.Listen(ctx)
+		c.target = w.Issuer + c.stream.Next("endpoint")
+	}
+	opened := c.Post(ctx, "initialize", params{
+		"protocolVersion": revision, "capabilities": params{}, "clientInfo": params{"name": "spec", "version": "1"},
+	})
+	c.session = opened.Header.Get("Mcp-Session-Id")
+	Expect(c.read(opened).Result.ProtocolVersion).To(Equal(revision), opened.Text)
+	Expect(c.Post(ctx, "notifications/initialized", nil).StatusCode).To(Equal(http.StatusAccepted))
+	return c
+}
+
+type params = map[string]any
+
+// Ask sends a request and reads its answer where the revision brings it.
+func (c *Conversation) Ask(ctx context.Context, method string, p params) Answer {
+	GinkgoHelper()
+	return c.read(c.Post(ctx, method, p))
+}
+
+// Use calls a tool.
+func (c *Conversation) Use(ctx context.Context, tool string, arguments params) Answer {
+	GinkgoHelper()
+	return c.Ask(ctx, "tools/call", params{"name": tool, "arguments": arguments})
+}
+
+// Resources are the addresses of what the server offers to read.
+func (c *Conversation) Resources(ctx context.Context) (addresses []string) {
+	GinkgoHelper()
+	for _, resource := range c.Ask(ctx, "resources/list", params{}).Result.Resources {
+		addresses = append(addresses, resource.URI)
+	}
+	return addresses
+}
+
+// Read reads a resource.
+func (c *Conversation) Read(ctx context.Context, uri string) Answer {
+	GinkgoHelper()
+	return c.Ask(ctx, "resources/read", params{"uri": uri})
+}
+
+// Post sends a message and returns the bare HTTP answer; change may spoil the request.
+func (c *Conversation) Post(ctx context.Context, method string, p params, change ...func(*http.Request)) Response {
+	GinkgoHelper()
+	r := c.message(ctx, method, p)
+	for _, apply := range change {
+		apply(r)
+	}
+	return Send(r)
+}
+
+// Request is any other request to the MCP endpoint: to listen, or to end the session.
+func (c *Conversation) Request(ctx context.Context, method string) *http.Request {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(ctx, method, c.World.MCP(), nil)
+	Expect(err).NotTo(HaveOccurred())
+	r.Header.Set("Accept", "text/event-stream")
+	c.introduce(r)
+	return r
+}
+
+// Listen opens the stream on which the server speaks unasked; in httpSSE there is only one.
+func (c *Conversation) Listen(ctx context.Context) *Stream {
+	GinkgoHelper()
+	if c.stream != nil {
+		return c.stream
+	}
+	return Follow(c.Request(ctx, http.MethodGet))
+}
+
+func (c *Conversation) message(ctx context.Context, method string, p params) *http.Request {
+	GinkgoHelper()
+	if c.Revision == stateless {
+		p = withMeta(p)
+	}
+	members := params{"jsonrpc": "2.0", "method": method, "params": p}
+	if !strings.HasPrefix(method, "notifications/") {
+		members["id"] = 7
+	}
+	body, err := json.Marshal(members)
+	Expect(err).NotTo(HaveOccurred())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.target, strings.NewReader(string(body)))
+	Expect(err).NotTo(HaveOccurred())
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	c.introduce(r)
+	c.summarize(r, method, p)
+	return r
+}
+
+// withMeta says in every message what a session would know.
+func withMeta(p params) params {
+	said := params{"_meta": params{
+		"io.modelcontextprotocol/protocolVersion":    stateless,
+		"io.modelcontextprotocol/clientInfo":         params{"name": "spec", "version": "1"},
+		"io.modelcontextprotocol/clientCapabilities": params{},
+	}}
+	for name, value := range p {
+		said[name] = value
+	}
+	return said
+}
+
+func (c *Conversation) introduce(r *http.Request) {
+	if c.Access != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Access)
+	}
+	if c.session != "" {
+		r.Header.Set("Mcp-Session-Id", c.session)
+	}
+	if c.Revision == stateless || c.session != "" && c.Revision >= headers {
+		r.Header.Set("MCP-Protocol-Version", c.Revision)
+	}
+}
+
+// summarize repeats in headers what stands in the body, for whoever routes it.
+func (c *Conversation) summarize(r *http.Request, method string, p params) {
+	if c.Revision != stateless {
+		return
+	}
+	r.Header.Set("Mcp-Method", method)
+	for _, name := range []string{"name", "uri"} {
+		if value, ok := p[name].(string); ok {
+			r.Header.Set("Mcp-Name", value)
+		}
+	}
+}
+
+// Answer is a JSON-RPC response; only what the specs look at.
+type Answer struct {
+	Result struct {
+		ProtocolVersion string
+		Tools           []struct{ Name string }
+		Resources       []struct{ URI string }
+		Contents        []struct{ Text string }
+		Content         []struct{ Text string }
+		IsError         bool
+	}
+	Error struct {
+		Code    int
+		Message string
+	}
+}
+
+// Text is what a tool says, or why it was not called.
+func (a Answer) Text() string {
+	if len(a.Result.Content) > 0 {
+		return a.Result.Content[0].Text
+	}
+	return a.Error.Message
+}
+
+// Slug is the address of the article that a tool answered with.
+func (a Answer) Slug() string {
+	GinkgoHelper()
+	var article struct{ Slug string }
+	Expect(json.Unmarshal([]byte(a.Text()), &article)).To(Succeed(), a.Text())
+	Expect(article.Slug).NotTo(BeEmpty())
+	return article.Slug
+}
+
+// Tools are the names of the listed tools.
+func (a Answer) Tools() (names []string) {
+	for _, tool := range a.Result.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+func (c *Conversation) read(sent Response) (answer Answer) {
+	GinkgoHelper()
+	text := sent.Text
+	switch {
+	case c.Revision == httpSSE:
+		Expect(sent.StatusCode).To(Equal(http.StatusAccepted), sent.Text)
+		Expect(sent.Text).To(BeEmpty())
+		text = c.stream.Next("message")
+	case strings.HasPrefix(sent.Header.Get("Content-Type"), "text/event-stream"):
+		for event := range events(strings.NewReader(sent.Text)) {
+			text = event.Data
+		}
+	}
+	Expect(json.Unmarshal([]byte(text), &answer)).To(Succeed(), "%d %s", sent.StatusCode, sent.Text)
+	return answer
+}

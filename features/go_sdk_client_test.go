@@ -1,0 +1,238 @@
+package features_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// TokenRequest is what a client sent to the token endpoint, with the status of the answer.
+type TokenRequest struct {
+	Form   url.Values
+	Header http.Header
+	Status int
+}
+
+// Wire is a client's way to the world. It keeps what goes to the token endpoint.
+type Wire struct {
+	mu       sync.Mutex
+	requests []TokenRequest
+}
+
+// RoundTrip sends the request on.
+func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != "/oauth/token" {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests = append(w.requests, TokenRequest{form, r.Header, answer.StatusCode})
+	return answer, nil
+}
+
+// TokenRequests are those so far.
+func (w *Wire) TokenRequests() []TokenRequest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.requests)
+}
+
+// SDKClient is the official Go SDK's own client. Its person approves everything with the editor's token.
+type SDKClient struct {
+	*auth.AuthorizationCodeHandler
+	World  *World
+	ID     string
+	Wire   Wire
+	Logins atomic.Int32 // how often the person was asked
+}
+
+// NewSDKClient publishes the client's document.
+func (w *World) NewSDKClient() *SDKClient {
+	GinkgoHelper()
+	published := w.NewClient()
+	c := &SDKClient{World: w, ID: published.ID}
+	var err error
+	c.AuthorizationCodeHandler, err = auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: published.ID},
+		RedirectURL:                    published.Redirect, RequestRefreshToken: true,
+		AuthorizationCodeFetcher: c.browse, Client: &http.Client{Transport: &c.Wire},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// browse plays the person and their browser.
+func (c *SDKClient) browse(ctx context.Context, args *auth.AuthorizationArgs) (result *auth.AuthorizationResult, err error) {
+	err = errors.New("the person did not get through")
+	defer GinkgoRecover()
+	c.Logins.Add(1)
+	answer := ReadPage(Get(ctx, args.URL)).Approve(ctx, c.World.Token)
+	Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
+	Expect(answer.Header.Get("Location")).To(HavePrefix("http://127.0.0.1:4321/callback?"))
+	back := answer.Target().Query()
+	return &auth.AuthorizationResult{Code: back.Get("code"), State: back.Get("state"), Iss: back.Get("iss")}, nil
+}
+
+// Connect opens a session over streamable HTTP.
+func (c *SDKClient) Connect(ctx context.Context, revision string) *mcp.ClientSession {
+	GinkgoHelper()
+	return ConnectSDK(ctx, revision, &mcp.StreamableClientTransport{
+		Endpoint: c.World.MCP(), OAuthHandler: c, HTTPClient: &http.Client{Transport: &c.Wire},
+	})
+}
+
+// ConnectSDK opens a session of the SDK's client over any transport; it ends with the spec.
+func ConnectSDK(ctx context.Context, revision string, transport mcp.Transport) *mcp.ClientSession {
+	GinkgoHelper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil)
+	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { _ = session.Close() })
+	Expect(session.InitializeResult().ProtocolVersion).To(Equal(revision))
+	return session
+}
+
+// Access is the token that the client uses now.
+func (c *SDKClient) Access(ctx context.Context) string {
+	GinkgoHelper()
+	source, err := c.TokenSource(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	token, err := source.Token()
+	Expect(err).NotTo(HaveOccurred())
+	return token.AccessToken
+}
+
+// Forget lets the token's life end on the client's clock, which is the real one; Clock is the server's.
+func (c *SDKClient) Forget(ctx context.Context) {
+	GinkgoHelper()
+	source, err := c.TokenSource(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	token, err := source.Token()
+	Expect(err).NotTo(HaveOccurred())
+	token.Expiry = time.Now()
+}
+
+// ListAndCall lists the tools, calls them, and fails the spec unless all succeeds.
+func ListAndCall(ctx context.Context, session *mcp.ClientSession) {
+	GinkgoHelper()
+	listed, err := session.ListTools(ctx, nil)
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, tool := range listed.Tools {
+		names = append(names, tool.Name)
+	}
+	Expect(names).To(ConsistOf(editorTools))
+	created, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "create_article", Arguments: params{"title": "By the SDK"}})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(created.IsError).To(BeFalse())
+	articles, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(articles.Content).To(ConsistOf(HaveField("Text", ContainSubstring("By the SDK"))))
+}
+
+// bearer sends a token with every request, for transports that know nothing of OAuth.
+type bearer string
+
+func (token bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(token))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+var _ = Describe("Connecting the Go SDK's own client", Label("X1"), func() {
+	var world *World
+	var client *SDKClient
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewSDKClient()
+	})
+
+	DescribeTableSubtree("over streamable HTTP, revision", func(revision string) {
+		It("asks the person once, then lists and calls", func(ctx SpecContext) {
+			ListAndCall(ctx, client.Connect(ctx, revision))
+			Expect(client.Logins.Load()).To(BeEquivalentTo(1))
+		})
+
+		It("gets its tokens with the first request, in which it has a name and no password", Label("D7"), func(ctx SpecContext) {
+			client.Connect(ctx, revision)
+			Expect(client.Wire.TokenRequests()).To(HaveLen(1))
+			sent := client.Wire.TokenRequests()[0]
+			Expect(sent.Status).To(Equal(http.StatusOK))
+			Expect(sent.Form.Get("grant_type")).To(Equal("authorization_code"))
+			Expect(sent.Form).NotTo(HaveKey("client_id"))
+			name, password, _ := (&http.Request{Header: sent.Header}).BasicAuth()
+			Expect(name).To(Equal(url.QueryEscape(client.ID)))
+			Expect(password).To(BeEmpty())
+		})
+
+		It("refreshes when its token expires, without the person and in the same session", Label("D22", "D26", "G14"), func(ctx SpecContext) {
+			session := client.Connect(ctx, revision)
+			old := client.Access(ctx)
+			world.Clock.Advance(time.Hour)
+			client.Forget(ctx)
+			Expect(world.Call(ctx, old)).To(BeChallenged(world, "invalid_token"))
+
+			ListAndCall(ctx, session)
+			Expect(client.Access(ctx)).NotTo(Equal(old))
+			Expect(client.Logins.Load()).To(BeEquivalentTo(1))
+			Expect(client.Wire.TokenRequests()).To(HaveLen(2))
+			sent := client.Wire.TokenRequests()[1]
+			Expect(sent.Status).To(Equal(http.StatusOK))
+			Expect(sent.Form).To(And(HaveLen(2), HaveKeyWithValue("grant_type", []string{"refresh_token"}), HaveKey("refresh_token")))
+		})
+
+		It("asks the person again when the server no longer takes its token", Label("G7"), func(ctx SpecContext) {
+			session := client.Connect(ctx, revision)
+			Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(1))
+			_, err := session.ListTools(ctx, nil)
+			Expect(client.Logins.Load()).To(BeEquivalentTo(2))
+			if revision == stateless {
+				Expect(err).NotTo(HaveOccurred())
+			}
+			ListAndCall(ctx, client.Connect(ctx, revision)) // a session had ended with its grant
+			Expect(client.Logins.Load()).To(BeEquivalentTo(2))
+			Expect(client.Wire.TokenRequests()).To(HaveLen(2))
+		})
+	}, revisions(batching, headers, sessions, stateless))
+
+	DescribeTable("lists and calls over HTTP+SSE with its token", func(ctx SpecContext, revision string) {
+		client.Connect(ctx, stateless)
+		ListAndCall(ctx, ConnectSDK(ctx, revision, &mcp.SSEClientTransport{
+			Endpoint: world.MCP(), HTTPClient: &http.Client{Transport: bearer(client.Access(ctx))},
+		}))
+	}, revisions(httpSSE, batching, headers, sessions))
+
+	It("finds the newest revision that is spoken over HTTP+SSE by itself", func(ctx SpecContext) {
+		client.Connect(ctx, stateless)
+		transport := &mcp.SSEClientTransport{Endpoint: world.MCP(), HTTPClient: &http.Client{Transport: bearer(client.Access(ctx))}}
+		session, err := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil).Connect(ctx, transport, nil)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { _ = session.Close() })
+		Expect(session.InitializeResult().ProtocolVersion).To(Equal(sessions))
+	})
+})

@@ -1,0 +1,98 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+// What each role of the demo site may use.
+var (
+	readerTools = []string{"list_articles", "get_article"}
+	authorTools = append([]string{"create_article", "update_article"}, readerTools...)
+	editorTools = append([]string{"publish_article", "archive_article", "delete_article"}, authorTools...)
+)
+
+// TokenFor lets the site issue a token, as it would for one of its people.
+func (w *World) TokenFor(ctx context.Context, owner string, role demosite.Role) string {
+	GinkgoHelper()
+	token, err := w.Site().IssueToken(ctx, owner, role)
+	Expect(err).NotTo(HaveOccurred())
+	return token
+}
+
+// ConnectAs goes all the way to tokens for a person with another host token than the editor's.
+func (c *Client) ConnectAs(ctx context.Context, hostToken string) Tokens {
+	GinkgoHelper()
+	approved := c.Consent(ctx).Approve(ctx, hostToken)
+	Expect(approved.StatusCode).To(Equal(http.StatusSeeOther), approved.Text)
+	answer := c.Token(ctx, c.Exchange(approved.Target().Query().Get("code")))
+	Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+	return answer.Tokens()
+}
+
+var _ = Describe("Deciding who may do what", Label("roles"), func() {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+	})
+	as := func(ctx context.Context, role demosite.Role, revision string) *Conversation {
+		GinkgoHelper()
+		return world.Converse(ctx, revision, client.ConnectAs(ctx, world.TokenFor(ctx, string(role)+" ada", role)).Access)
+	}
+
+	DescribeTableSubtree("in revision", func(revision string) {
+		DescribeTable("lists only the tools of the role", func(ctx SpecContext, role demosite.Role, tools []string) {
+			Expect(as(ctx, role, revision).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(tools))
+		},
+			Entry("reader", demosite.Reader, readerTools),
+			Entry("author", demosite.Author, authorTools),
+			Entry("editor", demosite.Editor, editorTools),
+		)
+
+		DescribeTable("refuses a tool as if there were none", func(ctx SpecContext, role demosite.Role, tool string, arguments params) {
+			person, editor := as(ctx, role, revision), world.Converse(ctx, revision, client.Connect(ctx).Access)
+			before := editor.Use(ctx, "list_articles", params{}).Text()
+			refusal := person.Use(ctx, tool, arguments).Error
+			Expect(refusal.Code).To(Equal(-32602))
+			Expect(refusal.Message).To(Equal(`unknown tool "` + tool + `"`))
+			Expect(editor.Use(ctx, "list_articles", params{}).Text()).To(Equal(before))
+		},
+			Entry("when a reader calls one that writes", demosite.Reader, "create_article", params{"title": "Mine"}),
+			Entry("when an author calls one that archives", demosite.Author, "archive_article", params{"slug": "house-style"}),
+			Entry("when there really is none", demosite.Editor, "drop_tables", params{}),
+		)
+
+		It("shows a draft to its author and to editors only", func(ctx SpecContext) {
+			author, reader, editor := as(ctx, demosite.Author, revision), as(ctx, demosite.Reader, revision), as(ctx, demosite.Editor, revision)
+			draft := "article://" + author.Use(ctx, "create_article", params{"title": "Half a thought"}).Slug()
+			Expect(author.Resources(ctx)).To(ContainElements(draft, "article://house-style"))
+			Expect(editor.Resources(ctx)).To(ContainElements(draft, "article://house-style"))
+			Expect(reader.Resources(ctx)).To(And(ContainElement("article://house-style"), Not(ContainElement(draft))))
+
+			Expect(author.Read(ctx, draft).Result.Contents).To(ConsistOf(HaveField("Text", ContainSubstring("# Half a thought"))))
+			Expect(reader.Read(ctx, "article://house-style").Result.Contents).To(ConsistOf(HaveField("Text", ContainSubstring("# House style"))))
+			Expect(reader.Read(ctx, draft)).To(Equal(reader.Read(ctx, "article://nothing")))
+			Expect(reader.Read(ctx, draft).Error.Message).To(Equal("Resource not found"))
+		})
+	}, revisions())
+
+	It("lets the role of each token count, even between tokens of one person", func(ctx SpecContext) {
+		low := world.Converse(ctx, stateless, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Reader)).Access)
+		high := world.Converse(ctx, stateless, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Editor)).Access)
+		Expect(high.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+		Expect(low.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(readerTools))
+	})
+
+	It("keeps the role through a refresh", func(ctx SpecContext) {
+		tokens := client.ConnectAs(ctx, world.TokenFor(ctx, "rob", demosite.Reader))
+		renewed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		Expect(world.Converse(ctx, stateless, renewed.Access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(readerTools))
+	})
+})

@@ -1,0 +1,98 @@
+package features_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+const module = "github.com/pasteport/pasteport/"
+
+// source is what can be seen of a Go file without building it.
+type source struct {
+	file    string // from the module's root
+	clause  string // the name of its package
+	comment bool   // it has the package comment
+	imports []string
+	uses    []string // of what it imports, as in "time.Now"
+}
+
+func (s source) isTest() bool { return strings.HasSuffix(s.file, "_test.go") }
+
+// sources reads every Go file of the module in the folder.
+func sources(root string) (found []source) {
+	GinkgoHelper()
+	Expect(filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != root && isForeign(name):
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(name) != ".go":
+			return nil
+		}
+		file, err := readSource(root, name)
+		found = append(found, file)
+		return err
+	})).To(Succeed())
+	return found
+}
+
+// isForeign tells the folders that Go leaves out too.
+func isForeign(dir string) bool {
+	switch base := filepath.Base(dir); {
+	case strings.HasPrefix(base, "."), strings.HasPrefix(base, "_"), base == "testdata", base == "node_modules":
+		return true
+	}
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
+func readSource(root, name string) (source, error) {
+	tree, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+	if err != nil {
+		return source{}, fmt.Errorf("parsing: %w", err)
+	}
+	relative, err := filepath.Rel(root, name)
+	if err != nil {
+		return source{}, fmt.Errorf("naming %s: %w", name, err)
+	}
+	s := source{file: filepath.ToSlash(relative), clause: tree.Name.Name, comment: tree.Doc.Text() != ""}
+	called := map[string]string{}
+	for _, spec := range tree.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return source{}, fmt.Errorf("reading an import of %s: %w", name, err)
+		}
+		s.imports = append(s.imports, strings.TrimPrefix(imported, module))
+		called[path.Base(imported)] = imported
+		if spec.Name != nil {
+			called[spec.Name.Name] = imported
+		}
+	}
+	s.uses = usesOf(tree, called)
+	return s, nil
+}
+
+func usesOf(tree *ast.File, called map[string]string) (uses []string) {
+	for node := range ast.Preorder(tree) {
+		selector, ok := node.(*ast.SelectorExpr)
+		if !ok {
+			continue
+		}
+		if from, ok := selector.X.(*ast.Ident); ok && called[from.Name] != "" {
+			uses = append(uses, called[from.Name]+"."+selector.Sel.Name)
+		}
+	}
+	return uses
+}

@@ -1,0 +1,224 @@
+package features_test
+
+import (
+	"context"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+const tokenVariable = "PASTEPORT_DEMO_TOKEN"
+
+// Binary is the built program.
+type Binary string
+
+// Command prepares a run of it. What the tester's own environment says about the program does not count.
+func (b Binary) Command(environment []string, args ...string) *exec.Cmd {
+	command := exec.Command(string(b), args...)
+	command.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, tokenVariable+"=")
+	}), environment...)
+	return command
+}
+
+// Run starts it; the run ends with the spec.
+func (b Binary) Run(environment []string, args ...string) *gexec.Session {
+	GinkgoHelper()
+	session, err := gexec.Start(b.Command(environment, args...), GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { session.Kill().Wait(patience) })
+	return session
+}
+
+// Site is a run of "serve" that trusts a client site.
+type Site struct {
+	*World
+	*gexec.Session
+}
+
+// Serve starts the demo site on a port of its own and waits until it serves.
+func (b Binary) Serve(clients *ClientSite, dir string, environment ...string) *Site {
+	GinkgoHelper()
+	run := b.Run(append([]string{"SSL_CERT_FILE=" + clients.Certificate()}, environment...), "serve", "--dev", "--addr", "127.0.0.1:0", "--data", dir)
+	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`serving (http://127\.0\.0\.1:\d+) on`))
+	_, rest, _ := strings.Cut(string(run.Out.Contents()), "serving ")
+	issuer, _, _ := strings.Cut(rest, " ")
+	return &Site{&World{Issuer: issuer, Dir: dir, Clients: clients}, run}
+}
+
+// Certificate is a file with the site's certificate; where Go asks the system instead of a file, the spec is skipped.
+func (s *ClientSite) Certificate() string {
+	GinkgoHelper()
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		Skip("Go reads no SSL_CERT_FILE on " + runtime.GOOS)
+	}
+	file := filepath.Join(GinkgoT().TempDir(), "roots.pem")
+	Expect(os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw}), 0o600)).To(Succeed())
+	return file
+}
+
+// shown is the token that a first start prints.
+func shown(run *gexec.Session) string {
+	_, rest, _ := strings.Cut(string(run.Out.Contents()), "demo token: ")
+	token, _, _ := strings.Cut(rest, "\n")
+	return token
+}
+
+// filesIn are the names of a folder's files.
+func filesIn(dir string) (names []string) {
+	GinkgoHelper()
+	entries, err := os.ReadDir(dir)
+	Expect(err).NotTo(HaveOccurred())
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+var _ = Describe("Running the binary", Ordered, ContinueOnFailure, func() {
+	var binary Binary
+	BeforeAll(func() {
+		path, err := gexec.Build("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", "-buildvcs=false")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(gexec.CleanupBuildArtifacts)
+		binary = Binary(path)
+	})
+
+	Context("as a local client's process", Label("stdio"), func() {
+		// connect starts it as the SDK's client does.
+		connect := func(ctx context.Context, revision string, command *exec.Cmd) *mcp.ClientSession {
+			GinkgoHelper()
+			return ConnectSDK(ctx, revision, &mcp.CommandTransport{Command: command})
+		}
+
+		DescribeTable("lists and calls without OAuth, and ends with the client, in revision", func(ctx SpecContext, revision string) {
+			dir := filepath.Join(GinkgoT().TempDir(), "site")
+			session := connect(ctx, revision, binary.Command(nil, "stdio", "--data", dir))
+			ListAndCall(ctx, session)
+			Expect(session.Close()).To(Succeed())
+			Expect(filesIn(dir)).To(And(ContainElement("content.db"), Not(ContainElement(ContainSubstring("oauth")))))
+		}, revisions())
+
+		It("has the role of the token in "+tokenVariable+", on the articles of the service", Label("roles"), func(ctx SpecContext) {
+			world := NewWorld()
+			slug := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access).Use(ctx, "create_article", params{"title": "From afar"}).Slug()
+			for role, tools := range map[demosite.Role][]string{demosite.Reader: readerTools, demosite.Author: authorTools, demosite.Editor: editorTools} {
+				command := binary.Command([]string{tokenVariable + "=" + world.TokenFor(ctx, "ada", role)}, "stdio", "--data", world.Dir)
+				session := connect(ctx, sessions, command)
+				listed, err := session.ListTools(ctx, nil)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(listed.Tools).To(HaveLen(len(tools)))
+				_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "delete_article", Arguments: params{"slug": slug}})
+				if role != demosite.Editor {
+					Expect(err).To(MatchError(ContainSubstring(`unknown tool "delete_article"`)))
+				} else {
+					Expect(err).NotTo(HaveOccurred())
+				}
+				Expect(session.Close()).To(Succeed())
+			}
+		})
+
+		It("refuses a token that the site does not know", func() {
+			run := binary.Run([]string{tokenVariable + "=demo_mistyped"}, "stdio", "--data", GinkgoT().TempDir())
+			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
+			Expect(run.Out.Contents()).To(BeEmpty())
+			Expect(string(run.Err.Contents())).To(And(ContainSubstring("does not know the token of "+tokenVariable), Not(ContainSubstring("mistyped"))))
+		})
+	})
+
+	Context("as a service", func() {
+		var clients *ClientSite
+		var dir string
+		BeforeEach(func() { clients, dir = NewClientSite(), filepath.Join(GinkgoT().TempDir(), "site") })
+
+		It("shows the editor's token on the first start only, and keeps taking it", func(ctx SpecContext) {
+			first := binary.Serve(clients, dir)
+			token := shown(first.Session)
+			Expect(token).To(HavePrefix("demo_"))
+			Expect(strings.Count(string(first.Out.Contents()), "demo token:")).To(Equal(1))
+			Eventually(first.Terminate()).WithTimeout(patience).Should(gexec.Exit(0))
+
+			second := binary.Serve(clients, dir)
+			Expect(string(second.Out.Contents())).NotTo(ContainSubstring("demo token"))
+			access := second.NewClient().ConnectAs(ctx, token).Access
+			Expect(second.Converse(ctx, stateless, access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+			for _, run := range []*Site{first, second} {
+				Expect(string(run.Err.Contents())).NotTo(Or(ContainSubstring(token), ContainSubstring(access)))
+			}
+		})
+
+		It("takes the editor's token from "+tokenVariable+" and keeps it to itself", func(ctx SpecContext) {
+			site := binary.Serve(clients, dir, tokenVariable+"=chosen-by-the-editor")
+			Expect(site.NewClient().ConnectAs(ctx, "chosen-by-the-editor").Access).To(HavePrefix("ppa_"))
+			Expect(string(site.Out.Contents()) + string(site.Err.Contents())).NotTo(ContainSubstring("chosen-by-the-editor"))
+		})
+
+		DescribeTable("ends open streams at SIGTERM and exits in good order", func(ctx SpecContext, revision string) {
+			site := binary.Serve(clients, dir, tokenVariable+"=chosen-by-the-editor")
+			talk := site.Converse(ctx, revision, site.NewClient().ConnectAs(ctx, "chosen-by-the-editor").Access)
+			stream := talk.Listen(ctx)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+			site.Terminate()
+			Eventually(stream.Events).WithTimeout(patience).Should(BeClosed())
+			Eventually(site.Session).WithTimeout(patience).Should(gexec.Exit(0))
+		}, revisions(httpSSE, sessions))
+
+		It("trusts no client site that the system does not trust", Label("C41"), func(ctx SpecContext) {
+			client := binary.Serve(clients, dir, "SSL_CERT_FILE="+os.DevNull).NewClient()
+			Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+		})
+
+		It("says that its port is taken, and leaves no trace", func() {
+			other, err := net.Listen("tcp", "127.0.0.1:0")
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(other.Close)
+			run := binary.Run(nil, "serve", "--addr", other.Addr().String(), "--data", dir)
+			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
+			Expect(string(run.Err.Contents())).To(And(ContainSubstring("listening on "+other.Addr().String()), ContainSubstring("choose another with --addr")))
+			Expect(dir).NotTo(BeADirectory())
+		})
+
+		It("says that it cannot make its folder", func() {
+			Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
+			run := binary.Run(nil, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "inside-a-file"))
+			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
+			Expect(string(run.Err.Contents())).To(And(ContainSubstring("making the data folder"), ContainSubstring("--data")))
+		})
+	})
+
+	DescribeTable("refuses", func(code int, complaint string, args ...string) {
+		run := binary.Run(nil, append(args, "--data", GinkgoT().TempDir())...)
+		Eventually(run).WithTimeout(patience).Should(gexec.Exit(code))
+		Expect(string(run.Err.Contents())).To(And(HavePrefix("pasteport: "), ContainSubstring(complaint)))
+		Expect(run.Out.Contents()).To(BeEmpty())
+	},
+		Entry("development behind a public issuer", Label("C49"), 1, "https://cms.example.com", "serve", "--dev", "--addr", "127.0.0.1:0", "--issuer", "https://cms.example.com"),
+		Entry("an issuer without TLS", Label("F9"), 1, "is not https", "serve", "--addr", "127.0.0.1:0", "--issuer", "http://cms.example.com"),
+		Entry("tokens that live too long", Label("F9"), 1, "AccessTokenTTL", "serve", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
+		Entry("a flag that it does not know", 2, "unknown flag: --verbose\nTry: pasteport --help", "serve", "--verbose"),
+		Entry("a value that it cannot read", 2, "--auth-code-ttl", "serve", "--auth-code-ttl", "soon"),
+		Entry("an argument too many", 2, `unexpected argument "now"`, "serve", "now"),
+		Entry("a flag of another command", 2, "unknown flag: --data", "version"),
+	)
+
+	It("tells its version", func() {
+		run := binary.Run(nil, "version")
+		Eventually(run).WithTimeout(patience).Should(gexec.Exit(0))
+		Expect(run.Out).To(gbytes.Say(`^pasteport \S+`))
+		Expect(run.Err.Contents()).To(BeEmpty())
+	})
+})

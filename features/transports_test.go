@@ -1,0 +1,236 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+// BeChallenged matches the answer to a request without a valid token; code is "" when there was no token at all.
+func BeChallenged(world *World, code string) types.GomegaMatcher {
+	challenge := `Bearer resource_metadata="` + world.Issuer + `/.well-known/oauth-protected-resource/mcp"`
+	if code != "" {
+		challenge += `, error="` + code + `", error_description="The access token is invalid or has expired"`
+	}
+	return And(
+		HaveField("StatusCode", http.StatusUnauthorized),
+		HaveField("Header", HaveKeyWithValue("Www-Authenticate", []string{challenge + `, scope="mcp"`})),
+		HaveField("Header", HaveKeyWithValue("Cache-Control", []string{"no-store"})),
+		HaveField("Header", Not(HaveKey("Mcp-Session-Id"))),
+	)
+}
+
+// with sets a header of a request.
+func with(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+var _ = Describe("Speaking MCP", Label("MCP transports"), func() {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+	})
+
+	DescribeTableSubtree("revision", func(revision string) {
+		It("lists the tools", func(ctx SpecContext) {
+			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+		})
+
+		It("calls them", func(ctx SpecContext) {
+			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
+			slug := talk.Use(ctx, "create_article", params{"title": "Written over " + revision}).Slug()
+			Expect(talk.Use(ctx, "list_articles", params{}).Text()).To(And(ContainSubstring(slug), ContainSubstring("Written over "+revision)))
+		})
+
+		It("asks for a token first", Label("G3", "G13"), func(ctx SpecContext) {
+			stranger := &Conversation{World: world, Revision: revision, target: world.MCP()}
+			answer := stranger.Post(ctx, "tools/list", params{})
+			Expect(answer).To(BeChallenged(world, ""))
+			Expect(answer.Text).To(BeEmpty())
+		})
+
+		It("says nothing of why a token is refused", Label("G7", "G9"), func(ctx SpecContext) {
+			tokens := client.Connect(ctx)
+			for _, wrong := range []string{tokens.Refresh, world.Token, "ppa_" + strings.Repeat("A", 43), "x"} {
+				stranger := &Conversation{World: world, Revision: revision, Access: wrong, target: world.MCP()}
+				Expect(stranger.Post(ctx, "tools/list", params{})).To(BeChallenged(world, "invalid_token"))
+			}
+		})
+	}, revisions())
+
+	It("announces the message endpoint as the first event of a stream", Label("MCP "+httpSSE), func(ctx SpecContext) {
+		listener := &Conversation{World: world, Revision: httpSSE, Access: client.Connect(ctx).Access}
+		stream := listener.Listen(ctx)
+		Expect(stream.Header.Get("Cache-Control")).To(ContainSubstring("no-cache"))
+		Expect(stream.Next("endpoint")).To(MatchRegexp(`^/mcp/message\?sessionid=[A-Z2-7]{26,}$`))
+	})
+
+	DescribeTable("asks for a token, whatever the method", Label("G3", "G13"), func(ctx SpecContext, method string) {
+		stranger := &Conversation{World: world, Revision: sessions}
+		Expect(Send(stranger.Request(ctx, method))).To(And(BeChallenged(world, ""), HaveField("Text", BeEmpty())))
+	}, Entry(nil, "GET"), Entry(nil, "HEAD"), Entry(nil, "POST"), Entry(nil, "DELETE"))
+
+	It("answers HEAD as GET, without the stream", Label("G13"), func(ctx SpecContext) {
+		talk := &Conversation{World: world, Revision: httpSSE, Access: client.Connect(ctx).Access}
+		answer := Send(talk.Request(ctx, http.MethodHead))
+		Expect(answer.StatusCode).To(Equal(http.StatusOK))
+		Expect(answer.Header.Get("Content-Type")).To(Equal("text/event-stream"))
+		Expect(answer.Text).To(BeEmpty())
+	})
+
+	DescribeTable("keeps pages of other origins out, before it looks at the token", Label("G1"), func(ctx SpecContext, spoil func(*http.Request)) {
+		for _, access := range []string{"", client.Connect(ctx).Access} {
+			talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
+			answer := talk.Post(ctx, "tools/list", params{}, spoil)
+			Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
+			Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
+			Expect(decode(answer)).To(And(HaveKey("error"), Not(HaveKey("id"))))
+		}
+	},
+		Entry("when the origin is unknown", with("Origin", "https://evil.example")),
+		Entry("when the origin is hidden", with("Origin", "null")),
+		Entry("when a name was rebound to this address", func(r *http.Request) { r.Host = "evil.example" }),
+	)
+
+	It("lets pages of its own origin in and shows them what they need", Label("G1", "G2"), func(ctx SpecContext) {
+		talk := &Conversation{World: world, Revision: stateless, Access: client.Connect(ctx).Access, target: world.MCP()}
+		answer := talk.Post(ctx, "tools/list", params{}, with("Origin", world.Issuer))
+		Expect(answer.StatusCode).To(Equal(http.StatusOK))
+		Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal(world.Issuer))
+		Expect(answer.Header.Get("Access-Control-Expose-Headers")).To(ContainSubstring("WWW-Authenticate"))
+	})
+
+	DescribeTable("refuses", func(ctx SpecContext, status int, revision, method string, change func(*http.Request)) {
+		talk := &Conversation{World: world, Revision: revision, Access: client.Connect(ctx).Access, target: world.MCP()}
+		r := talk.Request(ctx, method)
+		if method == http.MethodPost {
+			r = talk.message(ctx, "tools/list", params{})
+		}
+		change(r)
+		Expect(Send(r).StatusCode).To(Equal(status))
+	},
+		Entry("a stream that the client cannot read", http.StatusNotAcceptable, httpSSE, "GET", with("Accept", "application/json")),
+		Entry("a message outside of a session", http.StatusBadRequest, sessions, "POST", with("Accept", "application/json, text/event-stream")),
+		Entry("a session that does not exist", http.StatusNotFound, sessions, "POST", with("Mcp-Session-Id", "nobody")),
+		Entry("a stream where there are no sessions", http.StatusMethodNotAllowed, stateless, "GET", with("Accept", "text/event-stream")),
+		Entry("an end where there are no sessions", http.StatusMethodNotAllowed, stateless, "DELETE", with("Accept", "*/*")),
+		Entry("a revision of the future", http.StatusBadRequest, stateless, "POST", with("MCP-Protocol-Version", "2099-01-01")),
+	)
+})
+
+var _ = Describe("Holding a session", Label("MCP transports", "G14"), func() {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+	})
+
+	DescribeTableSubtree("of revision", func(revision string) {
+		It("is impossible with another person's token", func(ctx SpecContext) {
+			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
+			intruder := *talk
+			intruder.Access = client.ConnectAs(ctx, world.TokenFor(ctx, "mallory", demosite.Editor)).Access
+
+			answer := intruder.Post(ctx, "tools/call", params{"name": "create_article", "arguments": params{"title": "Smuggled"}})
+			Expect(answer.StatusCode).To(BeElementOf(http.StatusForbidden, http.StatusNotFound))
+			Expect(talk.Use(ctx, "list_articles", params{}).Text()).NotTo(ContainSubstring("Smuggled"))
+		})
+
+		It("is impossible with a token of another grant of the same person", func(ctx SpecContext) {
+			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
+			twin := *talk
+			twin.Access = client.Connect(ctx).Access
+			Expect(twin.Post(ctx, "tools/list", params{}).StatusCode).To(BeElementOf(http.StatusForbidden, http.StatusNotFound))
+		})
+
+		It("goes on after a refresh", func(ctx SpecContext) {
+			tokens := client.Connect(ctx)
+			talk := world.Converse(ctx, revision, tokens.Access)
+			world.Clock.Advance(time.Hour)
+			Expect(talk.Post(ctx, "tools/list", params{})).To(BeChallenged(world, "invalid_token"))
+
+			talk.Access = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens().Access
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+		})
+	}, revisions(httpSSE, batching, headers, sessions))
+
+	DescribeTableSubtree("of revision", func(revision string) {
+		It("ends with DELETE", func(ctx SpecContext) {
+			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
+			stream := talk.Listen(ctx)
+			Expect(Send(talk.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNoContent))
+			Eventually(stream.Events).WithTimeout(patience).Should(BeClosed())
+			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		})
+
+		It("is ended by nobody else", func(ctx SpecContext) {
+			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
+			intruder := *talk
+			intruder.Access = client.Connect(ctx).Access
+			Expect(Send(intruder.Request(ctx, http.MethodDelete)).StatusCode).To(BeElementOf(http.StatusForbidden, http.StatusNotFound))
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+		})
+	}, revisions(batching, headers, sessions))
+
+	It("ends with its stream", Label("MCP "+httpSSE), func(ctx SpecContext) {
+		talk := world.Converse(ctx, httpSSE, client.Connect(ctx).Access)
+		Expect(talk.stream.Body.Close()).To(Succeed())
+		Eventually(func() int { return talk.Post(ctx, "ping", params{}).StatusCode }).WithTimeout(patience).Should(Equal(http.StatusNotFound))
+	})
+})
+
+var _ = Describe("Streaming", Label("G16"), func() {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld(func(config *bootstrap.ServiceConfig) { config.AccessTokenTTL = time.Minute })
+		client = world.NewClient()
+	})
+
+	DescribeTableSubtree("in revision", func(revision string) {
+		// listen returns a stream of which it is certain that it stays open.
+		listen := func(ctx context.Context, access string) *Stream {
+			GinkgoHelper()
+			talk := world.Converse(ctx, revision, access)
+			stream := talk.Listen(ctx)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Error.Message).To(BeEmpty())
+			Expect(stream.Events).NotTo(BeClosed())
+			return stream
+		}
+
+		It("ends when the client revokes its refresh token", Label("E6", "E9"), func(ctx SpecContext) {
+			tokens := client.Connect(ctx)
+			stream := listen(ctx, tokens.Access)
+			Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+			Eventually(stream.Events).WithTimeout(patience).Should(BeClosed())
+			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+		})
+
+		It("ends when the site revokes the person's token, and for nobody else", Label("J10"), func(ctx SpecContext) {
+			token := world.TokenFor(ctx, "ada", demosite.Author)
+			stream, other := listen(ctx, client.ConnectAs(ctx, token).Access), listen(ctx, client.Connect(ctx).Access)
+			Expect(world.EndGrantsOf(ctx, token)).To(Equal(1))
+			Eventually(stream.Events).WithTimeout(patience).Should(BeClosed())
+			Expect(other.Events).NotTo(BeClosed())
+		})
+
+		It("ends when the access token expires", func(ctx SpecContext) {
+			tokens := client.Connect(ctx)
+			world.Clock.Advance(time.Minute - 1500*time.Millisecond)
+			Eventually(listen(ctx, tokens.Access).Events).WithTimeout(patience).Should(BeClosed())
+			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+		})
+	}, revisions(httpSSE, batching, sessions))
+})
