@@ -1,0 +1,41 @@
+package persistence
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"gorm.io/gorm/schema"
+)
+
+// millis keeps a time as UTC milliseconds since 1970 and the zero time as NULL (H4).
+type millis struct{}
+
+// GORM has one registry per process, which the site may use too; hence the long name.
+func init() { schema.RegisterSerializer("pasteport_millis", millis{}) }
+
+// Value implements schema.SerializerValuerInterface.
+func (millis) Value(_ context.Context, field *schema.Field, _ reflect.Value, value any) (any, error) {
+	at, ok := value.(time.Time)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("writing %s: %T is no time", field.Name, value)
+	case at.IsZero():
+		return nil, nil
+	}
+	return at.UnixMilli(), nil
+}
+
+// Scan implements schema.SerializerInterface.
+func (millis) Scan(ctx context.Context, field *schema.Field, target reflect.Value, value any) error {
+	var at time.Time
+	switch stored := value.(type) {
+	case nil:
+	case int64:
+		at = time.UnixMilli(stored).UTC()
+	default:
+		return fmt.Errorf("reading %s: %T is no number of milliseconds", field.Name, value)
+	}
+	return field.Set(ctx, target, at)
+}

@@ -1,0 +1,58 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/storespec"
+)
+
+func TestPersistence(t *testing.T) {
+	if file := os.Getenv(endVariable); file != "" {
+		endGrantIn(file)
+		return
+	}
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Persistence")
+}
+
+var _ = Describe("A store in a SQLite file", func() {
+	storespec.Contract(func() oauth.Store { return openIn(GinkgoT().TempDir()) }, reopen)
+})
+
+var then = time.UnixMilli(1_770_091_506_789).UTC()
+
+func openIn(directory string) *Store {
+	store, err := OpenSQLite(filepath.Join(directory, "oauth.db"))
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	DeferCleanup(func() { _ = store.Close() })
+	return store
+}
+
+func reopen(store oauth.Store) oauth.Store {
+	former := store.(*Store)
+	Expect(former.Close()).To(Succeed())
+	return openIn(filepath.Dir(former.secretFile))
+}
+
+// aGrant has as many secrets as asked, without an end of their own; their digests are digest(0), digest(1) and so on.
+func aGrant(id string, secrets int) *oauth.AccessGrant {
+	rows := make([]oauth.SecretSnapshot, 0, secrets)
+	for i := range secrets {
+		digest := digest(i)
+		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.RefreshTokenSecret)})
+	}
+	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active", CreatedAt: then}, rows...)
+}
+
+func digest(i int) (digest oauth.Digest) {
+	binary.BigEndian.PutUint32(digest[:], uint32(i))
+	return digest
+}

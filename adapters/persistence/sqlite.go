@@ -1,0 +1,161 @@
+// Package persistence keeps grants in a SQLite file of their own, apart from the site's content: oauth.Store on GORM.
+package persistence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+)
+
+// pragmas are what every connection runs with and what is checked at start. synchronous is FULL because a power failure must
+// not bring a revoked token back.
+var pragmas = []struct{ name, value string }{
+	{"busy_timeout", "5000"}, // milliseconds
+	{"foreign_keys", "1"},
+	{"journal_mode", "wal"},
+	{"synchronous", "2"},
+}
+
+const readConnections = 4
+
+// OpenSQLite opens the database in file and brings its schema up to date. The file is made readable for its owner only (H7),
+// like its directory when that is missing; beside it lies the server secret. Several processes may share one file (I22).
+func OpenSQLite(file string) (*Store, error) {
+	store, err := open(file)
+	if err != nil {
+		return nil, fmt.Errorf("opening the OAuth database %s: %w", file, explain(err))
+	}
+	return store, nil
+}
+
+func open(file string) (*Store, error) {
+	path, err := filepath.Abs(file) // so that no name means anything special to SQLite
+	if err != nil {
+		return nil, err
+	}
+	if err := create(path); err != nil {
+		return nil, err
+	}
+	store := &Store{secretFile: path + ".secret"}
+	if store.writer, err = connect(dsn(path), 1); err != nil {
+		return nil, err
+	}
+	if store.reader, err = connect(dsn(path, "query_only(1)"), readConnections); err != nil {
+		return nil, errors.Join(err, disconnect(store.writer))
+	}
+	if err := store.prepare(); err != nil {
+		return nil, errors.Join(err, disconnect(store.reader), disconnect(store.writer))
+	}
+	return store, nil
+}
+
+// prepare migrates and draws the secret under the write lock, so that processes that start together do it once.
+func (s *Store) prepare() error {
+	if err := errors.Join(checkPragmas(s.writer), checkPragmas(s.reader)); err != nil {
+		return err
+	}
+	return s.transaction(context.Background(), func(tx *gorm.DB) error {
+		if err := migrate(tx); err != nil {
+			return err
+		}
+		return makeSecret(s.secretFile)
+	})
+}
+
+// create makes a missing file. One that exists is not even opened: closing it would drop the locks that this process may
+// already hold on it.
+func create(path string) error {
+	if found, err := os.Stat(path); err == nil && found.IsDir() {
+		return errors.New("it is a directory: name a file in it")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	made, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return made.Close()
+}
+
+// dsn makes transactions take the write lock at once: one that first reads could not be granted it any more.
+func dsn(path string, more ...string) string {
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": more}
+	for _, pragma := range pragmas {
+		query.Add("_pragma", pragma.name+"("+pragma.value+")")
+	}
+	return "file:" + url.PathEscape(path) + "?" + query.Encode()
+}
+
+// connect goes through a pool of our own driver because GORM's needs a C compiler. GORM's log is off: it prints row values.
+func connect(dsn string, connections int) (*gorm.DB, error) {
+	pool, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), &gorm.Config{
+		PrepareStmt: true, SkipDefaultTransaction: true, Logger: logger.Discard,
+	})
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return db, nil
+}
+
+func disconnect(db *gorm.DB) error {
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	return pool.Close()
+}
+
+// checkPragmas refuses to run on promises that SQLite did not make.
+func checkPragmas(db *gorm.DB) error {
+	for _, pragma := range pragmas {
+		var value string
+		if err := db.Raw("PRAGMA " + pragma.name).Scan(&value).Error; err != nil {
+			return fmt.Errorf("checking %s: %w", pragma.name, err)
+		}
+		if value != pragma.value {
+			return fmt.Errorf("SQLite keeps %s at %s instead of %s: put the file on a local disk", pragma.name, value, pragma.value)
+		}
+	}
+	return nil
+}
+
+// explain adds the remedy to what SQLite says in a word.
+func explain(err error) error {
+	switch sqliteCode(err) & 0xff {
+	case codes.SQLITE_NOTADB, codes.SQLITE_CORRUPT:
+		return fmt.Errorf("it is no SQLite database or it is damaged, restore it or name another file: %w", err)
+	case codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM:
+		return fmt.Errorf("this user has to be able to write the file and its directory: %w", err)
+	}
+	return err
+}
+
+// sqliteCode returns SQLite's extended result code, 0 for an error that is not its own.
+func sqliteCode(err error) int {
+	var failure *driver.Error
+	if !errors.As(err, &failure) {
+		return 0
+	}
+	return failure.Code()
+}

@@ -1,0 +1,165 @@
+package persistence
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"gorm.io/gorm"
+)
+
+var _ = Describe("Opening a SQLite file", func() {
+	var directory string
+	BeforeEach(func() { directory = GinkgoT().TempDir() })
+
+	It("connects one writer and four readers that wait, survive a power failure and check foreign keys", Label("H5"), func() {
+		store := openIn(directory)
+		for db, connections := range map[*gorm.DB]int{store.writer: 1, store.reader: 4} {
+			Expect(pragma(db, "journal_mode")).To(Equal("wal"))
+			Expect(pragma(db, "synchronous")).To(Equal("2"))
+			Expect(pragma(db, "busy_timeout")).To(Equal("5000"))
+			Expect(pragma(db, "foreign_keys")).To(Equal("1"))
+			pool, err := db.DB()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(pool.Stats().MaxOpenConnections).To(Equal(connections))
+		}
+		Expect(store.reader.Exec("DELETE FROM grants").Error).To(MatchError(ContainSubstring("readonly")))
+	})
+
+	It("refuses when SQLite does not keep to the settings", func() {
+		former := pragmas
+		DeferCleanup(func() { pragmas = former })
+		pragmas = append(slices.Clone(former), struct{ name, value string }{"page_size", "3"})
+		_, err := OpenSQLite(filepath.Join(directory, "oauth.db"))
+		Expect(err).To(MatchError(ContainSubstring("SQLite keeps page_size at 4096 instead of 3: put the file on a local disk")))
+	})
+
+	It("makes files that only their owner reads, in a directory of the same kind", Label("H7"), func() {
+		directory = filepath.Join(directory, "made", "on the way?#%20")
+		openIn(directory)
+		Expect(mode(directory)).To(Equal(fs.FileMode(0o700)))
+		for _, name := range []string{"oauth.db", "oauth.db-wal", "oauth.db-shm", "oauth.db.secret"} {
+			Expect(mode(filepath.Join(directory, name))).To(Equal(fs.FileMode(0o600)), name)
+		}
+	})
+
+	It("writes the log back when it is closed", func() {
+		Expect(openIn(directory).Close()).To(Succeed())
+		Expect(filepath.Join(directory, "oauth.db-wal")).NotTo(BeAnExistingFile())
+	})
+
+	It("writes the log back even while somebody else has the file open", func() {
+		openIn(directory)
+		Expect(openIn(directory).Close()).To(Succeed())
+		log, err := os.Stat(filepath.Join(directory, "oauth.db-wal"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(log.Size()).To(BeZero())
+	})
+
+	DescribeTable("is refused", func(prepare func(file string), reason string) {
+		file := filepath.Join(directory, "oauth.db")
+		prepare(file)
+		_, err := OpenSQLite(file)
+		Expect(err).To(MatchError(And(ContainSubstring("opening the OAuth database "+file), ContainSubstring(reason))))
+	},
+		Entry("when it is a directory", func(file string) { Expect(os.Mkdir(file, 0o700)).To(Succeed()) }, "it is a directory: name a file in it"),
+		Entry("when it is something else", write("this is no database, whatever its name may say"), "it is no SQLite database or it is damaged"),
+		Entry("when it is damaged", damage, "it is no SQLite database or it is damaged"),
+		Entry("when its schema is damaged", damageSchema, "it is no SQLite database or it is damaged"),
+		Entry("when a newer version has written it", fromTheFuture, "a newer version of Pasteport has written it"),
+		Entry("when the secret cannot be written", func(file string) { Expect(os.Mkdir(file+".secret.new", 0o700)).To(Succeed()) }, "writing the server secret"),
+	)
+
+	It("is refused when its directory is a file", func() {
+		write("")(filepath.Join(directory, "file"))
+		_, err := OpenSQLite(filepath.Join(directory, "file", "oauth.db"))
+		Expect(err).To(MatchError(ContainSubstring("not a directory")))
+	})
+
+	It("says what is missing when the file cannot be written", func() {
+		openIn(directory)
+		db, err := connect("file:"+filepath.Join(directory, "oauth.db")+"?mode=ro", 1)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(disconnect, db)
+		err = db.Exec("DELETE FROM schema_migrations").Error
+		Expect(explain(err)).To(MatchError(And(ContainSubstring("has to be able to write the file"), ContainSubstring("readonly"))))
+	})
+})
+
+var _ = Describe("The server secret", Label("J2"), func() {
+	var directory string
+	BeforeEach(func() { directory = GinkgoT().TempDir() })
+
+	It("is 32 random bytes that stay", func() {
+		store := openIn(directory)
+		secret, err := store.Secret()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(secret).To(HaveLen(32))
+		Expect(reopen(store).(*Store).Secret()).To(Equal(secret))
+		Expect(openIn(GinkgoT().TempDir()).Secret()).NotTo(Equal(secret))
+	})
+
+	It("is in no file of the database", Label("H3"), func() {
+		secret, err := openIn(directory).Secret()
+		Expect(err).NotTo(HaveOccurred())
+		for _, name := range []string{"oauth.db", "oauth.db-wal", "oauth.db-shm"} {
+			content, err := os.ReadFile(filepath.Join(directory, name))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(content)).NotTo(ContainSubstring(string(secret)))
+		}
+	})
+
+	It("is refused when it is cut short or missing", func() {
+		store := openIn(directory)
+		write("short")(store.secretFile)
+		_, err := store.Secret()
+		Expect(err).To(MatchError(ContainSubstring("has 5 bytes instead of 32")))
+		Expect(os.Remove(store.secretFile)).To(Succeed())
+		_, err = store.Secret()
+		Expect(errors.Is(err, fs.ErrNotExist)).To(BeTrue())
+	})
+})
+
+func pragma(db *gorm.DB, name string) (value string) {
+	Expect(db.Raw("PRAGMA " + name).Scan(&value).Error).To(Succeed())
+	return value
+}
+
+func mode(path string) fs.FileMode {
+	found, err := os.Stat(path)
+	Expect(err).NotTo(HaveOccurred())
+	return found.Mode().Perm()
+}
+
+func write(content string) func(file string) {
+	return func(file string) { Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed()) }
+}
+
+// damage overwrites every page but the first.
+func damage(file string) {
+	Expect(openIn(filepath.Dir(file)).Close()).To(Succeed())
+	content, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	for i := 4096; i < len(content); i++ {
+		content[i] = 0xff
+	}
+	write(string(content))(file)
+}
+
+func damageSchema(file string) {
+	Expect(openIn(filepath.Dir(file)).Close()).To(Succeed())
+	content, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	write(strings.Replace(string(content), "CREATE TABLE secrets", "CREATE TABXX secrets", 1))(file)
+}
+
+func fromTheFuture(file string) {
+	store := openIn(filepath.Dir(file))
+	Expect(store.writer.Exec("INSERT INTO schema_migrations (id) VALUES ('9999_more')").Error).To(Succeed())
+	Expect(store.Close()).To(Succeed())
+}

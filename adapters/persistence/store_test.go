@@ -1,0 +1,95 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Keeping grants in SQLite", func() {
+	var store *Store
+	BeforeEach(func() { store = openIn(GinkgoT().TempDir()) })
+
+	It("forgets more than one batch", Label("H6"), func(ctx SpecContext) {
+		Expect(store.AddGrant(ctx, aGrant("g", 1200), nil)).To(Succeed())
+		end, _ := aGrant("g", 0).Snapshot()
+		Expect(store.DeleteExpired(ctx, end.ForgetAfter)).To(Equal(1201))
+	})
+
+	It("keeps NULL where there is no time and where there are no bytes", Label("H4", "H6"), func(ctx SpecContext) {
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		var rows int
+		Expect(store.reader.Raw(`SELECT count(*) FROM grants JOIN secrets ON grant_id = id WHERE ended_at IS NULL AND host_box IS NULL
+			AND host_wrap IS NULL AND successor_box IS NULL AND revoked_at IS NULL AND created_at = ?`, then.UnixMilli()).Scan(&rows).Error).To(Succeed())
+		Expect(rows).To(Equal(1))
+	})
+
+	It("reports a commit that fails, and goes on", func(ctx SpecContext) {
+		Expect(store.transaction(ctx, func(tx *gorm.DB) error {
+			Expect(tx.Exec("PRAGMA defer_foreign_keys = ON").Error).To(Succeed())
+			key := digest(0)
+			return tx.Create(&secretRow{Digest: key[:], Grant: "nobody's"}).Error
+		})).To(MatchError(And(HavePrefix("committing: "), ContainSubstring("FOREIGN KEY"))))
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+	})
+
+	It("reports a rollback that fails beside its cause, and goes on", func(ctx SpecContext) {
+		cause := errors.New("the cause")
+		err := store.transaction(ctx, func(tx *gorm.DB) error {
+			Expect(tx.Exec("ROLLBACK").Error).To(Succeed())
+			return cause
+		})
+		Expect(err).To(And(MatchError(cause), MatchError(ContainSubstring("rolling back: "))))
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+	})
+
+	It("goes on after a change that panics", func(ctx SpecContext) {
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(func() {
+			_ = store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error { panic("a bug") })
+		}).To(PanicWith("a bug"))
+		Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error { return nil })).To(Succeed())
+	})
+
+	It("takes everything back when the context ends during a change", Label("D30"), func(ctx SpecContext) {
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		short, cancel := context.WithCancel(ctx)
+		Expect(store.UpdateGrant(short, digest(0), func(g *oauth.AccessGrant) error {
+			g.End(oauth.EndedByHost, then)
+			cancel()
+			return nil
+		})).To(MatchError(context.Canceled))
+		found, err := store.Grant(ctx, digest(0))
+		Expect(err).NotTo(HaveOccurred())
+		snapshot, _ := found.Snapshot()
+		Expect(snapshot.State).To(Equal("active"))
+	})
+
+	It("writes the presented secret of a grant only when it has changed", func(ctx SpecContext) {
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(store.writer.Exec("CREATE TRIGGER untouched BEFORE UPDATE ON secrets BEGIN SELECT RAISE(ABORT, 'written'); END").Error).To(Succeed())
+		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error { g.Used(then); return nil })).To(Succeed())
+	})
+
+	DescribeTable("says that a closed database is an outage", Label("N14"),
+		func(ctx SpecContext, ask func(ctx context.Context, store oauth.Store) error) {
+			Expect(store.Close()).To(Succeed())
+			Expect(ask(ctx, store)).To(And(
+				MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("database is closed")), Not(MatchError(oauth.ErrNotFound)), Not(MatchError(oauth.ErrDuplicate))))
+		},
+		Entry("when adding", func(ctx context.Context, s oauth.Store) error { return s.AddGrant(ctx, aGrant("g", 1), nil) }),
+		Entry("when finding", func(ctx context.Context, s oauth.Store) error { _, err := s.Grant(ctx, digest(0)); return err }),
+		Entry("when changing", func(ctx context.Context, s oauth.Store) error { return s.UpdateGrant(ctx, digest(0), nil) }),
+		Entry("when listing", func(ctx context.Context, s oauth.Store) error {
+			_, err := s.GrantsOf(ctx, oauth.Fingerprint{})
+			return err
+		}),
+		Entry("when changing many", func(ctx context.Context, s oauth.Store) error { return s.UpdateGrantsOf(ctx, oauth.Fingerprint{}, nil) }),
+		Entry("when forgetting", func(ctx context.Context, s oauth.Store) error { _, err := s.DeleteExpired(ctx, then); return err }),
+	)
+})

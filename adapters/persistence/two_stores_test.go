@@ -1,0 +1,130 @@
+package persistence
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/storespec"
+)
+
+var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
+	storespec.Contract(func() oauth.Store {
+		directory := GinkgoT().TempDir()
+		return &alternating{stores: []oauth.Store{openIn(directory), openIn(directory)}}
+	})
+
+	It("draw one secret when many open a new file at once", func() {
+		directory := GinkgoT().TempDir()
+		secrets := make([]string, 8)
+		var opening sync.WaitGroup
+		for i := range secrets {
+			opening.Go(func() {
+				defer GinkgoRecover()
+				secret, err := openIn(directory).Secret()
+				Expect(err).NotTo(HaveOccurred())
+				secrets[i] = string(secret)
+			})
+		}
+		opening.Wait()
+		Expect(secrets).To(HaveEach(secrets[0]))
+	})
+
+	It("let exactly one of several processes end a grant", func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		Expect(openIn(directory).AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		answers := make([]string, 4)
+		var racing sync.WaitGroup
+		for i := range answers {
+			racing.Go(func() {
+				defer GinkgoRecover()
+				process := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestPersistence$")
+				process.Env = append(os.Environ(), endVariable+"="+filepath.Join(directory, "oauth.db"))
+				answer, err := process.CombinedOutput()
+				Expect(err).NotTo(HaveOccurred(), string(answer))
+				answers[i], _, _ = strings.Cut(string(answer), "\n")
+			})
+		}
+		racing.Wait()
+		Expect(answers).To(ConsistOf("ended", "ended already", "ended already", "ended already"))
+	}, NodeTimeout(time.Minute))
+
+	It("give up waiting for each other when the context ends", Label("N14", "D30"), func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		one, other := openIn(directory), openIn(directory)
+		Expect(one.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		Expect(one.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error {
+			err := other.UpdateGrant(short, digest(0), func(*oauth.AccessGrant) error { return nil })
+			Expect(err).To(And(MatchError(context.DeadlineExceeded), Not(MatchError(oauth.ErrNotFound))))
+			_, err = other.Grant(ctx, digest(0))
+			return err
+		})).To(Succeed())
+	})
+})
+
+// endVariable makes this test binary end the grant in the file that it names, and say whether it was the one.
+const endVariable = "PERSISTENCE_END_GRANT_IN"
+
+func endGrantIn(file string) {
+	store, err := OpenSQLite(file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	outcome := "ended already"
+	err = store.UpdateGrant(context.Background(), digest(0), func(g *oauth.AccessGrant) error {
+		if g.End(oauth.EndedByHost, then) {
+			outcome = "ended"
+		}
+		return nil
+	})
+	if err != nil {
+		outcome = err.Error()
+	}
+	fmt.Println(outcome)
+	_ = store.Close()
+}
+
+// alternating asks another store at every call.
+type alternating struct {
+	stores []oauth.Store
+	calls  atomic.Uint32
+}
+
+func (a *alternating) next() oauth.Store { return a.stores[int(a.calls.Add(1))%len(a.stores)] }
+
+func (a *alternating) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+	return a.next().AddGrant(ctx, grant, supersede)
+}
+
+func (a *alternating) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+	return a.next().Grant(ctx, secret)
+}
+
+func (a *alternating) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	return a.next().UpdateGrant(ctx, secret, change)
+}
+
+func (a *alternating) GrantsOf(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
+	return a.next().GrantsOf(ctx, host)
+}
+
+func (a *alternating) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
+	return a.next().UpdateGrantsOf(ctx, host, change)
+}
+
+func (a *alternating) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
+	return a.next().DeleteExpired(ctx, now)
+}

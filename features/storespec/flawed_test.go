@@ -1,0 +1,86 @@
+package storespec
+
+import (
+	"context"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// flawed is a store of which single methods are replaced by worse ones.
+type flawed struct {
+	*memory
+	add      func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error
+	grant    func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error)
+	update   func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error
+	list     func(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error)
+	updateOf func(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error
+	forget   func(ctx context.Context, now time.Time) (int, error)
+}
+
+func (f *flawed) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+	return f.add(ctx, grant, supersede)
+}
+
+func (f *flawed) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+	return f.grant(ctx, secret)
+}
+
+func (f *flawed) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	return f.update(ctx, secret, change)
+}
+
+func (f *flawed) GrantsOf(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
+	return f.list(ctx, host)
+}
+
+func (f *flawed) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
+	return f.updateOf(ctx, host, change)
+}
+
+func (f *flawed) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
+	return f.forget(ctx, now)
+}
+
+// put writes without a transaction, leaving out secrets that are another grant's.
+func (f *flawed) put(grant *oauth.AccessGrant) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	row, secrets := grant.Snapshot()
+	f.kept.grants[row.ID] = row
+	for _, secret := range secrets {
+		if taken, found := f.kept.secrets[string(secret.Digest)]; !found || taken.Grant == row.ID {
+			f.kept.secrets[string(secret.Digest)] = secret
+		}
+	}
+}
+
+// free takes the secrets of grant away from all others.
+func (f *flawed) free(grant *oauth.AccessGrant) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	_, secrets := grant.Snapshot()
+	for _, secret := range secrets {
+		delete(f.kept.secrets, string(secret.Digest))
+	}
+}
+
+func (f *flawed) secretsOf(grant string) map[string]oauth.SecretSnapshot {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	found := map[string]oauth.SecretSnapshot{}
+	for digest, secret := range f.kept.secrets {
+		if secret.Grant == grant {
+			found[digest] = secret
+		}
+	}
+	return found
+}
+
+func (f *flawed) restore(secrets map[string]oauth.SecretSnapshot) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for digest, secret := range secrets {
+		f.kept.secrets[digest] = secret
+	}
+}

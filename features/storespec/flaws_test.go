@@ -1,0 +1,262 @@
+package storespec
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// openWith returns a correct store, or one with the flaw of that name.
+func openWith(flaw string) oauth.Store {
+	m := newMemory()
+	f := &flawed{m, m.AddGrant, m.Grant, m.UpdateGrant, m.GrantsOf, m.UpdateGrantsOf, m.DeleteExpired}
+	if spoil := flaws[flaw]; spoil != nil {
+		spoil(f)
+	}
+	return f
+}
+
+func reopenWith(flaw string) func(oauth.Store) oauth.Store {
+	return func(store oauth.Store) oauth.Store {
+		if flaw == "starts empty" {
+			return openWith("")
+		}
+		return store
+	}
+}
+
+var flaws = map[string]func(f *flawed){
+	"checks, then acts": func(f *flawed) { f.update = f.checkThenAct },
+	"checks, then acts on approval": func(f *flawed) {
+		f.add = func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+			f.mutex.Lock()
+			earlier, found := f.kept.grants[grant.ID()]
+			f.mutex.Unlock()
+			if found {
+				if err := supersede(oauth.RestoreGrant(earlier)); err != nil {
+					return err
+				}
+			}
+			return f.memory.AddGrant(ctx, grant, agree)
+		}
+	},
+	"forgets to roll back": func(f *flawed) {
+		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) (refused error) {
+			err := f.memory.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error { refused = change(g); return nil })
+			return errors.Join(err, refused)
+		}
+	},
+	"swallows a refusal": func(f *flawed) {
+		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+			if err := f.memory.UpdateGrant(ctx, secret, change); errors.Is(err, oauth.ErrNotFound) {
+				return err
+			}
+			return nil
+		}
+	},
+	"drops a field of a grant":  tampering(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) { g.HostWrap = nil }),
+	"drops a field of a secret": tampering(func(_ *oauth.GrantSnapshot, s []oauth.SecretSnapshot) { s[0].Scopes = "" }),
+	"keeps seconds": tampering(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
+		g.CreatedAt = g.CreatedAt.Truncate(time.Second)
+	}),
+	"keeps local times": tampering(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
+		g.CreatedAt = g.CreatedAt.In(time.FixedZone("here", 3600))
+	}),
+	"skips zero values": func(f *flawed) { f.update = f.updateNonZero },
+	"loses the other secrets": func(f *flawed) {
+		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+			return f.memory.transaction(func(next contents) error {
+				grant, err := next.find(secret)
+				if err == nil {
+					err = change(grant)
+				}
+				if err != nil {
+					return err
+				}
+				next.remove(grant.ID())
+				return next.put(grant, "")
+			})
+		}
+	},
+	"supersedes without asking": func(f *flawed) {
+		f.add = func(ctx context.Context, grant *oauth.AccessGrant, _ func(*oauth.AccessGrant) error) error {
+			return f.memory.AddGrant(ctx, grant, agree)
+		}
+	},
+	"leaves the superseded code": func(f *flawed) {
+		f.add = func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+			earlier := f.secretsOf(grant.ID())
+			err := f.memory.AddGrant(ctx, grant, supersede)
+			f.restore(earlier)
+			return err
+		}
+	},
+	"accepts duplicates": func(f *flawed) {
+		f.add = func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+			f.free(grant)
+			return f.memory.AddGrant(ctx, grant, supersede)
+		}
+	},
+	"accepts duplicates in a change": func(f *flawed) {
+		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+			grant, err := f.memory.Grant(ctx, secret)
+			if err == nil {
+				err = change(grant)
+			}
+			if err == nil {
+				f.free(grant)
+				f.put(grant)
+			}
+			return err
+		}
+	},
+	"keeps half of a duplicate": func(f *flawed) {
+		f.add = func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+			err := f.memory.AddGrant(ctx, grant, supersede)
+			if errors.Is(err, oauth.ErrDuplicate) {
+				f.put(grant)
+			}
+			return err
+		}
+	},
+	"has its own word for not found": func(f *flawed) {
+		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+			grant, err := f.memory.Grant(ctx, secret)
+			if err != nil {
+				return nil, errors.New("no rows")
+			}
+			return grant, nil
+		}
+	},
+	"reads from a cache": func(f *flawed) {
+		cache := map[oauth.Digest]oauth.AccessGrant{}
+		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+			if cached, found := cache[secret]; found {
+				return &cached, nil
+			}
+			grant, err := f.memory.Grant(ctx, secret)
+			if err == nil {
+				cache[secret] = *grant
+			}
+			return grant, err
+		}
+	},
+	"hands out what it keeps": func(f *flawed) {
+		shared := map[oauth.Digest]*oauth.AccessGrant{}
+		f.grant = func(ctx context.Context, secret oauth.Digest) (_ *oauth.AccessGrant, err error) {
+			if shared[secret] == nil {
+				shared[secret], err = f.memory.Grant(ctx, secret)
+			}
+			return shared[secret], err
+		}
+	},
+	"lists the newest first": func(f *flawed) {
+		f.list = func(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
+			grants, err := f.memory.GrantsOf(ctx, host)
+			slices.Reverse(grants)
+			return grants, err
+		}
+	},
+	"changes everybody's grants": func(f *flawed) {
+		f.updateOf = func(ctx context.Context, _ oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
+			for _, grant := range f.kept.grants {
+				if err := f.memory.UpdateGrantsOf(ctx, oauth.Fingerprint(grant.HostPrint), change); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	},
+	"changes one grant after the other": func(f *flawed) {
+		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
+			grants, _ := f.memory.GrantsOf(ctx, host)
+			for _, grant := range grants {
+				if err := change(grant); err != nil {
+					return err
+				}
+				f.put(grant)
+			}
+			return nil
+		}
+	},
+	"forgets too early": func(f *flawed) {
+		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+			return f.memory.DeleteExpired(ctx, now.Add(time.Millisecond))
+		}
+	},
+	"forgets too late": func(f *flawed) {
+		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+			return f.memory.DeleteExpired(ctx, now.Add(-time.Millisecond))
+		}
+	},
+	"does not count": func(f *flawed) {
+		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+			_, err := f.memory.DeleteExpired(ctx, now)
+			return 0, err
+		}
+	},
+	"keeps the secrets of a forgotten grant": func(f *flawed) {
+		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+			before := map[string]oauth.SecretSnapshot{}
+			for digest, secret := range f.kept.secrets {
+				if secret.ForgetAfter.After(now) {
+					before[digest] = secret
+				}
+			}
+			forgotten, err := f.memory.DeleteExpired(ctx, now)
+			f.restore(before)
+			return forgotten, err
+		}
+	},
+}
+
+func agree(*oauth.AccessGrant) error { return nil }
+
+// tampering spoils every grant on its way out.
+func tampering(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(*flawed) {
+	return func(f *flawed) {
+		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+			grant, err := f.memory.Grant(ctx, secret)
+			if err != nil {
+				return nil, err
+			}
+			snapshot, secrets := grant.Snapshot()
+			spoil(&snapshot, secrets)
+			return oauth.RestoreGrant(snapshot, secrets...), nil
+		}
+	}
+}
+
+func (f *flawed) checkThenAct(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	grant, err := f.memory.Grant(ctx, secret)
+	if err != nil {
+		return err
+	}
+	if err := change(grant); err != nil {
+		return err
+	}
+	f.put(grant)
+	return nil
+}
+
+func (f *flawed) updateNonZero(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	return f.memory.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error {
+		before, _ := g.Snapshot()
+		if err := change(g); err != nil {
+			return err
+		}
+		after, secrets := g.Snapshot()
+		now, then := reflect.ValueOf(&after).Elem(), reflect.ValueOf(before)
+		for i := range now.NumField() {
+			if now.Field(i).IsZero() {
+				now.Field(i).Set(then.Field(i))
+			}
+		}
+		*g = *oauth.RestoreGrant(after, secrets...)
+		return nil
+	})
+}

@@ -1,0 +1,40 @@
+package storespec
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func forgetting(w *world) {
+	It("forgets a secret at the very instant that it may be forgotten, and only that one", Label("H6", "I20"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		before, end := w.read(ctx, tokens.Refresh), w.held(ctx, tokens.Access).ForgetAfter
+		Expect(w.forget(ctx, end.Add(-time.Millisecond))).To(BeZero())
+		w.read(ctx, tokens.Access)
+		Expect(w.forget(ctx, end)).To(Equal(1))
+		w.expectUnknown(ctx, tokens.Access)
+		Expect(w.read(ctx, tokens.Refresh)).To(Equal(before))
+		Expect(w.forget(ctx, end)).To(BeZero())
+	})
+
+	It("forgets a grant with all its secrets at the very instant that it may be forgotten", Label("H6", "I20"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), w.end)).To(Succeed())
+		grant := w.read(ctx, tokens.Refresh)
+		w.forget(ctx, grant.ForgetAfter.Add(-time.Millisecond))
+		w.read(ctx, tokens.Refresh)
+		Expect(w.forget(ctx, grant.ForgetAfter)).To(BeNumerically(">", 0))
+		w.expectUnknown(ctx, tokens.Refresh)
+		Expect(w.store.GrantsOf(ctx, w.print("host token"))).To(BeEmpty())
+		Expect(w.store.AddGrant(ctx, bare(grant.ID, tokens.Refresh), never)).To(Succeed())
+	})
+}
+
+func (w *world) forget(ctx context.Context, now time.Time) int {
+	forgotten, err := w.store.DeleteExpired(ctx, now)
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	return forgotten
+}

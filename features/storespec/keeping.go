@@ -1,0 +1,107 @@
+package storespec
+
+import (
+	"reflect"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func keeping(w *world) {
+	It("keeps every field of a new grant", func(ctx SpecContext) {
+		token, other := secret(oauth.AccessTokenSecret), secret(oauth.CodeSecret)
+		for token, wanted := range map[oauth.Secret]*oauth.AccessGrant{token: w.full("full", token, 1), other: bare("bare", other)} {
+			Expect(w.store.AddGrant(ctx, wanted, never)).To(Succeed())
+			found, err := w.store.Grant(ctx, token.Digest())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found).To(Equal(wanted))
+		}
+	})
+
+	It("keeps every field of a changed grant", func(ctx SpecContext) {
+		token := secret(oauth.AccessTokenSecret)
+		Expect(w.store.AddGrant(ctx, w.full("full", token, 1), never)).To(Succeed())
+		bare := bare("full", token)
+		for _, wanted := range []*oauth.AccessGrant{w.full("full", token, 2), bare, w.full("full", token, 3)} {
+			Expect(w.store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) error {
+				*g = *wanted
+				return nil
+			})).To(Succeed())
+			found, err := w.store.Grant(ctx, token.Digest())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found).To(Equal(wanted))
+		}
+	})
+
+	It("keeps times in UTC to the millisecond", Label("H4"), func(ctx SpecContext) {
+		code := w.pending(ctx)
+		grant := w.read(ctx, code)
+		Expect(grant.CreatedAt).To(Equal(w.now))
+		Expect(grant.RotatedAt.IsZero()).To(BeTrue())
+		Expect(w.held(ctx, code).ForgetAfter).To(Equal(w.now.Add(24 * time.Hour)))
+	})
+}
+
+func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
+	It("keeps its word after being reopened", Label("I19"), func(ctx SpecContext) {
+		code, tokens := w.active(ctx)
+		before := w.read(ctx, tokens.Access)
+		w.store = reopen(w.store)
+		Expect(w.read(ctx, tokens.Access)).To(Equal(before))
+		_, err := w.redeem(ctx, code, func() {})
+		Expect(err).To(MatchError(oauth.ErrReplayed))
+		_, err = w.refresh(ctx, tokens.Refresh, func() {})
+		Expect(err).NotTo(HaveOccurred())
+	})
+}
+
+// full builds a grant with something in every field, different for every round; a field that is added later is filled too.
+func (w *world) full(id string, token oauth.Secret, round int) *oauth.AccessGrant {
+	var grant oauth.GrantSnapshot
+	var held oauth.SecretSnapshot
+	fill(reflect.ValueOf(&grant).Elem(), w.now, round)
+	fill(reflect.ValueOf(&held).Elem(), w.now, round)
+	digest := token.Digest()
+	grant.ID, held.Grant, held.Digest = id, id, digest[:]
+	full := oauth.RestoreGrant(grant, held)
+	restored, secrets := full.Snapshot()
+	expectNoZero(restored)
+	expectNoZero(secrets[0])
+	return full
+}
+
+func fill(record reflect.Value, now time.Time, round int) {
+	for i := range record.NumField() {
+		field, number := record.Field(i), 100*round+i
+		switch field.Interface().(type) {
+		case string:
+			field.SetString(record.Type().Field(i).Name + string(rune('a'+round)))
+		case int:
+			field.SetInt(int64(number))
+		case time.Time:
+			field.Set(reflect.ValueOf(now.Add(time.Duration(number) * 1001 * time.Millisecond)))
+		case []byte:
+			field.SetBytes(bytesOf(byte(number)))
+		default:
+			Fail("storespec cannot fill a field of type " + field.Type().String())
+		}
+	}
+}
+
+func bytesOf(value byte) []byte {
+	filled := make([]byte, len(oauth.Digest{}))
+	for i := range filled {
+		filled[i] = value + byte(i)
+	}
+	return filled
+}
+
+func expectNoZero(record any) {
+	fields := reflect.ValueOf(record)
+	for i := range fields.NumField() {
+		Expect(fields.Field(i).IsZero()).To(BeFalse(), fields.Type().Field(i).Name+" is not restored")
+	}
+}

@@ -1,0 +1,146 @@
+package storespec
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// memory keeps every promise, but in memory only. The flawed stores of these specs break one each.
+type memory struct {
+	mutex sync.Mutex
+	kept  contents
+}
+
+type contents struct {
+	grants  map[string]oauth.GrantSnapshot
+	secrets map[string]oauth.SecretSnapshot // by digest
+}
+
+func newMemory() *memory {
+	return &memory{kept: contents{map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}}}
+}
+
+// transaction works on a copy that replaces the contents if all goes well.
+func (m *memory) transaction(work func(next contents) error) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	next := contents{maps.Clone(m.kept.grants), maps.Clone(m.kept.secrets)}
+	if err := work(next); err != nil {
+		return err
+	}
+	m.kept = next
+	return nil
+}
+
+func (c contents) find(secret oauth.Digest) (*oauth.AccessGrant, error) {
+	held, found := c.secrets[string(secret[:])]
+	if !found {
+		return nil, oauth.ErrNotFound
+	}
+	return oauth.RestoreGrant(c.grants[held.Grant], held), nil
+}
+
+func (c contents) of(host oauth.Fingerprint) []*oauth.AccessGrant {
+	rows := slices.SortedFunc(maps.Values(c.grants), func(a, b oauth.GrantSnapshot) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	var grants []*oauth.AccessGrant
+	for _, row := range rows {
+		if string(row.HostPrint) == string(host[:]) {
+			grants = append(grants, oauth.RestoreGrant(row))
+		}
+	}
+	return grants
+}
+
+// put writes a grant and its secrets; known is the digest of the one that it was found by.
+func (c contents) put(grant *oauth.AccessGrant, known string) error {
+	row, secrets := grant.Snapshot()
+	for _, secret := range secrets {
+		digest := string(secret.Digest)
+		if _, taken := c.secrets[digest]; taken && digest != known {
+			return oauth.ErrDuplicate
+		}
+		c.secrets[digest] = secret
+	}
+	c.grants[row.ID] = row
+	return nil
+}
+
+func (c contents) remove(grant string) {
+	delete(c.grants, grant)
+	maps.DeleteFunc(c.secrets, func(_ string, secret oauth.SecretSnapshot) bool { return secret.Grant == grant })
+}
+
+func (m *memory) AddGrant(_ context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+	return m.transaction(func(next contents) error {
+		if earlier, found := next.grants[grant.ID()]; found {
+			if err := supersede(oauth.RestoreGrant(earlier)); err != nil {
+				return err
+			}
+			next.remove(earlier.ID)
+		}
+		return next.put(grant, "")
+	})
+}
+
+func (m *memory) Grant(_ context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.kept.find(secret)
+}
+
+func (m *memory) UpdateGrant(_ context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	return m.transaction(func(next contents) error {
+		grant, err := next.find(secret)
+		if err != nil {
+			return err
+		}
+		if err := change(grant); err != nil {
+			return err
+		}
+		return next.put(grant, string(secret[:]))
+	})
+}
+
+func (m *memory) GrantsOf(_ context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.kept.of(host), nil
+}
+
+func (m *memory) UpdateGrantsOf(_ context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
+	return m.transaction(func(next contents) error {
+		for _, grant := range next.of(host) {
+			if err := change(grant); err != nil {
+				return err
+			}
+			if err := next.put(grant, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
+	before, after := 0, 0
+	err := m.transaction(func(next contents) error {
+		before = len(next.grants) + len(next.secrets)
+		for id, grant := range next.grants {
+			if !grant.ForgetAfter.After(now) {
+				next.remove(id)
+			}
+		}
+		maps.DeleteFunc(next.secrets, func(_ string, secret oauth.SecretSnapshot) bool { return !secret.ForgetAfter.After(now) })
+		after = len(next.grants) + len(next.secrets)
+		return nil
+	})
+	return before - after, err
+}

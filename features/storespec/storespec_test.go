@@ -1,0 +1,90 @@
+package storespec
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// flawVariable makes this test binary hold the contract against a flawed store instead of a correct one.
+const flawVariable = "STORESPEC_FLAW"
+
+var flaw = os.Getenv(flawVariable)
+
+func TestStorespec(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The store contract")
+}
+
+var _ = Describe("A store", func() {
+	Contract(func() oauth.Store { return openWith(flaw) }, reopenWith(flaw))
+})
+
+var _ = Describe("The store contract", func() {
+	if flaw != "" {
+		return
+	}
+	bites := map[string]bool{}
+
+	DescribeTable("catches a store that",
+		func(ctx SpecContext, flaw, promise string) {
+			report, err := holdAgainst(ctx, flaw, promise)
+			Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}), report)
+			Expect(report).To(ContainSubstring("[FAIL] A store"))
+			Expect(report).To(ContainSubstring("| 1 Failed |"))
+			Expect(report).NotTo(ContainSubstring("WARNING: DATA RACE"))
+		},
+		func(flaw, _ string) string { bites[flaw] = true; return flaw },
+		Entry(nil, "checks, then acts", "lets exactly one of two overlapping redemptions win"),
+		Entry(nil, "checks, then acts", "lets 16 parallel refreshes converge on one successor"),
+		Entry(nil, "checks, then acts", "leaves no grant alive that was ended while it was refreshed"),
+		Entry(nil, "checks, then acts on approval", "lets either a redemption or a second approval win, never both"),
+		Entry(nil, "forgets to roll back", "saves nothing when the change is refused"),
+		Entry(nil, "swallows a refusal", "saves nothing when the change is refused"),
+		Entry(nil, "drops a field of a grant", "keeps every field of a new grant"),
+		Entry(nil, "drops a field of a grant", "keeps every field of a changed grant"),
+		Entry(nil, "drops a field of a secret", "keeps every field of a new grant"),
+		Entry(nil, "keeps seconds", "keeps times in UTC to the millisecond"),
+		Entry(nil, "keeps local times", "keeps times in UTC to the millisecond"),
+		Entry(nil, "skips zero values", "keeps every field of a changed grant"),
+		Entry(nil, "loses the other secrets", "finds a grant by each of its secrets"),
+		Entry(nil, "supersedes without asking", "leaves everything as it was if it may not"),
+		Entry(nil, "leaves the superseded code", "replaces it and its secrets if it may be superseded"),
+		Entry(nil, "accepts duplicates", "says ErrDuplicate for a new grant whose secret is taken, and keeps none of it"),
+		Entry(nil, "accepts duplicates", "leaves everything as it was if a secret of the new one is taken"),
+		Entry(nil, "accepts duplicates in a change", "says ErrDuplicate when a change adds a secret that is taken, and saves nothing"),
+		Entry(nil, "keeps half of a duplicate", "says ErrDuplicate for a new grant whose secret is taken, and keeps none of it"),
+		Entry(nil, "has its own word for not found", "says ErrNotFound for a secret that belongs to no grant"),
+		Entry(nil, "reads from a cache", "shows a revocation to the next read"),
+		Entry(nil, "hands out what it keeps", "hands out copies that change nothing by themselves"),
+		Entry(nil, "lists the newest first", "lists the grants of one host token, oldest first and without secrets"),
+		Entry(nil, "changes everybody's grants", "changes all grants of one host token and no other"),
+		Entry(nil, "changes one grant after the other", "changes none of them when one change is refused"),
+		Entry(nil, "forgets too early", "forgets a secret at the very instant that it may be forgotten, and only that one"),
+		Entry(nil, "forgets too early", "forgets a grant with all its secrets at the very instant that it may be forgotten"),
+		Entry(nil, "forgets too late", "forgets a secret at the very instant that it may be forgotten, and only that one"),
+		Entry(nil, "does not count", "forgets a secret at the very instant that it may be forgotten, and only that one"),
+		Entry(nil, "keeps the secrets of a forgotten grant", "forgets a grant with all its secrets at the very instant that it may be forgotten"),
+		Entry(nil, "starts empty", "keeps its word after being reopened"),
+	)
+
+	It("is held against every flaw", func() {
+		for name := range flaws {
+			Expect(bites).To(HaveKey(name))
+		}
+	})
+})
+
+// holdAgainst runs this binary again, only for the promise that the flaw breaks.
+func holdAgainst(ctx SpecContext, flaw, promise string) (string, error) {
+	again := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStorespec$", "-ginkgo.no-color", "-ginkgo.timeout=20s", "-ginkgo.focus="+regexp.QuoteMeta(promise)+"$")
+	again.Env = append(os.Environ(), flawVariable+"="+flaw)
+	report, err := again.CombinedOutput()
+	return string(report), err
+}
