@@ -1,0 +1,86 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func TestApplication(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The use cases")
+}
+
+type site func(ctx context.Context, token string) (oauth.Principal, error)
+
+func (s site) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
+	return s(ctx, token)
+}
+
+var _ = Describe("Asking the site about a host token", Label("B8", "B9", "J7"), func() {
+	host, hostErr := oauth.ParseHostToken("host-token")
+	BeforeEach(func() { Expect(hostErr).NotTo(HaveOccurred()) })
+
+	It("passes on who stands behind it", func(ctx SpecContext) {
+		verifier := newJudge(site(func(_ context.Context, token string) (oauth.Principal, error) {
+			return oauth.Principal{Subject: token}, nil
+		}))
+		Expect(verifier.ask(ctx, host)).To(Equal(oauth.Principal{Subject: "host-token"}))
+	})
+
+	DescribeTable("survives a site that", func(ctx SpecContext, kind oauth.Kind, answer site) {
+		_, err := newJudge(answer).ask(ctx, host)
+		found, _ := oauth.KindOf(err)
+		Expect(found).To(Equal(kind))
+		Expect(err.Error()).NotTo(ContainSubstring("host-token"))
+	},
+		Entry("does not know it", oauth.WrongHostToken, site(func(context.Context, string) (oauth.Principal, error) {
+			return oauth.Principal{}, fmt.Errorf("looking it up: %w", oauth.ErrUnknownBearer)
+		})),
+		Entry("fails, naming the token", oauth.HostTokenNotVerifiable, site(func(_ context.Context, token string) (oauth.Principal, error) {
+			return oauth.Principal{}, errors.New("no answer for " + token)
+		})),
+		Entry("panics with the token", oauth.HostTokenNotVerifiable, site(func(_ context.Context, token string) (oauth.Principal, error) { panic(token) })),
+	)
+
+	It("does not wait for a site that hangs", func(ctx SpecContext) {
+		impatient, leave := context.WithCancel(ctx)
+		hanging := make(chan struct{})
+		DeferCleanup(func() { close(hanging) })
+		_, err := newJudge(site(func(context.Context, string) (oauth.Principal, error) {
+			leave()
+			<-hanging
+			return oauth.Principal{}, nil
+		})).ask(impatient, host)
+		kind, _ := oauth.KindOf(err)
+		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
+	})
+
+	It("asks no more once too many questions hang", func(ctx SpecContext) {
+		hanging := make(chan struct{})
+		DeferCleanup(func() { close(hanging) })
+		asked := make(chan context.CancelFunc, 1)
+		verifier := newJudge(site(func(context.Context, string) (oauth.Principal, error) {
+			(<-asked)()
+			<-hanging
+			return oauth.Principal{}, nil
+		}))
+		for range verifyPlaces {
+			impatient, leave := context.WithCancel(ctx)
+			asked <- leave
+			_, err := verifier.ask(impatient, host)
+			Expect(err).To(HaveOccurred())
+		}
+		gone, leave := context.WithCancel(ctx)
+		leave()
+		_, err := verifier.ask(gone, host)
+		kind, _ := oauth.KindOf(err)
+		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
+	})
+})
