@@ -114,8 +114,8 @@ func (c Config) checkURLs() []error {
 	if c.Issuer == "" {
 		return []error{errors.New("Issuer is empty: give the public https URL of this site, for example https://cms.example.com")}
 	}
-	if len(issuer) == 0 && c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
-		issuer = append(issuer, fmt.Errorf("AllowLoopbackClients is set with the issuer %s: it is for development on this computer only, switch it off", c.Issuer))
+	if c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
+		issuer = append(issuer, fmt.Errorf("AllowLoopbackClients (--dev) is set with the issuer %s: it is for development on this computer only, switch it off", c.Issuer))
 	}
 	return append(issuer, resource...)
 }

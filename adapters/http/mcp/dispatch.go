@@ -70,7 +70,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m message) {
 		w.Header().Set("Allow", http.MethodPost)
 		rpcError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(sessionHeader) != "":
-		s.sessions.ServeHTTP(w, r)
+		s.inSession(w, r)
 	case !strings.Contains(r.Header.Get("Accept"), eventStream):
 		rpcError(w, http.StatusNotAcceptable, "Not Acceptable: this is a stream of text/event-stream")
 	case r.Method == http.MethodHead:
@@ -86,7 +86,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 		decodeName(r.Header)
 		s.stateless.ServeHTTP(w, r)
 	case r.Header.Get(sessionHeader) != "":
-		s.sessions.ServeHTTP(w, r)
+		s.inSession(w, r)
 	case !m.decoded:
 		s.stateless.ServeHTTP(w, r) // which says what is malformed
 	case !m.initialize:
@@ -96,6 +96,16 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 	default:
 		s.sessions.ServeHTTP(w, r)
 	}
+}
+
+// inSession hides the session of another grant, where the SDK would say 403: after a new login a client still names its old
+// session, and only 404 tells it to start another.
+func (s *Server) inSession(w http.ResponseWriter, r *http.Request) {
+	if s.streams.foreign(r.Header.Get(sessionHeader), identityOf(r.Context()).caller.Grant) {
+		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+		return
+	}
+	s.sessions.ServeHTTP(w, r)
 }
 
 // decodeName reads a name that had to be encoded to fit into a header; the SDK compares it raw.

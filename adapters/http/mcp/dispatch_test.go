@@ -64,7 +64,7 @@ var _ = Describe("Finding the binding for a request", func() {
 	DescribeTable("refuses the session of another grant", Label("G14"), func(ctx SpecContext, method string) {
 		session := s.session(ctx, alice)
 		got := s.send(ctx, method, "/mcp", call(2, "read"), append(in(session, bob), "Accept", "application/json, text/event-stream")...)
-		Expect(got.StatusCode).To(Equal(http.StatusForbidden))
+		Expect(got.StatusCode).To(Equal(http.StatusNotFound))
 		Expect(got.body).NotTo(ContainSubstring("ran"))
 	}, Entry(nil, "POST"), Entry(nil, "GET"), Entry(nil, "DELETE"))
 

@@ -28,13 +28,14 @@ type registry struct {
 	draining bool
 	streams  map[*stream]struct{}
 	sessions map[*sdk.ServerSession]string // grants
+	owners   map[string]string             // grants by session id
 }
 
 func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
 		interval: beatInterval, limit: s.options.MaxSessions,
-		streams: map[*stream]struct{}{}, sessions: map[*sdk.ServerSession]string{},
+		streams: map[*stream]struct{}{}, sessions: map[*sdk.ServerSession]string{}, owners: map[string]string{},
 	}
 }
 
@@ -87,7 +88,7 @@ func (g *registry) add(session *sdk.ServerSession, grant string) (known, ok bool
 	if g.draining || len(g.sessions) >= g.limit {
 		return false, false
 	}
-	g.sessions[session] = grant
+	g.sessions[session], g.owners[session.ID()] = grant, grant
 	return false, true
 }
 
@@ -95,6 +96,15 @@ func (g *registry) remove(session *sdk.ServerSession) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.sessions, session)
+	delete(g.owners, session.ID())
+}
+
+// foreign reports that the session belongs to another grant.
+func (g *registry) foreign(session, grant string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	owner, known := g.owners[session]
+	return known && owner != grant
 }
 
 func (g *registry) closeGrant(grant string) {

@@ -1,0 +1,206 @@
+// Package bootstrap is what a host imports: it puts the domain, the use cases and the adapters together. This file is the only
+// one that names them all.
+package bootstrap
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/adapters/cimd"
+	oauthhttp "github.com/pasteport/pasteport/adapters/http"
+	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/throttle"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// OAuthServer is the authorization server of one site.
+type OAuthServer struct {
+	server    *application.Server
+	endpoints *oauthhttp.Endpoints
+	config    oauth.Config
+	stop      context.CancelFunc
+}
+
+// OAuthOption replaces a part that NewOAuthServer would otherwise choose.
+type OAuthOption func(*parts)
+
+type parts struct {
+	clients oauth.ClientDirectory
+	roots   *x509.CertPool
+}
+
+// WithClientDirectory looks clients up elsewhere than in their published metadata documents.
+func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
+	return func(p *parts) { p.clients = clients }
+}
+
+// WithRootCAs trusts these authorities instead of the system's when metadata documents are fetched.
+func WithRootCAs(roots *x509.CertPool) OAuthOption {
+	return func(p *parts) { p.roots = roots }
+}
+
+// NewOAuthServer builds the authorization server over a store. It reports every mistake in the config at once. The store stays
+// the caller's to close, after Close.
+func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
+	config, err := complete(config, store)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := config.Settings()
+	if err != nil {
+		return nil, err
+	}
+	var chosen parts
+	for _, option := range options {
+		option(&chosen)
+	}
+	if chosen.clients == nil {
+		chosen.clients = newDirectory(config, settings, chosen.roots)
+	}
+	server := application.NewServer(settings, application.Ports{
+		Store: store, Clients: chosen.clients, Verifier: verifierOf(config), Guesses: throttle.NewGuesses(),
+		Now: config.Now, Random: config.Random, Logger: config.Logger,
+	})
+	endpoints, err := oauthhttp.New(server, config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	authz := &OAuthServer{server: server, endpoints: endpoints, config: config}
+	authz.startSweeping()
+	return authz, nil
+}
+
+// complete adds what only the outside world has: the clock, chance, the log, and the secret that the store keeps.
+func complete(config oauth.Config, store oauth.Store) (oauth.Config, error) {
+	if store == nil {
+		return config, fmt.Errorf("configuration: the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\")")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Random == nil {
+		config.Random = rand.Reader
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	keeper, keeps := store.(oauth.SecretKeeper)
+	if len(config.Secret) > 0 || !keeps {
+		return config, nil
+	}
+	secret, err := keeper.Secret()
+	if err != nil {
+		return config, fmt.Errorf("reading the store's secret: %w", err)
+	}
+	config.Secret = secret
+	return config, nil
+}
+
+func newDirectory(config oauth.Config, settings *oauth.Settings, roots *x509.CertPool) *cimd.Directory {
+	var ports []uint16
+	for _, port := range config.ClientIDPorts {
+		if number, err := strconv.ParseUint(port, 10, 16); err == nil {
+			ports = append(ports, uint16(number))
+		}
+	}
+	return cimd.New(cimd.Options{
+		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports,
+		Now: config.Now, Logger: config.Logger, RootCAs: roots,
+	})
+}
+
+// EndGrantsOf ends every grant that was made with one of the site's tokens; call it when the site revokes that token. It
+// returns how many were alive.
+func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
+	return a.server.EndGrantsOf(ctx, token)
+}
+
+// Close stops the work in the background.
+func (a *OAuthServer) Close() { a.stop() }
+
+// MCPServer is the protected MCP server.
+type MCPServer struct {
+	sdk     *sdk.Server
+	authz   *OAuthServer
+	options mcp.Options
+	mounted *mcp.Server
+}
+
+// MCPOption says how an MCP server is protected.
+type MCPOption func(*MCPServer)
+
+// WithOAuth attaches the authorization server; Register needs it.
+func WithOAuth(authz *OAuthServer) MCPOption { return func(m *MCPServer) { m.authz = authz } }
+
+// WithToolPolicy decides which tools a caller may know and call, usually by their roles.
+func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
+	return func(m *MCPServer) { m.options.ToolPolicy = allows }
+}
+
+// WithToolScopes names the scopes that calling a tool needs; a client without them is told to ask for them (G10).
+func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
+	return func(m *MCPServer) { m.options.ToolScopes = needs }
+}
+
+// WithAllowedOrigins lets pages of other origins call the MCP endpoint from a browser.
+func WithAllowedOrigins(origins ...string) MCPOption {
+	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
+}
+
+// WithAllowedHosts accepts other values of the Host header than the issuer's and the resource's.
+func WithAllowedHosts(hosts ...string) MCPOption {
+	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
+}
+
+// NewMCPServer protects a server of the official SDK; write tools as the SDK's documentation shows.
+func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
+	m := &MCPServer{sdk: server}
+	for _, option := range options {
+		option(m)
+	}
+	m.mounted = mcp.New(server, m.protection())
+	return m
+}
+
+func (m *MCPServer) protection() mcp.Options {
+	o := m.options
+	if m.authz == nil {
+		return o
+	}
+	settings := m.authz.server.Settings()
+	o.Issuer, o.Resource, o.ResourceName, o.Scopes = settings.Issuer, settings.Resource, settings.ResourceName, settings.Catalogue
+	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
+	return o
+}
+
+// Register mounts every endpoint, of the authorization server and of the MCP server, on the site's Echo.
+func (m *MCPServer) Register(site *echo.Echo) error {
+	if m.authz == nil {
+		return fmt.Errorf("registering the MCP server: it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio")
+	}
+	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
+	m.mounted.Mount(site)
+	m.authz.endpoints.Mount(site)
+	return nil
+}
+
+// Drain ends every open stream; hand it to http.Server.RegisterOnShutdown.
+func (m *MCPServer) Drain() { m.mounted.Drain() }
+
+// ServeStdio serves the same server to a local client over its standard streams, without OAuth, as the given caller.
+func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
+	return m.mounted.ServeStdio(ctx, in, out, caller)
+}
+
+// CallerOf tells a tool who is calling it.
+func CallerOf(request sdk.Request) (oauth.Caller, bool) { return mcp.CallerOf(request) }

@@ -1,0 +1,88 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// walk takes the client through all steps.
+func (d *demo) walk(ctx context.Context) error {
+	began := time.Now()
+	told := &progress{terminal: d.terminal}
+	browser := &browser{progress: told, client: d.client, token: d.token}
+	session, err := d.connect(ctx, &http.Client{Transport: watch{told}}, browser.visit)
+	if err != nil {
+		return told.stop(err)
+	}
+	defer session.Close()
+	if err := told.step(func() (string, error) { return useTools(ctx, session) }); err != nil {
+		return err
+	}
+	d.terminal.say("\nConnected in %s.\n", since(began))
+	return nil
+}
+
+// connect lets the official SDK's client connect over HTTP; browse is what it takes for a browser.
+func (d *demo) connect(ctx context.Context, traffic *http.Client, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: d.client.id},
+		RedirectURL:                    d.client.redirect,
+		AuthorizationCodeFetcher:       browse,
+		RequestRefreshToken:            true,
+		Client:                         traffic,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client: %w", err)
+	}
+	chance := &oneChance{OAuthHandler: handler}
+	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: version()}, nil)
+	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint: d.service.Authz.server.Settings().Resource.String(), HTTPClient: traffic, OAuthHandler: chance, DisableStandaloneSSE: true,
+	}, nil)
+	if chance.failed != nil {
+		return nil, chance.failed
+	}
+	return session, err
+}
+
+// oneChance ends with the first failure: the SDK would start over in an older protocol and ask the person again.
+type oneChance struct {
+	auth.OAuthHandler
+	failed error
+}
+
+func (c *oneChance) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
+	if c.failed != nil {
+		_ = response.Body.Close()
+		return c.failed
+	}
+	c.failed = c.OAuthHandler.Authorize(ctx, request, response)
+	return c.failed
+}
+
+func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		return "", fmt.Errorf("listing the tools: %w", err)
+	}
+	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "create_article", Arguments: map[string]any{
+		"title": "Written by an MCP client on " + time.Now().Format("2 January 2006 at 15:04:05"),
+		"body":  "This draft was made with a token that lives for an hour and can be taken back at any time.",
+	}})
+	if err != nil {
+		return "", fmt.Errorf("calling create_article: %w", err)
+	}
+	article, _ := result.StructuredContent.(map[string]any)
+	slug, _ := article["slug"].(string)
+	if result.IsError || slug == "" {
+		said, _ := json.Marshal(result.Content) // all of it came as JSON
+		return "", fmt.Errorf("create_article made no article: %s", said)
+	}
+	return fmt.Sprintf("%d tools; create_article made the draft %q", len(tools.Tools), slug), nil
+}

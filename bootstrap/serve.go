@@ -1,0 +1,65 @@
+package bootstrap
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	defaultAddr    = "127.0.0.1:8080"
+	defaultDataDir = "pasteport-data"
+	tokenVariable  = "PASTEPORT_DEMO_TOKEN"
+)
+
+func newServe(out, errOut io.Writer) *cobra.Command {
+	config := ServiceConfig{Logger: logTo(errOut)}
+	var addr string
+	serve := &cobra.Command{
+		Use: "serve", Short: "Run the demo site as a service", Args: noArguments,
+		Long: "Run the demo site, a small content-management site with Pasteport built in, until it is told to stop (SIGTERM or Ctrl-C).\n" +
+			"Its editor token is taken from " + tokenVariable + ", or made on the first start and printed once.",
+		Example: "  pasteport serve --dev\n" +
+			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			listener, err := listen(addr)
+			if err != nil {
+				return err
+			}
+			config.EditorToken = os.Getenv(tokenVariable)
+			if config.Issuer == "" {
+				config.Issuer = "http://" + listener.Addr().String()
+			}
+			return serveUntilStopped(cmd, config, listener, out)
+		},
+	}
+	flags := serve.Flags()
+	flags.StringVar(&addr, "addr", defaultAddr, "address to listen on")
+	flags.StringVar(&config.Issuer, "issuer", "", "public base URL, as clients see it (default http:// and the address)")
+	flags.StringVar(&config.DataDir, "data", defaultDataDir, "folder for the two databases")
+	flags.DurationVar(&config.AccessTokenTTL, "access-token-ttl", time.Hour, "how long an access token lives, 1m to 24h")
+	flags.DurationVar(&config.AuthCodeTTL, "auth-code-ttl", 5*time.Minute, "how long an authorization code lives, 10s to 10m")
+	flags.BoolVar(&config.Development, "dev", false, "development: accept client metadata from this computer; needs a loopback issuer")
+	return serve
+}
+
+func serveUntilStopped(cmd *cobra.Command, config ServiceConfig, listener net.Listener, out io.Writer) error {
+	service, err := OpenService(cmd.Context(), config)
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	if service.NewToken != "" {
+		_, _ = fmt.Fprintf(out, "demo token: %s\n", service.NewToken)
+	}
+	_, _ = fmt.Fprintf(out, "serving %s on %s, data in %s\nnext: connect an MCP client to %s\n",
+		config.Issuer, listener.Addr(), config.DataDir, service.Authz.server.Settings().Resource)
+	if err := service.Serve(cmd.Context(), listener); err != nil {
+		return err
+	}
+	return service.Close()
+}

@@ -1,0 +1,64 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
+	var dir string
+	stdio := &cobra.Command{
+		Use: "stdio", Short: "Serve the demo site's tools to a local client, without OAuth", Args: noArguments,
+		Long: "Serve the demo site's MCP tools over standard input and output, for a client that starts it as a local process.\n" +
+			"There is no OAuth: whoever may start the process may read its files. " + tokenVariable + " chooses whose role the tools see;\n" +
+			"without it they see an editor.",
+		Example: "  pasteport stdio --data pasteport-data",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serveStdio(cmd.Context(), dir, in, out)
+		},
+	}
+	stdio.Flags().StringVar(&dir, "data", defaultDataDir, "folder of the content database")
+	return stdio
+}
+
+func serveStdio(ctx context.Context, dir string, in io.ReadCloser, out io.Writer) (err error) {
+	if err := makeDataDir(dir); err != nil {
+		return err
+	}
+	site, err := demosite.Open(filepath.Join(dir, "content.db"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, site.Close()) }()
+	caller, err := localCaller(ctx, site, os.Getenv(tokenVariable))
+	if err != nil {
+		return err
+	}
+	server := NewMCPServer(site.MCPServer(CallerOf), WithToolPolicy(site.MayCall))
+	return server.ServeStdio(ctx, in, writeCloser{out}, caller)
+}
+
+// localCaller is the owner of the token, or an editor when there is none.
+func localCaller(ctx context.Context, site *demosite.Site, token string) (oauth.Caller, error) {
+	if token == "" {
+		return oauth.Caller{Subject: "local", Roles: []string{string(demosite.Editor)}}, nil
+	}
+	principal, err := site.VerifyBearer(ctx, token)
+	if err != nil {
+		return oauth.Caller{}, errors.New("the demo site does not know the token of " + tokenVariable + ": start it once with \"pasteport serve\", or leave the variable empty")
+	}
+	return oauth.Caller{Subject: principal.Subject, Roles: principal.Roles}, nil
+}
+
+// writeCloser leaves the stream open, because it belongs to the caller.
+type writeCloser struct{ io.Writer }
+
+func (writeCloser) Close() error { return nil }

@@ -1,0 +1,32 @@
+package bootstrap
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// sweepEvery is how often expired rows are forgotten (H6), give or take a tenth so that processes on one store spread out.
+const sweepEvery = 10 * time.Minute
+
+func (a *OAuthServer) startSweeping() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stop = cancel
+	go a.sweep(ctx)
+}
+
+func (a *OAuthServer) sweep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(sweepEvery + rand.N(sweepEvery/10)):
+		}
+		rows, err := a.server.Sweep(ctx)
+		if err != nil {
+			a.config.Logger.WarnContext(ctx, "sweep failed", "error", err)
+			continue
+		}
+		a.config.Logger.DebugContext(ctx, "swept", "rows", rows)
+	}
+}
