@@ -47,6 +47,9 @@ func (s *Server) client(ctx context.Context, p oauth.Parameters) (*oauth.ClientM
 	if err != nil {
 		return nil, err
 	}
+	if err := s.settings.CheckClient(id); err != nil {
+		return nil, err
+	}
 	client, err := s.ports.Clients.Client(ctx, id)
 	if err != nil {
 		s.audit(ctx, "client_metadata_rejected", "client", id.Host(), "error", err)

@@ -71,7 +71,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Store: store, Clients: chosen.clients, Verifier: verifierOf(config), Guesses: throttle.NewGuesses(),
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
-	endpoints, err := oauthhttp.New(server, config.Logger)
+	endpoints, err := oauthhttp.New(server, throttle.NewFailures(), config.Now, config.Logger)
 	if err != nil {
 		return nil, err
 	}

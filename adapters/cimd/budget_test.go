@@ -59,10 +59,27 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 		Expect(release()).To(Succeed())
 	})
 
+	It("refuses more than 30 fetches a minute for one requester, without harm to another", func(ctx SpecContext) {
+		bounds.budget.inFlightPerHost = 8
+		directory := open()
+		ask := func(address, path string) error {
+			_, err := directory.Client(oauth.WithRequester(ctx, address), client.client(path))
+			return err
+		}
+		for i := range 30 {
+			Expect(ask("203.0.113.7", fmt.Sprintf("/%d", i))).To(Succeed())
+		}
+		Expect(ask("203.0.113.7", "/more")).To(MatchError(oauth.ErrMetadataBudget))
+		Expect(ask("203.0.113.7", "/1")).To(Succeed(), "what is remembered costs nothing")
+		Expect(ask("203.0.113.8", "/more")).To(Succeed())
+		clock.advance(2 * time.Second)
+		Expect(ask("203.0.113.7", "/another")).To(Succeed())
+	})
+
 	It("refuses more than 60 fetches a minute to one host, and forgets that with time", func(ctx SpecContext) {
 		budget := newBudget(defaultBudget)
 		enter := func(id string) error {
-			leave, err := budget.enter(oauth.RestoreClientID(id), clock.now())
+			leave, err := budget.enter(oauth.RestoreClientID(id), "", clock.now())
 			if err == nil {
 				leave()
 			}

@@ -79,6 +79,9 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID) (*oauth.Clien
 	if known, ok := d.remembered.Get(id.String()); ok && known.fresh(d.options.Now()) {
 		return known.metadata, nil
 	}
+	if err := d.budget.admits(oauth.RequesterFrom(ctx), d.options.Now()); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.limits.exchange)
 	defer cancel()
 	// Whoever asked first may hang up without failing the others.
@@ -98,7 +101,7 @@ func (d *Directory) refresh(ctx context.Context, id oauth.ClientID) (*oauth.Clie
 	if ok && known.fresh(d.options.Now()) {
 		return known.metadata, nil // an earlier flight landed between the caller's look and this one
 	}
-	leave, err := d.budget.enter(id, d.options.Now())
+	leave, err := d.budget.enter(id, oauth.RequesterFrom(ctx), d.options.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package http
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,7 +17,8 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	consent, err := e.server.RequestAuthorization(c.Request().Context(), parameters)
+	ctx := oauth.WithRequester(c.Request().Context(), strangerOf(c))
+	consent, err := e.server.RequestAuthorization(ctx, parameters)
 	if err != nil {
 		return err
 	}
@@ -86,20 +86,6 @@ func tryAgain(err error) (sentence string, again bool) {
 		return "Too many wrong tokens. Wait a few minutes, or start again in your app.", true
 	}
 	return "", false
-}
-
-// addressOf is the socket's peer unless the site says which proxies it trusts; Echo's own default would believe anybody (B6).
-// An IPv6 peer counts with its whole /64.
-func addressOf(c echo.Context) string {
-	text := echo.ExtractIPDirect()(c.Request())
-	if c.Echo().IPExtractor != nil {
-		text = c.RealIP()
-	}
-	address, err := netip.ParseAddr(text)
-	if err != nil || address.Unmap().Is4() {
-		return text
-	}
-	return netip.PrefixFrom(address, 64).Masked().String()
 }
 
 // sameOrigin keeps other sites from sending the form (B3).

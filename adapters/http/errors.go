@@ -69,6 +69,7 @@ var statuses = map[oauth.Kind]int{
 	oauth.ClientNotAllowed:       http.StatusForbidden,
 	oauth.WrongHostToken:         http.StatusForbidden,
 	oauth.TooManyGuesses:         http.StatusTooManyRequests,
+	oauth.TooManyFailures:        http.StatusTooManyRequests,
 	oauth.ClientBusy:             http.StatusServiceUnavailable,
 	oauth.HostTokenNotVerifiable: http.StatusServiceUnavailable,
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,

@@ -6,27 +6,31 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Endpoints is the authorization server's side of the wire.
 type Endpoints struct {
-	server *application.Server
-	logger *slog.Logger
-	issuer *url.URL
+	server   *application.Server
+	failures oauth.FailureLimit
+	now      func() time.Time
+	logger   *slog.Logger
+	issuer   *url.URL
 }
 
 // New serves the use cases; every URL that it publishes comes from the configured issuer (F8).
-func New(server *application.Server, logger *slog.Logger) (*Endpoints, error) {
+func New(server *application.Server, failures oauth.FailureLimit, now func() time.Time, logger *slog.Logger) (*Endpoints, error) {
 	issuer, err := url.Parse(server.Settings().Issuer)
 	if err != nil {
 		return nil, err
 	}
-	return &Endpoints{server: server, logger: logger, issuer: issuer}, nil
+	return &Endpoints{server: server, failures: failures, now: now, logger: logger, issuer: issuer}, nil
 }
 
 // The paths of the endpoints, below the issuer.
@@ -51,13 +55,14 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		fail  channel
 	}{
 		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodHead: e.authorize, http.MethodPost: e.decide}, e.failOnPage},
-		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON},
+		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.limited(e.token), http.MethodOptions: preflight}, e.failInJSON},
 		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON},
 	} {
 		site.Any(route.path, e.dispatch(route.serve, route.allow, route.fail))
 	}
-	for _, absent := range []string{"/.well-known/openid-configuration", "/.well-known/openid-configuration/*", "/oauth/register"} {
-		site.Any(base+absent, notHere)
+	const openID = "/.well-known/openid-configuration"
+	for _, absent := range []string{openID + base, openID + base + "/*", base + openID, base + "/oauth/register"} {
+		site.Any(absent, notHere)
 	}
 }
 

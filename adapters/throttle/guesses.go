@@ -33,7 +33,7 @@ var _ oauth.GuessLimit = (*Guesses)(nil)
 
 // NewGuesses starts with nobody having failed.
 func NewGuesses() *Guesses {
-	return &Guesses{addresses: newCache(), tickets: newCache(), all: window{limit: altogether, length: altogetherWindow}}
+	return &Guesses{addresses: newWindows(), tickets: newWindows(), all: window{limit: altogether, length: altogetherWindow}}
 }
 
 // Attempt implements oauth.GuessLimit.
@@ -67,36 +67,4 @@ func (g *Guesses) windows(address, ticket string) []*window {
 		remember(g.tickets, ticket, window{limit: perTicket, length: perTicketWindow}),
 		&g.all,
 	}
-}
-
-// window counts until it is over, which it is a fixed time after its first count.
-type window struct {
-	limit  int
-	length time.Duration
-	count  int
-	ends   time.Time
-}
-
-// wait opens a new window when the last one is over, and returns how long a full one still lasts.
-func (w *window) wait(now time.Time) time.Duration {
-	if !now.Before(w.ends) {
-		w.count, w.ends = 0, now.Add(w.length)
-	}
-	if w.count < w.limit {
-		return 0
-	}
-	return w.ends.Sub(now)
-}
-
-func remember(cache *lru.Cache[string, *window], key string, fresh window) *window {
-	if known, found := cache.Get(key); found {
-		return known
-	}
-	cache.Add(key, &fresh)
-	return &fresh
-}
-
-func newCache() *lru.Cache[string, *window] {
-	cache, _ := lru.New[string, *window](remembered) // fails only for a size below one
-	return cache
 }

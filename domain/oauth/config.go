@@ -35,6 +35,9 @@ type Config struct {
 	// Secret seals tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store's own is used.
 	Secret []byte
 
+	// AllowClient decides by host who may connect at all; nil lets everybody (A8).
+	AllowClient func(host string) bool
+
 	TrustedRedirectHosts          []string // hosts to which an error may be redirected without a click (M13)
 	AutoErrorRedirect             bool     // every host is trusted in this way
 	AllowedPrivateSchemes         []string // private-use redirect schemes such as "cursor" (A14)
@@ -60,6 +63,7 @@ type Settings struct {
 
 	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL time.Duration
 
+	allowClient          func(host string) bool
 	trustedRedirectHosts []string
 	autoErrorRedirect    bool
 }
@@ -79,7 +83,7 @@ func (c Config) Settings() (*Settings, error) {
 		Keys:           NewKeys(slices.Clone(c.Secret)),
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
 		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL,
-		trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
+		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
 }
 
@@ -200,6 +204,14 @@ func (c Config) checkRest() []error {
 		mistakes = append(mistakes, errors.New("Now or Random is nil: leave both to bootstrap, which sets the system's"))
 	}
 	return mistakes
+}
+
+// CheckClient refuses with ClientNotAllowed whom the operator does not let connect (A8).
+func (s *Settings) CheckClient(id ClientID) error {
+	if s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(id.Host()))) {
+		return Refuse(ClientNotAllowed, "this app is not allowed here")
+	}
+	return nil
 }
 
 // ceiling returns the most that a host token may grant (B10).

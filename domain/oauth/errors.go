@@ -47,6 +47,7 @@ var (
 	UsedTicket             = Kind{"used_ticket", "invalid_request"}
 	MissingHostToken       = Kind{"missing_host_token", "invalid_request"}
 	TooManyGuesses         = Kind{"too_many_guesses", "temporarily_unavailable"}
+	TooManyFailures        = Kind{"too_many_failures", "temporarily_unavailable"}
 	WrongHostToken         = Kind{"wrong_host_token", "access_denied"}
 	HostTokenNotVerifiable = Kind{"host_token_not_verifiable", "temporarily_unavailable"}
 )

@@ -47,8 +47,6 @@ func sealHost(host HostToken, holder Secret, grant string, chance io.Reader, key
 	return sealedHost{box: inner.seal([]byte(host.Reveal()), grant), wrap: outer.seal(dataKey, grant)}, nil
 }
 
-func (h sealedHost) absent() bool { return len(h.box) == 0 }
-
 // dataKey unwraps with the holder's secret; a failure is ErrHostTokenLost.
 func (h sealedHost) dataKey(holder Secret, grant string, keys Keys) ([]byte, error) {
 	outer, err := keys.wrap(holder, grant)

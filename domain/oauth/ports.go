@@ -24,3 +24,10 @@ type GuessLimit interface {
 	Attempt(address, ticket string, now time.Time) (wait time.Duration)
 	Spare(address, ticket string, now time.Time)
 }
+
+// FailureLimit keeps one address from failing at the token endpoint all day (D31). Wait returns how long an address has to
+// stay away; Failed counts one more refusal.
+type FailureLimit interface {
+	Wait(address string, now time.Time) time.Duration
+	Failed(address string, now time.Time)
+}

@@ -44,7 +44,8 @@ func freePort() (int, error) {
 
 func (s *suite) callback() string { return fmt.Sprintf("http://127.0.0.1:%d/callback", s.port) }
 
-// command finds the pinned Node first, because the suite dies at its import on anything older than 22.
+// command finds the pinned Node first, because the suite dies at its import on anything older than 22. It is pinned by
+// platform, because npm's package "node" fetches the platform's by an install script, past the lock file.
 func (s *suite) command(ctx context.Context, args ...string) *exec.Cmd {
 	child := command(ctx, filepath.Join(s.programs, "conformance"), args...)
 	child.Env = append(os.Environ(), "PATH="+s.programs+string(os.PathListSeparator)+os.Getenv("PATH"))

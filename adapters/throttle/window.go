@@ -1,0 +1,39 @@
+package throttle
+
+import (
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// window counts until it is over, which it is a fixed time after its first count.
+type window struct {
+	limit  int
+	length time.Duration
+	count  int
+	ends   time.Time
+}
+
+// wait opens a new window when the last one is over, and returns how long a full one still lasts.
+func (w *window) wait(now time.Time) time.Duration {
+	if !now.Before(w.ends) {
+		w.count, w.ends = 0, now.Add(w.length)
+	}
+	if w.count < w.limit {
+		return 0
+	}
+	return w.ends.Sub(now)
+}
+
+func remember(cache *lru.Cache[string, *window], key string, fresh window) *window {
+	if known, found := cache.Get(key); found {
+		return known
+	}
+	cache.Add(key, &fresh)
+	return &fresh
+}
+
+func newWindows() *lru.Cache[string, *window] {
+	cache, _ := lru.New[string, *window](remembered) // fails only for a size below one
+	return cache
+}
