@@ -23,10 +23,18 @@ func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth
 	}
 	now := s.now()
 	caller, err := grant.Admits(token.Digest(), resource, now)
-	if err == nil && grant.Used(now) {
+	if err != nil {
+		return oauth.Caller{}, err
+	}
+	if grant.NeedsRecheck(token.Digest(), s.settings, now) {
+		if caller.Roles, err = s.recheck(ctx, grant, token); err != nil {
+			return oauth.Caller{}, err
+		}
+	}
+	if grant.Used(now) {
 		s.noteUse(ctx, token.Digest())
 	}
-	return caller, err
+	return caller, nil
 }
 
 // noteUse keeps when the grant was last used; a store that cannot is no reason to turn the caller away.

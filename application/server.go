@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -27,6 +29,7 @@ type Server struct {
 	ports    Ports
 	verifier judge
 	ended    func(grant string)
+	rechecks singleflight.Group
 }
 
 // NewServer expects complete ports.

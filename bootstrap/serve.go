@@ -43,6 +43,7 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 	flags.StringVar(&config.DataDir, "data", defaultDataDir, "folder for the two databases")
 	flags.DurationVar(&config.AccessTokenTTL, "access-token-ttl", time.Hour, "how long an access token lives, 1m to 24h")
 	flags.DurationVar(&config.AuthCodeTTL, "auth-code-ttl", 5*time.Minute, "how long an authorization code lives, 10s to 10m")
+	flags.DurationVar(&config.RecheckEvery, "recheck-every", 0, "ask the site about tokens during use, at most this often; 0 asks at refreshes only")
 	flags.BoolVar(&config.Development, "dev", false, "development: accept client metadata from this computer; needs a loopback issuer")
 	return serve
 }

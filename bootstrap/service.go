@@ -26,6 +26,7 @@ type ServiceConfig struct {
 	DataDir        string // holds content.db and oauth.db, made when missing
 	AccessTokenTTL time.Duration
 	AuthCodeTTL    time.Duration
+	RecheckEvery   time.Duration
 	Development    bool           // lets metadata documents come from this computer (C49)
 	EditorToken    string         // becomes a token of the site; one is made on first start when empty
 	RootCAs        *x509.CertPool // nil: the system's
@@ -87,7 +88,7 @@ func (c ServiceConfig) check() error {
 func (c ServiceConfig) oauth(site *demosite.Site) oauth.Config {
 	return oauth.Config{
 		Issuer: c.Issuer, Verifier: site, ResourceName: "Demo site",
-		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL,
+		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RecheckEvery: c.RecheckEvery,
 		AllowLoopbackIssuer: true, AllowLoopbackClients: c.Development,
 		Now: c.Now, Logger: c.Logger,
 	}

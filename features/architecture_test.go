@@ -31,7 +31,7 @@ var (
 var table = []law{
 	{of: []string{"domain/..."}, may: []string{"domain/..."},
 		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
-	{of: []string{"application"}, may: []string{"domain/..."}, never: []string{"net/http/...", "encoding/json/..."}},
+	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
 		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json"}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},

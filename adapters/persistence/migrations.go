@@ -16,7 +16,7 @@ var migrations = []*gormigrate.Migration{
 			client_id TEXT NOT NULL, client_name TEXT NOT NULL, redirect_uri TEXT NOT NULL,
 			resource TEXT NOT NULL, scopes TEXT NOT NULL, subject TEXT NOT NULL, roles TEXT NOT NULL,
 			state TEXT NOT NULL, end_reason TEXT NOT NULL,
-			created_at INTEGER, ended_at INTEGER, last_used_at INTEGER,
+			created_at INTEGER, ended_at INTEGER, last_used_at INTEGER, verified_at INTEGER,
 			idle_end INTEGER, absolute_end INTEGER, forget_after INTEGER,
 			code_digest BLOB, code_challenge TEXT NOT NULL, code_expires_at INTEGER, redeemed_at INTEGER,
 			generation INTEGER NOT NULL, rotated_at INTEGER, successor_box BLOB,
@@ -28,7 +28,7 @@ var migrations = []*gormigrate.Migration{
 			digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
 			grant_id TEXT NOT NULL REFERENCES grants (id) ON DELETE CASCADE,
 			kind TEXT NOT NULL, generation INTEGER NOT NULL, scopes TEXT NOT NULL,
-			revoked_at INTEGER, forget_after INTEGER
+			host_wrap BLOB, revoked_at INTEGER, forget_after INTEGER
 		) STRICT, WITHOUT ROWID`,
 		`CREATE INDEX secrets_by_grant ON secrets (grant_id)`,
 		`CREATE INDEX secrets_by_end ON secrets (forget_after)`,

@@ -21,6 +21,7 @@ type grantRow struct {
 	CreatedAt     time.Time `gorm:"serializer:pasteport_millis;autoCreateTime:false"`
 	EndedAt       time.Time `gorm:"serializer:pasteport_millis"`
 	LastUsedAt    time.Time `gorm:"serializer:pasteport_millis"`
+	VerifiedAt    time.Time `gorm:"serializer:pasteport_millis"`
 	IdleEnd       time.Time `gorm:"serializer:pasteport_millis"`
 	AbsoluteEnd   time.Time `gorm:"serializer:pasteport_millis"`
 	ForgetAfter   time.Time `gorm:"serializer:pasteport_millis"`
@@ -46,6 +47,7 @@ type secretRow struct {
 	Kind        string
 	Generation  int
 	Scopes      string
+	HostWrap    []byte
 	RevokedAt   time.Time `gorm:"serializer:pasteport_millis"`
 	ForgetAfter time.Time `gorm:"serializer:pasteport_millis"`
 }
@@ -61,7 +63,7 @@ type foundRow struct {
 
 // findGrant is written out because GORM's own joins cost twice as much, and this is what every bearer check reads.
 const findGrant = `SELECT grants.*, digest AS secret_digest, grant_id AS secret_grant_id, kind AS secret_kind,
-	secrets.generation AS secret_generation, secrets.scopes AS secret_scopes, revoked_at AS secret_revoked_at,
+	secrets.generation AS secret_generation, secrets.scopes AS secret_scopes, secrets.host_wrap AS secret_host_wrap, revoked_at AS secret_revoked_at,
 	secrets.forget_after AS secret_forget_after FROM secrets JOIN grants ON id = grant_id WHERE digest = ?`
 
 func (f foundRow) restore() *oauth.AccessGrant {

@@ -25,7 +25,7 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
 		var rows int
 		Expect(store.reader.Raw(`SELECT count(*) FROM grants JOIN secrets ON grant_id = id WHERE ended_at IS NULL AND host_box IS NULL
-			AND host_wrap IS NULL AND successor_box IS NULL AND revoked_at IS NULL AND created_at = ?`, then.UnixMilli()).Scan(&rows).Error).To(Succeed())
+			AND grants.host_wrap IS NULL AND secrets.host_wrap IS NULL AND successor_box IS NULL AND revoked_at IS NULL AND created_at = ?`, then.UnixMilli()).Scan(&rows).Error).To(Succeed())
 		Expect(rows).To(Equal(1))
 	})
 

@@ -50,6 +50,7 @@ type AccessGrant struct {
 	createdAt   time.Time
 	endedAt     time.Time
 	lastUsedAt  time.Time
+	verifiedAt  time.Time // when the site last confirmed the host token
 	idleEnd     time.Time // no refresh after it; without refresh tokens the end of the access token
 	absoluteEnd time.Time
 	code        issuedCode
@@ -67,6 +68,7 @@ type heldSecret struct {
 	kind        SecretKind
 	generation  int
 	scopes      Scopes
+	wrap        []byte // of an access token that can open the host token (J8)
 	revokedAt   time.Time
 	forgetAfter time.Time
 }
@@ -95,12 +97,12 @@ func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error
 	g := &AccessGrant{
 		id: a.Ticket.id, client: request.client, clientName: request.clientName, redirect: request.redirect,
 		resource: settings.Resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles),
-		state: pending, createdAt: now, absoluteEnd: now.Add(settings.GrantTTL), hostPrint: print,
+		state: pending, createdAt: now, verifiedAt: now, absoluteEnd: now.Add(settings.GrantTTL), hostPrint: print,
 		code: issuedCode{digest: a.Code.Digest(), challenge: request.challenge, expiresAt: now.Add(settings.AuthCodeTTL)},
 	}
 	g.idleEnd = g.code.expiresAt
 	g.hold(a.Code, heldSecret{kind: CodeSecret, forgetAfter: now.Add(codeMemory)})
-	if !scopes.Has(OfflineAccess) {
+	if !scopes.Has(OfflineAccess) && settings.RecheckEvery == 0 {
 		return g, nil
 	}
 	g.host, err = sealHost(a.Host, a.Code, g.id, a.Chance, settings.Keys)
@@ -166,6 +168,9 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
 	}
 	g.state, g.endReason, g.endedAt = ended, reason, now
 	g.host, g.successor = sealedHost{}, nil
+	for i := range g.secrets {
+		g.secrets[i].wrap = nil
+	}
 	return true
 }
 

@@ -41,17 +41,22 @@ func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	g.state, g.code.redeemedAt = active, now
-	if !g.scopes.Has(OfflineAccess) {
-		tokens := g.issueAccess(by.Access, scopes, settings, now)
-		g.idleEnd = now.Add(tokens.Lifetime)
-		return tokens, nil
-	}
-	g.host, err = g.host.handOver(by.Code, by.Refresh, g.id, settings.Keys)
+	access, err := g.accessWrap(by.Code, by.Access, settings)
 	if err != nil {
 		return nil, refuseGrant(err)
 	}
-	return g.issueRefresh(by.Refresh, g.issueAccess(by.Access, scopes, settings, now), settings, now), nil
+	g.state, g.code.redeemedAt = active, now
+	tokens := g.issueAccess(by.Access, access, scopes, settings, now)
+	if !g.scopes.Has(OfflineAccess) {
+		g.keepHostFor(access)
+		g.idleEnd = now.Add(tokens.Lifetime)
+		return tokens, nil
+	}
+	g.host, err = g.host.heldBy(by.Code, by.Refresh, g.id, settings.Keys)
+	if err != nil {
+		return nil, refuseGrant(err)
+	}
+	return g.issueRefresh(by.Refresh, tokens, settings, now), nil
 }
 
 // narrowed returns the scopes for a code exchange: those granted that the request repeats, all when it names none (D18).

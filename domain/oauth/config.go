@@ -27,6 +27,10 @@ type Config struct {
 	RefreshGrace   time.Duration // 1 minute; at most 5 minutes; negative switches it off (D27)
 	TicketTTL      time.Duration // 10 minutes; at most 30 minutes
 
+	// RecheckEvery asks the site again during use, at most this often for a grant; 0 asks at refreshes only, else 1 minute or more
+	// (J8). Callers get 503 while the site cannot tell.
+	RecheckEvery time.Duration
+
 	Resource      string   // the MCP endpoint; Issuer + "/mcp"
 	ResourceName  string   // shown to people; the issuer's host
 	Scopes        []Scope  // one scope, "mcp"
@@ -61,7 +65,7 @@ type Settings struct {
 	ClientID     ClientIDRules
 	Keys         Keys
 
-	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL time.Duration
+	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
 
 	allowClient          func(host string) bool
 	trustedRedirectHosts []string
@@ -82,7 +86,7 @@ func (c Config) Settings() (*Settings, error) {
 		ClientID:       ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostPort(c.Issuer), AllowAnyHost: c.AllowLoopbackClients},
 		Keys:           NewKeys(slices.Clone(c.Secret)),
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
-		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL,
+		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery,
 		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
 }
@@ -163,6 +167,9 @@ func (c Config) checkTTLs() []error {
 	between("TicketTTL", c.TicketTTL, time.Minute, 30*time.Minute)
 	if c.RefreshGrace > 5*time.Minute {
 		mistakes = append(mistakes, fmt.Errorf("RefreshGrace is %s: choose at most 5m0s, or a negative value to switch it off", c.RefreshGrace))
+	}
+	if c.RecheckEvery != 0 && c.RecheckEvery < time.Minute {
+		mistakes = append(mistakes, fmt.Errorf("RecheckEvery is %s: choose at least 1m0s, or 0 to ask at refreshes only", c.RecheckEvery))
 	}
 	return mistakes
 }

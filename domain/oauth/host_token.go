@@ -77,8 +77,8 @@ func (h sealedHost) open(holder Secret, grant string, keys Keys) (HostToken, err
 	return HostToken{conceal(string(text))}, nil
 }
 
-// handOver wraps the data key for the next holder; the former one can open nothing afterwards (J4, J5).
-func (h sealedHost) handOver(from, to Secret, grant string, keys Keys) (sealedHost, error) {
+// heldBy is the same box for another holder (J4, J5, J8). Whoever keeps only the new wrap shuts the former holder out.
+func (h sealedHost) heldBy(from, to Secret, grant string, keys Keys) (sealedHost, error) {
 	dataKey, err := h.dataKey(from, grant, keys)
 	if err != nil {
 		return sealedHost{}, err

@@ -54,19 +54,23 @@ func (g *AccessGrant) inGrace(held *heldSecret, settings *Settings, now time.Tim
 
 // HostToken opens the sealed host token with the presented refresh token; ErrHostTokenLost when no key fits (J6).
 func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (HostToken, error) {
-	held, found := g.held(presented.Digest())
-	if !found {
-		return HostToken{}, fmt.Errorf("opening the host token: %w", ErrHostTokenLost)
-	}
-	holder := presented
-	if held.generation != g.generation {
-		successor, err := g.successorOf(presented, settings.Keys)
-		if err != nil {
-			return HostToken{}, err
-		}
-		holder = successor
+	holder, err := g.holder(presented, settings)
+	if err != nil {
+		return HostToken{}, err
 	}
 	return g.host.open(holder, g.id, settings.Keys)
+}
+
+// holder is the newest refresh token, which its direct predecessor can still open.
+func (g *AccessGrant) holder(presented Secret, settings *Settings) (Secret, error) {
+	held, found := g.held(presented.Digest())
+	switch {
+	case !found:
+		return Secret{}, fmt.Errorf("opening the host token: %w", ErrHostTokenLost)
+	case held.generation == g.generation:
+		return presented, nil
+	}
+	return g.successorOf(presented, settings.Keys)
 }
 
 // Refresh answers with a fresh access token and the next refresh token (D26). Everyone who presents the replaced token within
@@ -79,7 +83,7 @@ func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	g.roles = by.Principal.Roles
+	g.Reverified(by.Principal, now)
 	held, _ := g.held(by.Token.Digest())
 	if held.generation != g.generation {
 		return g.repeat(by, asked, settings, now)
@@ -88,7 +92,11 @@ func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time)
 }
 
 func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
-	host, err := g.host.handOver(by.Token, by.Successor, g.id, settings.Keys)
+	access, err := g.accessWrap(by.Token, by.Access, settings)
+	if err != nil {
+		return nil, err
+	}
+	host, err := g.host.heldBy(by.Token, by.Successor, g.id, settings.Keys)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +105,7 @@ func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, n
 		return nil, err
 	}
 	g.host, g.successor, g.rotatedAt = host, lock.seal([]byte(by.Successor.Reveal()), g.id), now
-	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, asked, settings, now), settings, now), nil
+	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, access, asked, settings, now), settings, now), nil
 }
 
 func (g *AccessGrant) repeat(by Refreshment, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
@@ -105,7 +113,11 @@ func (g *AccessGrant) repeat(by Refreshment, asked Scopes, settings *Settings, n
 	if err != nil {
 		return nil, err
 	}
-	tokens := g.issueAccess(by.Access, asked, settings, now)
+	access, err := g.accessWrap(successor, by.Access, settings)
+	if err != nil {
+		return nil, err
+	}
+	tokens := g.issueAccess(by.Access, access, asked, settings, now)
 	tokens.Refresh = successor
 	return tokens, nil
 }
@@ -123,9 +135,9 @@ func (g *AccessGrant) successorOf(old Secret, keys Keys) (Secret, error) {
 }
 
 // issueAccess adds an access token that lives as long as the settings and the grant allow (D28); empty scopes mean all.
-func (g *AccessGrant) issueAccess(token Secret, scopes Scopes, settings *Settings, now time.Time) *Tokens {
+func (g *AccessGrant) issueAccess(token Secret, wrap []byte, scopes Scopes, settings *Settings, now time.Time) *Tokens {
 	end := earlier(now.Add(settings.AccessTokenTTL), g.absoluteEnd)
-	held := heldSecret{kind: AccessTokenSecret, scopes: scopes, forgetAfter: end}
+	held := heldSecret{kind: AccessTokenSecret, scopes: scopes, wrap: wrap, forgetAfter: end}
 	if scopes.String() == g.scopes.String() {
 		held.scopes = Scopes{}
 	}

@@ -21,6 +21,7 @@ type GrantSnapshot struct {
 	CreatedAt     time.Time
 	EndedAt       time.Time
 	LastUsedAt    time.Time
+	VerifiedAt    time.Time
 	IdleEnd       time.Time
 	AbsoluteEnd   time.Time
 	ForgetAfter   time.Time
@@ -43,6 +44,7 @@ type SecretSnapshot struct {
 	Kind        string
 	Generation  int    // of a refresh token, from 1
 	Scopes      string // of an access token that has fewer than its grant; "" means all
+	HostWrap    []byte // of an access token that can open the host token
 	RevokedAt   time.Time
 	ForgetAfter time.Time // for an access token also when it dies
 }
@@ -53,14 +55,14 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 	for _, s := range g.secrets {
 		secrets = append(secrets, SecretSnapshot{
 			Digest: s.digest[:], Grant: g.id, Kind: string(s.kind), Generation: s.generation, Scopes: s.scopes.String(),
-			RevokedAt: s.revokedAt, ForgetAfter: s.forgetAfter,
+			HostWrap: s.wrap, RevokedAt: s.revokedAt, ForgetAfter: s.forgetAfter,
 		})
 	}
 	return GrantSnapshot{
 		ID: g.id, ClientID: g.client.raw, ClientName: g.clientName, RedirectURI: g.redirect.raw, Resource: g.resource.canonical,
 		Scopes: g.scopes.String(), Subject: g.subject, Roles: strings.Join(g.roles, "\n"),
 		State: string(g.state), EndReason: string(g.endReason),
-		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
+		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
 		CodeDigest: g.code.digest[:], CodeChallenge: g.code.challenge.encoded, CodeExpiresAt: g.code.expiresAt, RedeemedAt: g.code.redeemedAt,
 		Generation: g.generation, RotatedAt: g.rotatedAt, SuccessorBox: g.successor,
 		HostPrint: g.hostPrint[:], HostBox: g.host.box, HostWrap: g.host.wrap,
@@ -73,7 +75,7 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 		id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, redirect: RestoreRedirectURI(s.RedirectURI),
 		resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject,
 		state: grantState(s.State), endReason: EndReason(s.EndReason),
-		createdAt: s.CreatedAt, endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,
+		createdAt: s.CreatedAt, endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,
 		code:       issuedCode{challenge: RestoreCodeChallenge(s.CodeChallenge), expiresAt: s.CodeExpiresAt, redeemedAt: s.RedeemedAt},
 		generation: s.Generation, rotatedAt: s.RotatedAt, successor: s.SuccessorBox,
 		host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
@@ -92,7 +94,7 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 func restoreSecret(s SecretSnapshot) heldSecret {
 	held := heldSecret{
 		kind: SecretKind(s.Kind), generation: s.Generation, scopes: restoreScopes(s.Scopes),
-		revokedAt: s.RevokedAt, forgetAfter: s.ForgetAfter,
+		wrap: s.HostWrap, revokedAt: s.RevokedAt, forgetAfter: s.ForgetAfter,
 	}
 	copy(held.digest[:], s.Digest)
 	return held

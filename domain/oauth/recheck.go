@@ -1,0 +1,41 @@
+package oauth
+
+import "time"
+
+// NeedsRecheck reports that the site was last asked too long ago, and that the presented access token can open the host token
+// for asking again (J8). Tokens from before the setting was switched on cannot; their next refresh asks.
+func (g *AccessGrant) NeedsRecheck(token Digest, settings *Settings, now time.Time) bool {
+	held, found := g.held(token)
+	return found && held.wrap != nil && settings.RecheckEvery > 0 && now.Sub(g.verifiedAt) >= settings.RecheckEvery
+}
+
+// HostTokenInUse opens the sealed host token with the presented access token; ErrHostTokenLost when no key fits.
+func (g *AccessGrant) HostTokenInUse(presented Secret, settings *Settings) (HostToken, error) {
+	held, found := g.held(presented.Digest())
+	if !found {
+		return HostToken{}, ErrHostTokenLost
+	}
+	return sealedHost{box: g.host.box, wrap: held.wrap}.open(presented, g.id, settings.Keys)
+}
+
+// Reverified notes what the site says now about the person behind the host token.
+func (g *AccessGrant) Reverified(principal Principal, now time.Time) {
+	g.roles, g.verifiedAt = principal.Roles, now
+}
+
+// accessWrap lets the access token open the host token too; nil unless the site is asked during use.
+func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]byte, error) {
+	if settings.RecheckEvery == 0 || g.host.box == nil {
+		return nil, nil
+	}
+	held, err := g.host.heldBy(holder, access, g.id, settings.Keys)
+	return held.wrap, err
+}
+
+// keepHostFor leaves the box only to an access token that can open it; without refresh tokens nobody else will (J4).
+func (g *AccessGrant) keepHostFor(accessWrap []byte) {
+	if accessWrap == nil {
+		g.host = sealedHost{}
+	}
+	g.host.wrap = nil
+}
