@@ -157,7 +157,7 @@ func WithAllowedOrigins(origins ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
 }
 
-// WithAllowedHosts accepts other values of the Host header than the issuer's and the resource's.
+// WithAllowedHosts accepts other names in the Host header of a server on this computer than its own; a public server takes any.
 func WithAllowedHosts(hosts ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,8 +14,12 @@ const (
 	corsExposed = "WWW-Authenticate, Mcp-Session-Id, Retry-After"
 )
 
-// gate keeps foreign web pages out: rebound names by Host, other sites by Origin (G1).
-type gate struct{ hosts, origins map[string]bool }
+// gate keeps foreign web pages out: other sites by Origin (G1), and on this computer names that were rebound to it by Host. A
+// public server takes any Host, because many proxies put their own there.
+type gate struct {
+	local          bool
+	hosts, origins map[string]bool
+}
 
 func newGate(o Options) gate {
 	g := gate{hosts: map[string]bool{}, origins: map[string]bool{}}
@@ -22,7 +27,7 @@ func newGate(o Options) gate {
 		origin, _ := splitOrigin(uri)
 		_, host, _ := strings.Cut(origin, "://")
 		g.origins[strings.ToLower(origin)] = true
-		g.hosts[hostKey(host)] = true
+		g.local = isLoopback(host)
 	}
 	for _, host := range o.AllowedHosts {
 		g.hosts[hostKey(host)] = true
@@ -40,12 +45,25 @@ func hostKey(host string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 }
 
+func (g gate) knows(host string) bool {
+	return !g.local || isLoopback(host) || g.hosts[hostKey(host)]
+}
+
+// isLoopback knows the names under which this computer cannot be anybody else.
+func isLoopback(host string) bool {
+	name := host
+	if cut, _, err := net.SplitHostPort(host); err == nil {
+		name = cut
+	}
+	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, strings.ToLower(name))
+}
+
 func (g gate) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")
 		origins := r.Header.Values("Origin")
 		foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
-		if foreign || !g.hosts[hostKey(r.Host)] {
+		if foreign || !g.knows(r.Host) {
 			rpcError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
 			return
 		}

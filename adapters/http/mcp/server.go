@@ -35,7 +35,7 @@ type Options struct {
 	Authorization Authorization
 
 	AllowedOrigins []string // browser origins besides those of Issuer and Resource
-	AllowedHosts   []string // values of Host besides those of Issuer and Resource; their origins are allowed too
+	AllowedHosts   []string // further names of a server on this computer; their origins are allowed too
 
 	ToolPolicy ToolPolicy                     // every tool for everybody
 	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; none
