@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -130,7 +131,6 @@ func (a *OAuthServer) Close() { a.stop() }
 
 // MCPServer is the protected MCP server.
 type MCPServer struct {
-	sdk     *sdk.Server
 	authz   *OAuthServer
 	options mcp.Options
 	mounted *mcp.Server
@@ -164,13 +164,18 @@ func WithAllowedHosts(hosts ...string) MCPOption {
 
 // NewMCPServer protects a server of the official SDK; write tools as the SDK's documentation shows.
 func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
-	m := &MCPServer{sdk: server}
+	m := new(MCPServer)
 	for _, option := range options {
 		option(m)
 	}
-	m.mounted = mcp.New(server, m.protection())
+	if server != nil {
+		m.mounted = mcp.New(server, m.protection())
+	}
 	return m
 }
+
+// errNoServer is what a host reads that passed no server of the SDK.
+var errNoServer = errors.New("the MCP server is nil: make one with mcp.NewServer and pass it to NewMCPServer")
 
 func (m *MCPServer) protection() mcp.Options {
 	o := m.options
@@ -185,6 +190,9 @@ func (m *MCPServer) protection() mcp.Options {
 
 // Register mounts every endpoint, of the authorization server and of the MCP server, on the site's Echo.
 func (m *MCPServer) Register(site *echo.Echo) error {
+	if m.mounted == nil {
+		return fmt.Errorf("registering the MCP server: %w", errNoServer)
+	}
 	if m.authz == nil {
 		return fmt.Errorf("registering the MCP server: it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio")
 	}
@@ -195,10 +203,17 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 }
 
 // Drain ends every open stream; hand it to http.Server.RegisterOnShutdown.
-func (m *MCPServer) Drain() { m.mounted.Drain() }
+func (m *MCPServer) Drain() {
+	if m.mounted != nil {
+		m.mounted.Drain()
+	}
+}
 
 // ServeStdio serves the same server to a local client over its standard streams, without OAuth, as the given caller.
 func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
+	if m.mounted == nil {
+		return fmt.Errorf("serving stdio: %w", errNoServer)
+	}
 	return m.mounted.ServeStdio(ctx, in, out, caller)
 }
 
