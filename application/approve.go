@@ -59,10 +59,10 @@ func (s *Server) Return(sealed string) (oauth.Redirect, error) {
 	return oauth.OpenReturn(sealed, s.settings, s.now())
 }
 
-// guess counts only what the site, or the grammar of tokens, rejects (B6).
+// guess counts what the site, or the grammar of tokens, rejects (B6), and whoever hangs up before they are told.
 func (s *Server) guess(ctx context.Context, consent *Consent, pasted, address string) (oauth.HostToken, oauth.Principal, error) {
-	now := s.now()
-	if wait := s.ports.Guesses.Attempt(address, consent.Ticket.ID(), now); wait > 0 {
+	settle, wait := s.ports.Guesses.Attempt(address, consent.Ticket.ID(), s.now())
+	if wait > 0 {
 		return oauth.HostToken{}, oauth.Principal{}, oauth.RefuseFor(wait, oauth.TooManyGuesses, "too many wrong tokens")
 	}
 	var principal oauth.Principal
@@ -70,9 +70,8 @@ func (s *Server) guess(ctx context.Context, consent *Consent, pasted, address st
 	if err == nil {
 		principal, err = s.verify(ctx, host)
 	}
-	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
-		s.ports.Guesses.Spare(address, consent.Ticket.ID(), now)
-	}
+	kind, _ := oauth.KindOf(err)
+	settle(kind == oauth.WrongHostToken || ctx.Err() != nil)
 	return host, principal, err
 }
 

@@ -3,9 +3,13 @@ package application
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+// noteLimit is how long a call may be held up to note that it happened.
+const noteLimit = 250 * time.Millisecond
 
 // Authenticate returns who stands behind an access token for one resource (G6-G8). It refuses with InvalidToken; any other
 // error is an outage and says nothing about the token (G11).
@@ -39,6 +43,8 @@ func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth
 
 // noteUse keeps when the grant was last used; a store that cannot is no reason to turn the caller away.
 func (s *Server) noteUse(ctx context.Context, token oauth.Digest) {
+	ctx, cancel := context.WithTimeout(ctx, noteLimit)
+	defer cancel()
 	now := s.now()
 	err := s.ports.Store.UpdateGrant(ctx, token, func(g *oauth.AccessGrant) error {
 		g.Used(now)

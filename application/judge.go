@@ -62,6 +62,9 @@ func (j judge) call(ctx context.Context, host oauth.HostToken) (v verdict) {
 		}
 	}()
 	principal, err := j.verifier.VerifyBearer(ctx, host.Reveal())
+	if err == nil {
+		err = principal.Check()
+	}
 	return verdict{principal, err}
 }
 

@@ -29,7 +29,7 @@ func (s *Server) askDuringUse(ctx context.Context, grant *oauth.AccessGrant, tok
 		return nil, err
 	}
 	principal, err := s.verify(ctx, host)
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
 		return nil, s.endInUse(ctx, token, oauth.EndedByHostToken)
 	}
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) askDuringUse(ctx context.Context, grant *oauth.AccessGrant, tok
 	}
 	now := s.now()
 	err = s.ports.Store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) error {
-		g.Reverified(principal, now)
+		g.Reverified(principal, s.settings, now)
 		return nil
 	})
 	return principal.Roles, err

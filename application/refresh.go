@@ -43,7 +43,7 @@ func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, token o
 		return oauth.Principal{}, err
 	}
 	principal, err := s.verify(ctx, host)
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
 		return oauth.Principal{}, s.endRefused(ctx, token.Digest(), oauth.EndedByHostToken)
 	}
 	return principal, err

@@ -17,13 +17,17 @@ type Consent struct {
 // RequestAuthorization checks a client's request (A5-A31) and returns the question for the person. A refusal that the client
 // may be told is an *oauth.Refusal; every other one is for the person only.
 func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
-	client, err := s.client(ctx, p)
+	id, err := s.clientID(p)
 	if err != nil {
 		return nil, err
 	}
+	client, err := s.client(ctx, id)
+	if err != nil {
+		return nil, oauth.AboutClient(id, err)
+	}
 	request, err := oauth.NewAuthorizationRequest(client, p, s.settings)
 	if err != nil {
-		return nil, err
+		return nil, oauth.AboutClient(id, err)
 	}
 	ticket, err := oauth.NewTicket(request, s.ports.Random, s.now())
 	if err != nil {
@@ -36,17 +40,17 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	return &Consent{ticket, sealed}, nil
 }
 
-func (s *Server) client(ctx context.Context, p oauth.Parameters) (*oauth.ClientMetadata, error) {
+func (s *Server) clientID(p oauth.Parameters) (oauth.ClientID, error) {
 	if err := p.Once("client_id", "redirect_uri", "state"); err != nil {
-		return nil, err
+		return oauth.ClientID{}, err
 	}
 	if p.Get("client_id") == "" {
-		return nil, oauth.Refuse(oauth.InvalidRequest, "the client_id is missing")
+		return oauth.ClientID{}, oauth.Refuse(oauth.InvalidRequest, "the client_id is missing")
 	}
-	id, err := oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
-	if err != nil {
-		return nil, err
-	}
+	return oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
+}
+
+func (s *Server) client(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
 	}

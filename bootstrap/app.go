@@ -54,11 +54,8 @@ func WithRootCAs(roots *x509.CertPool) OAuthOption {
 // the caller's to close, after Close.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	config, err := complete(config, store)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := config.Settings()
-	if err != nil {
+	settings, mistakes := config.Settings()
+	if err = errors.Join(err, mistakes); err != nil {
 		return nil, err
 	}
 	var chosen parts
@@ -83,9 +80,6 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 
 // complete adds what only the outside world has: the clock, chance, the log, and the secret that the store keeps.
 func complete(config oauth.Config, store oauth.Store) (oauth.Config, error) {
-	if store == nil {
-		return config, fmt.Errorf("configuration: the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\")")
-	}
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -94,6 +88,9 @@ func complete(config oauth.Config, store oauth.Store) (oauth.Config, error) {
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
+	}
+	if store == nil {
+		return config, errors.New("the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\")")
 	}
 	keeper, keeps := store.(oauth.SecretKeeper)
 	if len(config.Secret) > 0 || !keeps {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 )
 
@@ -19,8 +20,11 @@ const (
 // listen takes the address before anything else is opened, so that a second start fails without a trace.
 func listen(addr string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w: is another program using it? choose another with --addr", addr, err)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listening on %s: %w: another program uses it, choose another with --addr", addr, err)
+	case err != nil:
+		return nil, fmt.Errorf("listening on %s: %w: choose host:port with --addr, for example %s", addr, err, defaultAddr)
 	}
 	return listener, nil
 }
@@ -51,7 +55,7 @@ func serveAndDrain(ctx context.Context, server *http.Server, listener net.Listen
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
 	if err := server.Shutdown(drain); err != nil {
-		return fmt.Errorf("draining: %w", errors.Join(err, server.Close()))
+		_ = server.Close() // whoever is not done by now is cut off, which is no failure of ours
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -33,6 +34,9 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 			config.EditorToken = os.Getenv(tokenVariable)
 			if config.Issuer == "" {
 				config.Issuer = "http://" + listener.Addr().String()
+				if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
+					return errors.Join(errors.New("others can reach "+addr+": say with --issuer under which https address"), listener.Close())
+				}
 			}
 			return serveUntilStopped(cmd, config, listener, out)
 		},
@@ -59,8 +63,5 @@ func serveUntilStopped(cmd *cobra.Command, config ServiceConfig, listener net.Li
 	}
 	_, _ = fmt.Fprintf(out, "serving %s on %s, data in %s\nnext: connect an MCP client to %s\n",
 		config.Issuer, listener.Addr(), config.DataDir, service.Authz.server.Settings().Resource)
-	if err := service.Serve(cmd.Context(), listener); err != nil {
-		return err
-	}
-	return service.Close()
+	return errors.Join(service.Serve(cmd.Context(), listener), service.Close())
 }

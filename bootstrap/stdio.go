@@ -43,7 +43,10 @@ func serveStdio(ctx context.Context, dir string, in io.ReadCloser, out io.Writer
 		return err
 	}
 	server := NewMCPServer(site.MCPServer(CallerOf), WithToolPolicy(site.MayCall))
-	return server.ServeStdio(ctx, in, writeCloser{out}, caller)
+	if err := server.ServeStdio(ctx, in, writeCloser{out}, caller); ctx.Err() == nil {
+		return err
+	}
+	return nil // told to stop
 }
 
 // localCaller is the owner of the token, or an editor when there is none.

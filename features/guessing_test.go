@@ -36,7 +36,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "N5"), func() {
 		answer := wrong(ctx, page, http.Header{"X-Forwarded-For": {"203.0.113.8"}})
 		Expect(answer.StatusCode).To(Equal(http.StatusTooManyRequests))
 		Expect(answer.Header.Get("Retry-After")).To(MatchRegexp(`^(2\d\d|300)$`))
-		Expect(answer.Text).To(ContainSubstring("Too many wrong tokens."))
+		Expect(answer.Text).To(ContainSubstring("Too many tokens were tried from here."))
 		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusTooManyRequests))
 		Expect(page.Deny(ctx).StatusCode).To(Equal(http.StatusSeeOther))
 

@@ -36,7 +36,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 
 	const sent, expires = "Tue, 28 Jul 2026 12:00:00 GMT", "Tue, 28 Jul 2026 12:05:00 GMT"
 
-	DescribeTable("keeps it fresh", Label("C37"),
+	DescribeTable("keeps it fresh", Label("C37", "N6"),
 		func(ctx SpecContext, want time.Duration, headers ...string) {
 			client.says(http.StatusOK, document(id.String()), headers...)
 			Expect(ask(ctx)).To(Succeed())
@@ -89,7 +89,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 		Entry("when the document was invalid", http.StatusOK, "{}"),
 	)
 
-	Context("when it is no longer fresh", Label("C38"), func() {
+	Context("when it is no longer fresh", Label("C38", "N6"), func() {
 		var asked http.Header
 
 		BeforeEach(func(ctx SpecContext) {
@@ -160,7 +160,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))
 
-	It("fetches once for fifty who ask at once, even when the first hangs up", Label("C39"), func(ctx SpecContext) {
+	It("fetches once for fifty who ask at once, even when the first hangs up", Label("C39", "N8"), func(ctx SpecContext) {
 		arrived, gate := make(chan struct{}), make(chan struct{})
 		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; client.publish(w, r) }
 		first, hangUp := context.WithCancel(ctx)

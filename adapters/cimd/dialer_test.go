@@ -18,7 +18,7 @@ func connectable(o Options, address string) error {
 }
 
 var _ = Describe("Checking an address before connecting", func() {
-	DescribeTable("refuses", Label("C18"),
+	DescribeTable("refuses", Label("C18", "N7"),
 		func(addresses ...string) {
 			for _, address := range addresses {
 				Expect(connectable(Options{}, address)).NotTo(Succeed(), address)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -37,7 +38,7 @@ var _ = Describe("Reaching a client's site", func() {
 		return oauth.RestoreClientID("https://" + host + ":" + portOf(client) + "/client.json")
 	}
 
-	DescribeTable("never connects to loopback outside development", Label("C17", "C49"),
+	DescribeTable("never connects to loopback outside development", Label("C17", "C48", "C49"),
 		func(ctx SpecContext, host string) {
 			options.AllowLoopback = false
 			options.Ports = []uint16{netip.MustParseAddrPort(client.Listener.Addr().String()).Port()}
@@ -49,11 +50,24 @@ var _ = Describe("Reaching a client's site", func() {
 		Entry("when a public name resolves to it", "example.com"),
 	)
 
-	It("checks each address that a name resolves to", Label("C17"), func(ctx SpecContext) {
+	It("checks each address that a name resolves to", Label("C17", "N7"), func(ctx SpecContext) {
 		options.Resolver = newNameServer("169.254.169.254", "10.0.0.1").resolver()
 		Expect(ask(ctx, named("example.com"))).To(MatchError(ContainSubstring("prohibited IP address")))
 		options.Resolver = newNameServer("169.254.169.254", "10.0.0.1", "127.0.0.1").resolver()
 		Expect(ask(ctx, named("example.com"))).To(Succeed())
+	})
+
+	It("checks a name anew when it was rebound after a good answer", Label("C17", "N7"), func(ctx SpecContext) {
+		clock, answer := newClock(), atomic.Pointer[[]string]{}
+		answer.Store(&[]string{"127.0.0.1"})
+		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string { return *answer.Load() }).resolver()
+		directory := newDirectory(options, bounds)
+		_, err := directory.Client(ctx, named("example.com"))
+		Expect(err).NotTo(HaveOccurred())
+		clock.advance(time.Minute)
+		answer.Store(&[]string{"10.0.0.1"})
+		_, err = directory.Client(ctx, named("example.com"))
+		Expect(err).To(MatchError(ContainSubstring("prohibited IP address")))
 	})
 
 	It("fails when the certificate is for another name", Label("C16"), func(ctx SpecContext) {
@@ -82,7 +96,7 @@ var _ = Describe("Reaching a client's site", func() {
 		Entry("five seconds for everything", func(l limits) any { return l.exchange }, 5*time.Second),
 	)
 
-	DescribeTableSubtree("over", Label("C15"),
+	DescribeTableSubtree("over", Label("C15", "N6"),
 		func(protocol string) {
 			BeforeEach(func() {
 				if protocol == "HTTP/1.1" {
@@ -159,6 +173,11 @@ type nameServer struct{ net.PacketConn }
 
 // newNameServer answers every question for IPv4 addresses with the given ones.
 func newNameServer(addresses ...string) nameServer {
+	return newRebindingNameServer(func() []string { return addresses })
+}
+
+// newRebindingNameServer answers each question with what addresses says then.
+func newRebindingNameServer(addresses func() []string) nameServer {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(conn.Close)
@@ -168,7 +187,7 @@ func newNameServer(addresses ...string) nameServer {
 			if err != nil {
 				return
 			}
-			_, _ = conn.WriteTo(resolve(buffer[:n], addresses), from)
+			_, _ = conn.WriteTo(resolve(buffer[:n], addresses()), from)
 		}
 	}()
 	return nameServer{conn}

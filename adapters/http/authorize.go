@@ -83,7 +83,7 @@ func tryAgain(err error) (sentence string, again bool) {
 	case oauth.HostTokenNotVerifiable:
 		return "This site cannot check tokens just now. Nothing was granted; try again in a moment.", true
 	case oauth.TooManyGuesses:
-		return "Too many wrong tokens. Wait a few minutes, or start again in your app.", true
+		return "Too many tokens were tried from here. Wait a moment and try again.", true
 	}
 	return "", false
 }
@@ -161,6 +161,7 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 	e.secureTransport(c)
 	why := explain(err, o)
 	return pages.WriteProblem(c.Response(), o.status, pages.Problem{
-		Title: why.title, Text: why.text, Advice: why.advice, Code: o.code, Incident: o.incident, Return: back,
+		Title: why.title, Text: why.text, Advice: why.advice, Code: o.code, Incident: o.incident,
+		ClientHost: oauth.ClientHostOf(err), Return: back,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -15,6 +16,8 @@ import (
 const (
 	maxQuery = 8 << 10
 	maxForm  = 16 << 10
+	// formLimit is how long a client may take to send a form.
+	formLimit = 10 * time.Second
 )
 
 // readQuery parses the raw query once; Go's own FormValue would hide its errors and mix in the body (A2, A3).
@@ -31,6 +34,9 @@ func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	if err != nil || media != echo.MIMEApplicationForm {
 		return nil, refuseWith(unsupported, "the body has to be application/x-www-form-urlencoded")
 	}
+	control := http.NewResponseController(c.Response())
+	_ = control.SetReadDeadline(time.Now().Add(formLimit)) // recorders in tests have no deadlines
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, maxForm))
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -37,27 +37,29 @@ func NewGuesses() *Guesses {
 }
 
 // Attempt implements oauth.GuessLimit.
-func (g *Guesses) Attempt(address, ticket string, now time.Time) time.Duration {
+func (g *Guesses) Attempt(address, ticket string, now time.Time) (settle func(failed bool), wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	windows := g.windows(address, ticket)
 	for _, w := range windows {
 		if wait := w.wait(now); wait > 0 {
-			return wait
+			return nil, wait
 		}
 	}
 	for _, w := range windows {
-		w.count++
+		w.pending++
 	}
-	return 0
+	return func(failed bool) { g.settle(windows, failed) }, 0
 }
 
-// Spare implements oauth.GuessLimit.
-func (g *Guesses) Spare(address, ticket string, _ time.Time) {
+func (g *Guesses) settle(windows []*window, failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, w := range g.windows(address, ticket) {
-		w.count = max(w.count-1, 0)
+	for _, w := range windows {
+		w.pending--
+		if failed {
+			w.count++
+		}
 	}
 }
 

@@ -6,12 +6,16 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
+// pendingWait is how long to stay away while others of the same window are being judged.
+const pendingWait = time.Second
+
 // window counts until it is over, which it is a fixed time after its first count.
 type window struct {
-	limit  int
-	length time.Duration
-	count  int
-	ends   time.Time
+	limit   int
+	length  time.Duration
+	count   int
+	pending int // not yet known whether they count
+	ends    time.Time
 }
 
 // wait opens a new window when the last one is over, and returns how long a full one still lasts.
@@ -19,10 +23,13 @@ func (w *window) wait(now time.Time) time.Duration {
 	if !now.Before(w.ends) {
 		w.count, w.ends = 0, now.Add(w.length)
 	}
-	if w.count < w.limit {
-		return 0
+	switch {
+	case w.count >= w.limit:
+		return w.ends.Sub(now)
+	case w.count+w.pending >= w.limit:
+		return pendingWait
 	}
-	return w.ends.Sub(now)
+	return 0
 }
 
 func remember(cache *lru.Cache[string, *window], key string, fresh window) *window {

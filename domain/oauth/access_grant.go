@@ -206,7 +206,7 @@ func (g *AccessGrant) scopesOf(token *heldSecret) Scopes {
 	if token.scopes.Empty() {
 		return g.scopes
 	}
-	return token.scopes
+	return token.scopes.Intersect(g.scopes)
 }
 
 // forgetAfter returns when nothing of the grant can matter any more.
@@ -215,8 +215,8 @@ func (g *AccessGrant) forgetAfter() time.Time {
 	if g.state == ended {
 		end = g.endedAt.Add(endedGrantMemory)
 	}
-	if known := g.createdAt.Add(codeMemory); end.Before(known) {
-		return known
+	if known := g.code.redeemedAt.Add(codeMemory); end.Before(known) {
+		return known // a spent code has to be known as spent (D19)
 	}
 	return end
 }

@@ -19,7 +19,7 @@ var _ = Describe("A grant", func() {
 		Expect(err).To(Refused(InvalidToken))
 	})
 
-	It("admits its caller once the code is redeemed", Label("I2", "G14"), func() {
+	It("admits its caller once the code is redeemed", Label("I2", "I9", "G14"), func() {
 		f := redeemed(settings)
 		caller, err := f.grant.Admits(f.access.Digest(), settings.Resource, noon.Add(time.Hour-time.Millisecond))
 		Expect(err).NotTo(HaveOccurred())
@@ -116,7 +116,7 @@ var _ = Describe("A grant", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(again.Refresh.Reveal()).To(Equal(first.Refresh.Reveal()))
 	},
-		Entry("inside the window", Label("D27"), time.Minute-time.Millisecond, true),
+		Entry("inside the window", Label("D27", "J9"), time.Minute-time.Millisecond, true),
 		Entry("at its end", Label("D27", "I20"), time.Minute, false),
 		Entry("when the clock went back", Label("I23"), -time.Second, true),
 	)

@@ -66,8 +66,11 @@ func (g *AccessGrant) narrowed(scope string) (Scopes, error) {
 		return g.scopes, err
 	}
 	kept := g.scopes.Intersect(asked)
-	if kept.Empty() {
+	switch {
+	case kept.Empty():
 		return Scopes{}, Refuse(InvalidScope, "none of the requested scopes was granted")
+	case kept.Without(OfflineAccess).Empty(): // it opens nothing by itself (A25)
+		return g.scopes, nil
 	}
 	return kept, nil
 }

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -12,7 +13,7 @@ type ClientID struct{ raw, authority string }
 // ClientIDRules is what an operator may relax about client_id URLs (C7-C9).
 type ClientIDRules struct {
 	Ports        []string // besides the default port; nil allows only 443
-	ForbidHost   string   // the issuer's own host[:port], so that we never call ourselves
+	ForbidHost   string   // the issuer's own host, so that we never call ourselves
 	AllowAnyHost bool     // development only (C49)
 }
 
@@ -46,6 +47,9 @@ func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 	}
 	if err := rules.checkAuthority(authority); err != nil {
 		return ClientID{}, err
+	}
+	if u, err := url.Parse(raw); err != nil || u.String() != raw { // what would be fetched is not what is named (C10)
+		return refuse("the client_id is not a well-formed URL")
 	}
 	return ClientID{raw: raw, authority: authority}, nil
 }
@@ -89,7 +93,7 @@ func (r ClientIDRules) checkAuthority(authority string) error {
 		return Refuse(MalformedClientID, "the client_id names a port that is not allowed here")
 	case !publicHostName(host):
 		return Refuse(MalformedClientID, "the client_id's host is not a public DNS name")
-	case strings.EqualFold(authority, r.ForbidHost), port == "443" && strings.EqualFold(host, r.ForbidHost):
+	case strings.EqualFold(host, r.ForbidHost):
 		return Refuse(MalformedClientID, "the client_id is on this server's own host")
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -83,7 +84,7 @@ func (c Config) Settings() (*Settings, error) {
 		Issuer: c.Issuer, Resource: NewResource(c.Resource), ResourceName: c.ResourceName,
 		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
 		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID},
-		ClientID:       ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostPort(c.Issuer), AllowAnyHost: c.AllowLoopbackClients},
+		ClientID:       ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients},
 		Keys:           NewKeys(slices.Clone(c.Secret)),
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
 		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery,
@@ -117,40 +118,51 @@ func orElse[T comparable](value *T, fallback T) {
 }
 
 func (c Config) checkURLs() []error {
-	issuer := checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
-	resource := checkURL("Resource", c.Resource, c.AllowLoopbackIssuer)
-	if c.Issuer == "" {
-		return []error{errors.New("Issuer is empty: give the public https URL of this site, for example https://cms.example.com")}
+	var mistakes []error
+	switch {
+	case c.Issuer == "":
+		mistakes = append(mistakes, errors.New("Issuer is empty: give the public https URL of this site, for example https://cms.example.com"))
+	default:
+		mistakes = checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
+	}
+	if c.Resource != c.Issuer+"/mcp" { // otherwise it shares the issuer's mistakes
+		mistakes = append(mistakes, checkURL("Resource", c.Resource, c.AllowLoopbackIssuer)...)
+		if rest, own := strings.CutPrefix(c.Resource, c.Issuer); own && (strings.HasPrefix(rest, "/oauth/") || strings.HasPrefix(rest, "/.well-known/")) {
+			mistakes = append(mistakes, fmt.Errorf("Resource %q is an address of this server itself: choose another path", c.Resource))
+		}
 	}
 	if c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
-		issuer = append(issuer, fmt.Errorf("AllowLoopbackClients (--dev) is set with the issuer %s: it is for development on this computer only, switch it off", c.Issuer))
+		mistakes = append(mistakes, fmt.Errorf("AllowLoopbackClients (--dev) is set with the issuer %s: it is for development on this computer only, switch it off", c.Issuer))
 	}
-	return append(issuer, resource...)
+	return mistakes
 }
 
-// checkURL holds issuer and resource to what clients compare byte for byte (F9).
-func checkURL(field, raw string, loopbackAllowed bool) []error {
-	wrong := func(format string, args ...any) []error {
-		return []error{fmt.Errorf("%s %q %s", field, raw, fmt.Sprintf(format, args...))}
-	}
+// checkURL holds issuer and resource to what clients compare byte for byte (F9), and names every mistake.
+func checkURL(field, raw string, loopbackAllowed bool) (mistakes []error) {
 	u, err := url.Parse(raw)
-	switch {
-	case err != nil || u.Host == "" || u.Opaque != "":
-		return wrong("is not an absolute URL: write it like https://cms.example.com")
-	case u.Scheme == "http" && !loopbackIssuer(raw):
-		return wrong("is not https: clients refuse anything else but on this computer; use the public https address")
-	case u.Scheme == "http" && !loopbackAllowed:
-		return wrong("is http: set AllowLoopbackIssuer if this is development on this computer, or use https")
-	case u.Scheme != "https" && u.Scheme != "http":
-		return wrong("has the scheme %s: use https", u.Scheme)
-	case u.User != nil || strings.ContainsAny(raw, "?#"):
-		return wrong("has a user, query or fragment: leave it out")
-	case strings.HasSuffix(raw, "/"):
-		return wrong("ends with a slash: leave it out, clients compare it byte for byte")
-	case u.Host != strings.ToLower(u.Host):
-		return wrong("has upper-case letters in its host: write it in lower case")
+	if err != nil || u.Host == "" || u.Opaque != "" {
+		return []error{fmt.Errorf("%s %q is not an absolute URL: write it like https://cms.example.com", field, raw)}
 	}
-	return nil
+	port, _ := strconv.Atoi(u.Port())
+	for _, check := range []struct {
+		wrong  bool
+		remedy string
+	}{
+		{u.Scheme == "http" && !loopbackIssuer(raw), "is not https: clients refuse anything else but on this computer; use the public https address"},
+		{u.Scheme == "http" && loopbackIssuer(raw) && !loopbackAllowed, "is http: set AllowLoopbackIssuer if this is development on this computer, or use https"},
+		{u.Scheme != "https" && u.Scheme != "http", "has another scheme: use https"},
+		{u.User != nil || strings.ContainsAny(raw, "?#"), "has a user, query or fragment: leave it out"},
+		{strings.HasSuffix(raw, "/"), "ends with a slash: leave it out, clients compare it byte for byte"},
+		{u.Host != strings.ToLower(u.Host), "has upper-case letters in its host: write it in lower case"},
+		{strings.HasSuffix(u.Host, ":") || port > 65535, "has a port that cannot be: leave it out or correct it"},
+		{u.String() != raw || strings.Contains(raw, `"`) || strings.ContainsAny(u.Path, ":*"), "has characters that cannot be routed or quoted: leave them out"},
+		{hasDotSegment(u.Path) || strings.Contains(u.Path, "//"), "has empty or dot segments in its path: leave them out"},
+	} {
+		if check.wrong {
+			mistakes = append(mistakes, fmt.Errorf("%s %q %s", field, raw, check.remedy))
+		}
+	}
+	return mistakes
 }
 
 func (c Config) checkTTLs() []error {
@@ -178,10 +190,23 @@ func (c Config) checkScopes() []error {
 	var mistakes []error
 	names := make([]string, 0, len(c.Scopes))
 	for _, scope := range c.Scopes {
-		if parsed, err := ParseScopes(scope.Name); err != nil || len(parsed.values) != 1 {
+		parsed, err := ParseScopes(scope.Name)
+		switch {
+		case err != nil || len(parsed.values) != 1:
 			mistakes = append(mistakes, fmt.Errorf("Scopes has %q: a scope is one word of printable ASCII without quotes", scope.Name))
+		case slices.Contains(names, scope.Name):
+			mistakes = append(mistakes, fmt.Errorf("Scopes has %q twice: keep one", scope.Name))
+		case scope.Name == OfflineAccess:
+			mistakes = append(mistakes, errors.New("Scopes has offline_access: leave it out, it is always there"))
 		}
 		names = append(names, scope.Name)
+	}
+	for _, scope := range c.Scopes {
+		for _, implied := range scope.Implies {
+			if !slices.Contains(names, implied) {
+				mistakes = append(mistakes, fmt.Errorf("Scopes has %q, which implies the unknown %q: add it or leave it out", scope.Name, implied))
+			}
+		}
 	}
 	for _, name := range c.DefaultScopes {
 		if !slices.Contains(names, name) {
@@ -202,8 +227,19 @@ func (c Config) checkRest() []error {
 	if len(c.Secret) < MinSecretLength {
 		mistakes = append(mistakes, fmt.Errorf("Secret has %d bytes: give %d random bytes or more, or use a store that keeps a secret of its own", len(c.Secret), MinSecretLength))
 	}
+	for _, port := range c.ClientIDPorts {
+		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+			mistakes = append(mistakes, fmt.Errorf("ClientIDPorts has %q: a port is a number from 1 to 65535", port))
+		}
+	}
+	for _, host := range c.TrustedRedirectHosts {
+		if host == "" || strings.ContainsAny(host, "/@?# ") {
+			mistakes = append(mistakes, fmt.Errorf("TrustedRedirectHosts has %q: write host or host:port, without scheme and path", host))
+		}
+	}
 	for _, scheme := range c.AllowedPrivateSchemes {
-		if slices.Contains(forbiddenSchemes, scheme) || scheme != strings.ToLower(scheme) || strings.HasPrefix(scheme, "http") {
+		odd := strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != ""
+		if scheme == "" || odd || slices.Contains(forbiddenSchemes, scheme) || scheme == "http" || scheme == "https" {
 			mistakes = append(mistakes, fmt.Errorf("AllowedPrivateSchemes has %q: only lower-case schemes of applications can be allowed", scheme))
 		}
 	}

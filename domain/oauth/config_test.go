@@ -32,7 +32,7 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 	},
 		Entry("that is missing", ""), Entry("that is relative", "/x"), Entry("over http", "http://cms.example"), Entry("with a slash at its end", "https://cms.example/"),
 		Entry("with a query", "https://cms.example?x"), Entry("with a fragment", "https://cms.example#"), Entry("with a user", "https://u@cms.example"),
-		Entry("in capitals", "https://CMS.example"), Entry("with another scheme", "ftp://cms.example"), Entry("over http at a name that looks local", "http://localhost.evil.example"),
+		Entry("in capitals", "https://CMS.example"), Entry("with a quote", `https://cms.example/"`), Entry("with another scheme", "ftp://cms.example"), Entry("over http at a name that looks local", "http://localhost.evil.example"),
 	)
 
 	It("takes http on this computer only when told to", func() {

@@ -22,7 +22,6 @@ var (
 	InvalidRequest          = kind("invalid_request")
 	InvalidClient           = kind("invalid_client")
 	InvalidGrant            = kind("invalid_grant")
-	UnauthorizedClient      = kind("unauthorized_client")
 	UnsupportedGrantType    = kind("unsupported_grant_type")
 	UnsupportedResponseType = kind("unsupported_response_type")
 	InvalidScope            = kind("invalid_scope")
@@ -109,4 +108,29 @@ func descriptionOf(err error) string {
 		return ""
 	}
 	return refused.Description
+}
+
+// aboutClient carries whom a refusal is about, for the person's page (C46).
+type aboutClient struct {
+	error
+	host string
+}
+
+func (e *aboutClient) Unwrap() error { return e.error }
+
+// AboutClient notes that err is about a client whose client_id is well-formed; nil stays nil.
+func AboutClient(id ClientID, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &aboutClient{err, id.Host()}
+}
+
+// ClientHostOf returns the host of the client that err is about, or nothing.
+func ClientHostOf(err error) string {
+	var about *aboutClient
+	if !errors.As(err, &about) {
+		return ""
+	}
+	return about.host
 }

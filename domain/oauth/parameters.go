@@ -5,10 +5,10 @@ type Parameters map[string][]string
 
 // Get returns the value of a parameter that may occur once; an empty value counts as absent (A4).
 func (p Parameters) Get(name string) string {
-	if len(p[name]) == 0 {
-		return ""
+	if values := p.All(name); len(values) > 0 {
+		return values[0]
 	}
-	return p[name][0]
+	return ""
 }
 
 // All returns the values of a parameter that may be repeated, without the empty ones.
@@ -25,7 +25,7 @@ func (p Parameters) All(name string) []string {
 // Once refuses with InvalidRequest when one of the named parameters occurs more than once (RFC 6749 §3.1, A5).
 func (p Parameters) Once(names ...string) error {
 	for _, name := range names {
-		if len(p[name]) > 1 {
+		if len(p.All(name)) > 1 {
 			return Refuse(InvalidRequest, "a parameter is repeated")
 		}
 	}
@@ -38,8 +38,8 @@ func (p Parameters) OnceEach() error {
 		if name == "resource" {
 			continue
 		}
-		if err := p.Once(name); err != nil {
-			return err
+		if len(p[name]) > 1 { // also when it is empty, because nobody has a reason to send that
+			return Refuse(InvalidRequest, "a parameter is repeated")
 		}
 	}
 	return nil

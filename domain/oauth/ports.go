@@ -19,10 +19,9 @@ type ClientDirectory interface {
 
 // GuessLimit keeps people from guessing host tokens, by address, by consent page and altogether (B6). Attempt takes a place for
 // one guess before the site is asked, so that guesses at the same moment count too, and returns how long to wait when there is
-// none; Spare gives the place back when the guess was no failure.
+// none. Whoever got a place gives it back with settle, and says whether the guess failed.
 type GuessLimit interface {
-	Attempt(address, ticket string, now time.Time) (wait time.Duration)
-	Spare(address, ticket string, now time.Time)
+	Attempt(address, ticket string, now time.Time) (settle func(failed bool), wait time.Duration)
 }
 
 // FailureLimit keeps one address from failing at the token endpoint all day (D31). Wait returns how long an address has to

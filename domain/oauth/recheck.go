@@ -18,9 +18,22 @@ func (g *AccessGrant) HostTokenInUse(presented Secret, settings *Settings) (Host
 	return sealedHost{box: g.host.box, wrap: held.wrap}.open(presented, g.id, settings.Keys)
 }
 
-// Reverified notes what the site says now about the person behind the host token.
-func (g *AccessGrant) Reverified(principal Principal, now time.Time) {
-	g.roles, g.verifiedAt = principal.Roles, now
+// StandsFor reports whether the site still describes the person of this grant, with a token that may grant anything of it. When
+// it does not, the host token holds no longer for this grant.
+func (g *AccessGrant) StandsFor(principal Principal, settings *Settings) bool {
+	return principal.Subject == g.subject && !g.scopesUnder(principal, settings).Without(OfflineAccess).Empty()
+}
+
+// Reverified notes what the site says now about the person behind the host token. Scopes only ever become fewer.
+func (g *AccessGrant) Reverified(principal Principal, settings *Settings, now time.Time) {
+	g.roles, g.scopes, g.verifiedAt = principal.Roles, g.scopesUnder(principal, settings), now
+}
+
+func (g *AccessGrant) scopesUnder(principal Principal, settings *Settings) Scopes {
+	if principal.Scopes == nil {
+		return g.scopes
+	}
+	return g.scopes.Intersect(settings.ceiling(principal))
 }
 
 // accessWrap lets the access token open the host token too; nil unless the site is asked during use.

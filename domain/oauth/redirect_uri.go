@@ -19,12 +19,13 @@ var forbiddenSchemes = []string{"javascript", "data", "vbscript", "file", "blob"
 func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) {
 	scheme, rest, found := strings.Cut(raw, ":")
 	authority := authorityOf(rest)
+	_, realPort := withoutPort(raw)
 	switch {
 	case raw == "", len(raw) > maxRedirectURILength, !printable(raw), strings.ContainsAny(raw, `#\`):
 		return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is not an absolute URI without a fragment")
-	case !found, strings.Contains(authority, "@"):
-		return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is relative or names a user")
-	case scheme == "https" && authority != "", scheme == "http" && loopbackHost(hostOf(authority)):
+	case !found, strings.Contains(authority, "@"), !realPort:
+		return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is relative, names a user or has no possible port")
+	case scheme == "https" && hostOf(authority) != "" && !strings.Contains(authority, "%"), scheme == "http" && loopbackHost(hostOf(authority)):
 		return RedirectURI{raw}, nil
 	case slices.Contains(privateSchemes, scheme) && !slices.Contains(forbiddenSchemes, scheme):
 		return RedirectURI{raw}, nil

@@ -31,7 +31,7 @@ func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Ti
 	switch {
 	case !found, held.kind != RefreshTokenSecret, g.client.raw != by.Client, g.state != active:
 		return refuseGrant()
-	case expired(g.idleEnd, now), expired(g.absoluteEnd, now):
+	case expired(g.idleEnd, now): // which is never past the absolute end
 		return refuseGrant()
 	case held.generation != g.generation && !g.inGrace(held, settings, now):
 		return refuseGrant(ErrReused)
@@ -83,7 +83,7 @@ func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	g.Reverified(by.Principal, now)
+	g.Reverified(by.Principal, settings, now)
 	held, _ := g.held(by.Token.Digest())
 	if held.generation != g.generation {
 		return g.repeat(by, asked, settings, now)

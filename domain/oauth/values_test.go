@@ -38,6 +38,7 @@ var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6"
 		Entry(nil, "https://127.0.0.1/x"), Entry(nil, "https://127.1/x"), Entry(nil, "https://2130706433/x"), Entry(nil, "https://0x7f.1/x"), Entry(nil, "https://0x7f.0x1/x"), Entry(nil, "https://[::1]/x"),
 		Entry(nil, "https://c.example./x"), Entry(nil, "https://-c.example/x"), Entry(nil, "https://c_d.example/x"), Entry(nil, "https://c..example/x"),
 		Entry(nil, "https://cms.example/x"), Entry(nil, "https://cms.example:443/x"), Entry(nil, "https://CMS.example/x"), Entry(nil, "https://c.example/"+strings.Repeat("x", 2048)),
+		Entry(nil, "https://c.example/%2"), Entry(nil, `https://c.example/"%2f../x`),
 	)
 
 	It("waives what development needs, and nothing more", Label("C49"), func() {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // firstStateless is the first revision without sessions. Later ones must reach the stateless handler too, which answers
@@ -18,6 +19,9 @@ const (
 	sessionHeader = "Mcp-Session-Id"
 	nameHeader    = "Mcp-Name"
 )
+
+// bodyLimit is how long a client may take to send a message.
+const bodyLimit = 30 * time.Second
 
 // route is the last step of a request, behind admit.
 type route func(w http.ResponseWriter, r *http.Request, m message)
@@ -46,6 +50,9 @@ func (s *Server) admit(next route) http.Handler {
 
 // readBody buffers the body, so that a proxy in front never sees an answer before the end of its request.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -31,8 +31,6 @@ func newGate(o Options) gate {
 	}
 	for _, host := range o.AllowedHosts {
 		g.hosts[hostKey(host)] = true
-		g.origins["http://"+strings.ToLower(host)] = true
-		g.origins["https://"+strings.ToLower(host)] = true
 	}
 	for _, origin := range o.AllowedOrigins {
 		g.origins[strings.ToLower(origin)] = true

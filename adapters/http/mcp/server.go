@@ -35,10 +35,10 @@ type Options struct {
 	Authorization Authorization
 
 	AllowedOrigins []string // browser origins besides those of Issuer and Resource
-	AllowedHosts   []string // further names of a server on this computer; their origins are allowed too
+	AllowedHosts   []string // further names of a server on this computer
 
 	ToolPolicy ToolPolicy                     // every tool for everybody
-	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; none
+	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
 
 	MaxSessions    int           // 10 000
 	MaxBody        int64         // in bytes; 1 MiB
@@ -57,6 +57,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SessionTimeout == 0 {
 		o.SessionTimeout = time.Hour
+	}
+	if o.ToolScopes == nil {
+		o.ToolScopes = func(string) oauth.Scopes { return o.Scopes.Defaults() }
 	}
 	if o.Now == nil {
 		o.Now = time.Now

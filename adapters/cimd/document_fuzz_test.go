@@ -1,0 +1,141 @@
+package cimd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// FuzzDocument reads documents beside the standard library's decoder: both see the same members, and what becomes a client
+// names itself and lists where it may be answered (C22-C28).
+func FuzzDocument(f *testing.F) {
+	id := oauth.RestoreClientID("https://client.example/client.json")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		members, err := decodeDocument(body)
+		reference, wellFormed := lenient(body)
+		if strict := wellFormed && !repeats(body) && utf8.Valid(body) && !bytes.Contains(body, []byte(`\u`)); err != nil {
+			if strict && depth(body) <= maxDepth {
+				t.Fatalf("refused the well-formed %q: %v", body, err)
+			}
+			return
+		}
+		if !wellFormed || repeats(body) || !utf8.Valid(body) || depth(body) > maxDepth {
+			t.Fatalf("accepted %q as %v", body, members)
+		}
+		if !reflect.DeepEqual(members, reference) {
+			t.Fatalf("read %q as %v and not as %v", body, members, reference)
+		}
+		if client, err := oauth.NewClientMetadata(id, members, oauth.ClientMetadataRules{}); err == nil {
+			checkClient(t, client, body)
+		}
+	})
+}
+
+// lenient reads one object as encoding/json does; ok is false for anything else.
+func lenient(body []byte) (members map[string]any, ok bool) {
+	err := json.Unmarshal(body, &members)
+	return members, err == nil && members != nil
+}
+
+// repeats reports whether any object has two members of one name.
+func repeats(body []byte) bool {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	return repeatsIn(decoder)
+}
+
+func repeatsIn(decoder *json.Decoder) bool {
+	token, err := decoder.Token()
+	if err != nil || token != json.Delim('{') && token != json.Delim('[') {
+		return false
+	}
+	names, found := map[any]bool{}, false
+	for decoder.More() {
+		if token == json.Delim('{') {
+			name, err := decoder.Token()
+			if err != nil {
+				return found
+			}
+			found = found || names[name]
+			names[name] = true
+		}
+		found = repeatsIn(decoder) || found
+	}
+	_, _ = decoder.Token()
+	return found
+}
+
+// depth counts how deep lists and objects nest.
+func depth(body []byte) (most int) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	for now := 0; ; most = max(most, now) {
+		token, err := decoder.Token()
+		switch {
+		case errors.Is(err, io.EOF), err != nil:
+			return most
+		case token == json.Delim('{'), token == json.Delim('['):
+			now++
+		case token == json.Delim('}'), token == json.Delim(']'):
+			now--
+		}
+	}
+}
+
+// checkClient reads the members again, by their exact names.
+func checkClient(t *testing.T, client *oauth.ClientMetadata, body []byte) {
+	t.Helper()
+	var raw map[string]json.RawMessage
+	var id, name string
+	var redirects []string
+	for member, target := range map[string]any{"client_id": &id, "client_name": &name, "redirect_uris": &redirects} {
+		if err := errors.Join(json.Unmarshal(body, &raw), json.Unmarshal(raw[member], target)); err != nil {
+			t.Fatalf("accepted %q, whose %s is wrong: %v", body, member, err)
+		}
+	}
+	switch {
+	case id != client.ID().String() || !client.NamesItself():
+		t.Fatalf("accepted %q, which names %q", body, id)
+	case name != client.Name() || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > 200:
+		t.Fatalf("accepted %q, whose name is %q", body, name)
+	case raw["client_secret"] != nil || raw["client_secret_expires_at"] != nil:
+		t.Fatalf("accepted %q with a secret", body)
+	}
+	checkTargets(t, client, redirects)
+}
+
+// checkTargets counts the published targets that are allowed; each of them can be answered and no other.
+func checkTargets(t *testing.T, client *oauth.ClientMetadata, redirects []string) {
+	t.Helper()
+	usable := 0
+	for _, raw := range redirects {
+		target, err := client.Redirect(raw, oauth.ClientMetadataRules{})
+		if raw == "" || err != nil {
+			continue
+		}
+		if usable++; target.String() != raw || !canBeAnswered(raw) {
+			t.Fatalf("allowed the redirect URI %q", raw)
+		}
+	}
+	if usable == 0 || len(redirects) > 50 || client.IgnoredRedirects() != len(redirects)-usable {
+		t.Fatalf("of the redirect URIs %q %d can be used, and %d are ignored", redirects, usable, client.IgnoredRedirects())
+	}
+}
+
+// canBeAnswered reports whether a browser may be sent there with an answer that says nothing twice.
+func canBeAnswered(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return strings.HasPrefix(raw, "https://") || strings.HasPrefix(raw, "http://localhost") // browsers are less strict
+	}
+	answers := slices.ContainsFunc([]string{"code", "state", "iss", "error"}, u.Query().Has)
+	local := slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname())
+	return u.User == nil && u.Hostname() != "" && !answers && (u.Scheme == "https" || u.Scheme == "http" && local)
+}

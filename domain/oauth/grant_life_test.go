@@ -1,0 +1,123 @@
+package oauth
+
+import (
+	"crypto/rand"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("The life of a grant", func() {
+	var settings *Settings
+	BeforeEach(func() { settings = settingsOf() })
+	snapshot := func(f *family) GrantSnapshot { s, _ := f.grant.Snapshot(); return s }
+
+	It("never begins when its code is not exchanged in time", Label("I4", "D14", "I20"), func() {
+		f := approved(settings)
+		Expect(f.redeem(noon.Add(settings.AuthCodeTTL))).To(Refused(InvalidGrant))
+		Expect(f.redeem(noon.Add(settings.AuthCodeTTL - time.Millisecond))).To(Succeed())
+	})
+
+	It("takes its boxes along when it ends before it began", Label("I8", "I10"), func() {
+		f := approved(settings)
+		Expect(snapshot(f).HostBox).NotTo(BeNil())
+		Expect(f.grant.End(EndedByHost, noon)).To(BeTrue())
+		Expect(snapshot(f)).To(And(HaveField("HostBox", BeNil()), HaveField("HostWrap", BeNil()), HaveField("State", "ended")))
+		Expect(f.redeem(noon)).To(Refused(InvalidGrant))
+	})
+
+	DescribeTable("is not changed by an exchange that is refused", Label("I3"), func(spoil func(*Redemption)) {
+		f := approved(settings)
+		before := snapshot(f)
+		by := f.redemption()
+		spoil(&by)
+		_, err := f.grant.Redeem(by, settings, noon)
+		Expect(err).To(HaveOccurred())
+		Expect(snapshot(f)).To(Equal(before))
+		Expect(f.redeem(noon)).To(Succeed())
+	},
+		Entry("for its client", Label("D13"), func(by *Redemption) { by.Client = "https://other.example/c" }),
+		Entry("for its redirect", Label("D15"), func(by *Redemption) { by.RedirectURI = "https://client.example/callback/" }),
+		Entry("for its verifier", Label("D16"), func(by *Redemption) { by.Verifier = verifier + "x" }),
+		Entry("for its resource", Label("D17"), func(by *Redemption) { by.Resources = []string{"https://cms.example/other"} }),
+		Entry("for its scope", Label("D18"), func(by *Redemption) { by.Scope = "other" }),
+		Entry("for its code", func(by *Redemption) { by.Code = newSecret(CodeSecret) }),
+	)
+
+	It("is prolonged by every refresh, but never past its absolute end", Label("I11", "D28"), func() {
+		settings = settingsOf(func(c *Config) { c.GrantTTL = 40 * 24 * time.Hour })
+		f, day := redeemed(settings), 24*time.Hour
+		token := f.refresh
+		for _, at := range []time.Duration{day, 20 * day} {
+			tokens, err := f.grant.Refresh(f.refreshment(token), settings, noon.Add(at))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(snapshot(f).IdleEnd).To(Equal(noon.Add(min(at+30*day, 40*day))))
+			token = tokens.Refresh
+		}
+		Expect(snapshot(f).Generation).To(Equal(3))
+		_, err := f.grant.Refresh(f.refreshment(token), settings, noon.Add(40*day))
+		Expect(err).To(Refused(InvalidGrant))
+	})
+
+	It("seals the successor for who holds the replaced token, and for nobody else", Label("J9"), func() {
+		f := redeemed(settings)
+		Expect(snapshot(f).SuccessorBox).To(BeNil())
+		next, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(snapshot(f).SuccessorBox).NotTo(ContainSubstring(next.Refresh.Reveal()))
+		successor, err := f.grant.successorOf(f.refresh, settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(successor.Reveal()).To(Equal(next.Refresh.Reveal()))
+		for _, stranger := range []Secret{next.Refresh, next.Access, newSecret(RefreshTokenSecret)} {
+			_, err := f.grant.successorOf(stranger, settings.Keys)
+			Expect(err).To(HaveOccurred())
+		}
+		_, err = f.grant.Refresh(f.refreshment(next.Refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = f.grant.successorOf(f.refresh, settings.Keys)
+		Expect(err).To(HaveOccurred(), "the box outlived the first use of the successor")
+	})
+})
+
+var _ = Describe("Sealing the host token", Label("J12"), func() {
+	settings := settingsOf()
+
+	seal := func(holder Secret, grant string) sealedHost {
+		GinkgoHelper()
+		host, err := ParseHostToken("host-token")
+		Expect(err).NotTo(HaveOccurred())
+		sealed, err := sealHost(host, holder, grant, rand.Reader, settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		return sealed
+	}
+
+	It("never makes the same box twice", func() {
+		holder := newSecret(CodeSecret)
+		one, two := seal(holder, "grant"), seal(holder, "grant")
+		Expect(one.box).NotTo(Equal(two.box))
+		Expect(one.wrap).NotTo(Equal(two.wrap))
+		Expect(one.box).To(HaveLen(len("host-token") + 12 + 16)) // nonce and tag of AES-GCM
+	})
+
+	DescribeTable("makes boxes that open only", func(spoil func(h *sealedHost, holder *Secret, grant *string, keys *Keys)) {
+		holder, grant, keys := newSecret(CodeSecret), "grant", settings.Keys
+		sealed := seal(holder, grant)
+		_, err := sealed.open(holder, grant, keys)
+		Expect(err).NotTo(HaveOccurred())
+		spoil(&sealed, &holder, &grant, &keys)
+		_, err = sealed.open(holder, grant, keys)
+		Expect(err).To(MatchError(ErrHostTokenLost))
+	},
+		Entry("for their holder", func(_ *sealedHost, holder *Secret, _ *string, _ *Keys) { *holder = newSecret(CodeSecret) }),
+		Entry("for a holder of the kind", func(_ *sealedHost, holder *Secret, _ *string, _ *Keys) {
+			*holder = Secret{conceal(string(RefreshTokenSecret) + holder.Reveal()[4:])}
+		}),
+		Entry("in their grant", func(_ *sealedHost, _ *Secret, grant *string, _ *Keys) { *grant = "another" }),
+		Entry("with the server's secret", Label("J11"), func(_ *sealedHost, _ *Secret, _ *string, keys *Keys) {
+			*keys = NewKeys(append(make([]byte, MinSecretLength), 1))
+		}),
+		Entry("unchanged", func(h *sealedHost, _ *Secret, _ *string, _ *Keys) { h.box[20] ^= 1 }),
+		Entry("with their own key", func(h *sealedHost, holder *Secret, grant *string, _ *Keys) { h.wrap = seal(*holder, *grant).wrap }),
+	)
+})

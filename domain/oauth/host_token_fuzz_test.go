@@ -1,0 +1,35 @@
+package oauth
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// pastedToken has what remains of a pasted token in its second group.
+var pastedToken = regexp.MustCompile(`^(?is)[ \t\r\n\f\v]*(bearer [ \t]*)?(.*?)[ \t\r\n\f\v]*$`)
+
+// FuzzHostToken trims as a regular expression does, and prints nothing (B7, B15).
+func FuzzHostToken(f *testing.F) {
+	f.Fuzz(func(t *testing.T, pasted string) {
+		want := pastedToken.FindStringSubmatch(pasted)[2]
+		host, err := ParseHostToken(pasted)
+		kind, _ := KindOf(err)
+		switch {
+		case want == "" || strings.EqualFold(want, "bearer"):
+			if kind != MissingHostToken {
+				t.Fatalf("%q has no token: %v", pasted, err)
+			}
+		case len(want) > 4096 || regexp.MustCompile(`[\x00-\x1f\x7f]`).MatchString(want):
+			if kind != WrongHostToken {
+				t.Fatalf("%q cannot be a token: %v", pasted, err)
+			}
+		case err != nil || host.Reveal() != want:
+			t.Fatalf("%q is read as %q and not as %q: %v", pasted, host.Reveal(), want, err)
+		}
+		if printed := fmt.Sprintf("%v %+v %#v %s %q %x", host, host, host, host, host, host); printed != strings.TrimSpace(strings.Repeat(redacted+" ", 6)) {
+			t.Fatalf("printed %q", printed)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package oauth
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// FuzzResource compares with a normaliser that sees URLs and not strings (A29, A30).
+func FuzzResource(f *testing.F) {
+	f.Fuzz(func(t *testing.T, canonical, requested string) {
+		if checkURL("Resource", canonical, true) != nil {
+			return // start-up would fail
+		}
+		resource := NewResource(canonical)
+		if err := resource.Accepts([]string{canonical}); err != nil {
+			t.Fatalf("%q does not accept itself: %v", canonical, err)
+		}
+		err := resource.Accepts([]string{requested})
+		if kind, refused := KindOf(err); err != nil && (!refused || kind != InvalidTarget) {
+			t.Fatalf("refused %q with %v", requested, err)
+		}
+		if got, want := err == nil, namesSame(requested, canonical); got != want {
+			t.Fatalf("%q for %q: %t, and the reference says %t", requested, canonical, got, want)
+		}
+		if both := resource.Accepts([]string{canonical, requested}); (both == nil) != (err == nil) {
+			t.Fatalf("%q beside %q: %v, and alone: %v", requested, canonical, both, err)
+		}
+	})
+}
+
+// namesSame is the reference.
+func namesSame(requested, canonical string) bool {
+	mine, ok := normalURL(requested)
+	theirs, _ := normalURL(canonical)
+	return ok && mine == theirs
+}
+
+var defaultPorts = map[string]string{"https": "443", "http": "80"}
+
+// normalURL has the scheme and host in lower case, no default port, and one slash less at the end.
+func normalURL(raw string) (string, bool) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" || u.User != nil || strings.ContainsAny(raw, "#") {
+		return "", false
+	}
+	host := strings.ToLower(u.Host)
+	if port := defaultPorts[u.Scheme]; port != "" {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	_, after, _ := strings.Cut(raw[len(u.Scheme):], "://"+u.Host)
+	return u.Scheme + " " + host + " " + strings.TrimSuffix(after, "/"), true
+}
