@@ -46,14 +46,17 @@ var table = []law{
 	{of: []string{"bootstrap/..."}, may: anything, never: []string{"features/...", "adapters/..."}},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/..."})},
 	{of: []string{"features/conformance"}}, // the runner of the official suite
+	{of: []string{"features/matrix/..."}, may: []string{"features/matrix"}},
+	{of: []string{"features/interop/fixtures"}, may: []string{ // a site with what that suite looks for
+		"bootstrap", "domain/oauth", "adapters/persistence", "github.com/labstack/echo/v4", sdk + "mcp", sdk + "jsonrpc"}},
 }
 
 // programs are the only folders with a main function.
-var programs = []string{"bootstrap/cmd/...", "features/conformance"}
+var programs = []string{"bootstrap/cmd/...", "features/conformance", "features/matrix/write", "features/interop/fixtures"}
 
 // Tests next to the code may use whatever they need; the specs here stand outside.
 var testTable = []law{
-	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", "golang.org/x/net/html"})},
+	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", "golang.org/x/net/html", "features/matrix"})},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/...", "features/storespec"})},
 	{of: anything, may: anything},
 }
@@ -141,6 +144,8 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("a product that needs its own specs", "bootstrap/app.go", "features/storespec"),
 		Entry("a contract that needs the product", "features/storespec/storespec.go", "adapters/persistence", "bootstrap", "application"),
 		Entry("a tool that looks inside", "features/conformance/main.go", "bootstrap", "domain/oauth", sdk+"mcp"),
+		Entry("a site of the specs that goes past bootstrap", "features/interop/fixtures/main.go", "application", "adapters/http", "adapters/cimd", sdk+"auth"),
+		Entry("a matrix that is no bystander", "features/matrix/matrix.go", "bootstrap", "features/storespec", "golang.org/x/tools/go/packages"),
 		Entry("a spec that looks inside", "features/refresh_test.go", "domain/oauth", "application", "adapters/persistence", "features/storespec", echo, sdk+"jsonrpc", "golang.org/x/oauth2"),
 	)
 

@@ -1,0 +1,30 @@
+// The person with their browser, as far as the clients need one.
+
+// approve opens the authorization URL, pastes the site's token into the form, approves, and returns the URL of the client's
+// callback that the site sends the browser to.
+export async function approve(authorizationURL, token) {
+  const page = await fetch(authorizationURL, { redirect: 'manual' });
+  const text = await page.text();
+  const action = /<form method="post" action="([^"]*)"/.exec(text);
+  const ticket = /name="ticket" value="([^"]*)"/.exec(text);
+  if (page.status !== 200 || !action || !ticket) {
+    throw new Error(`opening the consent page: ${page.status}\n${text}`);
+  }
+  const target = unescapeHTML(action[1]);
+  const answer = await fetch(target, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { Origin: new URL(target).origin },
+    body: new URLSearchParams({ ticket: unescapeHTML(ticket[1]), bearer_token: token, decision: 'approve' }),
+  });
+  if (answer.status !== 303) {
+    throw new Error(`approving: ${answer.status}\n${await answer.text()}`);
+  }
+  return new URL(answer.headers.get('Location'));
+}
+
+const entities = { '&amp;': '&', '&#43;': '+', '&#34;': '"', '&#39;': "'", '&lt;': '<', '&gt;': '>' };
+
+function unescapeHTML(text) {
+  return text.replace(/&(?:amp|lt|gt|#34|#39|#43);/g, (entity) => entities[entity]);
+}

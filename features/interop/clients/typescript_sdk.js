@@ -1,0 +1,116 @@
+// Both TypeScript SDKs, over both transports. Neither can revoke; what they do when their tokens are revoked is seen here.
+import assert from 'node:assert/strict';
+import * as v2 from '@modelcontextprotocol/client';
+import { auth, UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { approve } from '../browser.js';
+import { callTools, listTools } from '../demo_site.js';
+import { Login } from '../login.js';
+import { revoke } from '../revoke.js';
+
+// The first SDK asks only for the scope of the challenge, which never names offline_access; a program that wants to refresh asks
+// through the SDK's auth.
+const first = {
+  name: '@modelcontextprotocol/sdk', Client, UnauthorizedError, revision: '2025-11-25',
+  ask: (login, serverUrl) => auth(login, { serverUrl, scope: 'mcp offline_access' }),
+  callback: (answer) => [answer.get('code'), answer.get('iss')],
+};
+// The second asks for offline_access by itself.
+const second = {
+  name: '@modelcontextprotocol/client', Client: v2.Client, UnauthorizedError: v2.UnauthorizedError,
+  ask: () => {},
+  callback: (answer) => [answer],
+};
+const auto = { versionNegotiation: { mode: 'auto' } };
+const pinned = { versionNegotiation: { mode: { pin: '2026-07-28' } } };
+
+export const clients = [
+  { ...first, transport: 'streamable', Transport: StreamableHTTPClientTransport },
+  { ...first, transport: 'SSE', Transport: SSEClientTransport },
+  { ...second, transport: 'streamable', Transport: v2.StreamableHTTPClientTransport, revision: '2025-11-25' },
+  { ...second, transport: 'streamable, auto', Transport: v2.StreamableHTTPClientTransport, options: auto, revision: '2026-07-28' },
+  { ...second, transport: 'streamable, pinned', Transport: v2.StreamableHTTPClientTransport, options: pinned, revision: '2026-07-28' },
+  { ...second, transport: 'SSE', Transport: v2.SSEClientTransport, revision: '2025-11-25' },
+].map((kind) => ({ ...kind, run: (world, step) => new Program(world, kind).run(step) }));
+
+// Program is what somebody writes around the SDK.
+class Program {
+  constructor(world, kind) {
+    Object.assign(this, { world, kind, login: new Login(world.clientID) });
+  }
+
+  async run(step) {
+    await step('connect', () => this.signIn());
+    await step('list', () => listTools(() => this.client.listTools()));
+    await step('call', () => callTools((tool, input) => this.client.callTool({ name: tool, arguments: input })));
+    await step('refresh', () => this.refresh());
+    await step('revoke', () => this.revoke());
+  }
+
+  async open() {
+    const transport = new this.kind.Transport(new URL(this.world.mcp), { authProvider: this.login });
+    const client = new this.kind.Client({ name: 'interop', version: '1.0.0' }, this.kind.options);
+    try {
+      await client.connect(transport);
+    } catch (error) {
+      return { transport, error };
+    }
+    await this.client?.close();
+    return { client: (this.client = client), transport };
+  }
+
+  async signIn() {
+    const { transport, error } = await this.open();
+    assert(error instanceof this.kind.UnauthorizedError, `the first connection: ${error?.stack ?? 'it was let in without a token'}`);
+    await this.kind.ask(this.login, this.world.mcp);
+    const callback = await approve(this.login.asked.at(-1), this.world.token);
+    await transport.finishAuth(...this.kind.callback(this.login.answer(callback)));
+    await this.reopen();
+    assert.equal(this.revisionSpoken(), this.kind.revision);
+    return this.kind.revision;
+  }
+
+  revisionSpoken() {
+    return this.client.getNegotiatedProtocolVersion?.() ?? this.client.transport._protocolVersion;
+  }
+
+  async reopen() {
+    const { error } = await this.open();
+    assert.ifError(error);
+  }
+
+  // refresh ends only the access token, which the SDK notices as it notices one that has expired. The stream of SSE ends with
+  // its token, and then the program connects again.
+  async refresh() {
+    const before = this.login.tokens(), asked = this.login.asked.length;
+    await revoke(this.world, before.access_token);
+    if (this.kind.transport === 'SSE') {
+      await this.reopen();
+    }
+    await listTools(() => this.client.listTools());
+    const after = this.login.tokens();
+    assert.notEqual(after.access_token, before.access_token);
+    assert.notEqual(after.refresh_token, before.refresh_token);
+    assert.equal(this.login.asked.length, asked, 'the person was asked again');
+  }
+
+  async revoke() {
+    const asked = this.login.asked.length;
+    await revoke(this.world, this.login.tokens().refresh_token);
+    const error = await this.refusal();
+    assert(error instanceof this.kind.UnauthorizedError, `after the revocation: ${error?.stack ?? 'it still works'}`);
+    assert.equal(this.login.tokens(), undefined, 'the SDK kept dead tokens');
+    assert.equal(this.login.asked.length, asked + 1, 'the SDK did not ask for a new approval');
+    await this.client.close();
+    return 'plain HTTP; the client asks for a new approval';
+  }
+
+  async refusal() {
+    if (this.kind.transport === 'SSE') {
+      return (await this.open()).error;
+    }
+    return this.client.listTools().then(() => undefined, (error) => error);
+  }
+}

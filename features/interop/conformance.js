@@ -1,0 +1,82 @@
+// Runs the official conformance suite in its server mode, through a proxy that adds the bearer token, against the demo site of a
+// built pasteport binary and against a server with the fixtures that the suite looks for, once for each spec version.
+//
+//   npm ci --ignore-scripts --prefix features/conformance && npm ci --ignore-scripts --prefix features/interop
+//   go build -o dist/pasteport ./bootstrap/cmd/pasteport && go build -o dist/fixtures ./features/interop/fixtures
+//   features/interop/node_modules/.bin/node features/interop/conformance.js dist/pasteport dist/fixtures
+//
+// What fails has to be in baseline.json, with its reason, and what is there has to fail.
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { Baseline } from './baseline.js';
+import { openClientSite } from './client_site.js';
+import { signIn } from './clients/oauth4webapi.js';
+import { startFixtures, startPasteport } from './pasteport.js';
+import { openProxy } from './proxy.js';
+import { table } from './report.js';
+import { check, scenarios } from './suite.js';
+
+async function main(pasteport, fixtures) {
+  const dir = await mkdtemp(join(tmpdir(), 'pasteport-server-conformance-'));
+  const site = await openClientSite(dir);
+  const baseline = await Baseline.read();
+  const rows = [];
+  try {
+    const known = await scenarios();
+    for (const [target, start, binary] of [['demo site', startPasteport, pasteport], ['fixtures', startFixtures, fixtures]]) {
+      const folder = join(dir, target);
+      await mkdir(folder);
+      const server = await start(resolve(binary), site.authority, folder);
+      try {
+        rows.push(...await checkServer({ ...server, clientID: site.id, target, folder }, known.byVersion, baseline));
+      } catch (error) {
+        throw new Error(`the server's log:\n${server.log()}`, { cause: error });
+      } finally {
+        await server.stop();
+      }
+    }
+    return report(rows, known.extensions, baseline);
+  } finally {
+    site.close();
+    await rm(dir, { recursive: true });
+  }
+}
+
+async function checkServer(world, byVersion, baseline) {
+  const proxy = await openProxy(world.issuer, await signIn(world));
+  const rows = [];
+  try {
+    for (const [version, expected] of [...byVersion].sort()) {
+      const found = await check(`${proxy.url}/mcp`, version, expected, join(world.folder, version));
+      for (const [scenario, checks] of found) {
+        rows.push(judge({ target: world.target, version, scenario }, checks, baseline));
+      }
+    }
+  } finally {
+    proxy.close();
+  }
+  return rows;
+}
+
+// judge counts what passed, and asks the baseline about the rest: a warning or a skipped check is a promise not kept, too.
+function judge(where, checks, baseline) {
+  const judged = checks.filter((c) => c.status !== 'INFO');
+  const failed = judged.filter((c) => c.status !== 'SUCCESS');
+  for (const c of failed) {
+    baseline.failed({ ...where, check: c.id }, `${c.status} ${c.errorMessage ?? c.details?.message ?? ''}`);
+  }
+  if (judged.length === 0) {
+    baseline.failed({ ...where, check: '(none)' }, 'the suite checked nothing');
+  }
+  const passed = `${judged.length - failed.length}/${judged.length}`;
+  return [where.target, where.version, where.scenario, passed, failed.map((c) => c.id).join(', ')];
+}
+
+function report(rows, extensions, baseline) {
+  table(['SERVER', 'SPEC VERSION', 'SCENARIO', 'PASSED', 'FAILED'], rows);
+  console.log(`\nnot of any spec version, and so not run: ${extensions.join(', ')}`);
+  return baseline.report();
+}
+
+process.exit(await main(process.argv[2] ?? 'dist/pasteport', process.argv[3] ?? 'dist/fixtures') ? 0 : 1);

@@ -1,0 +1,40 @@
+// What both TypeScript SDKs ask of the program that uses them: a place for tokens, and a browser to send the person to.
+import { randomUUID } from 'node:crypto';
+import { metadataOf } from './client_site.js';
+
+export class Login {
+  redirectUrl = 'http://127.0.0.1:4321/callback';
+  asked = []; // the authorization URLs that the client wanted opened
+  saved = []; // every answer of the token endpoint
+  #kept = {};
+
+  constructor(clientID) {
+    this.clientMetadataUrl = clientID;
+    this.clientMetadata = { ...metadataOf(clientID), redirect_uris: [this.redirectUrl] };
+  }
+
+  state() { return (this.#kept.state = randomUUID()); }
+  clientInformation() { return this.#kept.client; }
+  saveClientInformation(client) { this.#kept.client = client; }
+  tokens() { return this.#kept.tokens; }
+  saveTokens(tokens) { this.saved.push(this.#kept.tokens = tokens); }
+  codeVerifier() { return this.#kept.verifier; }
+  saveCodeVerifier(verifier) { this.#kept.verifier = verifier; }
+  discoveryState() { return this.#kept.discovery; }
+  saveDiscoveryState(discovery) { this.#kept.discovery = discovery; }
+  redirectToAuthorization(url) { this.asked.push(url); }
+
+  invalidateCredentials(scope) {
+    for (const name of scope === 'all' ? Object.keys(this.#kept) : [scope]) {
+      delete this.#kept[name];
+    }
+  }
+
+  // answer checks what comes back to the callback, as the SDK's documentation asks of the program.
+  answer(callback) {
+    if (callback.searchParams.get('state') !== this.#kept.state) {
+      throw new Error('the state came back changed');
+    }
+    return callback.searchParams;
+  }
+}

@@ -1,0 +1,30 @@
+// MCP 2026-07-28 by hand, for OAuth clients that know nothing of it.
+import assert from 'node:assert/strict';
+
+const revision = '2026-07-28';
+
+// speech asks for a method through send(headers, body), which adds the token.
+export function speech(send) {
+  return async (method, params = {}) => {
+    const headers = {
+      'Content-Type': 'application/json', Accept: 'application/json, text/event-stream',
+      'MCP-Protocol-Version': revision, 'Mcp-Method': method, ...(params.name && { 'Mcp-Name': params.name }),
+    };
+    const answer = await send(new Headers(headers), JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta } }));
+    assert.equal(answer.status, 200, `${method}: ${answer.status}`);
+    return resultOf(await answer.text());
+  };
+}
+
+const meta = {
+  'io.modelcontextprotocol/protocolVersion': revision,
+  'io.modelcontextprotocol/clientInfo': { name: 'interop', version: '1.0.0' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+// resultOf reads the only event of an answer.
+function resultOf(text) {
+  const message = JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
+  assert(message.result, text);
+  return message.result;
+}
