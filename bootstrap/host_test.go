@@ -1,0 +1,163 @@
+package bootstrap_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// host is a site of a host's own making: its settings, its verifier, its store.
+type host struct {
+	*echo.Echo
+	issuer string
+	authz  *bootstrap.OAuthServer
+}
+
+const (
+	clientID = "https://client.example/client.json"
+	callback = "http://127.0.0.1:4321/callback"
+	verifier = "a-verifier-that-is-long-enough-for-the-rules"
+)
+
+// published is a directory of clients that need not be fetched.
+type published map[string]any
+
+func (p published) Client(_ context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+	members := map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}}
+	for name, value := range p {
+		members[name] = value
+	}
+	return oauth.NewClientMetadata(id, members, oauth.ClientMetadataRules{AllowedPrivateSchemes: []string{"cursor"}})
+}
+
+// openStore opens an empty store that ends with the spec.
+func openStore() *persistence.Store {
+	GinkgoHelper()
+	store, err := persistence.OpenSQLite(filepath.Join(GinkgoT().TempDir(), "oauth.db"))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(store.Close()).To(Succeed()) })
+	return store
+}
+
+// openHost builds a site over a store. Unless the config says otherwise it knows every token.
+func openHost(config oauth.Config, store oauth.Store, clients published) *host {
+	GinkgoHelper()
+	if config.VerifyBearer == nil && config.Verifier == nil {
+		config.VerifyBearer = func(string) bool { return true }
+	}
+	config.Logger = slog.New(slog.DiscardHandler)
+	authz, err := bootstrap.NewOAuthServer(config, store, bootstrap.WithClientDirectory(clients))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(authz.Close)
+	h := &host{echo.New(), config.Issuer, authz}
+	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil), bootstrap.WithOAuth(authz))
+	Expect(server.Register(h.Echo)).To(Succeed())
+	return h
+}
+
+// ask opens the authorization endpoint; change may spoil the request.
+func (h *host) ask(change ...func(url.Values)) *httptest.ResponseRecorder {
+	sum := sha256.Sum256([]byte(verifier))
+	query := url.Values{
+		"client_id": {clientID}, "redirect_uri": {callback}, "response_type": {"code"}, "state": {"s"}, "scope": {"mcp offline_access"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+	}
+	for _, apply := range change {
+		apply(query)
+	}
+	return answer(h.Echo, httptest.NewRequest(http.MethodGet, h.issuer+"/oauth/authorize?"+query.Encode(), http.NoBody))
+}
+
+var ticketField = regexp.MustCompile(`name="ticket" value="([^"]+)"`)
+
+// ticket opens the consent page and returns what its form carries.
+func (h *host) ticket(change ...func(url.Values)) string {
+	GinkgoHelper()
+	found := ticketField.FindStringSubmatch(h.ask(change...).Body.String())
+	Expect(found).NotTo(BeNil())
+	return found[1]
+}
+
+func (h *host) approve(ticket string) *httptest.ResponseRecorder {
+	return h.post("/oauth/authorize", url.Values{"ticket": {ticket}, "decision": {"approve"}, "bearer_token": {"host-token"}})
+}
+
+// code goes through the consent page.
+func (h *host) code(change ...func(url.Values)) string {
+	GinkgoHelper()
+	w := h.approve(h.ticket(change...))
+	Expect(w.Code).To(Equal(http.StatusSeeOther), w.Body.String())
+	target, err := url.Parse(w.Header().Get("Location"))
+	Expect(err).NotTo(HaveOccurred())
+	return target.Query().Get("code")
+}
+
+func (h *host) post(path string, form url.Values) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, h.issuer+path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return answer(h.Echo, r)
+}
+
+func (h *host) exchange(code string) *httptest.ResponseRecorder {
+	return h.post("/oauth/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {code}, "code_verifier": {verifier}})
+}
+
+func (h *host) refresh(token string) *httptest.ResponseRecorder {
+	return h.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {token}})
+}
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+	`"clientInfo":{"name":"spec","version":"1"}}}`
+
+// call opens a session at the MCP endpoint.
+func (h *host) call(access string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, h.issuer+"/mcp", strings.NewReader(initialize))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer "+access)
+	return answer(h.Echo, r)
+}
+
+type tokenAnswer struct {
+	Access  string `json:"access_token"`
+	Refresh string `json:"refresh_token"`
+	Scope   string `json:"scope"`
+	Error   string `json:"error"`
+}
+
+func tokensOf(w *httptest.ResponseRecorder) (tokens tokenAnswer) {
+	GinkgoHelper()
+	Expect(json.Unmarshal(w.Body.Bytes(), &tokens)).To(Succeed(), w.Body.String())
+	return tokens
+}
+
+// clock goes forward when told to.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// exhausted is a source of chance that has none.
+type exhausted struct{}
+
+func (exhausted) Read([]byte) (int, error) { return 0, errors.New("no chance left") }

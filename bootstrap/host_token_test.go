@@ -1,0 +1,155 @@
+package bootstrap_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// hostToken is what host.approve pastes.
+const hostToken = "host-token"
+
+// moody is a site whose verifier is well at first, and then as the spec says.
+type moody struct{ mood atomic.Value }
+
+type mood func(token string) (oauth.Principal, error)
+
+func newMoody() *moody {
+	m := &moody{}
+	m.become(well)
+	return m
+}
+
+func (m *moody) become(now mood) { m.mood.Store(now) }
+
+// VerifyBearer implements oauth.BearerVerifier.
+func (m *moody) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
+	return m.mood.Load().(mood)(token)
+}
+
+// knows is the same site as far as it fits into yes and no.
+func (m *moody) knows(token string) bool {
+	_, err := m.mood.Load().(mood)(token)
+	return err == nil
+}
+
+func well(string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }
+
+func panicking(token string) (oauth.Principal, error) { panic("no answer for " + token) }
+
+func atALoss(token string) (oauth.Principal, error) {
+	return oauth.Principal{}, errors.New("the database is down, asked for " + token)
+}
+
+func refusing(string) (oauth.Principal, error) { return oauth.Principal{}, oauth.ErrUnknownBearer }
+
+// beFormAgain matches the consent page that comes back although nobody did anything wrong (B9).
+func beFormAgain() types.GomegaMatcher {
+	return And(
+		HaveField("Code", http.StatusServiceUnavailable),
+		HaveField("Header()", And(HaveKey("Retry-After"), Not(HaveKey("Location")))),
+		HaveField("Body.String()", And(
+			ContainSubstring("This site cannot check tokens just now"), MatchRegexp(ticketField.String()), Not(ContainSubstring(hostToken)))),
+	)
+}
+
+// bePutOff matches what a client is told that may keep its tokens and come back (D25).
+func bePutOff() types.GomegaMatcher {
+	return And(
+		HaveField("Code", http.StatusServiceUnavailable),
+		HaveField("Header()", And(HaveKeyWithValue("Retry-After", []string{"5"}), HaveKeyWithValue("Content-Type", []string{"application/json"}))),
+		HaveField("Body.String()", And(ContainSubstring(`"error":"temporarily_unavailable"`), Not(ContainSubstring(hostToken)))),
+	)
+}
+
+var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25"), func() {
+	const issuer = "https://cms.example"
+	const moreThanWrongGuesses = 6
+	var site *moody
+	var hours *clock
+	var server *host
+	BeforeEach(func() {
+		site, hours = newMoody(), &clock{}
+		server = openHost(oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now}, openStore(), nil)
+	})
+
+	// suffer lets the site fall into a mood in the midst of everything, be asked so many times, and get well again.
+	suffer := func(ctx context.Context, now mood, times int) {
+		GinkgoHelper()
+		tokens, code, form := tokensOf(server.exchange(server.code())), server.code(), server.ticket()
+		site.become(now)
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			defer GinkgoRecover()
+			for range times {
+				Expect(server.approve(form)).To(beFormAgain())
+			}
+		})
+		asking.Go(func() {
+			defer GinkgoRecover()
+			Expect(server.refresh(tokens.Refresh)).To(bePutOff())
+		})
+		asking.Wait()
+		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
+		Expect(server.exchange(code).Code).To(Equal(http.StatusOK))
+
+		site.become(well)
+		hours.advance(time.Minute) // a token that had been replaced would be reused now
+		next := server.refresh(tokens.Refresh)
+		Expect(next.Code).To(Equal(http.StatusOK), next.Body.String())
+		Expect(server.call(tokensOf(next).Access).Code).To(Equal(http.StatusOK))
+		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(2), "a grant was made while the site could not tell")
+		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther))
+	}
+
+	DescribeTable("issues nothing, ends nothing and counts no guess while it", Label("B6"), func(ctx SpecContext, now mood) {
+		suffer(ctx, now, moreThanWrongGuesses)
+	},
+		Entry("panics", mood(panicking)),
+		Entry("says that it cannot tell", mood(atALoss)),
+	)
+
+	It("issues nothing and ends nothing while it hangs", func(ctx SpecContext) {
+		hanging := make(chan struct{})
+		DeferCleanup(func() { close(hanging) })
+		suffer(ctx, func(string) (oauth.Principal, error) {
+			<-hanging
+			return oauth.Principal{Subject: "too late"}, nil
+		}, 1)
+	}, SpecTimeout(time.Minute))
+
+	It("issues nothing and ends nothing while a site that only knows yes and no panics", Label("B6"), func(ctx SpecContext) {
+		server = openHost(oauth.Config{Issuer: issuer, VerifyBearer: site.knows, Now: hours.now}, openStore(), nil)
+		suffer(ctx, panicking, moreThanWrongGuesses)
+	})
+
+	It("takes no for an answer: the form comes back, and a refresh ends the grant for good", Label("B8", "I12"), func() {
+		tokens, form := tokensOf(server.exchange(server.code())), server.ticket()
+		site.become(refusing)
+		Expect(server.approve(form).Code).To(Equal(http.StatusForbidden))
+		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+		site.become(well)
+		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+	})
+
+	DescribeTable("is not needed to end grants, not even while it", Label("J10", "N12"), func(ctx SpecContext, now mood) {
+		tokens := tokensOf(server.exchange(server.code()))
+		site.become(now)
+		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
+		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+	},
+		Entry("panics", mood(panicking)),
+		Entry("says that it cannot tell", mood(atALoss)),
+	)
+})

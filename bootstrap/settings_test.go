@@ -1,0 +1,217 @@
+package bootstrap_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// counting is a store that counts what is asked of it.
+type counting struct {
+	*persistence.Store
+	reads, writes atomic.Int32
+}
+
+func (c *counting) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+	c.reads.Add(1)
+	return c.Store.Grant(ctx, secret)
+}
+
+func (c *counting) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	c.writes.Add(1)
+	return c.Store.UpdateGrant(ctx, secret, change)
+}
+
+// down is a store whose disk may fail.
+type down struct {
+	*persistence.Store
+	failing atomic.Bool
+}
+
+func (d *down) fail() error {
+	if d.failing.Load() {
+		return fmt.Errorf("%w: disk 7 of rack 3 is full", oauth.ErrUnavailable)
+	}
+	return nil
+}
+
+func (d *down) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+	if err := d.fail(); err != nil {
+		return err
+	}
+	return d.Store.AddGrant(ctx, grant, supersede)
+}
+
+func (d *down) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+	if err := d.fail(); err != nil {
+		return nil, err
+	}
+	return d.Store.Grant(ctx, secret)
+}
+
+func (d *down) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	if err := d.fail(); err != nil {
+		return err
+	}
+	return d.Store.UpdateGrant(ctx, secret, change)
+}
+
+// asked is a site whose verifier does something on the way.
+type asked func(token string) error
+
+func (a asked) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
+	return oauth.Principal{Subject: "ann"}, a(token)
+}
+
+var _ = Describe("A host's own settings", func() {
+	const issuer = "https://cms.example"
+	redirect := func(uri string) func(url.Values) { return func(v url.Values) { v.Set("redirect_uri", uri) } }
+
+	It("keep the tokens of two resources in one process apart", Label("G8", "N16"), func() {
+		store := openStore()
+		mine, theirs := openHost(oauth.Config{Issuer: issuer}, store, nil), openHost(oauth.Config{Issuer: issuer + "/other"}, store, nil)
+		tokens, others := tokensOf(mine.exchange(mine.code())), tokensOf(theirs.exchange(theirs.code()))
+		Expect(mine.call(tokens.Access).Code).To(Equal(http.StatusOK))
+		Expect(theirs.call(others.Access).Code).To(Equal(http.StatusOK))
+		for site, foreign := range map[*host]string{mine: others.Access, theirs: tokens.Access} {
+			w := site.call(foreign)
+			Expect(w.Code).To(Equal(http.StatusUnauthorized))
+			Expect(w.Header().Get("WWW-Authenticate")).To(ContainSubstring(`error="invalid_token", error_description="The access token is invalid or has expired"`))
+		}
+	})
+
+	It("show a page when there is no chance left to seal a ticket with", Label("A33"), func() {
+		w := openHost(oauth.Config{Issuer: issuer, Random: exhausted{}}, openStore(), nil).ask()
+		Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
+		Expect(w.Header().Get("Retry-After")).NotTo(BeEmpty())
+		Expect(w.Header()).NotTo(HaveKey("Location"))
+		Expect(w.Body.String()).NotTo(ContainSubstring("chance"))
+	})
+
+	DescribeTable("open private-use schemes one by one", Label("A14", "C26"), func(allowed []string, uri string, status int) {
+		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: allowed}, openStore(), published{"redirect_uris": []any{"cursor://app/cb", "https://a.example/"}})
+		Expect(h.ask(redirect(uri)).Code).To(Equal(status))
+	},
+		Entry("when it is listed", []string{"cursor"}, "cursor://app/cb", 200), Entry("when it is not", nil, "cursor://app/cb", 400),
+		Entry("when another is", []string{"vscode"}, "cursor://app/cb", 400), Entry("byte for byte", []string{"cursor"}, "cursor://app/cb/", 400),
+		Entry("in lower case", []string{"cursor"}, "CURSOR://app/cb", 400),
+	)
+
+	DescribeTable("decide which errors leave without a click", Label("M13", "A39"), func(config oauth.Config, status int) {
+		config.Issuer = issuer
+		h := openHost(config, openStore(), published{"redirect_uris": []any{"https://client.example/cb?x=%2f"}})
+		w := h.ask(redirect("https://client.example/cb?x=%2f"), func(v url.Values) { v.Set("response_type", "token") })
+		Expect(w.Code).To(Equal(status))
+		Expect(strings.HasPrefix(w.Header().Get("Location"), "https://client.example/cb?x=%2f&error=unsupported_response_type&")).To(Equal(status == 303))
+	},
+		Entry("none by default", oauth.Config{}, 400), Entry("those to a trusted host", oauth.Config{TrustedRedirectHosts: []string{"client.example"}}, 303),
+		Entry("none to another host", oauth.Config{TrustedRedirectHosts: []string{"other.example"}}, 400), Entry("all", oauth.Config{AutoErrorRedirect: true}, 303),
+	)
+
+	It("keep what was granted and grant what it implies", Label("A27"), func() {
+		scopes := []oauth.Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
+		h := openHost(oauth.Config{Issuer: issuer, Scopes: scopes, DefaultScopes: []string{"mcp", "mcp:admin"}}, openStore(), nil)
+		Expect(tokensOf(h.exchange(h.code(func(v url.Values) { v.Set("scope", "mcp:admin") }))).Scope).To(Equal("mcp:admin"))
+	})
+
+	DescribeTable("turn away clients that only development may know, even with authorities of their own", Label("C9", "C48", "C49"), func(id string) {
+		authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool { return true }, AllowLoopbackClients: true}, openStore())
+		Expect(err).To(MatchError(ContainSubstring("AllowLoopbackClients")))
+		Expect(authz).To(BeNil())
+		w := openHost(oauth.Config{Issuer: issuer}, openStore(), nil).ask(func(v url.Values) { v.Set("client_id", id) })
+		Expect(w.Code).To(Equal(http.StatusBadRequest))
+		Expect(w.Body.String()).To(ContainSubstring("invalid_client"))
+	}, Entry("on this computer", "https://127.0.0.1:8443/c.json"), Entry("at another port", "https://client.example:8443/c.json"), Entry("on this very host", issuer+"/c.json"))
+})
+
+var _ = Describe("A host's own store", func() {
+	const issuer = "https://cms.example"
+
+	It("is read once for each check and written once a minute", Label("G15"), func() {
+		at, store := &clock{}, &counting{Store: openStore()}
+		h := openHost(oauth.Config{Issuer: issuer, Now: at.now}, store, nil)
+		access := tokensOf(h.exchange(h.code())).Access
+		Expect(h.call(access).Code).To(Equal(http.StatusOK))
+		reads, writes := store.reads.Load(), store.writes.Load()
+		for range 5 {
+			Expect(h.call(access).Code).To(Equal(http.StatusOK))
+		}
+		Expect(store.reads.Load() - reads).To(BeEquivalentTo(5))
+		Expect(store.writes.Load()).To(Equal(writes))
+		at.advance(time.Minute)
+		h.call(access)
+		h.call(access)
+		Expect(store.writes.Load() - writes).To(BeEquivalentTo(1))
+	})
+
+	It("is free while the site is asked, and read again afterwards", Label("I18", "I17"), func(ctx SpecContext) {
+		var h *host
+		var ending bool
+		h = openHost(oauth.Config{Issuer: issuer, Verifier: asked(func(token string) error {
+			if ending {
+				Expect(h.authz.EndGrantsOf(ctx, token)).To(Equal(1))
+			}
+			return nil
+		})}, openStore(), nil)
+		tokens := tokensOf(h.exchange(h.code()))
+		ending = true
+		Expect(tokensOf(h.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+		Expect(h.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("answers for what it has forgotten as it answered before", Label("I21", "D32"), func(ctx SpecContext) {
+		at, store := &clock{}, openStore()
+		h := openHost(oauth.Config{Issuer: issuer, Now: at.now}, store, nil)
+		late, tokens := h.code(), tokensOf(h.exchange(h.code()))
+		at.advance(181 * 24 * time.Hour)
+		answers := func() []string {
+			return []string{h.exchange(late).Body.String(), h.refresh(tokens.Refresh).Body.String(), h.call(tokens.Access).Body.String()}
+		}
+		before := answers()
+		Expect(store.DeleteExpired(ctx, at.now())).To(BeNumerically(">", 0))
+		Expect(answers()).To(Equal(before))
+	})
+
+	It("is missed by everybody in their own way, and nothing is spent meanwhile", Label("B11", "D30", "E10", "G11"), func() {
+		store := &down{Store: openStore()}
+		h := openHost(oauth.Config{Issuer: issuer}, store, nil)
+		code, tokens, ticket := h.code(), tokensOf(h.exchange(h.code())), h.ticket()
+		store.failing.Store(true)
+		approved := h.approve(ticket)
+		Expect(approved.Header().Get("Content-Type")).To(HavePrefix("text/html"))
+		Expect(approved.Header()).NotTo(HaveKey("Location"))
+		called := h.call(tokens.Access)
+		Expect(called.Header()).NotTo(HaveKey("Www-Authenticate"))
+		revoked := h.post("/oauth/revoke", url.Values{"token": {tokens.Access}})
+		for _, w := range []*httptest.ResponseRecorder{approved, called, revoked, h.exchange(code), h.refresh(tokens.Refresh)} {
+			Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
+			Expect(w.Header().Get("Retry-After")).To(MatchRegexp(`^[1-9]\d*$`))
+			Expect(w.Body.String()).To(And(ContainSubstring("temporarily_unavailable"), Not(ContainSubstring("rack"))))
+		}
+		store.failing.Store(false)
+		Expect([]int{h.approve(ticket).Code, h.call(tokens.Access).Code, h.exchange(code).Code, h.refresh(tokens.Refresh).Code}).To(Equal([]int{303, 200, 200, 200}))
+	})
+
+	It("lets a grant without offline_access end with its access token", Label("I13"), func(ctx SpecContext) {
+		at, store := &clock{}, openStore()
+		h := openHost(oauth.Config{Issuer: issuer, Now: at.now}, store, nil)
+		access := tokensOf(h.exchange(h.code(func(v url.Values) { v.Set("scope", "mcp") }))).Access
+		at.advance(time.Hour)
+		Expect(h.call(access).Code).To(Equal(http.StatusUnauthorized))
+		at.advance(24 * time.Hour)
+		Expect(store.DeleteExpired(ctx, at.now())).To(BeNumerically(">", 0))
+		Expect(h.authz.EndGrantsOf(ctx, "host-token")).To(BeZero())
+	})
+})

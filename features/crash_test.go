@@ -1,0 +1,167 @@
+package features_test
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+)
+
+const (
+	crashes = 50
+	workers = 6
+	family  = 3 // connections that a worker keeps at the same time
+)
+
+// Crashing is a service that is killed again and again, on one folder and one address, under the load of a few workers.
+type Crashing struct {
+	*World
+	client  *Client
+	run     *gexec.Session
+	binary  Binary
+	chance  *rand.Rand
+	workers [][]*Connection
+	graves  []*Connection
+	doubts  int // requests that were cut off and might have been granted
+	answers atomic.Int64
+	enough  int64 // answers after which the service is killed
+	killed  atomic.Bool
+}
+
+// NewCrashing prepares a service that has not been started yet.
+func NewCrashing(binary Binary) *Crashing {
+	GinkgoHelper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(free.Close()).To(Succeed())
+	world := &World{
+		Issuer: "http://" + free.Addr().String(), Dir: filepath.Join(GinkgoT().TempDir(), "site"), Token: "chosen-by-the-editor",
+		Clients: NewClientSite(),
+	}
+	seed := uint64(GinkgoRandomSeed())
+	return &Crashing{
+		World: world, client: world.NewClient(), binary: binary, chance: rand.New(rand.NewPCG(seed, seed)), workers: make([][]*Connection, workers),
+	}
+}
+
+// Start opens the folder that the last crash left behind.
+func (c *Crashing) Start() {
+	GinkgoHelper()
+	trust, token := "SSL_CERT_FILE="+c.Clients.Certificate(), tokenVariable+"="+c.Token
+	c.run = c.binary.Run([]string{trust, token}, "serve", "--dev", "--addr", c.Issuer[len("http://"):], "--data", c.Dir)
+	Eventually(c.run.Out).WithTimeout(patience).WithPolling(time.Millisecond).Should(gbytes.Say("serving"))
+}
+
+// CrashUnderLoad lets the workers work until one of them, at some answer, kills the service in the midst of the others.
+func (c *Crashing) CrashUnderLoad(ctx context.Context) {
+	GinkgoHelper()
+	c.answers.Store(0)
+	c.killed.Store(false)
+	c.enough = 20 + c.chance.Int64N(40)
+	var load sync.WaitGroup
+	for i := range c.workers {
+		chance := rand.New(rand.NewPCG(c.chance.Uint64(), 0))
+		load.Go(func() {
+			defer GinkgoRecover()
+			for c.work(ctx, i, chance) {
+			}
+		})
+	}
+	load.Wait()
+	c.kill()
+	c.run.Wait(patience)
+	noRedirects.CloseIdleConnections()
+}
+
+func (c *Crashing) kill() {
+	c.killed.Store(true)
+	c.run.Kill()
+}
+
+// work takes one step of one connection; it returns whether the service has answered.
+func (c *Crashing) work(ctx context.Context, worker int, chance *rand.Rand) bool {
+	alive := slices.DeleteFunc(slices.Clone(c.workers[worker]), func(connection *Connection) bool { return connection.over })
+	if len(alive) < family {
+		alive = append(alive, &Connection{Client: c.client})
+		c.workers[worker] = append(c.workers[worker], alive[len(alive)-1])
+	}
+	if !alive[chance.IntN(len(alive))].step(ctx, chance) {
+		Expect(c.killed.Load()).To(BeTrue(), "the service does not answer though nobody has killed it")
+		return false
+	}
+	if c.answers.Add(1) == c.enough {
+		c.kill()
+	}
+	return true
+}
+
+// Settle compares what the workers were told with what the service knows after the crash, and buries what has come to its end.
+func (c *Crashing) Settle(ctx context.Context) {
+	GinkgoHelper()
+	for i, mine := range c.workers {
+		var alive []*Connection
+		for _, connection := range mine {
+			if connection.doubt != none {
+				c.doubts++
+			}
+			connection.settle(ctx)
+			if !connection.over && connection.spent != "" && c.chance.IntN(4) == 0 {
+				connection.replay(ctx)
+			}
+			if connection.over {
+				c.graves = append(c.graves, connection)
+			} else {
+				alive = append(alive, connection)
+			}
+		}
+		c.workers[i] = alive
+	}
+}
+
+// send is Send for a service that may be dead: it returns whether there was a whole answer.
+func send(r *http.Request) (answer Response, whole bool) {
+	reply, err := noRedirects.Do(r)
+	if err != nil {
+		return Response{}, false
+	}
+	defer func() { _ = reply.Body.Close() }()
+	text, err := io.ReadAll(reply.Body)
+	return Response{reply, string(text)}, err == nil
+}
+
+var _ = Describe("Being killed", Ordered, Label("crash", "I19", "I14", "D20", "E6", "H5"), func() {
+	var binary Binary
+	BeforeAll(func() { binary = BuildBinary() })
+
+	It("fifty times under load loses nothing that was answered, spends no code twice, and opens its file again", func(ctx SpecContext) {
+		service := NewCrashing(binary)
+		for range crashes {
+			service.Start()
+			service.Settle(ctx)
+			service.CrashUnderLoad(ctx)
+		}
+		service.Start()
+		service.Settle(ctx)
+		Expect(service.doubts).To(BeNumerically(">", crashes), "the load was too light to prove anything")
+		Expect(len(service.graves)).To(BeNumerically(">", crashes))
+		for _, grave := range service.graves {
+			grave.expectOver(ctx)
+		}
+		Expect(service.run.Terminate().Wait(patience).ExitCode()).To(Equal(0))
+
+		var verdict string
+		Expect(service.database().QueryRowContext(ctx, "PRAGMA integrity_check").Scan(&verdict)).To(Succeed())
+		Expect(verdict).To(Equal("ok"))
+	}, SpecTimeout(5*time.Minute))
+})

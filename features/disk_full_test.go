@@ -1,0 +1,63 @@
+package features_test
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+)
+
+// BuildBinary builds the program for the specs of one container.
+func BuildBinary() Binary {
+	GinkgoHelper()
+	path, err := gexec.Build("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", "-buildvcs=false")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(gexec.CleanupBuildArtifacts)
+	return Binary(path)
+}
+
+// Confine lets the program write no file beyond some hundred KiB, as on a disk that is nearly full: the system refuses in the
+// middle of a write.
+func (b Binary) Confine() Binary {
+	GinkgoHelper()
+	if _, err := exec.LookPath("sh"); err != nil {
+		Skip("there is no shell to limit the program with")
+	}
+	script := filepath.Join(GinkgoT().TempDir(), "confined")
+	text := "#!/bin/sh\nulimit -S -f 800\nexec '" + string(b) + "' \"$@\"\n"
+	Expect(os.WriteFile(script, []byte(text), 0o700)).To(Succeed())
+	return Binary(script)
+}
+
+var _ = Describe("Running out of disk space", Ordered, Label("N14", "D30", "E10"), func() {
+	var binary Binary
+	BeforeAll(func() { binary = BuildBinary() })
+
+	It("puts everybody off who changes something, loses nothing, and goes on when there is room again", func(ctx SpecContext) {
+		dir := filepath.Join(GinkgoT().TempDir(), "site")
+		site := binary.Confine().Serve(NewClientSite(), dir, tokenVariable+"=chosen-by-the-editor")
+		site.Token = "chosen-by-the-editor"
+		stake := NewStake(ctx, site.NewClient())
+		spent := stake.Connect(ctx).Access
+		answer := stake.Revoke(ctx, spent)
+		for range 1000 { // of the smallest writes that there are
+			if answer.StatusCode != http.StatusOK {
+				break
+			}
+			answer = stake.Revoke(ctx, spent)
+		}
+		Expect(answer).To(BePutOff())
+
+		answers := stake.Try(ctx)
+		Expect(answers).To(BeAnOutage())
+		Expect(answers["call"].StatusCode).To(Equal(http.StatusOK))
+
+		_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		Expect(err).NotTo(HaveOccurred())
+		stake.ExpectUntouched(ctx)
+	})
+})

@@ -1,0 +1,229 @@
+package features_test
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+)
+
+// database opens the OAuth database of a world as another program would.
+func (w *World) database() *sql.DB {
+	GinkgoHelper()
+	db, err := sql.Open("sqlite", filepath.Join(w.Dir, "oauth.db"))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(db.Close)
+	return db
+}
+
+// Lock keeps everybody else from writing to the OAuth database, until unlock.
+func (w *World) Lock(ctx context.Context) (unlock func()) {
+	GinkgoHelper()
+	other, err := w.database().Conn(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = other.ExecContext(ctx, "BEGIN EXCLUSIVE")
+	Expect(err).NotTo(HaveOccurred())
+	return func() {
+		GinkgoHelper()
+		_, err := other.ExecContext(ctx, "ROLLBACK")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(other.Close()).To(Succeed())
+	}
+}
+
+// Hide takes files out of the world's folder, until back puts the same ones there again.
+func (w *World) Hide(names ...string) (back func()) {
+	GinkgoHelper()
+	elsewhere := GinkgoT().TempDir()
+	for _, name := range names {
+		Expect(os.Rename(filepath.Join(w.Dir, name), filepath.Join(elsewhere, name))).To(Succeed())
+	}
+	return func() {
+		GinkgoHelper()
+		for _, name := range names {
+			Expect(os.Rename(filepath.Join(elsewhere, name), filepath.Join(w.Dir, name))).To(Succeed())
+		}
+	}
+}
+
+// Copy reads files of the world's folder; Paste makes them anew.
+func (w *World) Copy(names ...string) map[string][]byte {
+	GinkgoHelper()
+	copied := map[string][]byte{}
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(w.Dir, name))
+		Expect(err).NotTo(HaveOccurred())
+		copied[name] = content
+	}
+	return copied
+}
+
+// Paste writes what Copy has read.
+func (w *World) Paste(copied map[string][]byte) {
+	GinkgoHelper()
+	for name, content := range copied {
+		Expect(os.WriteFile(filepath.Join(w.Dir, name), content, 0o600)).To(Succeed())
+	}
+}
+
+// Stake is what a person and their client would lose if an outage were taken for an answer.
+type Stake struct {
+	*Client
+	Tokens Tokens
+	Code   string // not exchanged yet
+	Page   Page   // not answered yet
+	Leave  Tokens // about to be revoked
+}
+
+// NewStake connects a client and leaves it in the middle of everything.
+func NewStake(ctx context.Context, client *Client) *Stake {
+	GinkgoHelper()
+	return &Stake{client, client.Connect(ctx), client.Authorize(ctx), client.Consent(ctx), client.Connect(ctx)}
+}
+
+// Try does everything that needs the store, all at once.
+func (s *Stake) Try(ctx context.Context) map[string]Response {
+	return together(map[string]func() Response{
+		"exchange": func() Response { return s.Token(ctx, s.Exchange(s.Code)) },
+		"refresh":  func() Response { return s.Token(ctx, s.Refresh(s.Tokens.Refresh)) },
+		"revoke":   func() Response { return s.Revoke(ctx, s.Leave.Refresh) },
+		"approve":  func() Response { return s.Page.Approve(ctx, s.World.Token) },
+		"call":     func() Response { return s.World.Call(ctx, s.Tokens.Access) },
+	})
+}
+
+// ExpectUntouched goes on where the outage interrupted.
+func (s *Stake) ExpectUntouched(ctx context.Context) {
+	GinkgoHelper()
+	if s.World.Clock != nil {
+		s.World.Clock.Advance(time.Minute) // a token that had been replaced meanwhile would be reused now, and end everything
+	}
+	Expect(s.World.Call(ctx, s.Tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	Expect(s.World.Call(ctx, s.Leave.Access).StatusCode).To(Equal(http.StatusOK))
+	answers := s.Try(ctx)
+	Expect(answers["exchange"].StatusCode).To(Equal(http.StatusOK), answers["exchange"].Text)
+	Expect(answers["refresh"].StatusCode).To(Equal(http.StatusOK), answers["refresh"].Text)
+	Expect(answers["revoke"].StatusCode).To(Equal(http.StatusOK))
+	Expect(answers["approve"].StatusCode).To(Equal(http.StatusSeeOther), answers["approve"].Text)
+	Expect(s.World.Call(ctx, s.Leave.Access)).To(BeChallenged(s.World, "invalid_token"))
+	Expect(s.World.Call(ctx, answers["refresh"].Tokens().Access).StatusCode).To(Equal(http.StatusOK))
+}
+
+// together lets the callers loose at the same moment and returns their answers.
+func together[K comparable](calls map[K]func() Response) map[K]Response {
+	answers := make([]Response, len(calls))
+	names := slices.Collect(maps.Keys(calls))
+	start := make(chan struct{})
+	var callers sync.WaitGroup
+	for i, name := range names {
+		callers.Go(func() {
+			defer GinkgoRecover()
+			<-start
+			answers[i] = calls[name]()
+		})
+	}
+	close(start)
+	callers.Wait()
+	named := map[K]Response{}
+	for i, name := range names {
+		named[name] = answers[i]
+	}
+	return named
+}
+
+// BePutOff matches an outage told to a client: come back, and keep what you have (D30, E10).
+func BePutOff() types.GomegaMatcher {
+	return And(BeRefusedAs(http.StatusServiceUnavailable, "temporarily_unavailable"), HaveField("Header", HaveKey("Retry-After")))
+}
+
+// BeAnOutage matches the answers of all writers during an outage (N14).
+func BeAnOutage() types.GomegaMatcher {
+	return And(
+		HaveKeyWithValue("exchange", BePutOff()), HaveKeyWithValue("refresh", BePutOff()), HaveKeyWithValue("revoke", BePutOff()),
+		HaveKeyWithValue("approve", And(
+			BeAPage(http.StatusServiceUnavailable, "temporarily_unavailable"), HaveField("Header", HaveKey("Retry-After")))),
+	)
+}
+
+// BeUnchecked matches the MCP server's answer when it cannot look at the token: without a challenge, so that no client throws
+// its tokens away (G11).
+func BeUnchecked() types.GomegaMatcher {
+	return And(
+		HaveField("StatusCode", http.StatusServiceUnavailable),
+		HaveField("Header", And(HaveKey("Retry-After"), Not(HaveKey("Www-Authenticate")))),
+		HaveField("Tokens().Error", "temporarily_unavailable"),
+	)
+}
+
+var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
+	const file, log, index = "oauth.db", "oauth.db-wal", "oauth.db-shm"
+	var world *World
+	var stake *Stake
+	BeforeEach(func(ctx SpecContext) {
+		world = NewWorld()
+		stake = NewStake(ctx, world.NewClient())
+	})
+	lose := func(ctx context.Context) {
+		GinkgoHelper()
+		answers := stake.Try(ctx)
+		Expect(answers).To(BeAnOutage())
+		Expect(answers).To(HaveKeyWithValue("call", BeUnchecked()))
+		Expect(atOnce(8, func() Response { return world.Call(ctx, stake.Tokens.Access) })).To(HaveEach(BeUnchecked()))
+	}
+
+	It("to another process that keeps writing puts everybody off who changes something, and nobody who reads", func(ctx SpecContext) {
+		unlock := world.Lock(ctx)
+		answers := stake.Try(ctx)
+		Expect(answers).To(BeAnOutage())
+		Expect(answers["call"].StatusCode).To(Equal(http.StatusOK))
+		unlock()
+		stake.ExpectUntouched(ctx)
+	}, SpecTimeout(20*time.Second)) // the store waits five seconds, and nobody waits for somebody else's wait
+
+	DescribeTable("because its file is gone puts everybody off, until it is back", func(ctx SpecContext, names ...string) {
+		back := world.Hide(names...)
+		lose(ctx)
+		Expect(filepath.Join(world.Dir, file)).NotTo(BeAnExistingFile())
+		back()
+		stake.ExpectUntouched(ctx)
+		world.Restart()
+		Expect(world.Call(ctx, stake.Tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("alone", file),
+		Entry("with its log and index", file, log, index),
+	)
+
+	It("for good puts everybody off, until a copy is restored", func(ctx SpecContext) {
+		copied := world.Copy(file, log)
+		world.Hide(file, log, index)
+		lose(ctx)
+		world.Paste(copied)
+		stake.ExpectUntouched(ctx)
+	})
+
+	It("to an empty file puts everybody off, and says of no token that it is invalid", func(ctx SpecContext) {
+		back := world.Hide(file, log, index)
+		world.Paste(map[string][]byte{file: nil})
+		lose(ctx)
+		back()
+		stake.ExpectUntouched(ctx)
+	})
+
+	It("says nothing about it to anybody but the log", func(ctx SpecContext) {
+		back := world.Hide(file)
+		for _, answer := range stake.Try(ctx) {
+			Expect(answer.Text).NotTo(Or(ContainSubstring(world.Dir), ContainSubstring("oauth.db"), ContainSubstring("SQL")))
+		}
+		Expect(world.Log.String()).To(ContainSubstring("oauth.db: no such file or directory"))
+		back()
+	})
+})

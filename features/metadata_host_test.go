@@ -1,0 +1,145 @@
+package features_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// Down stops the site's server, until up starts it again at the same address.
+func (s *ClientSite) Down() (up func()) {
+	GinkgoHelper()
+	addr := s.server.Listener.Addr().String()
+	s.server.Close()
+	return func() {
+		GinkgoHelper()
+		listener, err := net.Listen("tcp", addr)
+		Expect(err).NotTo(HaveOccurred())
+		again := httptest.NewUnstartedServer(s)
+		Expect(again.Listener.Close()).To(Succeed())
+		again.Listener, again.Config.ErrorLog = listener, s.server.Config.ErrorLog
+		again.StartTLS()
+		DeferCleanup(again.Close)
+		s.server = again
+	}
+}
+
+// inTheMeantime is how long a document is used without asking again, at least (C37).
+const inTheMeantime = time.Minute
+
+var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36", "C41"), func() {
+	var world *World
+	var client *Client
+	var good http.HandlerFunc
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+		good = world.Clients.documents[client.ID[len(world.Clients.URL("")):]]
+	})
+	ask := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
+
+	It("is told to the person, is not remembered, and is over when the host is back", Label("N8"), func(ctx SpecContext) {
+		up := world.Clients.Down()
+		for range 2 {
+			Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+		}
+		up()
+		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("is noticed by nobody while the description is fresh, and by no connected client ever", Label("C37", "C47"), func(ctx SpecContext) {
+		tokens, code, page := client.Connect(ctx), client.Authorize(ctx), client.Consent(ctx)
+		up := world.Clients.Down()
+		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
+		world.Clock.Advance(inTheMeantime)
+		Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+
+		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
+		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+		up()
+		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	DescribeTable("is told to the person and not remembered when it", Label("N8"), func(ctx SpecContext, ill http.HandlerFunc) {
+		document := client.ID[len(world.Clients.URL("")):]
+		world.Clients.Serve(document, ill)
+		Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+		world.Clients.Serve(document, good)
+		Eventually(func() int { return ask(ctx).StatusCode }).WithTimeout(patience).Should(Equal(http.StatusOK)) // the fetch itself ends last
+		Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
+	},
+		Entry("fails", Label("C42"), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }),
+		Entry("hangs up", Label("C41"), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		Entry("never begins to answer", Label("C15"), func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+		Entry("stops in the middle of its answer", Label("C15"), func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"client_id":`))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}),
+	)
+
+	It("makes nobody else wait who asks for another client meanwhile", Label("C39", "C21"), func(ctx SpecContext) {
+		other := world.NewClient()
+		reached, gone := make(chan struct{}), make(chan struct{})
+		world.Clients.Serve(client.ID[len(world.Clients.URL("")):], func(_ http.ResponseWriter, r *http.Request) {
+			close(reached)
+			<-r.Context().Done()
+		})
+		go func() {
+			defer GinkgoRecover()
+			defer close(gone)
+			Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+		}()
+		<-reached
+		other.Connect(ctx)
+		Expect(gone).NotTo(BeClosed())
+		Eventually(gone).WithTimeout(patience).Should(BeClosed())
+	})
+})
+
+var _ = Describe("Being asked by fifty at once for a client that nobody knows yet", Label("N8", "C39"), func() {
+	It("fetches its description once, even when who asked first hangs up", func(ctx SpecContext) {
+		world := NewWorld()
+		client := world.NewClient()
+		document := client.ID[len(world.Clients.URL("")):]
+		good := world.Clients.documents[document]
+		fetched, release := make(chan struct{}), make(chan struct{})
+		world.Clients.Serve(document, func(w http.ResponseWriter, r *http.Request) {
+			close(fetched) // a second fetch panics here
+			<-release
+			good(w, r)
+		})
+
+		first, hangUp := context.WithCancel(ctx)
+		firstAnswer := make(chan error, 1)
+		go func() {
+			r, _ := http.NewRequestWithContext(first, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().Encode(), nil)
+			_, err := noRedirects.Do(r)
+			firstAnswer <- err
+		}()
+		<-fetched
+
+		var sent sync.WaitGroup
+		sent.Add(49)
+		asking := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent.Done() }})
+		answers := make(chan []Response)
+		go func() { answers <- atOnce(49, func() Response { return client.AskFor(asking, client.Request()) }) }()
+		sent.Wait()
+		hangUp()
+		Expect(<-firstAnswer).To(MatchError(context.Canceled))
+		close(release)
+		Expect(<-answers).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
+		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
+	})
+})

@@ -1,0 +1,210 @@
+package features_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+// A race is run with this many callers, this many times (N10).
+const crowd, repetitions = 16, 100
+
+// BeGrantedOrRefused matches what the loser and the winner of a race to the token endpoint may be told, and no fault.
+func BeGrantedOrRefused() types.GomegaMatcher {
+	return Or(HaveField("StatusCode", http.StatusOK), BeRefusedAs(400, "invalid_grant"))
+}
+
+var _ = Describe("Racing", Label("N10"), func() {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+	})
+
+	// against runs one kind of caller against another, half of the crowd each, and returns what the first kind was told.
+	against := func(these, those func() Response) (told []Response) {
+		calls := map[int]func() Response{}
+		for i := range crowd {
+			calls[i] = these
+			if i%2 > 0 {
+				calls[i] = those
+			}
+		}
+		for i, answer := range together(calls) {
+			if i%2 == 0 {
+				told = append(told, answer)
+			}
+		}
+		return told
+	}
+	// expectAllDead holds the race to its outcome: whatever was given away in it opens nothing.
+	expectAllDead := func(ctx context.Context, told []Response) {
+		GinkgoHelper()
+		for _, answer := range told {
+			Expect(answer).To(BeGrantedOrRefused())
+			if answer.StatusCode != http.StatusOK {
+				continue
+			}
+			Expect(world.Call(ctx, answer.Tokens().Access)).To(BeChallenged(world, "invalid_token"))
+			Expect(client.Token(ctx, client.Refresh(answer.Tokens().Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		}
+	}
+	endGrantsOf := func(ctx context.Context, token string) {
+		GinkgoHelper()
+		_, err := world.EndGrantsOf(ctx, token)
+		Expect(err).NotTo(HaveOccurred())
+	}
+
+	It("sixteen exchanges of one code succeeds once, and a later replay takes it back", Label("I14", "D19", "D20"), func(ctx SpecContext) {
+		for range repetitions {
+			form := client.Exchange(client.Authorize(ctx))
+			var granted []Response
+			for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, form) }) {
+				Expect(answer).To(BeGrantedOrRefused())
+				if answer.StatusCode == http.StatusOK {
+					granted = append(granted, answer)
+				}
+			}
+			Expect(granted).To(HaveLen(1))
+			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
+			expectAllDead(ctx, granted)
+		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("sixteen refreshes with one token gives all of them one successor, and each a token of their own", Label("I15", "D27"), func(ctx SpecContext) {
+		refresh := client.Connect(ctx).Refresh
+		for range repetitions {
+			successors, accesses := map[string]bool{}, map[string]bool{}
+			for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, client.Refresh(refresh)) }) {
+				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+				successors[answer.Tokens().Refresh], accesses[answer.Tokens().Access] = true, true
+				refresh = answer.Tokens().Refresh
+			}
+			Expect(successors).To(HaveLen(1))
+			Expect(accesses).To(HaveLen(crowd))
+		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("refreshes against a revocation leaves no live token once the revocation was answered", Label("I16", "E6", "E9"), func(ctx SpecContext) {
+		for range repetitions {
+			tokens := client.Connect(ctx)
+			refresh := func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) }
+			told := against(refresh, func() Response {
+				Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+				late := refresh()
+				Expect(late).To(BeRefusedAs(400, "invalid_grant"))
+				return late
+			})
+			expectAllDead(ctx, told)
+			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("refreshes against the reuse of a replaced token leaves no live token", Label("I17", "D27"), func(ctx SpecContext) {
+		for range repetitions {
+			stolen := client.Connect(ctx)
+			next := client.Token(ctx, client.Refresh(stolen.Refresh)).Tokens()
+			next = client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
+			told := against(func() Response { return client.Token(ctx, client.Refresh(next.Refresh)) }, func() Response {
+				reused := client.Token(ctx, client.Refresh(stolen.Refresh))
+				Expect(reused).To(BeRefusedAs(400, "invalid_grant"))
+				return reused
+			})
+			expectAllDead(ctx, told)
+			Expect(world.Call(ctx, next.Access)).To(BeChallenged(world, "invalid_token"))
+		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("refreshes against the site that ends the grant leaves no live token", Label("I17", "J10"), func(ctx SpecContext) {
+		for range repetitions {
+			host := world.TokenFor(ctx, "ada", demosite.Author)
+			tokens := client.ConnectAs(ctx, host)
+			refresh := func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) }
+			told := against(refresh, func() Response {
+				endGrantsOf(ctx, host)
+				late := refresh()
+				Expect(late).To(BeRefusedAs(400, "invalid_grant"))
+				return late
+			})
+			expectAllDead(ctx, told)
+			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("exchanges against the site that ends the grant leaves no live token and no live code", Label("I17", "I8", "J10", "D21"), func(ctx SpecContext) {
+		for range repetitions {
+			host := world.TokenFor(ctx, "ada", demosite.Author)
+			approved := client.Consent(ctx).Approve(ctx, host)
+			form := client.Exchange(approved.Target().Query().Get("code"))
+			told := against(func() Response { return client.Token(ctx, form) }, func() Response {
+				endGrantsOf(ctx, host)
+				late := client.Token(ctx, form)
+				Expect(late).To(BeRefusedAs(400, "invalid_grant"))
+				return late
+			})
+			expectAllDead(ctx, told)
+		}
+	}, SpecTimeout(5*time.Minute))
+})
+
+var _ = Describe("Losing the answer to a refresh", Label("N11", "D27", "I19"), func() {
+	var world *World
+	var client *Client
+	var old string
+	var lost Tokens
+	BeforeEach(func(ctx SpecContext) {
+		world = NewWorld()
+		client = world.NewClient()
+		old = client.Connect(ctx).Refresh
+		lost = client.loseAnswer(ctx, client.Refresh(old)).Tokens()
+		Expect(lost.Refresh).NotTo(Or(BeEmpty(), Equal(old)))
+	})
+
+	It("is healed by asking again with the old token, which gives the same refresh token", func(ctx SpecContext) {
+		again := client.Token(ctx, client.Refresh(old))
+		Expect(again.StatusCode).To(Equal(http.StatusOK), again.Text)
+		Expect(again.Tokens().Refresh).To(Equal(lost.Refresh))
+		Expect(again.Tokens().Access).NotTo(Equal(lost.Access))
+		Expect(world.Call(ctx, again.Tokens().Access).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("is healed even when the service was restarted in between", Label("J9"), func(ctx SpecContext) {
+		world.Restart()
+		Expect(client.Token(ctx, client.Refresh(old)).Tokens().Refresh).To(Equal(lost.Refresh))
+	})
+
+	It("ends the grant for whoever comes back too late", Label("I12", "G7"), func(ctx SpecContext) {
+		world.Clock.Advance(time.Minute)
+		Expect(client.Token(ctx, client.Refresh(old))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(world.Call(ctx, lost.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(client.Token(ctx, client.Refresh(lost.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+	})
+})
+
+// loseAnswer sends a form over a connection of its own, which breaks before the client has read the answer; only the spec has
+// seen what went over the wire.
+func (c *Client) loseAnswer(ctx context.Context, form map[string][]string) Response {
+	GinkgoHelper()
+	wire, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.World.Issuer[len("http://"):])
+	Expect(err).NotTo(HaveOccurred())
+	r := (&Connection{Client: c}).request(ctx, http.MethodPost, "/oauth/token", form)
+	Expect(r.Write(wire)).To(Succeed())
+	seen, err := http.ReadResponse(bufio.NewReader(wire), r)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(seen.StatusCode).To(Equal(http.StatusOK))
+	Expect(wire.(*net.TCPConn).SetLinger(0)).To(Succeed()) // a reset instead of a farewell
+	text, err := io.ReadAll(seen.Body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(wire.Close()).To(Succeed())
+	return Response{seen, string(text)}
+}
