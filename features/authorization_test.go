@@ -53,6 +53,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		header := client.Consent(ctx).Header
 		Expect(header.Get("Content-Security-Policy")).To(And(HavePrefix("default-src 'none'; style-src 'nonce-"), HaveSuffix("; base-uri 'none'; frame-ancestors 'none'")))
 		Expect(header.Get("Content-Security-Policy")).NotTo(ContainSubstring("form-action"))
+		Expect(header).NotTo(HaveKey("Cross-Origin-Opener-Policy"))
 		Expect(header.Get("Cache-Control")).To(Equal("no-store"))
 		Expect(header.Get("X-Frame-Options")).To(Equal("DENY"))
 		Expect(header.Get("X-Content-Type-Options")).To(Equal("nosniff"))
@@ -202,7 +203,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(answer.StatusCode).To(Equal(http.StatusMethodNotAllowed))
 		Expect(answer.Header.Get("Allow")).To(Equal("GET, POST"))
 		Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Origin"))
-	}, Entry(nil, "PUT"), Entry(nil, "DELETE"), Entry(nil, "OPTIONS"))
+	}, Entry(nil, "PUT"), Entry(nil, "DELETE"), Entry(nil, "OPTIONS"), Entry(nil, "PATCH"), Entry(nil, "PROPFIND"))
 
 	It("fetches a client's document once for many requests", Label("C36"), func(ctx SpecContext) {
 		before := world.Clients.Fetches()

@@ -123,7 +123,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		Expect(tokens.Refresh).NotTo(BeEmpty())
 	})
 
-	It("is refused when the code has expired", Label("D14", "I20"), func(ctx SpecContext) {
+	It("is refused when the code has expired", Label("D14", "I4", "I20"), func(ctx SpecContext) {
 		world.Clock.Advance(5 * time.Minute)
 		Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
 	})

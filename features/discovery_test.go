@@ -108,6 +108,30 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 		Entry("no endpoint at the default path of 2025-03-26: register", http.MethodPost, "/register"),
 	)
 
+	It("offers what it lists", Label("F12"), func(ctx SpecContext) {
+		listed, client := decode(Get(ctx, world.Issuer+serverMetadata)), world.NewClient()
+		for _, scope := range listed["scopes_supported"].([]any) {
+			tokens := client.Connect(ctx, set("scope", scope.(string)))
+			Expect(strings.Fields(tokens.Scope)).To(ContainElement(scope))
+			Expect(tokens.Refresh != "").To(Equal(scope == "offline_access"))
+		}
+		for _, endpoint := range []string{"token_endpoint", "revocation_endpoint"} {
+			Expect(Post(ctx, listed[endpoint].(string), nil).StatusCode).NotTo(Equal(http.StatusNotFound))
+		}
+		for _, grant := range listed["grant_types_supported"].([]any) {
+			form := client.Exchange("")
+			form.Set("grant_type", grant.(string))
+			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_request"))
+		}
+	})
+
+	DescribeTable("is never behind a redirect", Label("F10"), func(ctx SpecContext, method, path string) {
+		Expect(request(ctx, method, world.Issuer+path, nil).StatusCode).NotTo(And(BeNumerically(">=", 300), BeNumerically("<", 400)))
+	},
+		Entry(nil, "GET", serverMetadata+"/"), Entry(nil, "GET", "/"+serverMetadata), Entry(nil, "GET", resourceMetadata+"/mcp/"), Entry(nil, "GET", resourceMetadata+"/"),
+		Entry(nil, "POST", "/oauth/token/"), Entry(nil, "POST", "//oauth/token"), Entry(nil, "POST", "/oauth/../oauth/token"), Entry(nil, "GET", "/oauth/token"), Entry(nil, "POST", "/oauth/revoke/"),
+	)
+
 	It("spells the issuer the same everywhere, without a slash at its end", Label("F9", "A39"), func(ctx SpecContext) {
 		client := world.NewClient()
 		issuers := []any{

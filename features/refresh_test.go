@@ -86,7 +86,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(client.Token(ctx, client.Refresh(tokens.Access))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
-	It("slides for thirty days", Label("D23", "D28"), func(ctx SpecContext) {
+	It("slides for thirty days", Label("D23", "D28", "I11"), func(ctx SpecContext) {
 		world.Clock.Advance(29 * 24 * time.Hour)
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		world.Clock.Advance(29 * 24 * time.Hour)
@@ -109,7 +109,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
-	It("asks the site again, and ends the grant when the host token is gone", Label("D25", "J6", "N12"), func(ctx SpecContext) {
+	It("asks the site again, and ends the grant when the host token is gone", Label("D25", "J1", "J6", "N12"), func(ctx SpecContext) {
 		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))

@@ -3,6 +3,8 @@ package features_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -59,6 +61,22 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		}),
 	)
 
+	It("says 200 and does nothing for a code", Label("E8"), func(ctx SpecContext) {
+		code := client.Authorize(ctx)
+		Expect(client.Revoke(ctx, code)).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
+		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("says 200 to what was revoked or has expired", Label("E2"), func(ctx SpecContext) {
+		client.Revoke(ctx, tokens.Refresh)
+		for _, token := range []string{tokens.Refresh, tokens.Access} {
+			Expect(client.Revoke(ctx, token)).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
+		}
+		old := client.Connect(ctx)
+		world.Clock.Advance(181 * 24 * time.Hour)
+		Expect(client.Revoke(ctx, old.Refresh)).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
+	})
+
 	DescribeTable("finds the token", func(ctx SpecContext, extra url.Values) {
 		extra.Set("token", tokens.Refresh)
 		Expect(revoke(ctx, extra).StatusCode).To(Equal(http.StatusOK))
@@ -74,11 +92,16 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		Expect(Post(ctx, target, form, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target+"?token=x", form)).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target, form, basic(client.ID, "secret"))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(Post(ctx, target, form, body("token="+strings.Repeat("x", 16<<10)))).To(BeRefusedAs(413, "invalid_request"))
+		Expect(Post(ctx, target, form, body("token=%e"))).To(BeRefusedAs(400, "invalid_request"))
+		Expect(Post(ctx, target, url.Values{"token": {tokens.Refresh, tokens.Refresh}})).To(BeRefusedAs(400, "invalid_request"))
+		Expect(Post(ctx, target, url.Values{"token": {tokens.Refresh}, "client_secret": {"s3cret"}})).To(BeRefusedAs(401, "invalid_client"))
+		Expect(request(ctx, http.MethodOptions, target, nil).StatusCode).To(Equal(http.StatusNoContent))
 		Expect(request(ctx, http.MethodGet, target, nil)).To(BeRefusedAs(405, "invalid_request"))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("lets the site end every grant of one of its tokens at once", Label("J10", "N12"), func(ctx SpecContext) {
+	It("lets the site end every grant of one of its tokens at once", Label("J1", "J10", "N12"), func(ctx SpecContext) {
 		second := world.NewClient().Connect(ctx)
 		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(2))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))

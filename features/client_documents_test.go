@@ -1,0 +1,215 @@
+package features_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// path is where the client's document is on its site.
+func (c *Client) path() string { return strings.TrimPrefix(c.ID, c.World.Clients.URL("")) }
+
+// ClientWith publishes a good document with one member replaced; nil removes it.
+func (w *World) ClientWith(member string, value any) *Client {
+	GinkgoHelper()
+	client := w.NewClient()
+	members := params{"client_id": client.ID, "client_name": "Spec Client", "redirect_uris": []string{"http://127.0.0.1/callback"}}
+	if members[member] = value; value == nil {
+		delete(members, member)
+	}
+	document, err := json.Marshal(members)
+	Expect(err).NotTo(HaveOccurred())
+	w.Clients.Publish(client.path(), string(document))
+	return client
+}
+
+// raw is JSON that json.Marshal passes on as it is.
+func raw(text string) json.RawMessage { return json.RawMessage(text) }
+
+// says answers with a status, a header and a body, in which ID stands for the client_id.
+func (c *Client) says(status int, header http.Header, body string) {
+	c.World.Clients.Serve(c.path(), func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for name, values := range header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, strings.ReplaceAll(body, "ID", c.ID))
+	})
+}
+
+var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), Ordered, ContinueOnFailure, func() {
+	const good = `{"client_id":"ID","client_name":"Spec Client","redirect_uris":["http://127.0.0.1/callback"]}`
+	var world *World
+	BeforeAll(func() { world = NewWorld() })
+	BeforeEach(func() { world.Clock.Advance(time.Minute) }) // so that the budget for fetching is full again
+
+	DescribeTable("refuses a document", Label("C43"), func(ctx SpecContext, member string, value any) {
+		client := world.ClientWith(member, value)
+		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "invalid_client"))
+	},
+		Entry("that names another client", Label("C23"), "client_id", "https://other.example/c.json"),
+		Entry("that names nobody", Label("C23"), "client_id", nil),
+		Entry("that names itself by null", Label("C23"), "client_id", raw("null")),
+		Entry("that names itself by a list", Label("C23"), "client_id", []string{"x"}),
+		Entry("without a name", Label("C24", "N6"), "client_name", nil),
+		Entry("with a blank name", Label("C24"), "client_name", " \u00a0\t"),
+		Entry("with a name that is a number", Label("C24"), "client_name", 7),
+		Entry("with a name of 201 characters", Label("C24"), "client_name", strings.Repeat("ä", 201)),
+		Entry("without redirect_uris", Label("C25"), "redirect_uris", nil),
+		Entry("with redirect_uris that are null", Label("C25", "N6"), "redirect_uris", raw("null")),
+		Entry("with redirect_uris that are a string", Label("C25"), "redirect_uris", "http://127.0.0.1/callback"),
+		Entry("with no redirect URI", Label("C25"), "redirect_uris", []string{}),
+		Entry("with 51 redirect URIs", Label("C25"), "redirect_uris", strings.Split(strings.Repeat("https://a.example/ ", 50)+"https://a.example/", " ")),
+		Entry("with a redirect URI that is null", Label("C25"), "redirect_uris", raw(`["http://127.0.0.1/callback",null]`)),
+		Entry("with http on the web only", Label("C26", "C27"), "redirect_uris", []string{"http://client.example/callback"}),
+		Entry("with answers in its redirect URIs", Label("C26", "C27"), "redirect_uris", []string{"https://a.example/?code=1", "https://a.example/?%69ss=x", "https://a.example/?a&state", "https://a.example/?error="}),
+		Entry("with fragments in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris", []string{"http://127.0.0.1/callback#", "https://a.example/#x"}),
+		Entry("with users in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris", []string{"http://a@127.0.0.1/callback", "https://@a.example/"}),
+		Entry("with dangerous redirect URIs only", Label("A14", "C26", "C27"), "redirect_uris", []string{"javascript:alert(1)", "data:text/html,x", "https://a@b.example/", "/callback"}),
+		Entry("with a secret", Label("C28"), "client_secret", "s3cret"),
+		Entry("with a secret that is null", Label("C28", "N6"), "client_secret", raw("null")),
+		Entry("with a secret that never expires", Label("C28"), "client_secret_expires_at", 0),
+		Entry("that sends a secret in a header", Label("C29"), "token_endpoint_auth_method", "client_secret_basic"),
+		Entry("that sends a secret in the form", Label("C29"), "token_endpoint_auth_method", "client_secret_post"),
+		Entry("that signs with a secret", Label("C29"), "token_endpoint_auth_method", "client_secret_jwt"),
+		Entry("with a method that is a number", Label("C30"), "token_endpoint_auth_method", 7),
+		Entry("with a private key", Label("C31"), "jwks", raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y","d":"d"}]}`)),
+		Entry("with a symmetric key", Label("C31", "N6"), "jwks", raw(`{"keys":[{"kty":"oct","k":"k"}]}`)),
+		Entry("with keys that are none", Label("C31"), "jwks", raw(`[]`)),
+		Entry("without the code grant", Label("C32"), "grant_types", []string{"refresh_token", "implicit"}),
+		Entry("with grants that are a string", Label("C32"), "grant_types", "authorization_code"),
+		Entry("without the code response", Label("C32"), "response_types", []string{"token"}),
+		Entry("with a logo over http", Label("C33"), "logo_uri", "http://client.example/logo.png"),
+		Entry("with terms that are a script", Label("C33"), "tos_uri", "javascript:alert(1)"),
+		Entry("with a relative policy", Label("C33"), "policy_uri", "/policy"),
+		Entry("with keys over http", Label("C33"), "jwks_uri", "http://client.example/keys"),
+		Entry("with a Japanese page that is data", Label("C33"), "client_uri#ja-Jpan-JP", "data:text/html,x"),
+	)
+
+	DescribeTable("refuses a client that needs", Label("C44"), func(ctx SpecContext, member string, value any) {
+		client := world.ClientWith(member, value)
+		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "unauthorized_client"))
+	},
+		Entry("certificates", Label("C30"), "token_endpoint_auth_method", "tls_client_auth"),
+		Entry("nothing that is known", Label("C30"), "token_endpoint_auth_methods_supported", []string{"tls_client_auth", "x"}),
+		Entry("certificates for its tokens", Label("C34"), "tls_client_certificate_bound_access_tokens", true),
+		Entry("DPoP", Label("C34"), "dpop_bound_access_tokens", true),
+	)
+
+	DescribeTable("accepts", func(ctx SpecContext, member string, value any) {
+		Expect(world.ClientWith(member, value).Connect(ctx).Scope).To(HavePrefix("mcp"))
+	},
+		Entry("a name of 200 characters", Label("C24"), "client_name", strings.Repeat("ä", 200)),
+		Entry("one usable redirect URI among others", Label("C27"), "redirect_uris", []string{"http://client.example/", "cursor://x", "http://127.0.0.1/callback"}),
+		Entry("a method that is not the first choice", Label("C30", "X8"), "token_endpoint_auth_methods_supported", []string{"private_key_jwt", "none"}),
+		Entry("public keys", Label("C31"), "jwks", raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y"}]}`)),
+		Entry("further grants", Label("C32"), "grant_types", []string{"authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
+		Entry("links", Label("C33"), "policy_uri#de", "https://client.example/datenschutz"),
+		Entry("demands that are not made", Label("C34"), "dpop_bound_access_tokens", false),
+		Entry("members that nobody knows", Label("C35"), "software_version", params{"a": []int{1}}),
+	)
+
+	DescribeTable("refuses an answer", Label("N6"), func(ctx SpecContext, status int, answered int, header http.Header, body string) {
+		client := world.NewClient()
+		client.says(answered, header, body)
+		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(status, "invalid_client"))
+		client.says(http.StatusOK, nil, good)
+		Expect(client.Consent(ctx).StatusCode).To(Equal(http.StatusOK), "a failure is remembered")
+	},
+		Entry("that leads elsewhere", Label("C12", "C42"), 502, 301, http.Header{"Location": {"https://client.example/c.json"}}, good),
+		Entry("that leads to itself", Label("C12", "C42"), 502, 307, http.Header{"Location": {"?"}}, good),
+		Entry("without content", Label("C13", "C42"), 502, 204, nil, ""),
+		Entry("that is a part", Label("C13", "C42"), 502, 206, nil, good),
+		Entry("that is not modified", Label("C38", "C42"), 502, 304, nil, ""),
+		Entry("that nobody finds", Label("C13", "C42"), 502, 404, nil, good),
+		Entry("that fails", Label("C13", "C42"), 502, 500, nil, good),
+		Entry("of HTML", Label("C14", "C42"), 502, 200, http.Header{"Content-Type": {"text/html"}}, good),
+		Entry("of plain text", Label("C14", "C42"), 502, 200, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, good),
+		Entry("that is compressed", Label("C15", "C42"), 502, 200, http.Header{"Content-Encoding": {"gzip"}}, zipped(good)),
+		Entry("that is too large", Label("C15", "C42"), 502, 200, nil, good+strings.Repeat(" ", 5<<10)),
+		Entry("with a byte order mark", Label("C22", "C43"), 400, 200, nil, "\ufeff"+good),
+		Entry("with a member twice", Label("C22", "C43"), 400, 200, nil, good[:len(good)-1]+`,"client_name":"Other"}`),
+		Entry("that is not UTF-8", Label("C22", "C43"), 400, 200, nil, strings.Replace(good, "Spec", "\xff", 1)),
+		Entry("with something after it", Label("C22", "C43"), 400, 200, nil, good+"{}"),
+		Entry("that nests nine levels deep", Label("C22", "C43"), 400, 200, nil, good[:len(good)-1]+`,"x":[[[[[[[[1]]]]]]]]}`),
+		Entry("that is a list", Label("C22", "C43"), 400, 200, nil, "["+good+"]"),
+		Entry("that only looks as if it named itself", Label("C22", "C23", "C43"), 400, 200, nil, strings.Replace(good, "client_id", "CLIENT_ID", 1)),
+		Entry("that names itself with the default port", Label("C10", "C23", "C43"), 400, 200, nil, strings.Replace(good, `ID"`, `ID:443"`, 1)),
+		Entry("that is empty", Label("C22", "C43"), 400, 200, nil, ""),
+	)
+
+	It("tells nobody what keeps it from a site", Label("C41"), func(ctx SpecContext) {
+		gone, stranger := httptest.NewTLSServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
+		stranger.Config.ErrorLog, gone.Config.ErrorLog = nil, nil
+		gone.Close()
+		DeferCleanup(stranger.Close)
+		var texts []string
+		for _, id := range []string{gone.URL + "/c.json", stranger.URL + "/c.json", "https://10.0.0.1/c.json", world.Clients.URL("/none.json")} {
+			answer := world.NewClient().ask(ctx, "client_id="+id)
+			Expect(answer).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
+			host := strings.Split(id, "/")[2]
+			texts = append(texts, strings.ReplaceAll(varying.ReplaceAllString(answer.Text, ""), host, ""))
+		}
+		Expect(texts).To(HaveEach(texts[0]))
+	})
+
+	It("fetches the document and nothing that it mentions", Label("C20", "C35"), func(ctx SpecContext) {
+		client, links := world.NewClient(), ""
+		for _, member := range []string{"client_uri", "logo_uri", "policy_uri", "tos_uri", "jwks_uri"} {
+			links += fmt.Sprintf(`,%q:%q`, member, world.Clients.URL("/"+member))
+		}
+		client.says(http.StatusOK, nil, good[:len(good)-1]+links+"}")
+		before := world.Clients.Fetches()
+		page := client.Consent(ctx)
+		Expect(client.Token(ctx, client.Exchange(page.Approve(ctx, world.Token).Target().Query().Get("code"))).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Clients.Fetches() - before).To(BeEquivalentTo(1))
+		Expect(page.Text).NotTo(ContainSubstring("logo_uri"))
+	})
+
+	It("needs the document for the consent page only", Label("C47", "D11"), func(ctx SpecContext) {
+		client := world.NewClient()
+		page := client.Consent(ctx)
+		client.says(http.StatusGone, nil, "")
+		world.Clock.Advance(9 * time.Minute)
+		before := world.Clients.Fetches()
+		tokens := client.Token(ctx, client.Exchange(page.Approve(ctx, world.Token).Target().Query().Get("code"))).Tokens()
+		world.Clock.Advance(25 * time.Hour)
+		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Revoke(ctx, next.Refresh).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Clients.Fetches()).To(Equal(before))
+		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
+	})
+
+	It("asks to come back when too much is fetched from one site", Label("C21", "C45"), func(ctx SpecContext) {
+		for range 60 {
+			world.NewClient().Consent(ctx)
+		}
+		one := world.NewClient()
+		answer := one.AskFor(ctx, one.Request())
+		Expect(answer).To(BeASafePage(http.StatusServiceUnavailable, "temporarily_unavailable"))
+		Expect(answer.Header.Get("Retry-After")).To(MatchRegexp(`^[1-9]\d*$`))
+		world.Clock.Advance(time.Minute)
+		Expect(one.Consent(ctx).StatusCode).To(Equal(http.StatusOK))
+	})
+})
+
+var varying = regexp.MustCompile(`nonce="[^"]*"|<code>[A-Z2-7]{12}</code>`)
+
+func zipped(text string) string {
+	var packed strings.Builder
+	w := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	return packed.String()
+}

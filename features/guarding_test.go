@@ -1,0 +1,105 @@
+package features_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Guarding the MCP endpoint", Ordered, ContinueOnFailure, func() {
+	const unknown = "ppa_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	var world *World
+	var access string
+	BeforeAll(func(ctx SpecContext) {
+		world = NewWorld()
+		access = world.NewClient().Connect(ctx).Access
+	})
+	send := func(ctx SpecContext, method, path string, header http.Header) Response {
+		GinkgoHelper()
+		return request(ctx, method, world.Issuer+path, header)
+	}
+
+	DescribeTable("answers a preflight without a token", Label("G2"), func(ctx SpecContext, path string) {
+		answer := send(ctx, http.MethodOptions, path, http.Header{
+			"Origin": {world.Issuer}, "Access-Control-Request-Headers": {"authorization, mcp-param-region, x-evil"},
+		})
+		Expect(answer.StatusCode).To(Equal(http.StatusNoContent))
+		Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal(world.Issuer))
+		Expect(answer.Header.Values("Vary")).To(ContainElement("Origin"))
+		Expect(strings.Split(answer.Header.Get("Access-Control-Allow-Methods"), ", ")).To(ConsistOf("GET", "POST", "DELETE"))
+		Expect(strings.Split(answer.Header.Get("Access-Control-Allow-Headers"), ", ")).To(ConsistOf("Authorization", "Content-Type", "Accept",
+			"Last-Event-ID", "MCP-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name", "mcp-param-region"))
+		Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Credentials"))
+	}, Entry("of the endpoint", "/mcp"), Entry("of the messages of 2024-11-05", Label("MCP "+httpSSE), "/mcp/message"))
+
+	DescribeTable("turns foreign pages away", Label("G1", "G17"), func(ctx SpecContext, method, origin string) {
+		answer := send(ctx, method, "/mcp", http.Header{"Origin": {origin}, "Authorization": {"Bearer " + access}})
+		Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
+		Expect(answer.Header).NotTo(Or(HaveKey("Www-Authenticate"), HaveKey("Set-Cookie"), HaveKey("Access-Control-Allow-Origin")))
+		Expect(answer.Text).NotTo(ContainSubstring("evil"))
+	},
+		Entry("of another site", "GET", "https://evil.example"), Entry("before they ask", "OPTIONS", "https://evil.example"), Entry("that hide", "POST", "null"),
+		Entry("of a site that begins alike", "POST", "http://127.0.0.1.evil.example"), Entry("of this host at another port", "DELETE", "http://127.0.0.1:1"),
+		Entry("of this host over another scheme", "GET", "https://127.0.0.1"), Entry("without an origin", "GET", " "),
+	)
+
+	DescribeTable("has one answer for a token", Label("G7", "G12", "G17"), func(ctx SpecContext, method, token string) {
+		answer := send(ctx, method, "/mcp", http.Header{"Authorization": {"Bearer " + strings.ReplaceAll(token, "ACCESS", access)}})
+		Expect(answer).To(BeChallenged(world, "invalid_token"))
+		Expect(answer.Header).NotTo(Or(HaveKey("Set-Cookie"), HaveKey("Retry-After")))
+		if method != http.MethodHead {
+			Expect(decode(answer)).To(Equal(params{"error": "invalid_token", "error_description": "The access token is invalid or has expired"}))
+		}
+	},
+		Entry("that nobody issued", "POST", unknown), Entry("that nobody issued, on HEAD", Label("G13"), "HEAD", unknown), Entry("that nobody issued, on DELETE", Label("G13"), "DELETE", unknown),
+		Entry("that is longer", Label("G6"), "GET", "ACCESSA"), Entry("with padding", Label("G6"), "GET", "ACCESS="), Entry("twice", Label("G6"), "GET", "ACCESS ACCESS"),
+		Entry("in a list", Label("G6"), "GET", "ACCESS,ACCESS"), Entry("in quotes", Label("G6"), "GET", `"ACCESS"`), Entry("with a colon", Label("G6"), "GET", "user:ACCESS"),
+		Entry("of 513 bytes", Label("G6"), "GET", "ppa_"+strings.Repeat("A", 509)), Entry("of 8 KiB", Label("G6"), "GET", strings.Repeat("A", 8<<10)),
+		Entry("beyond ASCII", Label("G6"), "GET", "ppa_äöü"), Entry("with another prefix", Label("G6", "H1"), "GET", "ppr_"+strings.Repeat("A", 43)),
+		Entry("that is a JWT", Label("G6"), "GET", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0."), Entry("that is the site's own", Label("G9"), "GET", editorToken),
+	)
+
+	DescribeTable("asks for a token when there is none", Label("G3", "G12", "G17"), func(ctx SpecContext, path string, header http.Header) {
+		answer := send(ctx, http.MethodGet, path, header)
+		Expect(answer).To(And(BeChallenged(world, ""), HaveField("Text", BeEmpty())))
+		Expect(answer.Header).NotTo(Or(HaveKey("Set-Cookie"), HaveKey("Content-Type")))
+	},
+		Entry("at all", "/mcp", nil), Entry("but an empty header", Label("G4"), "/mcp", http.Header{"Authorization": {""}}),
+		Entry("but a scheme", Label("G4"), "/mcp", http.Header{"Authorization": {"Bearer  "}}), Entry("but a scheme that begins alike", Label("G4"), "/mcp", http.Header{"Authorization": {"BearerX " + unknown}}),
+		Entry("but DPoP", Label("G4"), "/mcp", http.Header{"Authorization": {"DPoP " + unknown}}), Entry("but one in the query", Label("G5"), "/mcp?access_token="+unknown, nil),
+		Entry("but a cookie", "/mcp", http.Header{"Cookie": {"access_token=" + unknown}}),
+	)
+
+	DescribeTable("refuses credentials that contradict each other", Label("G5", "G12", "G17"), func(ctx SpecContext, query string, credentials ...string) {
+		for i := range credentials {
+			credentials[i] = strings.Replace(credentials[i], "ACCESS", access, 1)
+		}
+		answer := send(ctx, http.MethodGet, "/mcp"+query, http.Header{"Authorization": credentials})
+		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(answer.Header.Values("WWW-Authenticate")).To(ConsistOf(MatchRegexp(
+			`^Bearer resource_metadata="` + world.Issuer + `/\.well-known/oauth-protected-resource/mcp", error="invalid_request", error_description="[^"\\=]+"$`)))
+	},
+		Entry("twice the same", "", "Bearer ACCESS", "Bearer ACCESS"), Entry("one of them Basic", "", "Bearer ACCESS", "Basic eDp5"),
+		Entry("one in the query", "?access_token=x", "Bearer ACCESS"), Entry("an empty one in the query", "?access_token=", "Bearer ACCESS"),
+	)
+
+	It("hands tools a caller and no token, and shows nobody the site's", Label("J13", "G14"), func(ctx SpecContext) {
+		talk := world.Converse(ctx, stateless, access)
+		var answers []string
+		for _, tool := range editorTools {
+			answer, err := json.Marshal(talk.Use(ctx, tool, params{"slug": "house-style", "title": "Whose token?", "body": "x"}))
+			Expect(err).NotTo(HaveOccurred())
+			answers = append(answers, string(answer))
+		}
+		Expect(answers).To(HaveEach(Not(Or(ContainSubstring(world.Token), ContainSubstring(access)))))
+	})
+
+	It("refuses at the very instant of expiry", Label("I20", "G7"), func(ctx SpecContext) {
+		world.Clock.Advance(time.Hour)
+		Expect(world.Call(ctx, access)).To(BeChallenged(world, "invalid_token"))
+	})
+})

@@ -1,0 +1,91 @@
+package matrix
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestMatrix(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The rule matrix")
+}
+
+// source is a module with one package of specs; they are read and never run.
+const source = `package p
+
+import . "github.com/onsi/ginkgo/v2"
+
+const second = "2025-03-26"
+
+func revisions(some ...string) []TableEntry { return every([]string{"2024-11-05", second}) }
+
+func shared() { It("is shared", Label("Q5"), nil) }
+
+var _ = Describe("A thing", Label("Q1"), func() {
+	It("does " + "this", Label("Q2"), func() {})
+	When("it is odd", Label("Q4"), func() { Specify("is one", func() { It("is no spec", Label("Q9"), nil) }) })
+	PIt("waits", Label("Q8"), func() {})
+	DescribeTable("takes", Label("Q3"), func(int) {}, Entry("one", Label("Q2"), 1), Entry(nil, 2))
+	DescribeTableSubtree("in", func(revision string) { It("speaks", Label("Q6"), nil) }, revisions())
+	shared()
+})
+`
+
+func matrixOf(table, source string) *Matrix {
+	GinkgoHelper()
+	root := GinkgoT().TempDir()
+	Expect(os.WriteFile(filepath.Join(root, "p_test.go"), []byte(source), 0o600)).To(Succeed())
+	rules, err := readRules(table)
+	Expect(err).NotTo(HaveOccurred())
+	specs, err := readSpecs(root)
+	Expect(err).NotTo(HaveOccurred())
+	return &Matrix{rules, specs}
+}
+
+var _ = Describe("Reading specs", func() {
+	It("finds sentences and inherited labels as Ginkgo would", func() {
+		var found []string
+		for _, spec := range matrixOf("", source).Specs {
+			found = append(found, spec.Sentence()+" "+strings.Join(spec.labels(), ","))
+		}
+		Expect(found).To(ConsistOf(
+			"A thing does this Q1,Q2", "A thing when it is odd is one Q1,Q4", "A thing takes one Q1,Q3,Q2", "A thing takes Q1,Q3",
+			"A thing in … speaks Q1,MCP 2024-11-05,Q6", "A thing in … speaks Q1,MCP 2025-03-26,Q6", "A thing is shared Q1,Q5",
+		))
+	})
+})
+
+var _ = Describe("Holding the catalogue and the specs together", func() {
+	const rules = "Q\tQuestions\nQ1\tone\nQ2\ttwo\nQ3\tthree\nQ4\tfour\nQ5\tfive\nQ6\tsix\n"
+
+	It("has nothing to say when each rule has its spec", func() {
+		Expect(matrixOf(rules, source).Problems()).To(BeEmpty())
+	})
+
+	DescribeTable("objects", func(table, problem string) {
+		Expect(matrixOf(table, source).Problems()).To(ConsistOf(ContainSubstring(problem)))
+	},
+		Entry("to a rule with neither spec nor reason", rules+"Q8\teight\n", "Q8 has neither a spec nor a reason: eight"),
+		Entry("to a rule with both", strings.Replace(rules, "six", "six\ttoo hard", 1), "Q6 has a spec, so it needs no reason: too hard"),
+		Entry("to a label that is no rule", strings.Replace(rules, "Q5\tfive\n", "", 1), `"A thing is shared" has the label Q5, which is no rule`),
+	)
+
+	DescribeTable("refuses a list", func(table string) {
+		_, err := readRules(table)
+		Expect(err).To(MatchError(ContainSubstring("reading the rules")))
+	}, Entry("with a rule twice", "Q1\ta\nQ1\tb\n"), Entry("without a sentence", "Q1\n"), Entry("of something else", "Qx\ta\n"), Entry("with too much", "Q1\ta\tb\tc\n"))
+
+	It("counts specs, names revisions and lists reasons", func() {
+		page, err := matrixOf(rules+"Q7\tseven\tnobody can see it\n", source).README()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(page).To(ContainSubstring("\n### Q: Questions\n"))
+		Expect(page).To(ContainSubstring("| Q1 | one | A thing (7) · [p_test.go](../p_test.go) | 2024-11-05<br>2025-03-26 |\n"))
+		Expect(page).To(ContainSubstring("| Q3 | three | A thing takes (2) · [p_test.go](../p_test.go) | any |\n"))
+		Expect(page).To(ContainSubstring("| Q7 | seven | nobody can see it |\n"))
+	})
+})
