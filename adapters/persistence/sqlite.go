@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
@@ -29,6 +30,9 @@ var pragmas = []struct{ name, value string }{
 
 const readConnections = 4
 
+// patience is as long as SQLite's own: its busy_timeout holds for each writer anew, and they queue up for one connection.
+const patience = 5 * time.Second
+
 // OpenSQLite opens the database in file and brings its schema up to date. The file is made readable for its owner only (H7),
 // like its directory when that is missing; beside it lies the server secret. Several processes may share one file (I22).
 func OpenSQLite(file string) (*Store, error) {
@@ -47,11 +51,11 @@ func open(file string) (*Store, error) {
 	if err := create(path); err != nil {
 		return nil, err
 	}
-	store := &Store{secretFile: path + ".secret"}
-	if store.writer, err = connect(dsn(path), 1); err != nil {
+	store := &Store{secretFile: path + ".secret", patience: patience}
+	if store.writer, err = connect(connector{path, dsn(path)}, 1); err != nil {
 		return nil, err
 	}
-	if store.reader, err = connect(dsn(path, "query_only(1)"), readConnections); err != nil {
+	if store.reader, err = connect(connector{path, dsn(path, "query_only(1)")}, readConnections); err != nil {
 		return nil, errors.Join(err, disconnect(store.writer))
 	}
 	if err := store.prepare(); err != nil {
@@ -92,9 +96,10 @@ func create(path string) error {
 	return made.Close()
 }
 
-// dsn makes transactions take the write lock at once: one that first reads could not be granted it any more.
+// dsn makes transactions take the write lock at once: one that first reads could not be granted it any more. SQLite must not
+// make a missing file itself: an empty one would answer that it knows no token.
 func dsn(path string, more ...string) string {
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": more}
+	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_pragma": more}
 	for _, pragma := range pragmas {
 		query.Add("_pragma", pragma.name+"("+pragma.value+")")
 	}
@@ -102,11 +107,8 @@ func dsn(path string, more ...string) string {
 }
 
 // connect goes through a pool of our own driver because GORM's needs a C compiler. GORM's log is off: it prints row values.
-func connect(dsn string, connections int) (*gorm.DB, error) {
-	pool, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		return nil, err
-	}
+func connect(to connector, connections int) (*gorm.DB, error) {
+	pool := sql.OpenDB(to)
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), &gorm.Config{

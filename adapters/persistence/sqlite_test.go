@@ -83,7 +83,8 @@ var _ = Describe("Opening a SQLite file", func() {
 
 	It("says what is missing when the file cannot be written", func() {
 		openIn(directory)
-		db, err := connect("file:"+filepath.Join(directory, "oauth.db")+"?mode=ro", 1)
+		file := filepath.Join(directory, "oauth.db")
+		db, err := connect(connector{file, "file:" + file + "?mode=ro"}, 1)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(disconnect, db)
 		err = db.Exec("DELETE FROM schema_migrations").Error

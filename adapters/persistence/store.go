@@ -19,6 +19,7 @@ import (
 type Store struct {
 	writer, reader *gorm.DB
 	secretFile     string
+	patience       time.Duration
 }
 
 var _ oauth.Store = (*Store)(nil)
@@ -172,9 +173,14 @@ func addSecrets(tx *gorm.DB, secrets []secretRow) error {
 	return failed("adding secrets", tx.Create(&secrets).Error)
 }
 
-// transaction holds the write lock while work runs. GORM's own keeps silent about a rollback that fails.
+// transaction holds the write lock while work runs. However many wait for it, nobody waits longer than the store's patience.
+// GORM's own keeps silent about a rollback that fails.
 func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waiting := time.AfterFunc(s.patience, cancel)
 	tx := s.writer.WithContext(ctx).Begin()
+	waiting.Stop()
 	if tx.Error != nil {
 		return failed("beginning a transaction", tx.Error)
 	}

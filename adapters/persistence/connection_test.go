@@ -1,0 +1,85 @@
+package persistence
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// unavailable is an outage, which says nothing about any secret.
+func unavailable() types.GomegaMatcher {
+	return And(MatchError(oauth.ErrUnavailable), Not(MatchError(oauth.ErrNotFound)))
+}
+
+var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func() {
+	var store *Store
+	var file string
+	BeforeEach(func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		store, file = openIn(directory), filepath.Join(directory, "oauth.db")
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+	})
+	touch := func(*oauth.AccessGrant) error { return nil }
+
+	It("is unavailable to readers and writers until the file is back, and makes none itself", func(ctx SpecContext) {
+		Expect(os.Rename(file, file+".away")).To(Succeed())
+		_, err := store.Grant(ctx, digest(0))
+		Expect(err).To(unavailable())
+		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(unavailable())
+		Expect(store.AddGrant(ctx, aGrant("h", 0), nil)).To(unavailable())
+		Expect(file).NotTo(BeAnExistingFile())
+		Expect(os.Rename(file+".away", file)).To(Succeed())
+		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(Succeed())
+	})
+
+	It("goes on with the file that takes its place", func(ctx SpecContext) {
+		other := openIn(GinkgoT().TempDir())
+		Expect(other.AddGrant(ctx, aGrant("restored", 2), nil)).To(Succeed())
+		Expect(other.Close()).To(Succeed())
+		Expect(os.Remove(file)).To(Succeed())
+		Expect(os.Remove(file + "-wal")).To(Succeed())
+		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile), "oauth.db"), file)).To(Succeed())
+		grant, err := store.Grant(ctx, digest(1))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(grant.ID()).To(Equal("restored"))
+		for _, db := range []*gorm.DB{store.writer, store.reader} {
+			Expect(checkPragmas(db)).To(Succeed())
+		}
+	})
+})
+
+var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
+	It("ends before a writer does that never comes to an end", func(ctx SpecContext) {
+		store := openIn(GinkgoT().TempDir())
+		store.patience = 20 * time.Millisecond
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error {
+			Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error { return nil })).To(unavailable())
+			return nil
+		})).To(Succeed())
+	}, NodeTimeout(time.Minute))
+
+	It("does not cut work short once it has begun", func(ctx SpecContext) {
+		store := openIn(GinkgoT().TempDir())
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		store.patience = 20 * time.Millisecond
+		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {
+			longer, cancel := context.WithTimeout(ctx, 2*store.patience)
+			defer cancel()
+			<-longer.Done()
+			g.End(oauth.EndedByHost, then)
+			return nil
+		})).To(Succeed())
+		grant, err := store.Grant(ctx, digest(0))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(grant.End(oauth.EndedByHost, then)).To(BeFalse())
+	})
+})
