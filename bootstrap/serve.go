@@ -44,6 +44,7 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 	flags.DurationVar(&config.AccessTokenTTL, "access-token-ttl", time.Hour, "how long an access token lives, 1m to 24h")
 	flags.DurationVar(&config.AuthCodeTTL, "auth-code-ttl", 5*time.Minute, "how long an authorization code lives, 10s to 10m")
 	flags.BoolVar(&config.Development, "dev", false, "development: accept client metadata from this computer; needs a loopback issuer")
+	flags.BoolVar(&config.PrivateKeyJWT, "private-key-jwt", false, "offer clients to prove by signed assertions who they are")
 	return serve
 }
 

@@ -27,6 +27,7 @@ type ServiceConfig struct {
 	AccessTokenTTL time.Duration
 	AuthCodeTTL    time.Duration
 	Development    bool           // lets metadata documents come from this computer (C49)
+	PrivateKeyJWT  bool           // clients may prove who they are by signed assertions (D33)
 	EditorToken    string         // becomes a token of the site; one is made on first start when empty
 	RootCAs        *x509.CertPool // nil: the system's
 	Now            func() time.Time
@@ -88,7 +89,7 @@ func (c ServiceConfig) oauth(site *demosite.Site) oauth.Config {
 	return oauth.Config{
 		Issuer: c.Issuer, Verifier: site, ResourceName: "Demo site",
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL,
-		AllowLoopbackIssuer: true, AllowLoopbackClients: c.Development,
+		AllowLoopbackIssuer: true, AllowLoopbackClients: c.Development, PrivateKeyJWT: c.PrivateKeyJWT,
 		Now: c.Now, Logger: c.Logger,
 	}
 }
