@@ -55,8 +55,8 @@ func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now t
 		return refuseAssertion("is not the client's own")
 	case len(a.Audience) != 1, a.Audience[0] != settings.Issuer && a.Audience[0] != settings.Issuer+TokenPath:
 		return refuseAssertion("is not addressed to this server alone")
-	case a.ExpiresAt.IsZero(), expired(a.ForgetAfter(), now), a.ExpiresAt.After(now.Add(assertionTTL + assertionSkew)):
-		return refuseAssertion("has expired or lives too long")
+	case expired(a.ForgetAfter(), now), a.ExpiresAt.After(now.Add(assertionTTL + assertionSkew)):
+		return refuseAssertion("has expired, lives too long or for ever")
 	case a.NotBefore.After(now.Add(assertionSkew)):
 		return refuseAssertion("is not valid yet")
 	case a.ID == "", len(a.ID) > maxAssertionIDLength:
