@@ -8,7 +8,7 @@ import (
 )
 
 // Exchange redeems an authorization code for tokens (D12-D21).
-func (s *Server) Exchange(ctx context.Context, client string, p oauth.Parameters) (*oauth.Tokens, error) {
+func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	code, err := presented(p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
@@ -20,19 +20,22 @@ func (s *Server) Exchange(ctx context.Context, client string, p oauth.Parameters
 	if err != nil {
 		return nil, err
 	}
-	return s.redeem(ctx, oauth.Redemption{
-		Client: client, Code: code, Verifier: p.Get("code_verifier"), RedirectURI: p.Get("redirect_uri"),
+	return s.redeem(ctx, client, oauth.Redemption{
+		Code: code, Verifier: p.Get("code_verifier"), RedirectURI: p.Get("redirect_uri"),
 		Resources: p.All("resource"), Scope: p.Get("scope"), Access: fresh[0], Refresh: fresh[1],
 	})
 }
 
 // redeem reads before it writes: only who finds the code spent on arrival replays it. Whoever merely loses the race of a double
 // submit is refused without harm to the winner (D20, I14).
-func (s *Server) redeem(ctx context.Context, by oauth.Redemption) (*oauth.Tokens, error) {
+func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
 	now := s.now()
 	grant, err := s.ports.Store.Grant(ctx, by.Code.Digest())
 	if err != nil {
 		return nil, unknownGrant(err)
+	}
+	if by.Client, err = s.identify(ctx, grant, client); err != nil {
+		return nil, err
 	}
 	if _, err := grant.Redeem(by, s.settings, now); err != nil {
 		return nil, s.refuseCode(ctx, by.Code.Digest(), err)

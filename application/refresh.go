@@ -8,7 +8,7 @@ import (
 )
 
 // Refresh rotates a refresh token after asking the site whether the host token still holds (D22-D28).
-func (s *Server) Refresh(ctx context.Context, client string, p oauth.Parameters) (*oauth.Tokens, error) {
+func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	token, err := presented(p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
@@ -17,7 +17,10 @@ func (s *Server) Refresh(ctx context.Context, client string, p oauth.Parameters)
 	if err != nil {
 		return nil, unknownGrant(err)
 	}
-	by := oauth.Refreshment{Client: client, Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
+	by := oauth.Refreshment{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
+	if by.Client, err = s.identify(ctx, grant, client); err != nil {
+		return nil, err
+	}
 	if err := grant.MayRefresh(by, s.settings, s.now()); err != nil {
 		return nil, s.refuseRefresh(ctx, token.Digest(), err)
 	}

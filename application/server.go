@@ -14,13 +14,15 @@ import (
 
 // Ports are what the use cases need of the outside world.
 type Ports struct {
-	Store    oauth.Store
-	Clients  oauth.ClientDirectory
-	Verifier oauth.BearerVerifier
-	Guesses  oauth.GuessLimit
-	Now      func() time.Time
-	Random   io.Reader
-	Logger   *slog.Logger
+	Store      oauth.Store
+	Clients    oauth.ClientDirectory
+	Keys       oauth.KeyDirectory
+	Assertions oauth.AssertionReader
+	Verifier   oauth.BearerVerifier
+	Guesses    oauth.GuessLimit
+	Now        func() time.Time
+	Random     io.Reader
+	Logger     *slog.Logger
 }
 
 // Server offers every use case as one method.

@@ -19,6 +19,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/cimd"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/jose"
 	"github.com/pasteport/pasteport/adapters/throttle"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -62,11 +63,13 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	for _, option := range options {
 		option(&chosen)
 	}
+	directory := newDirectory(config, settings, chosen.roots)
 	if chosen.clients == nil {
-		chosen.clients = newDirectory(config, settings, chosen.roots)
+		chosen.clients = directory
 	}
 	server := application.NewServer(settings, application.Ports{
-		Store: store, Clients: chosen.clients, Verifier: verifierOf(config), Guesses: throttle.NewGuesses(),
+		Store: store, Clients: chosen.clients, Keys: directory, Assertions: jose.Reader{},
+		Verifier: verifierOf(config), Guesses: throttle.NewGuesses(),
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	endpoints, err := oauthhttp.New(server, throttle.NewFailures(), config.Now, config.Logger)

@@ -49,6 +49,7 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 	flags.DurationVar(&config.AuthCodeTTL, "auth-code-ttl", 5*time.Minute, "how long an authorization code lives, 10s to 10m")
 	flags.DurationVar(&config.RecheckEvery, "recheck-every", 0, "ask the site about tokens during use, at most this often; 0 asks at refreshes only")
 	flags.BoolVar(&config.Development, "dev", false, "development: accept client metadata from this computer; needs a loopback issuer")
+	flags.BoolVar(&config.PrivateKeyJWT, "private-key-jwt", false, "offer clients to prove by signed assertions who they are")
 	return serve
 }
 

@@ -28,6 +28,7 @@ type ServiceConfig struct {
 	AuthCodeTTL    time.Duration
 	RecheckEvery   time.Duration
 	Development    bool           // lets metadata documents come from this computer (C49)
+	PrivateKeyJWT  bool           // clients may prove who they are by signed assertions (D33)
 	EditorToken    string         // becomes a token of the site; one is made on first start when empty
 	RootCAs        *x509.CertPool // nil: the system's
 	Now            func() time.Time
@@ -89,7 +90,7 @@ func (c ServiceConfig) oauth(site *demosite.Site) oauth.Config {
 	return oauth.Config{
 		Issuer: c.Issuer, Verifier: site, ResourceName: "Demo site",
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RecheckEvery: c.RecheckEvery,
-		AllowLoopbackIssuer: true, AllowLoopbackClients: c.Development,
+		AllowLoopbackIssuer: true, AllowLoopbackClients: c.Development, PrivateKeyJWT: c.PrivateKeyJWT,
 		Now: c.Now, Logger: c.Logger,
 	}
 }

@@ -40,6 +40,7 @@ var table = []law{
 	{of: []string{"adapters/cimd"}, may: []string{
 		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/sync/singleflight", "golang.org/x/time/rate",
 		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},
+	{of: []string{"adapters/jose"}, may: []string{"domain/...", "github.com/go-jose/go-jose/v4/..."}},
 	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
 	{of: []string{"bootstrap/app.go"}, may: anything, never: []string{"features/..."}},
 	{of: []string{"bootstrap/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
@@ -137,6 +138,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("one adapter in another, from below", "adapters/http/mcp/guard.go", "adapters/http", "adapters/persistence", "adapters/cimd"),
 		Entry("a store with rules, wires or cgo", "adapters/persistence/store.go", "application", "adapters/cimd", echo, "github.com/mattn/go-sqlite3", "features/storespec"),
 		Entry("a directory with more than its libraries", "adapters/cimd/directory.go", "application", "adapters/http", echo, "golang.org/x/sync/errgroup"),
+		Entry("a reader of assertions with wires", "adapters/jose/reader.go", "application", "adapters/cimd", "adapters/http", echo, "github.com/golang-jwt/jwt/v5"),
 		Entry("a limit with wires", "adapters/throttle/guesses.go", "application", "adapters/http", echo),
 		Entry("an adapter named in a command", "bootstrap/serve.go", "adapters/persistence", "adapters/http", "features/storespec"),
 		Entry("an adapter named in the demo site", "bootstrap/demosite/site.go", "adapters/persistence"),

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/pquerna/cachecontrol/cacheobject"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Whatever a client's server wishes, its document is used for at least a minute and at most a day (C37).
@@ -20,23 +18,23 @@ const (
 )
 
 // entry is a valid document as it was last seen. It never changes; a renewed one takes its place.
-type entry struct {
-	metadata           *oauth.ClientMetadata
+type entry[T any] struct {
+	value              T
 	etag, lastModified string
 	freshUntil         time.Time
 }
 
-func newEntry(metadata *oauth.ClientMetadata, header http.Header, now time.Time) *entry {
-	return &entry{
-		metadata: metadata, etag: header.Get("ETag"), lastModified: header.Get("Last-Modified"),
+func newEntry[T any](value T, header http.Header, now time.Time) *entry[T] {
+	return &entry[T]{
+		value: value, etag: header.Get("ETag"), lastModified: header.Get("Last-Modified"),
 		freshUntil: now.Add(freshness(header)),
 	}
 }
 
-func (e *entry) fresh(now time.Time) bool { return now.Before(e.freshUntil) }
+func (e *entry[T]) fresh(now time.Time) bool { return e != nil && now.Before(e.freshUntil) }
 
 // addConditions makes a request conditional if there is a document to revalidate and something to tell it by (C38).
-func (e *entry) addConditions(header http.Header) (conditional bool) {
+func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
 	if e == nil {
 		return false
 	}
@@ -50,8 +48,8 @@ func (e *entry) addConditions(header http.Header) (conditional bool) {
 }
 
 // renewed returns the entry after a 304, whose headers alone say how long it stays fresh (C38).
-func (e *entry) renewed(header http.Header, now time.Time) *entry {
-	next := newEntry(e.metadata, header, now)
+func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
+	next := newEntry(e.value, header, now)
 	next.etag, next.lastModified = cmp.Or(next.etag, e.etag), cmp.Or(next.lastModified, e.lastModified)
 	return next
 }

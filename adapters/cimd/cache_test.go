@@ -150,13 +150,13 @@ var _ = Describe("Remembering a client's metadata document", func() {
 
 	It("fetches nothing for a flight that starts when an earlier one has just landed", Label("C39"), func(ctx SpecContext) {
 		Expect(ask(ctx)).To(Succeed())
-		Expect(directory.refresh(ctx, id)).NotTo(BeNil())
+		Expect(directory.documents.refresh(ctx, id, nil)).NotTo(BeNil())
 		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
 	})
 
 	It("lets nobody wait longer than one exchange may take", Label("C39"), func(ctx SpecContext) {
 		directory.limits.exchange = 20 * time.Millisecond
-		directory.flights.DoChan(id.String(), func() (any, error) { <-ctx.Done(); return nil, ctx.Err() })
+		directory.documents.flights.DoChan(id.String(), func() (any, error) { <-ctx.Done(); return nil, ctx.Err() })
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))
 

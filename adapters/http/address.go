@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"net/netip"
 
 	"github.com/labstack/echo/v4"
@@ -33,6 +34,11 @@ func strangerOf(c echo.Context) string {
 		return ""
 	}
 	return addressOf(c)
+}
+
+// requesterOf is the request's context, which says for whom clients are looked up (C21).
+func requesterOf(c echo.Context) context.Context {
+	return oauth.WithRequester(c.Request().Context(), strangerOf(c))
 }
 
 // limited turns an address away that has failed too often (D31). Only refusals count; an outage is nobody's fault.

@@ -17,8 +17,7 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx := oauth.WithRequester(c.Request().Context(), strangerOf(c))
-	consent, err := e.server.RequestAuthorization(ctx, parameters)
+	consent, err := e.server.RequestAuthorization(requesterOf(c), parameters)
 	if err != nil {
 		return err
 	}

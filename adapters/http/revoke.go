@@ -12,11 +12,11 @@ func (e *Endpoints) revoke(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := identify(c.Request(), form)
+	client, err := e.identify(c.Request(), form)
 	if err != nil {
 		return err
 	}
-	if err := e.server.Revoke(c.Request().Context(), client, form.Get("token")); err != nil {
+	if err := e.server.Revoke(requesterOf(c), client, form.Get("token")); err != nil {
 		return err
 	}
 	noStore(c)

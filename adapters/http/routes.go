@@ -36,7 +36,7 @@ func New(server *application.Server, failures oauth.FailureLimit, now func() tim
 // The paths of the endpoints, below the issuer.
 const (
 	authorizePath = "/oauth/authorize"
-	tokenPath     = "/oauth/token"
+	tokenPath     = oauth.TokenPath
 	revokePath    = "/oauth/revoke"
 )
 

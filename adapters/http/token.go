@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -21,14 +22,14 @@ func (e *Endpoints) token(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := identify(c.Request(), form)
+	client, err := e.identify(c.Request(), form)
 	if err != nil {
 		return err
 	}
-	if client == "" {
+	if client == (oauth.Credentials{}) {
 		return oauth.Refuse(oauth.InvalidRequest, "the client_id is missing")
 	}
-	tokens, err := grant(c.Request().Context(), client, form)
+	tokens, err := grant(requesterOf(c), client, form)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ type tokenAnswer struct {
 	RefreshToken string `json:"refresh_token,omitempty"`
 }
 
-type grantFunc func(ctx context.Context, client string, p oauth.Parameters) (*oauth.Tokens, error)
+type grantFunc func(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error)
 
 func (e *Endpoints) grantType(name string) (grantFunc, error) {
 	switch name {
@@ -85,26 +86,45 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 	return form, form.OnceEach()
 }
 
-// identify returns the client_id of a public client, from the form or from a Basic header with an empty password, which the
-// official Go SDK sends first (D7-D10, X1). It proves nothing, so any secret is refused as InvalidClient.
-func identify(r *http.Request, form oauth.Parameters) (string, error) {
+// identify returns what the client says about itself, in the form or in a Basic header with an empty password, which the
+// official Go SDK sends first (D7-D9, X1). A shared secret proves nothing here and is refused as InvalidClient.
+func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
 	named, err := basicUser(r.Header.Get(echo.HeaderAuthorization))
 	if err != nil {
-		return "", err
+		return oauth.Credentials{}, err
 	}
-	for _, secret := range []string{"client_secret", "client_assertion", "client_assertion_type"} {
-		if form.Get(secret) != "" {
-			return "", oauth.Refuse(oauth.InvalidClient, "clients are public here and have no secret")
-		}
+	if form.Get("client_secret") != "" {
+		return oauth.Credentials{}, refuseSecret()
+	}
+	assertion, err := e.assertion(form)
+	if err != nil {
+		return oauth.Credentials{}, err
 	}
 	client := form.Get("client_id")
-	switch {
-	case named == "":
-		return client, nil
-	case client != "" && client != named:
-		return "", oauth.Refuse(oauth.InvalidRequest, "the client_id is not the one of the Authorization header")
+	if named != "" && client != "" && client != named {
+		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "the client_id is not the one of the Authorization header")
 	}
-	return named, nil
+	return oauth.Credentials{Client: cmp.Or(client, named), Assertion: assertion}, nil
+}
+
+const jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+// assertion returns the signed JWT of a client that sends one (RFC 7523 §2.2); none is taken unless the operator offers it (D10).
+func (e *Endpoints) assertion(form oauth.Parameters) (string, error) {
+	assertion, kind := form.Get("client_assertion"), form.Get("client_assertion_type")
+	switch {
+	case assertion == "" && kind == "":
+		return "", nil
+	case !e.server.Settings().Metadata.PrivateKeyJWT:
+		return "", refuseSecret()
+	case assertion == "", kind != jwtBearer:
+		return "", oauth.RefuseClient()
+	}
+	return assertion, nil
+}
+
+func refuseSecret() error {
+	return oauth.Refuse(oauth.InvalidClient, "clients are public here and have no secret")
 }
 
 // basicUser returns the form-decoded user name of a Basic header without a password; other schemes are ignored (D7).
@@ -116,7 +136,7 @@ func basicUser(header string) (string, error) {
 	user, password, ok := (&http.Request{Header: http.Header{echo.HeaderAuthorization: {header}}}).BasicAuth()
 	decoded, err := url.QueryUnescape(user)
 	if !ok || err != nil || password != "" {
-		return "", oauth.Refuse(oauth.InvalidClient, "clients are public here and have no secret")
+		return "", refuseSecret()
 	}
 	return decoded, nil
 }

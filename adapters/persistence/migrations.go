@@ -33,6 +33,13 @@ var migrations = []*gormigrate.Migration{
 		`CREATE INDEX secrets_by_grant ON secrets (grant_id)`,
 		`CREATE INDEX secrets_by_end ON secrets (forget_after)`,
 	)},
+	{ID: "0002_client_authentication", Migrate: run(
+		`ALTER TABLE grants ADD COLUMN auth_method TEXT NOT NULL DEFAULT 'none'`,
+		`CREATE TABLE used_assertions (
+			digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32), forget_after INTEGER NOT NULL
+		) STRICT, WITHOUT ROWID`,
+		`CREATE INDEX used_assertions_by_end ON used_assertions (forget_after)`,
+	)},
 }
 
 // run executes the statements one at a time: of several in one text a prepared statement runs only the first.

@@ -11,6 +11,7 @@ type grantRow struct {
 	ID            string `gorm:"primaryKey"`
 	ClientID      string
 	ClientName    string
+	AuthMethod    string
 	RedirectURI   string
 	Resource      string
 	Scopes        string
@@ -54,6 +55,15 @@ type secretRow struct {
 
 // TableName implements GORM's Tabler.
 func (secretRow) TableName() string { return "secrets" }
+
+// assertionRow is a client assertion that was used.
+type assertionRow struct {
+	Digest      []byte    `gorm:"primaryKey"`
+	ForgetAfter time.Time `gorm:"serializer:pasteport_millis"`
+}
+
+// TableName implements GORM's Tabler.
+func (assertionRow) TableName() string { return "used_assertions" }
 
 // foundRow is a secret with the grant that it belongs to, read by findGrant.
 type foundRow struct {

@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-gormigrate/gormigrate/v2"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ = Describe("Opening a SQLite file", func() {
@@ -89,6 +92,22 @@ var _ = Describe("Opening a SQLite file", func() {
 		DeferCleanup(disconnect, db)
 		err = db.Exec("DELETE FROM schema_migrations").Error
 		Expect(explain(err)).To(MatchError(And(ContainSubstring("has to be able to write the file"), ContainSubstring("readonly"))))
+	})
+})
+
+var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
+	It("takes every grant of before for a public client's", Label("D33"), func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		old, err := connect(dsn(filepath.Join(directory, "oauth.db")), 1)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(gormigrate.New(old, &gormigrate.Options{TableName: "schema_migrations", IDColumnName: "id"}, migrations[:1]).Migrate()).To(Succeed())
+		row, secrets := rowsOf(aGrant("g", 1))
+		Expect(old.Omit("AuthMethod").Create(&row).Error).To(Succeed())
+		Expect(old.Create(&secrets).Error).To(Succeed())
+		Expect(disconnect(old)).To(Succeed())
+		found, err := openIn(directory).Grant(ctx, digest(0))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.AuthMethod()).To(Equal(oauth.PublicClient))
 	})
 })
 

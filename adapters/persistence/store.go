@@ -109,17 +109,24 @@ func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, chan
 	})
 }
 
+// UseOnce implements oauth.Store: the primary key lets one in.
+func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
+	row := assertionRow{Digest: assertion[:], ForgetAfter: forgetAfter}
+	return failed("noting a used assertion", s.writer.WithContext(ctx).Create(&row).Error)
+}
+
 // The secrets of a grant go before it does, so that no batch is longer than 500 rows.
 const (
 	deleteSecrets = `DELETE FROM secrets WHERE digest IN (SELECT digest FROM secrets WHERE forget_after <= @now
 		UNION ALL SELECT digest FROM grants JOIN secrets ON grant_id = id WHERE grants.forget_after <= @now LIMIT 500)`
-	deleteGrants = `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE forget_after <= @now LIMIT 500)`
+	deleteGrants     = `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE forget_after <= @now LIMIT 500)`
+	deleteAssertions = `DELETE FROM used_assertions WHERE digest IN (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500)`
 )
 
 // DeleteExpired implements oauth.Store. Between two batches others may write.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
-	for _, statement := range []string{deleteSecrets, deleteGrants} {
+	for _, statement := range []string{deleteSecrets, deleteGrants, deleteAssertions} {
 		for gone := int64(1); gone > 0; {
 			batch := s.writer.WithContext(ctx).Exec(statement, sql.Named("now", now.UnixMilli()))
 			if batch.Error != nil {

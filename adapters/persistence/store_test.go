@@ -90,6 +90,7 @@ var _ = Describe("Keeping grants in SQLite", func() {
 			return err
 		}),
 		Entry("when changing many", func(ctx context.Context, s oauth.Store) error { return s.UpdateGrantsOf(ctx, oauth.Fingerprint{}, nil) }),
+		Entry("when using an assertion", func(ctx context.Context, s oauth.Store) error { return s.UseOnce(ctx, digest(0), then) }),
 		Entry("when forgetting", func(ctx context.Context, s oauth.Store) error { _, err := s.DeleteExpired(ctx, then); return err }),
 	)
 })

@@ -125,6 +125,10 @@ func (a *alternating) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint
 	return a.next().UpdateGrantsOf(ctx, host, change)
 }
 
+func (a *alternating) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
+	return a.next().UseOnce(ctx, assertion, forgetAfter)
+}
+
 func (a *alternating) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	return a.next().DeleteExpired(ctx, now)
 }

@@ -40,6 +40,7 @@ type AccessGrant struct {
 	id          string
 	client      ClientID
 	clientName  string
+	authMethod  AuthMethod
 	redirect    RedirectURI
 	resource    Resource
 	scopes      Scopes
@@ -95,7 +96,7 @@ func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error
 		return nil, err
 	}
 	g := &AccessGrant{
-		id: a.Ticket.id, client: request.client, clientName: request.clientName, redirect: request.redirect,
+		id: a.Ticket.id, client: request.client, clientName: request.clientName, authMethod: request.authMethod, redirect: request.redirect,
 		resource: settings.Resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles),
 		state: pending, createdAt: now, verifiedAt: now, absoluteEnd: now.Add(settings.GrantTTL), hostPrint: print,
 		code: issuedCode{digest: a.Code.Digest(), challenge: request.challenge, expiresAt: now.Add(settings.AuthCodeTTL)},
@@ -188,6 +189,9 @@ func (g *AccessGrant) ID() string { return g.id }
 
 // Client returns the client_id.
 func (g *AccessGrant) Client() ClientID { return g.client }
+
+// AuthMethod returns how its client proves who it is, ever since the person approved.
+func (g *AccessGrant) AuthMethod() AuthMethod { return g.authMethod }
 
 func (g *AccessGrant) hold(secret Secret, held heldSecret) {
 	held.digest = secret.Digest()

@@ -13,6 +13,7 @@ type AuthorizationRequest struct {
 	client      ClientID
 	clientName  string
 	namesItself bool
+	authMethod  AuthMethod
 	redirect    RedirectURI
 	state       string
 	scopes      Scopes
@@ -50,7 +51,7 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 		return nil, err
 	}
 	request := &AuthorizationRequest{
-		client: client.ID(), clientName: client.Name(), namesItself: client.NamesItself(),
+		client: client.ID(), clientName: client.Name(), namesItself: client.NamesItself(), authMethod: client.proof.method,
 		redirect: redirect, settings: settings,
 	}
 	if err := request.read(p, client.mayRefresh); err != nil {

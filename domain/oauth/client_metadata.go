@@ -14,12 +14,15 @@ type ClientMetadata struct {
 	mayRefresh     bool
 	namesItself    bool
 	ignoredEntries int
+	proof          clientProof
 }
 
 // ClientMetadataRules is what an operator may relax about metadata documents.
 type ClientMetadataRules struct {
-	AllowedPrivateSchemes         []string // exact, lower case; none by default (A14)
-	AllowDocumentsWithoutClientID bool     // accepts the bare {client_name, redirect_uris} document (C23)
+	AllowedPrivateSchemes         []string      // exact, lower case; none by default (A14)
+	AllowDocumentsWithoutClientID bool          // accepts the bare {client_name, redirect_uris} document (C23)
+	PrivateKeyJWT                 bool          // offers clients to prove by signed assertions who they are (D33)
+	KeySets                       ClientIDRules // for the URL at which a client publishes its keys (C20)
 }
 
 const (
@@ -43,14 +46,18 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkLinks, document.checkFlow, document.checkAuthMethod, document.checkDemands} {
+	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkLinks, document.checkFlow, document.checkDemands} {
 		if err := check(); err != nil {
 			return nil, err
 		}
 	}
+	proof, err := document.proof(rules)
+	if err != nil {
+		return nil, err
+	}
 	grants, declared, _ := document.list("grant_types")
 	return &ClientMetadata{
-		id: id, name: name, redirects: redirects, namesItself: named, ignoredEntries: ignored,
+		id: id, name: name, redirects: redirects, namesItself: named, ignoredEntries: ignored, proof: proof,
 		mayRefresh: !declared || slices.Contains(grants, "refresh_token"),
 	}, nil
 }
@@ -66,6 +73,9 @@ func (m *ClientMetadata) NamesItself() bool { return m.namesItself }
 
 // IgnoredRedirects returns how many published redirect URIs cannot be used here (C27).
 func (m *ClientMetadata) IgnoredRedirects() int { return m.ignoredEntries }
+
+// Keys returns the keys with which the client signs, or the URL at which it publishes them instead (C31, D33).
+func (m *ClientMetadata) Keys() (held KeySet, at ClientID) { return m.proof.keys, m.proof.keysAt }
 
 // Redirect returns the verified target of a request (A10-A14); it refuses with InvalidRequest or UnregisteredRedirect.
 func (m *ClientMetadata) Redirect(requested string, rules ClientMetadataRules) (RedirectURI, error) {
@@ -151,8 +161,6 @@ func (d clientDocument) checkSecrets() error {
 	return nil
 }
 
-var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
-
 func (d clientDocument) checkKeys() error {
 	inline, present := d["jwks"]
 	if !present {
@@ -162,18 +170,8 @@ func (d clientDocument) checkKeys() error {
 		return invalidDocument("the document has both jwks and jwks_uri")
 	}
 	set, _ := inline.(map[string]any)
-	keys, ok := set["keys"].([]any)
-	if !ok {
-		return invalidDocument("the document's jwks is no key set")
-	}
-	for _, entry := range keys {
-		key, ok := entry.(map[string]any)
-		private := slices.ContainsFunc(privateKeyMembers, func(member string) bool { _, has := key[member]; return has })
-		if !ok || private || key["kty"] == any("oct") {
-			return invalidDocument("the document's jwks holds a key that is no public key")
-		}
-	}
-	return nil
+	_, err := NewKeySet(set)
+	return err
 }
 
 var linkMembers = []string{"client_uri", "logo_uri", "tos_uri", "policy_uri", "jwks_uri"}
@@ -201,26 +199,6 @@ func (d clientDocument) checkFlow() error {
 		}
 	}
 	return nil
-}
-
-var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
-
-// checkAuthMethod settles on "none", the only method that this server offers (C29, C30).
-func (d clientDocument) checkAuthMethod() error {
-	declared, hasDeclared := d["token_endpoint_auth_method"]
-	method, isText := declared.(string)
-	supported, hasList, ok := d.list("token_endpoint_auth_methods_supported")
-	switch {
-	case hasDeclared && !isText, hasList && !ok:
-		return invalidDocument("the document's authentication methods are malformed")
-	case slices.Contains(secretAuthMethods, method):
-		return invalidDocument("the document asks for a client secret, which everybody could read")
-	case hasDeclared && hasList && !slices.Contains(supported, method):
-		return invalidDocument("the document's authentication method is not in its own list")
-	case method == "none", slices.Contains(supported, "none"), !hasDeclared && !hasList:
-		return nil
-	}
-	return Refuse(UnsupportedClient, "the client authenticates in a way that this server does not offer")
 }
 
 var unsupportedDemands = []string{"dpop_bound_access_tokens", "require_pushed_authorization_requests", "tls_client_certificate_bound_access_tokens"}

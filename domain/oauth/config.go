@@ -47,6 +47,7 @@ type Config struct {
 	AutoErrorRedirect             bool     // every host is trusted in this way
 	AllowedPrivateSchemes         []string // private-use redirect schemes such as "cursor" (A14)
 	AllowDocumentsWithoutClientID bool     // clients whose metadata does not name itself (C23)
+	PrivateKeyJWT                 bool     // clients may prove who they are by signed assertions (D33); one that does has to every time
 	ClientIDPorts                 []string // ports besides 443 that a client_id may name (C7)
 	AllowLoopbackIssuer           bool     // lets Issuer be http on this computer (F9)
 	AllowLoopbackClients          bool     // development: metadata documents on this computer (C49); needs a loopback Issuer
@@ -80,11 +81,12 @@ func (c Config) Settings() (*Settings, error) {
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
 	}
+	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
 	return &Settings{
 		Issuer: c.Issuer, Resource: NewResource(c.Resource), ResourceName: c.ResourceName,
 		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
-		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID},
-		ClientID:       ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients},
+		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID, PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID},
+		ClientID:       clientID,
 		Keys:           NewKeys(slices.Clone(c.Secret)),
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
 		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery,

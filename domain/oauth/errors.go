@@ -60,6 +60,7 @@ var (
 	ErrReused              = errors.New("oauth: refresh token reused")
 	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
+	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
 	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")

@@ -17,6 +17,18 @@ type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID) (*ClientMetadata, error)
 }
 
+// KeyDirectory finds the keys that a client publishes at a URL of their own (C20, D33). A set that lacks the wanted id is fetched
+// again, at most once a minute. Its errors are those of ClientDirectory.
+type KeyDirectory interface {
+	KeySet(ctx context.Context, at ClientID, wanted string) (KeySet, error)
+}
+
+// AssertionReader opens a signed assertion with the key of the id that it names, which keyOf finds. An error of keyOf is passed
+// on; ErrBadAssertion is what is no JWT, is signed with none of AssertionAlgorithms, or does not fit the key.
+type AssertionReader interface {
+	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
+}
+
 // GuessLimit keeps people from guessing host tokens, by address, by consent page and altogether (B6). Attempt takes a place for
 // one guess before the site is asked, so that guesses at the same moment count too, and returns how long to wait when there is
 // none. Whoever got a place gives it back with settle, and says whether the guess failed.

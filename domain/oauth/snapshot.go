@@ -11,6 +11,7 @@ type GrantSnapshot struct {
 	ID            string
 	ClientID      string
 	ClientName    string
+	AuthMethod    string
 	RedirectURI   string
 	Resource      string
 	Scopes        string // separated by spaces
@@ -59,7 +60,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 		})
 	}
 	return GrantSnapshot{
-		ID: g.id, ClientID: g.client.raw, ClientName: g.clientName, RedirectURI: g.redirect.raw, Resource: g.resource.canonical,
+		ID: g.id, ClientID: g.client.raw, ClientName: g.clientName, AuthMethod: string(g.authMethod), RedirectURI: g.redirect.raw, Resource: g.resource.canonical,
 		Scopes: g.scopes.String(), Subject: g.subject, Roles: strings.Join(g.roles, "\n"),
 		State: string(g.state), EndReason: string(g.endReason),
 		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
@@ -72,7 +73,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 // RestoreGrant rebuilds a grant with the given ones of its secrets.
 func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 	g := &AccessGrant{
-		id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, redirect: RestoreRedirectURI(s.RedirectURI),
+		id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
 		resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject,
 		state: grantState(s.State), endReason: EndReason(s.EndReason),
 		createdAt: s.CreatedAt, endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,

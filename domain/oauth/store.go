@@ -26,7 +26,10 @@ type Store interface {
 	// UpdateGrantsOf applies change to each of them in one transaction, all or nothing.
 	UpdateGrantsOf(ctx context.Context, host Fingerprint, change func(*AccessGrant) error) error
 
-	// DeleteExpired forgets secrets and grants whose ForgetAfter has come and returns how many rows went.
+	// UseOnce notes that an assertion was used, until it may be forgotten: of all who note it exactly one succeeds. ErrDuplicate.
+	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
+
+	// DeleteExpired forgets secrets, grants and used assertions whose ForgetAfter has come and returns how many rows went.
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 

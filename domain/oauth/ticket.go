@@ -44,7 +44,7 @@ func (t *Ticket) Seal(keys Keys) (string, error) {
 	return sealValues(keys, consentPurpose, r.settings.Issuer, url.Values{
 		"id": {t.id}, "at": {formatMillis(t.issuedAt)},
 		"client_id": {r.client.raw}, "client_name": {r.clientName}, "named": {strconv.FormatBool(r.namesItself)},
-		"redirect_uri": {r.redirect.raw}, "state": {r.state}, "scope": {r.scopes.String()},
+		"auth_method": {string(r.authMethod)}, "redirect_uri": {r.redirect.raw}, "state": {r.state}, "scope": {r.scopes.String()},
 		"resource": {r.settings.Resource.canonical}, "code_challenge": {r.challenge.encoded},
 	})
 }
@@ -63,7 +63,8 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 	}
 	return &Ticket{id: values.Get("id"), issuedAt: issuedAt, request: &AuthorizationRequest{
 		client: RestoreClientID(values.Get("client_id")), clientName: values.Get("client_name"), namesItself: values.Get("named") == "true",
-		redirect: RestoreRedirectURI(values.Get("redirect_uri")), state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
+		authMethod: AuthMethod(values.Get("auth_method")),
+		redirect:   RestoreRedirectURI(values.Get("redirect_uri")), state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
 		challenge: RestoreCodeChallenge(values.Get("code_challenge")), settings: settings,
 	}}, nil
 }

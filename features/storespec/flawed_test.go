@@ -15,6 +15,7 @@ type flawed struct {
 	update   func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error
 	list     func(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error)
 	updateOf func(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error
+	use      func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
 	forget   func(ctx context.Context, now time.Time) (int, error)
 }
 
@@ -36,6 +37,10 @@ func (f *flawed) GrantsOf(ctx context.Context, host oauth.Fingerprint) ([]*oauth
 
 func (f *flawed) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
 	return f.updateOf(ctx, host, change)
+}
+
+func (f *flawed) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
+	return f.use(ctx, assertion, forgetAfter)
 }
 
 func (f *flawed) DeleteExpired(ctx context.Context, now time.Time) (int, error) {

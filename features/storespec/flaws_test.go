@@ -13,7 +13,7 @@ import (
 // openWith returns a correct store, or one with the flaw of that name.
 func openWith(flaw string) oauth.Store {
 	m := newMemory()
-	f := &flawed{m, m.AddGrant, m.Grant, m.UpdateGrant, m.GrantsOf, m.UpdateGrantsOf, m.DeleteExpired}
+	f := &flawed{m, m.AddGrant, m.Grant, m.UpdateGrant, m.GrantsOf, m.UpdateGrantsOf, m.UseOnce, m.DeleteExpired}
 	if spoil := flaws[flaw]; spoil != nil {
 		spoil(f)
 	}
@@ -181,6 +181,36 @@ var flaws = map[string]func(f *flawed){
 				f.put(grant)
 			}
 			return nil
+		}
+	},
+	"forgets what was used": func(f *flawed) {
+		f.use = func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
+			if err := f.memory.UseOnce(ctx, assertion, forgetAfter); !errors.Is(err, oauth.ErrDuplicate) {
+				return err
+			}
+			return nil
+		}
+	},
+	"looks, then uses": func(f *flawed) {
+		met := newMeeting()
+		f.use = func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
+			f.mutex.Lock()
+			_, used := f.kept.used[assertion]
+			f.mutex.Unlock()
+			met.join()
+			if used {
+				return oauth.ErrDuplicate
+			}
+			_ = f.memory.UseOnce(ctx, assertion, forgetAfter)
+			return nil
+		}
+	},
+	"keeps used assertions": func(f *flawed) {
+		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+			used := f.kept.used
+			forgotten, err := f.memory.DeleteExpired(ctx, now)
+			f.kept.used = used
+			return forgotten, err
 		}
 	},
 	"forgets too early": func(f *flawed) {

@@ -49,7 +49,9 @@ func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
 	It("keeps its word after being reopened", Label("I19"), func(ctx SpecContext) {
 		code, tokens := w.active(ctx)
 		before := w.read(ctx, tokens.Access)
+		Expect(w.store.UseOnce(ctx, oauth.Digest{1}, w.now)).To(Succeed())
 		w.store = reopen(w.store)
+		Expect(w.store.UseOnce(ctx, oauth.Digest{1}, w.now)).To(MatchError(oauth.ErrDuplicate))
 		Expect(w.read(ctx, tokens.Access)).To(Equal(before))
 		_, err := w.redeem(ctx, code, func() {})
 		Expect(err).To(MatchError(oauth.ErrReplayed))

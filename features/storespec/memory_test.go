@@ -20,17 +20,18 @@ type memory struct {
 type contents struct {
 	grants  map[string]oauth.GrantSnapshot
 	secrets map[string]oauth.SecretSnapshot // by digest
+	used    map[oauth.Digest]time.Time
 }
 
 func newMemory() *memory {
-	return &memory{kept: contents{map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}}}
+	return &memory{kept: contents{map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}}}
 }
 
 // transaction works on a copy that replaces the contents if all goes well.
 func (m *memory) transaction(work func(next contents) error) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	next := contents{maps.Clone(m.kept.grants), maps.Clone(m.kept.secrets)}
+	next := contents{maps.Clone(m.kept.grants), maps.Clone(m.kept.secrets), maps.Clone(m.kept.used)}
 	if err := work(next); err != nil {
 		return err
 	}
@@ -129,17 +130,28 @@ func (m *memory) UpdateGrantsOf(_ context.Context, host oauth.Fingerprint, chang
 	})
 }
 
+func (m *memory) UseOnce(_ context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
+	return m.transaction(func(next contents) error {
+		if _, used := next.used[assertion]; used {
+			return oauth.ErrDuplicate
+		}
+		next.used[assertion] = forgetAfter
+		return nil
+	})
+}
+
 func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 	before, after := 0, 0
 	err := m.transaction(func(next contents) error {
-		before = len(next.grants) + len(next.secrets)
+		before = len(next.grants) + len(next.secrets) + len(next.used)
 		for id, grant := range next.grants {
 			if !grant.ForgetAfter.After(now) {
 				next.remove(id)
 			}
 		}
 		maps.DeleteFunc(next.secrets, func(_ string, secret oauth.SecretSnapshot) bool { return !secret.ForgetAfter.After(now) })
-		after = len(next.grants) + len(next.secrets)
+		maps.DeleteFunc(next.used, func(_ oauth.Digest, forgetAfter time.Time) bool { return !forgetAfter.After(now) })
+		after = len(next.grants) + len(next.secrets) + len(next.used)
 		return nil
 	})
 	return before - after, err

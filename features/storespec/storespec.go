@@ -20,6 +20,7 @@ func Contract(open func() oauth.Store, reopen ...func(oauth.Store) oauth.Store) 
 	keeping(w)
 	racing(w)
 	listing(w)
+	spending(w)
 	forgetting(w)
 	for _, open := range reopen {
 		reopening(w, open)

@@ -1,0 +1,112 @@
+package cimd
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
+	var (
+		client    *site
+		clock     *handClock
+		directory *Directory
+	)
+
+	BeforeEach(func() {
+		client, clock = newSite(), newClock()
+		directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+	})
+
+	publish := func(kid string, headers ...string) {
+		client.says(http.StatusOK, `{"keys":[{"kty":"EC","kid":"`+kid+`"},{"kty":"EC"}]}`, headers...)
+	}
+	has := func(ctx context.Context, kid string) bool {
+		GinkgoHelper()
+		set, err := directory.KeySet(ctx, client.client("/jwks.json"), kid)
+		Expect(err).NotTo(HaveOccurred())
+		_, found := set.Key(kid)
+		return found
+	}
+	fetches := func() int { return int(client.fetches.Load()) }
+
+	It("remembers them as long as their host says", Label("C37"), func(ctx SpecContext) {
+		publish("a", "Cache-Control", "max-age=600")
+		Expect(has(ctx, "a")).To(BeTrue())
+		clock.advance(10*time.Minute - time.Nanosecond)
+		Expect(has(ctx, "a")).To(BeTrue())
+		Expect(fetches()).To(Equal(1))
+		clock.advance(time.Nanosecond)
+		Expect(has(ctx, "a")).To(BeTrue())
+		Expect(fetches()).To(Equal(2))
+	})
+
+	It("asks again for a key that it does not know, once a minute, even when the host fails", func(ctx SpecContext) {
+		publish("a", "Cache-Control", "max-age=3600")
+		Expect(has(ctx, "a")).To(BeTrue())
+		client.says(http.StatusInternalServerError, "")
+		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "b")
+		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
+		publish("b", "Cache-Control", "max-age=3600")
+		Expect(has(ctx, "b")).To(BeFalse())
+		Expect(has(ctx, "a")).To(BeTrue())
+		Expect(fetches()).To(Equal(2))
+		clock.advance(time.Minute)
+		Expect(has(ctx, "b")).To(BeTrue())
+		Expect(has(ctx, "a")).To(BeFalse())
+		Expect(fetches()).To(Equal(3))
+	})
+
+	It("takes keys that have not changed for what they are", Label("C38"), func(ctx SpecContext) {
+		publish("a", "ETag", `"1"`)
+		Expect(has(ctx, "a")).To(BeTrue())
+		client.says(http.StatusNotModified, "")
+		Expect(has(ctx, "b")).To(BeFalse())
+		Expect(has(ctx, "a")).To(BeTrue())
+	})
+
+	DescribeTable("refuses", func(ctx SpecContext, body string, reason error) {
+		client.says(http.StatusOK, body)
+		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "a")
+		if reason == nil {
+			kind, _ := oauth.KindOf(err)
+			Expect(kind).To(Equal(oauth.InvalidClientDocument))
+			return
+		}
+		Expect(err).To(MatchError(reason))
+	},
+		Entry("what is no JSON", Label("C22"), "keys", oauth.ErrMetadataMalformed),
+		Entry("what is no key set", "{}", nil),
+		Entry("private keys", Label("C31"), `{"keys":[{"kty":"EC","d":"x"}]}`, nil),
+	)
+
+	It("lets a key set be larger than a document, but not too large", Label("C15"), func(ctx SpecContext) {
+		sized := func(size int) {
+			client.says(http.StatusOK, `{"keys":[]`+strings.Repeat(" ", size-len(`{"keys":[]}`))+`}`)
+		}
+		sized(64 << 10)
+		Expect(has(ctx, "a")).To(BeFalse())
+		sized(64<<10 + 1)
+		_, err := directory.KeySet(ctx, client.client("/other.json"), "a")
+		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
+	})
+
+	It("spends the budget that documents are fetched from", Label("C21"), func(ctx SpecContext) {
+		directory.budget.limits.inFlight = 0
+		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "a")
+		Expect(err).To(MatchError(oauth.ErrMetadataBudget))
+	})
+
+	It("is refused by the same dialer", Label("C17", "C18"), func(ctx SpecContext) {
+		strict := newDirectory(Options{Now: clock.now, RootCAs: client.roots()}, patient())
+		_, err := strict.KeySet(ctx, client.client("/jwks.json"), "a")
+		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(client.connections.Load()).To(BeZero())
+	})
+})

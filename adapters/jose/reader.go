@@ -1,0 +1,77 @@
+// Package jose reads what clients sign: JWTs with the signatures of JOSE (RFC 7515, RFC 7519).
+package jose
+
+import (
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Reader is an oauth.AssertionReader.
+type Reader struct{}
+
+var _ oauth.AssertionReader = Reader{}
+
+// ReadAssertion implements oauth.AssertionReader. Nothing of the assertion is believed before its signature holds, but the id of
+// the key that it asks for.
+func (Reader) ReadAssertion(assertion string, keyOf func(id string) (oauth.Key, error)) (oauth.ClientAssertion, error) {
+	token, err := jwt.ParseSigned(assertion, algorithms())
+	if err != nil {
+		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
+	}
+	header := token.Headers[0] // a compact JWT has exactly one
+	published, err := keyOf(header.KeyID)
+	if err != nil {
+		return oauth.ClientAssertion{}, fmt.Errorf("finding the key of an assertion: %w", err)
+	}
+	key, err := verificationKey(published, header.Algorithm)
+	if err != nil {
+		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
+	}
+	var claims jwt.Claims
+	if err := token.Claims(key, &claims); err != nil {
+		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
+	}
+	return oauth.ClientAssertion{
+		Issuer: claims.Issuer, Subject: claims.Subject, Audience: claims.Audience, NotBefore: claims.NotBefore.Time(),
+		ExpiresAt: claims.Expiry.Time(), ID: claims.ID, Algorithm: header.Algorithm,
+	}, nil
+}
+
+func algorithms() (accepted []jose.SignatureAlgorithm) {
+	for _, name := range oauth.AssertionAlgorithms() {
+		accepted = append(accepted, jose.SignatureAlgorithm(name))
+	}
+	return accepted
+}
+
+// minRSABits is the least length of an RSA key (RFC 7518 §3.3); the library refuses keys that take too long to check.
+const minRSABits = 2048
+
+// verificationKey holds a published key to its own word about what it is for (RFC 7517 §4.2, §4.4).
+func verificationKey(published oauth.Key, algorithm string) (any, error) {
+	encoded, err := json.Marshal(published)
+	if err != nil {
+		return nil, fmt.Errorf("encode the key: %w", err)
+	}
+	var key jose.JSONWebKey
+	if err := key.UnmarshalJSON(encoded); err != nil {
+		return nil, fmt.Errorf("decode the key: %w", err)
+	}
+	public, isRSA := key.Key.(*rsa.PublicKey)
+	switch {
+	case !key.Valid(), !key.IsPublic():
+		return nil, errors.New("the key is no valid public key")
+	case key.Use != "" && key.Use != "sig", key.Algorithm != "" && key.Algorithm != algorithm:
+		return nil, errors.New("the key is for something else")
+	case isRSA && public.N.BitLen() < minRSABits:
+		return nil, errors.New("the key is too short")
+	}
+	return key.Key, nil
+}

@@ -1,0 +1,68 @@
+package application
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// identify returns who presents a secret of the grant (D11). A client that signs has to prove it, in the way that was settled
+// when the person approved (D33); for a public one nothing is ever fetched (C47).
+func (s *Server) identify(ctx context.Context, grant *oauth.AccessGrant, by oauth.Credentials) (client string, err error) {
+	owner, signs := grant.Client(), grant.AuthMethod() == oauth.PrivateKeyJWT
+	switch {
+	case by.Client != "" && by.Client != owner.String():
+		return by.Client, nil // whoever that is, nothing of this grant is theirs (D13, D22, E4)
+	case signs != (by.Assertion != ""):
+		return "", oauth.RefuseClient(errors.New("the client authenticates in another way than it was approved with"))
+	case !signs:
+		return by.Client, nil
+	}
+	return owner.String(), s.prove(ctx, owner, by.Assertion)
+}
+
+// prove refuses with InvalidClient what is not the client's own assertion, presented for the first time, and with
+// TemporarilyUnavailable when the client's keys cannot be had. Only a valid assertion is used up.
+func (s *Server) prove(ctx context.Context, id oauth.ClientID, text string) error {
+	client, err := s.ports.Clients.Client(ctx, id)
+	if err != nil {
+		return unproven(err)
+	}
+	assertion, err := s.ports.Assertions.ReadAssertion(text, func(key string) (oauth.Key, error) { return s.key(ctx, client, key) })
+	if err != nil {
+		return unproven(err)
+	}
+	if err := assertion.Check(client, s.settings, s.now()); err != nil {
+		return err
+	}
+	return unproven(s.ports.Store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
+}
+
+func (s *Server) key(ctx context.Context, client *oauth.ClientMetadata, id string) (oauth.Key, error) {
+	keys, at := client.Keys()
+	if at != (oauth.ClientID{}) {
+		var err error
+		if keys, err = s.ports.Keys.KeySet(ctx, at, id); err != nil {
+			return nil, err
+		}
+	}
+	key, found := keys.Key(id)
+	if !found {
+		return nil, oauth.ErrNotFound
+	}
+	return key, nil
+}
+
+// unproven blames the client for all but an outage, its own (D33) or that of the store (D30).
+func unproven(err error) error {
+	_, refused := oauth.KindOf(err)
+	switch {
+	case errors.Is(err, oauth.ErrMetadataUnreachable), errors.Is(err, oauth.ErrMetadataBudget):
+		return oauth.Refuse(oauth.TemporarilyUnavailable, "The client's keys cannot be fetched just now", err)
+	case refused, errors.Is(err, oauth.ErrMetadataMalformed), errors.Is(err, oauth.ErrBadAssertion),
+		errors.Is(err, oauth.ErrNotFound), errors.Is(err, oauth.ErrDuplicate):
+		return oauth.RefuseClient(err)
+	}
+	return err
+}

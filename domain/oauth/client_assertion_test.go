@@ -1,0 +1,138 @@
+package oauth
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// signing makes a document that of a client that signs.
+func signing(members map[string]any) {
+	members["token_endpoint_auth_method"], members["jwks_uri"] = "private_key_jwt", "https://client.example/jwks.json"
+}
+
+func offering(c *Config) { c.PrivateKeyJWT = true }
+
+var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), func() {
+	settle := func(settings *Settings, change ...func(map[string]any)) (*ClientMetadata, error) {
+		return NewClientMetadata(RestoreClientID(clientURL), document(change...), settings.Metadata)
+	}
+	methods := func(declared any, supported ...any) func(map[string]any) {
+		return func(members map[string]any) {
+			signing(members)
+			delete(members, "token_endpoint_auth_method")
+			if declared != nil {
+				members["token_endpoint_auth_method"] = declared
+			}
+			if supported != nil {
+				members["token_endpoint_auth_methods_supported"] = supported
+			}
+		}
+	}
+	algorithm := func(name any) func(map[string]any) {
+		return func(members map[string]any) { members["token_endpoint_auth_signing_alg"] = name }
+	}
+
+	DescribeTable("chooses", func(where []func(*Config), method AuthMethod, change ...func(map[string]any)) {
+		client, err := settle(settingsOf(where...), change...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(client.proof.method).To(Equal(method))
+	},
+		Entry("none when nothing is said", []func(*Config){offering}, PublicClient),
+		Entry("none when it is declared", []func(*Config){offering}, PublicClient, methods("none", "private_key_jwt", "none")),
+		Entry("a signature when it is declared", []func(*Config){offering}, PrivateKeyJWT, methods("private_key_jwt")),
+		Entry("a signature when it is declared and none is listed first", []func(*Config){offering}, PrivateKeyJWT, methods("private_key_jwt", "none", "private_key_jwt")),
+		Entry("none when a signature is declared but not offered", nil, PublicClient, methods("private_key_jwt", "none", "private_key_jwt")),
+		Entry("the first of the list that is offered", []func(*Config){offering}, PrivateKeyJWT, methods(nil, "tls_client_auth", "private_key_jwt", "none")),
+		Entry("none when the client signs in a way that is not offered", []func(*Config){offering}, PublicClient, methods("private_key_jwt", "private_key_jwt", "none"), algorithm("ES512")),
+	)
+
+	DescribeTable("refuses", func(kind Kind, change ...func(map[string]any)) {
+		_, err := settle(settingsOf(offering), append([]func(map[string]any){signing}, change...)...)
+		Expect(err).To(Refused(kind))
+	},
+		Entry("an algorithm that is not offered", UnsupportedClient, algorithm("HS256")),
+		Entry("an algorithm that is no text", UnsupportedClient, algorithm(256.0)),
+		Entry("a method that nobody knows", UnsupportedClient, methods("tls_client_auth")),
+		Entry("a client that signs without a key", InvalidClientDocument, func(m map[string]any) { delete(m, "jwks_uri") }),
+		Entry("keys on this server's own host", Label("C9", "C20"), InvalidClientDocument, func(m map[string]any) { m["jwks_uri"] = "https://cms.example/jwks" }),
+		Entry("keys inside a network", Label("C8", "C20"), InvalidClientDocument, func(m map[string]any) { m["jwks_uri"] = "https://10.0.0.1/jwks" }),
+		Entry("keys behind a password", Label("C2", "C20"), InvalidClientDocument, func(m map[string]any) { m["jwks_uri"] = "https://u:p@client.example/jwks" }),
+	)
+
+	It("travels in the ticket to the grant", func() {
+		client, err := settle(settingsOf(offering), signing)
+		Expect(err).NotTo(HaveOccurred())
+		settings := settingsOf(offering)
+		request, err := ask(settings)
+		Expect(err).NotTo(HaveOccurred())
+		request.authMethod = client.proof.method
+		ticket := &Ticket{id: "t", issuedAt: noon, request: request}
+		sealed, err := ticket.Seal(settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		opened, err := OpenTicket(sealed, settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(opened.request.authMethod).To(Equal(PrivateKeyJWT))
+	})
+})
+
+var _ = Describe("Finding a key", Label("D33"), func() {
+	set := func(ids ...any) KeySet {
+		GinkgoHelper()
+		var keys []any
+		for _, id := range ids {
+			keys = append(keys, map[string]any{"kty": "EC", "kid": id})
+		}
+		found, err := NewKeySet(map[string]any{"keys": keys})
+		Expect(err).NotTo(HaveOccurred())
+		return found
+	}
+
+	DescribeTable("succeeds only when one key is meant", func(keys func() KeySet, id string, found bool) {
+		_, ok := keys().Key(id)
+		Expect(ok).To(Equal(found))
+	},
+		Entry("by its id", func() KeySet { return set("a", "b") }, "b", true),
+		Entry("by another id", func() KeySet { return set("a", "b") }, "c", false),
+		Entry("by an id that two keys have", func() KeySet { return set("a", "a") }, "a", false),
+		Entry("by no id, of one", func() KeySet { return set("a") }, "", true),
+		Entry("by no id, of two", func() KeySet { return set("a", "b") }, "", false),
+		Entry("by an id that is no text", func() KeySet { return set(1.0) }, "1", false),
+		Entry("by an id, of one that has none", func() KeySet { return set(nil) }, "a", false),
+	)
+})
+
+var _ = Describe("Checking an assertion", Label("D33"), func() {
+	check := func(change func(*ClientAssertion)) error {
+		GinkgoHelper()
+		settings := settingsOf(offering)
+		client, err := NewClientMetadata(RestoreClientID(clientURL), document(signing), settings.Metadata)
+		Expect(err).NotTo(HaveOccurred())
+		a := ClientAssertion{Issuer: clientURL, Subject: clientURL, Audience: []string{settings.Issuer}, ExpiresAt: noon.Add(time.Minute), ID: "1", Algorithm: "ES256"}
+		change(&a)
+		return a.Check(client, settings, noon)
+	}
+
+	DescribeTable("takes its last instants", func(change func(*ClientAssertion)) { Expect(check(change)).To(Succeed()) },
+		Entry("before it expires", func(a *ClientAssertion) { a.ExpiresAt = noon.Add(-30*time.Second + time.Millisecond) }),
+		Entry("of a life that is not too long", func(a *ClientAssertion) { a.ExpiresAt = noon.Add(5*time.Minute + 30*time.Second) }),
+		Entry("before which it is valid", func(a *ClientAssertion) { a.NotBefore = noon.Add(30 * time.Second) }),
+		Entry("of a jti", func(a *ClientAssertion) { a.ID = strings.Repeat("j", 256) }),
+	)
+
+	DescribeTable("refuses", func(change func(*ClientAssertion)) { Expect(check(change)).To(Refused(InvalidClient)) },
+		Entry("one that has just expired", Label("I20"), func(a *ClientAssertion) { a.ExpiresAt = noon.Add(-30 * time.Second) }),
+		Entry("one that lives a moment too long", func(a *ClientAssertion) { a.ExpiresAt = noon.Add(5*time.Minute + 30*time.Second + time.Millisecond) }),
+		Entry("one that is valid a moment later", func(a *ClientAssertion) { a.NotBefore = noon.Add(30*time.Second + time.Millisecond) }),
+		Entry("one without an algorithm", func(a *ClientAssertion) { a.Algorithm = "" }),
+		Entry("one for the audience with a slash", func(a *ClientAssertion) { a.Audience[0] += "/" }),
+	)
+
+	It("remembers it by client and jti", func() {
+		digest := func(subject, id string) Digest { return ClientAssertion{Subject: subject, ID: id}.Digest() }
+		Expect(digest("a", "b")).To(Equal(digest("a", "b")))
+		Expect(digest("a", "b")).NotTo(Or(Equal(digest("a", "c")), Equal(digest("c", "b"))))
+	})
+})

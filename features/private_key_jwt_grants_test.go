@@ -1,0 +1,129 @@
+package features_test
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+var _ = Describe("Holding a grant that has to be signed for", Label("D33"), func() {
+	var world *World
+	var client *SigningClient
+	var tokens Tokens
+	BeforeEach(func(ctx SpecContext) {
+		world = NewWorld(offerPrivateKeyJWT)
+		client = world.NewSigningClient("ES256")
+		tokens = client.Connect(ctx)
+	})
+
+	It("is not refreshed without a signature, however old the token", Label("D27"), func(ctx SpecContext) {
+		next := client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).Tokens()
+		world.Clock.Advance(2 * time.Minute)
+		fetched := world.Clients.Fetches()
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(world.Clients.Fetches()).To(Equal(fetched), "nothing is looked up for whoever shows nothing")
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK), "whoever cannot sign cannot end it either")
+		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh)))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("is not ended by a replay of its code that is not signed", Label("D19"), func(ctx SpecContext) {
+		form := client.Exchange(client.Authorize(ctx))
+		tokens := client.Token(ctx, client.Sign(form)).Tokens()
+		form.Del("client_assertion")
+		form.Del("client_assertion_type")
+		Expect(client.Token(ctx, form)).To(BeRefusedAs(401, "invalid_client"))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("is not revoked without a signature", Label("E1", "E4"), func(ctx SpecContext) {
+		for _, token := range []string{tokens.Access, tokens.Refresh} {
+			Expect(client.Revoke(ctx, token)).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Revocation(ctx, url.Values{"token": {token}})).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Revocation(ctx, url.Values{"token": {token}, "client_id": {"https://other.example/c.json"}}).StatusCode).To(Equal(http.StatusOK))
+		}
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Revocation(ctx, client.Sign(url.Values{"token": {tokens.Access}})).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("says 200 to whoever revokes nothing", Label("E2", "E3"), func(ctx SpecContext) {
+		for _, token := range []string{"", "garbage", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+			Expect(client.Revoke(ctx, token).StatusCode).To(Equal(http.StatusOK))
+		}
+	})
+
+	It("goes on when the client publishes a new key", func(ctx SpecContext) {
+		client.Rotate()
+		client.Keys.publish(client.JWK())
+		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(2))
+	})
+
+	It("looks for an unknown key at most once a minute", func(ctx SpecContext) {
+		client.Rotate()
+		refresh := func() Response { return client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))) }
+		for range 5 {
+			Expect(refresh()).To(BeRefusedAs(401, "invalid_client"))
+		}
+		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(2))
+		client.Keys.publish(client.JWK())
+		Expect(refresh()).To(BeRefusedAs(401, "invalid_client"))
+		world.Clock.Advance(time.Minute)
+		Expect(refresh().StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(3))
+	})
+
+	It("has to be signed for even when the client no longer says so", func(ctx SpecContext) {
+		client.Publish()
+		world.Clock.Advance(time.Minute)
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh)))).To(BeRefusedAs(401, "invalid_client"))
+	})
+
+	It("rests while signing is not offered", Label("D10"), func(ctx SpecContext) {
+		offered := world.adjust
+		world.adjust = func(*bootstrap.ServiceConfig) {}
+		world.Restart()
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+		for _, token := range []string{tokens.Refresh, "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+			Expect(client.Token(ctx, client.Sign(client.Refresh(token)))).To(BeRefusedAs(401, "invalid_client"))
+		}
+		world.adjust = offered
+		world.Restart()
+		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
+	})
+})
+
+var _ = Describe("Holding a public client's grant where signing is offered", Label("D33", "D11", "C47"), func() {
+	It("needs no signature, takes none and fetches nothing", func(ctx SpecContext) {
+		world := NewWorld(offerPrivateKeyJWT)
+		public, signer := world.NewClient(), world.NewSigningClient("ES256")
+		form := public.Exchange(public.Authorize(ctx))
+		world.Clock.Advance(2 * time.Minute) // the document is no longer remembered
+		signer.ID = public.ID
+		fetched := world.Clients.Fetches()
+		Expect(public.Token(ctx, signer.Sign(public.Exchange(form.Get("code"))))).To(BeRefusedAs(401, "invalid_client"))
+		tokens := public.Token(ctx, form).Tokens()
+		Expect(public.Token(ctx, signer.Sign(public.Refresh(tokens.Refresh)))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(signer.Revocation(ctx, signer.Sign(url.Values{"token": {tokens.Refresh}}))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(public.Token(ctx, public.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Clients.Fetches()).To(Equal(fetched))
+	})
+
+	It("stays so when the client begins to sign", func(ctx SpecContext) {
+		world := NewWorld(offerPrivateKeyJWT)
+		client := world.NewSigningClient("ES256", func(document map[string]any) { document["token_endpoint_auth_method"] = "none" })
+		form := client.Exchange(client.Authorize(ctx))
+		client.Publish(func(document map[string]any) {
+			document["token_endpoint_auth_method"], document["jwks_uri"] = "private_key_jwt", client.Keys.url
+		})
+		world.Clock.Advance(time.Minute)
+		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK))
+	})
+})

@@ -1,0 +1,225 @@
+package features_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+func offerPrivateKeyJWT(config *bootstrap.ServiceConfig) { config.PrivateKeyJWT = true }
+
+// chatGPT makes a document say what ChatGPT's says about authentication (X8).
+func chatGPT(document map[string]any) {
+	document["token_endpoint_auth_method"] = "private_key_jwt"
+	document["token_endpoint_auth_methods_supported"] = []string{"none", "private_key_jwt"}
+	document["token_endpoint_auth_signing_alg"] = "RS256"
+}
+
+func claim(name string, value any) spoil {
+	return func(_, claims map[string]any) { claims[name] = value }
+}
+func field(name string, value any) spoil {
+	return func(header, _ map[string]any) { header[name] = value }
+}
+func noClaim(name string) spoil { return func(_, claims map[string]any) { delete(claims, name) } }
+func noField(name string) spoil { return func(header, _ map[string]any) { delete(header, name) } }
+
+var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
+	var world *World
+	BeforeEach(func() { world = NewWorld(offerPrivateKeyJWT) })
+
+	exchange := func(ctx SpecContext, client *SigningClient, change ...spoil) Response {
+		return client.Token(ctx, client.Sign(client.Exchange(client.Authorize(ctx)), change...))
+	}
+	in := func(d time.Duration) int64 { return world.Clock.Now().Add(d).Unix() }
+
+	It("is offered in the server's metadata", Label("F2", "F12"), func(ctx SpecContext) {
+		metadata := decode(Get(ctx, world.Issuer+"/.well-known/oauth-authorization-server"))
+		for _, endpoint := range []string{"token", "revocation"} {
+			Expect(metadata).To(HaveKeyWithValue(endpoint+"_endpoint_auth_methods_supported", []any{"none", "private_key_jwt"}))
+			Expect(metadata).To(HaveKeyWithValue(endpoint+"_endpoint_auth_signing_alg_values_supported", []any{"ES256", "RS256", "PS256", "EdDSA"}))
+		}
+	})
+
+	DescribeTable("exchanges, refreshes and revokes", func(ctx SpecContext, algorithm string) {
+		client := world.NewSigningClient(algorithm)
+		first := client.Connect(ctx)
+		Expect(world.Call(ctx, first.Access).StatusCode).To(Equal(http.StatusOK))
+		next := client.Token(ctx, client.Sign(client.Refresh(first.Refresh))).Tokens()
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Revocation(ctx, client.Sign(url.Values{"token": {next.Refresh}})).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(1), "the keys are remembered")
+	},
+		Entry(nil, "ES256"), Entry(nil, "RS256"), Entry(nil, "PS256"), Entry(nil, "EdDSA"),
+	)
+
+	It("takes the keys from the document where they are in it", Label("C31"), func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		client.Publish(func(document map[string]any) {
+			document["token_endpoint_auth_method"] = "private_key_jwt"
+			document["jwks"] = map[string]any{"keys": []any{client.JWK()}}
+		})
+		client.Connect(ctx)
+		Expect(client.Keys.fetches.Load()).To(BeZero())
+	})
+
+	It("is what ChatGPT has to do where it is offered, and only there", Label("X8", "C30"), func(ctx SpecContext) {
+		client := world.NewSigningClient("RS256", chatGPT)
+		Expect(client.Token(ctx, client.Exchange(client.Authorize(ctx)))).To(BeRefusedAs(401, "invalid_client"))
+		client.Connect(ctx)
+		elsewhere := NewWorld().NewSigningClient("RS256", chatGPT)
+		elsewhere.Client.Connect(ctx)
+		Expect(elsewhere.Keys.fetches.Load()).To(BeZero())
+	})
+
+	DescribeTable("accepts an assertion", func(ctx SpecContext, change func() spoil, forms ...func(url.Values)) {
+		client := world.NewSigningClient("ES256")
+		form := client.Sign(client.Exchange(client.Authorize(ctx)), change())
+		for _, apply := range forms {
+			apply(form)
+		}
+		answer := client.Token(ctx, form)
+		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+	},
+		Entry("for the token endpoint", func() spoil { return claim("aud", world.Issuer+"/oauth/token") }),
+		Entry("with an audience in a list of one", func() spoil { return claim("aud", []string{world.Issuer}) }),
+		Entry("that lives for five minutes", func() spoil { return claim("exp", in(5*time.Minute)) }),
+		Entry("of a clock that is ahead", func() spoil { return claim("exp", in(5*time.Minute+25*time.Second)) }),
+		Entry("of a clock that is behind", func() spoil { return claim("exp", in(-25*time.Second)) }),
+		Entry("with a jti of 256 bytes", func() spoil { return claim("jti", strings.Repeat("j", 256)) }),
+		Entry("that names no key when there is only one", func() spoil { return noField("kid") }),
+		Entry("that alone names the client", func() spoil { return noField("kid") }, drop("client_id")),
+	)
+
+	DescribeTable("is refused and leaves the code redeemable", func(ctx SpecContext, change func() spoil) {
+		client := world.NewSigningClient("ES256")
+		form := client.Exchange(client.Authorize(ctx))
+		Expect(client.Token(ctx, client.Sign(form, change()))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(client.Token(ctx, client.Sign(form)).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("without a signature", func() spoil { return field("alg", "none") }),
+		Entry("signed with the public key as a shared secret", func() spoil { return field("alg", "HS256") }),
+		Entry("with a critical header that nobody knows", func() spoil { return field("crit", []string{"x"}) }),
+		Entry("when another client issued it", func() spoil { return claim("iss", "https://other.example/c.json") }),
+		Entry("when it is about another client", func() spoil { return claim("sub", "https://other.example/c.json") }),
+		Entry("when it is for another server", func() spoil { return claim("aud", "https://other.example") }),
+		Entry("when it is for this server too", func() spoil { return claim("aud", []string{world.Issuer, "https://other.example"}) }),
+		Entry("when it is for nobody", func() spoil { return noClaim("aud") }),
+		Entry("when it is for an empty list", func() spoil { return claim("aud", []string{}) }),
+		Entry("when it never expires", func() spoil { return noClaim("exp") }),
+		Entry("when it has expired", func() spoil { return claim("exp", in(-31*time.Second)) }),
+		Entry("when it lives too long", func() spoil { return claim("exp", in(5*time.Minute+40*time.Second)) }),
+		Entry("when it is not valid yet", func() spoil { return claim("nbf", in(40*time.Second)) }),
+		Entry("when it has no jti", func() spoil { return noClaim("jti") }),
+		Entry("when its jti is too long", func() spoil { return claim("jti", strings.Repeat("j", 257)) }),
+		Entry("when its claims are no claims", func() spoil { return claim("exp", "soon") }),
+		Entry("when it names an unknown key", func() spoil { return field("kid", "another") }),
+	)
+
+	DescribeTable("is refused for its form and leaves the code redeemable", func(ctx SpecContext, status int, refusal string, change func(url.Values)) {
+		client := world.NewSigningClient("ES256")
+		form := client.Sign(client.Exchange(client.Authorize(ctx)))
+		spoiled, err := url.ParseQuery(form.Encode())
+		Expect(err).NotTo(HaveOccurred())
+		change(spoiled)
+		Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
+		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK), "the assertion was not used up")
+	},
+		Entry("when nothing is signed", 401, "invalid_client", func(form url.Values) { drop("client_assertion")(form); drop("client_assertion_type")(form) }),
+		Entry("when there is a type only", 401, "invalid_client", drop("client_assertion")),
+		Entry("when the type is missing", 401, "invalid_client", drop("client_assertion_type")),
+		Entry("when the type is another", 401, "invalid_client", set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer")),
+		Entry("when it is no JWT", 401, "invalid_client", set("client_assertion", "no.jwt")),
+		Entry("when a secret comes with it", Label("D8"), 401, "invalid_client", set("client_secret", "s3cret")),
+		Entry("when it is repeated", Label("D5"), 400, "invalid_request", repeat("client_assertion")),
+		Entry("when another client_id is named", Label("D13"), 400, "invalid_grant", set("client_id", "https://other.example/c.json")),
+		Entry("when the code is unknown", Label("D12"), 400, "invalid_grant", set("code", "ppc_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
+	)
+
+	It("is refused with an algorithm that the document does not declare", func(ctx SpecContext) {
+		client := world.NewSigningClient("RS256", chatGPT)
+		Expect(exchange(ctx, client, field("alg", "PS256"))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(exchange(ctx, client).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("is refused with a key that the client does not publish", func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		client.Key = newKey("ES256")
+		Expect(exchange(ctx, client)).To(BeRefusedAs(401, "invalid_client"))
+	})
+
+	DescribeTable("says that the client's keys cannot be had, and uses nothing up", func(ctx SpecContext, answer http.HandlerFunc) {
+		client := world.NewSigningClient("ES256")
+		form := client.Sign(client.Exchange(client.Authorize(ctx)))
+		client.Keys.serve(answer)
+		refused := client.Token(ctx, form)
+		Expect(refused).To(BeRefusedAs(503, "temporarily_unavailable"))
+		Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
+		client.Keys.publish(client.JWK())
+		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("when their host fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }),
+		Entry("when their host hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		Entry("when they are elsewhere", Label("C12", "C20"), func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }),
+		Entry("when they are too many", Label("C15"), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"keys":[]`+strings.Repeat(" ", 64<<10)+`}`)
+		}),
+	)
+
+	It("says the same when the client's document cannot be had", func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		form := client.Exchange(client.Authorize(ctx))
+		world.Clock.Advance(time.Minute)
+		world.Clients.Serve(strings.TrimPrefix(client.ID, world.Clients.URL("")), http.NotFound)
+		Expect(client.Token(ctx, client.Sign(form))).To(BeRefusedAs(503, "temporarily_unavailable"))
+	})
+
+	It("is refused while the client publishes a private key", Label("C31"), func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		key := client.JWK()
+		key["d"] = "x"
+		client.Keys.publish(key)
+		Expect(exchange(ctx, client)).To(BeRefusedAs(401, "invalid_client"))
+	})
+
+	Context("when an assertion was used", func() {
+		It("is refused, at the other endpoint and after a restart too", func(ctx SpecContext) {
+			client := world.NewSigningClient("ES256")
+			assertion := client.Assertion()
+			tokens := client.Token(ctx, withAssertion(client.Exchange(client.Authorize(ctx)), assertion)).Tokens()
+			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Revocation(ctx, withAssertion(url.Values{"token": {tokens.Refresh}}, assertion))).To(BeRefusedAs(401, "invalid_client"))
+			world.Restart()
+			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Log.String()).NotTo(ContainSubstring(assertion), "it is in no log")
+		})
+
+		It("lets one of many simultaneous requests pass", func(ctx SpecContext) {
+			client := world.NewSigningClient("ES256")
+			form := client.Sign(client.Refresh(client.Connect(ctx).Refresh))
+			Expect(statuses(atOnce(racers, func() Response { return client.Token(ctx, form) }))).To(Equal([]int{200, 401, 401, 401, 401, 401, 401, 401}))
+		})
+
+		It("keeps the jti of every client apart", func(ctx SpecContext) {
+			for range 2 {
+				Expect(exchange(ctx, world.NewSigningClient("ES256"), claim("jti", "1")).StatusCode).To(Equal(http.StatusOK))
+			}
+		})
+	})
+
+	It("does not use up the jti of an assertion that is refused", func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		Expect(exchange(ctx, client, claim("jti", "1"), claim("aud", "https://other.example"))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(exchange(ctx, client, claim("jti", "1")).StatusCode).To(Equal(http.StatusOK))
+	})
+})

@@ -1,0 +1,214 @@
+package features_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// SigningClient is a client that proves who it is by signing. It does so by hand, without the library that the server uses.
+type SigningClient struct {
+	*Client
+	Algorithm string
+	KeyID     string
+	Key       crypto.Signer
+	Keys      *publishedKeys
+}
+
+// publishedKeys is what lies at a client's jwks_uri.
+type publishedKeys struct {
+	url     string
+	fetches atomic.Int64
+	answer  atomic.Pointer[http.HandlerFunc]
+}
+
+func (k *publishedKeys) serve(answer http.HandlerFunc) { k.answer.Store(&answer) }
+
+// publish lets the key set be remembered for an hour.
+func (k *publishedKeys) publish(keys ...map[string]any) {
+	GinkgoHelper()
+	set, err := json.Marshal(map[string]any{"keys": keys})
+	Expect(err).NotTo(HaveOccurred())
+	k.serve(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/jwk-set+json")
+		w.Header().Set("Cache-Control", "max-age=3600")
+		_, _ = w.Write(set)
+	})
+}
+
+// NewSigningClient publishes a client that signs, with its key at a URL of its own; change may alter the document.
+func (w *World) NewSigningClient(algorithm string, change ...func(document map[string]any)) *SigningClient {
+	GinkgoHelper()
+	name := strings.ToLower(rand.Text())
+	c := &SigningClient{Client: w.NewClient(), Algorithm: algorithm, KeyID: "key of " + name, Key: newKey(algorithm), Keys: &publishedKeys{}}
+	c.ID, c.Keys.url = w.Clients.URL("/"+name+".json"), w.Clients.URL("/"+name+"/jwks.json")
+	w.Clients.Serve("/"+name+"/jwks.json", func(w http.ResponseWriter, r *http.Request) {
+		c.Keys.fetches.Add(1)
+		(*c.Keys.answer.Load())(w, r)
+	})
+	c.Keys.publish(c.JWK())
+	c.Publish(append([]func(map[string]any){func(document map[string]any) {
+		document["token_endpoint_auth_method"], document["jwks_uri"] = "private_key_jwt", c.Keys.url
+	}}, change...)...)
+	return c
+}
+
+// Publish replaces the client's document.
+func (c *SigningClient) Publish(change ...func(document map[string]any)) {
+	GinkgoHelper()
+	document := map[string]any{"client_id": c.ID, "client_name": "Signing Client", "redirect_uris": []string{"http://127.0.0.1/callback"}}
+	for _, apply := range change {
+		apply(document)
+	}
+	encoded, err := json.Marshal(document)
+	Expect(err).NotTo(HaveOccurred())
+	c.World.Clients.Publish(strings.TrimPrefix(c.ID, c.World.Clients.URL("")), string(encoded))
+}
+
+// spoil changes what the client would sign.
+type spoil func(header, claims map[string]any)
+
+// Assertion signs a fresh assertion.
+func (c *SigningClient) Assertion(change ...spoil) string {
+	GinkgoHelper()
+	header := map[string]any{"alg": c.Algorithm, "typ": "JWT", "kid": c.KeyID}
+	claims := map[string]any{
+		"iss": c.ID, "sub": c.ID, "aud": c.World.Issuer, "jti": rand.Text(), "exp": c.World.Clock.Now().Add(time.Minute).Unix(),
+	}
+	for _, apply := range change {
+		apply(header, claims)
+	}
+	input := encodePart(header) + "." + encodePart(claims)
+	return input + "." + base64.RawURLEncoding.EncodeToString(c.sign(header["alg"], input))
+}
+
+func encodePart(part map[string]any) string {
+	GinkgoHelper()
+	encoded, err := json.Marshal(part)
+	Expect(err).NotTo(HaveOccurred())
+	return base64.RawURLEncoding.EncodeToString(encoded)
+}
+
+// sign signs as the algorithm says, even where a client must not.
+func (c *SigningClient) sign(algorithm any, input string) (signature []byte) {
+	GinkgoHelper()
+	var err error
+	digest := sha256.Sum256([]byte(input))
+	switch algorithm {
+	case "none":
+		return nil
+	case "HS256":
+		mac := hmac.New(sha256.New, publicBytes(c.Key))
+		_, err = mac.Write([]byte(input))
+		signature = mac.Sum(nil)
+	case "ES256":
+		var r, s *big.Int
+		r, s, err = ecdsa.Sign(rand.Reader, c.Key.(*ecdsa.PrivateKey), digest[:])
+		signature = append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
+	case "PS256":
+		signature, err = c.Key.Sign(rand.Reader, digest[:], &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256})
+	case "RS256":
+		signature, err = c.Key.Sign(rand.Reader, digest[:], crypto.SHA256)
+	default:
+		signature, err = c.Key.Sign(rand.Reader, []byte(input), crypto.Hash(0))
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return signature
+}
+
+func newKey(algorithm string) (key crypto.Signer) {
+	GinkgoHelper()
+	var err error
+	switch algorithm {
+	case "ES256":
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case "EdDSA":
+		_, key, err = ed25519.GenerateKey(rand.Reader)
+	default:
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return key
+}
+
+// JWK is the client's public key as it publishes it (RFC 7518 §6, RFC 8037 §2).
+func (c *SigningClient) JWK() map[string]any {
+	key := map[string]any{"kid": c.KeyID, "use": "sig"}
+	spelled := base64.RawURLEncoding.EncodeToString
+	switch public := c.Key.Public().(type) {
+	case *ecdsa.PublicKey:
+		point := publicBytes(c.Key)
+		key["kty"], key["crv"], key["x"], key["y"] = "EC", "P-256", spelled(point[1:33]), spelled(point[33:])
+	case ed25519.PublicKey:
+		key["kty"], key["crv"], key["x"] = "OKP", "Ed25519", spelled(public)
+	case *rsa.PublicKey:
+		key["kty"], key["n"], key["e"] = "RSA", spelled(public.N.Bytes()), spelled(big.NewInt(int64(public.E)).Bytes())
+	}
+	return key
+}
+
+func publicBytes(key crypto.Signer) []byte {
+	GinkgoHelper()
+	bytes, err := key.Public().(*ecdsa.PublicKey).Bytes()
+	Expect(err).NotTo(HaveOccurred())
+	return bytes
+}
+
+// Sign adds an assertion to a form.
+func (c *SigningClient) Sign(form url.Values, change ...spoil) url.Values {
+	GinkgoHelper()
+	return withAssertion(form, c.Assertion(change...))
+}
+
+func withAssertion(form url.Values, assertion string) url.Values {
+	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+	form.Set("client_assertion", assertion)
+	return form
+}
+
+// Connect goes all the way to tokens.
+func (c *SigningClient) Connect(ctx context.Context) Tokens {
+	GinkgoHelper()
+	answer := c.Token(ctx, c.Sign(c.Exchange(c.Authorize(ctx))))
+	Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+	return answer.Tokens()
+}
+
+// Rotate draws a new key with a new id; nothing is published.
+func (c *SigningClient) Rotate() {
+	GinkgoHelper()
+	c.Key, c.KeyID = newKey(c.Algorithm), c.KeyID+"'"
+}
+
+// Revocation sends a form about a token to the revocation endpoint.
+func (c *SigningClient) Revocation(ctx context.Context, form url.Values) Response {
+	GinkgoHelper()
+	return Post(ctx, c.World.Issuer+"/oauth/revoke", form)
+}
+
+// statuses are the answers' status codes in order.
+func statuses(answers []Response) (codes []int) {
+	for _, answer := range answers {
+		codes = append(codes, answer.StatusCode)
+	}
+	slices.Sort(codes)
+	return codes
+}
