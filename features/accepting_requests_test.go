@@ -24,6 +24,11 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		Entry("the defaults for an empty scope", Label("A4", "A24"), "mcp", set("scope", "")),
 		Entry("what is asked for, whatever the spaces", Label("A23"), "mcp offline_access", set("scope", "  offline_access   mcp  mcp ")),
 		Entry("everything beside an empty response_mode", Label("A4"), "mcp offline_access", set("response_mode", "")),
+		Entry("everything when an empty value stands beside each", Label("A4", "A5"), "mcp offline_access", func(v url.Values) {
+			for name := range v {
+				v[name] = append([]string{""}, v[name]...)
+			}
+		}),
 		Entry("everything beside response_mode=query", Label("A17"), "mcp offline_access", set("response_mode", "query")),
 		Entry("everything for an empty resource", Label("A4", "A28"), "mcp offline_access", set("resource", "")),
 		Entry("the resource with a slash at its end", Label("A30", "A32"), "mcp offline_access", func(v url.Values) { v.Set("resource", world.MCP()+"/") }),

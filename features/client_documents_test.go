@@ -204,6 +204,7 @@ var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), 
 	})
 })
 
+// varying is what differs between two pages about the same problem.
 var varying = regexp.MustCompile(`nonce="[^"]*"|<code>[A-Z2-7]{12}</code>`)
 
 func zipped(text string) string {

@@ -20,7 +20,7 @@ import (
 
 const (
 	crashes = 50
-	workers = 6
+	workers = 5 // more at the same moment from one address would be taken for guessing (B6)
 	family  = 3 // connections that a worker keeps at the same time
 )
 

@@ -108,7 +108,7 @@ var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36
 	})
 })
 
-var _ = Describe("Being asked by fifty at once for a client that nobody knows yet", Label("N8", "C39"), func() {
+var _ = Describe("Being asked by a crowd for a client that nobody knows yet", Label("N8", "C39"), func() {
 	It("fetches its description once, even when who asked first hangs up", func(ctx SpecContext) {
 		world := NewWorld()
 		client := world.NewClient()
@@ -138,6 +138,7 @@ var _ = Describe("Being asked by fifty at once for a client that nobody knows ye
 		sent.Wait()
 		hangUp()
 		Expect(<-firstAnswer).To(MatchError(context.Canceled))
+		Eventually(world.Log.String).WithTimeout(patience).Should(ContainSubstring("client_metadata_rejected")) // and nobody but the first
 		close(release)
 		Expect(<-answers).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	badRequests = 2000
+	badRequests = 1000
 	renewEvery  = 50 // fewer than the failures that one address may have in a minute
 )
 

@@ -140,7 +140,7 @@ var _ = Describe("Asking for tokens in a wrong way", Ordered, ContinueOnFailure,
 
 	It("takes a code along when the site ends its grant", Label("D21", "I8", "I10"), func(ctx SpecContext) {
 		pending := client.Authorize(ctx)
-		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(1))
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeNumerically(">", 0))
 		Expect(client.Token(ctx, client.Exchange(pending))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
 	})
 })

@@ -47,6 +47,7 @@ var _ = Describe("Trusting nobody's redirect", Label("N1", "A40"), Ordered, Cont
 		Entry("has half an escape", Label("A3"), 400, func(q string) string { return q + "&evil=%z" }),
 		Entry("ends in the middle of an escape", Label("A3"), 400, func(q string) string { return q + "&evil=%4" }),
 		Entry("has a semicolon", Label("A3"), 400, func(q string) string { return q + ";evil=1" }),
+		Entry("names two clients", Label("A5"), 400, func(q string) string { return q + "&client_id=evil" }),
 		Entry("names the redirect twice", Label("A5"), 400, func(q string) string { return "redirect_uri=https%3A%2F%2Fevil.example&" + q }),
 		Entry("has two states", Label("A5"), 400, func(q string) string { return q + "&state=evil" }),
 		Entry("has no client", Label("A7"), 400, func(q string) string { return strings.Replace(q, "client_id=", "evil=", 1) }),

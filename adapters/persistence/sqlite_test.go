@@ -98,7 +98,9 @@ var _ = Describe("Opening a SQLite file", func() {
 var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 	It("takes every grant of before for a public client's", Label("D33"), func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
-		old, err := connect(dsn(filepath.Join(directory, "oauth.db")), 1)
+		file := filepath.Join(directory, "oauth.db")
+		Expect(create(file)).To(Succeed())
+		old, err := connect(connector{file, dsn(file)}, 1)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(gormigrate.New(old, &gormigrate.Options{TableName: "schema_migrations", IDColumnName: "id"}, migrations[:1]).Migrate()).To(Succeed())
 		row, secrets := rowsOf(aGrant("g", 1))
