@@ -58,7 +58,9 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.limited(e.token), http.MethodOptions: preflight}, e.failInJSON},
 		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON},
 	} {
-		site.Any(route.path, e.dispatch(route.serve, route.allow, route.fail))
+		handle := e.dispatch(route.serve, route.allow, route.fail)
+		site.Any(route.path, handle)
+		site.RouteNotFound(route.path, handle) // methods that Echo does not know
 	}
 	const openID = "/.well-known/openid-configuration"
 	for _, absent := range []string{openID + base, openID + base + "/*", base + openID, base + "/oauth/register"} {

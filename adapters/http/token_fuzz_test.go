@@ -56,8 +56,8 @@ func FuzzTokenRequest(f *testing.F) {
 	})
 }
 
-// methods are those that Echo knows.
-var methods = []string{"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PROPFIND", "PUT", "REPORT", "TRACE"}
+// methods are those that Echo knows, and two that it does not.
+var methods = []string{"CONNECT", "DELETE", "FOO", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PROPFIND", "PUT", "QUERY", "REPORT", "TRACE"}
 
 const (
 	redirectURI = "https://app.example/done?x=1"

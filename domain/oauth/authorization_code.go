@@ -26,7 +26,7 @@ type Redemption struct {
 // proves everything is InvalidGrant with ErrReplayed, after which the grant has to be ended (D19).
 func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (*Tokens, error) {
 	switch {
-	case g.state == ended, g.code.digest != by.Code.Digest(), g.client.raw != by.Client,
+	case g.state == ended, g.resource != settings.Resource, g.code.digest != by.Code.Digest(), g.client.raw != by.Client,
 		by.RedirectURI != "" && by.RedirectURI != g.redirect.raw, !g.code.challenge.ProvedBy(by.Verifier):
 		return nil, refuseGrant()
 	case g.state == active:

@@ -29,7 +29,7 @@ type Refreshment struct {
 func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Time) error {
 	held, found := g.held(by.Token.Digest())
 	switch {
-	case !found, held.kind != RefreshTokenSecret, g.client.raw != by.Client, g.state != active:
+	case !found, held.kind != RefreshTokenSecret, g.client.raw != by.Client, g.state != active, g.resource != settings.Resource:
 		return refuseGrant()
 	case expired(g.idleEnd, now): // which is never past the absolute end
 		return refuseGrant()

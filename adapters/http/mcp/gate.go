@@ -80,7 +80,7 @@ func (g gate) wrap(next http.Handler) http.Handler {
 func preflight(w http.ResponseWriter, r *http.Request) {
 	allowed := []string{corsHeaders}
 	for requested := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
-		if name := strings.TrimSpace(requested); strings.HasPrefix(strings.ToLower(name), "mcp-param-") {
+		if name := strings.TrimSpace(requested); strings.HasPrefix(strings.ToLower(name), "mcp-param-") && isToken68(name) {
 			allowed = append(allowed, name)
 		}
 	}
