@@ -86,6 +86,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
 	},
 		Entry("with another method", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = http.MethodPut }),
+		Entry("with a method that nobody knows", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = "FOO" }),
 		Entry("with another media type", Label("D2"), 400, "invalid_request", func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }),
 		Entry("with parameters in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) { r.URL.RawQuery = "code=x" }),
 		Entry("with a secret in the Authorization header", Label("D7"), 401, "invalid_client", basic("https://client.example/c.json", "secret")),
