@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"encoding/pem"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -176,6 +177,20 @@ var _ = Describe("Running the binary", Ordered, ContinueOnFailure, func() {
 			Eventually(stream.Events).WithTimeout(patience).Should(BeClosed())
 			Eventually(site.Session).WithTimeout(patience).Should(gexec.Exit(0))
 		}, revisions(httpSSE, sessions))
+
+		It("exits in good order although a client never finishes its request", func(ctx SpecContext) {
+			site := binary.Serve(clients, dir)
+			hung, err := net.Dial("tcp", strings.TrimPrefix(site.Issuer, "http://"))
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(hung.Close)
+			_, err = io.WriteString(hung, "POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\nx")
+			Expect(err).NotTo(HaveOccurred())
+			client := site.NewClient()
+			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK)) // by now the other is being read
+			site.Terminate()
+			Eventually(site.Session).WithTimeout(2 * patience).Should(gexec.Exit(0))
+			Expect(filesIn(dir)).NotTo(ContainElement(HaveSuffix("-wal")), "both databases are closed")
+		})
 
 		It("trusts no client site that the system does not trust", Label("C41"), func(ctx SpecContext) {
 			client := binary.Serve(clients, dir, "SSL_CERT_FILE="+os.DevNull).NewClient()
