@@ -60,7 +60,7 @@ func openStore() *persistence.Store {
 }
 
 // openHost builds a site over a store. Unless the config says otherwise it knows every token.
-func openHost(config oauth.Config, store oauth.Store, clients published) *host {
+func openHost(config oauth.Config, store oauth.Store, clients published, options ...bootstrap.MCPOption) *host {
 	GinkgoHelper()
 	if config.VerifyBearer == nil && config.Verifier == nil {
 		config.VerifyBearer = func(string) bool { return true }
@@ -70,7 +70,7 @@ func openHost(config oauth.Config, store oauth.Store, clients published) *host {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(authz.Close)
 	h := &host{echo.New(), config.Issuer, authz}
-	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil), bootstrap.WithOAuth(authz))
+	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil), append(options, bootstrap.WithOAuth(authz))...)
 	Expect(server.Register(h.Echo)).To(Succeed())
 	return h
 }
@@ -130,8 +130,11 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 	`"clientInfo":{"name":"spec","version":"1"}}}`
 
 // call opens a session at the MCP endpoint.
-func (h *host) call(access string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, h.issuer+"/mcp", strings.NewReader(initialize))
+func (h *host) call(access string) *httptest.ResponseRecorder { return h.send(access, initialize) }
+
+// send posts a message to the MCP endpoint.
+func (h *host) send(access, message string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, h.issuer+"/mcp", strings.NewReader(message))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("Authorization", "Bearer "+access)

@@ -1,0 +1,47 @@
+package bootstrap_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Protecting an MCP server with options", func() {
+	statusOf := func(header, value string, options ...bootstrap.MCPOption) int {
+		GinkgoHelper()
+		h := openHost(oauth.Config{Issuer: "http://127.0.0.1:8080", AllowLoopbackIssuer: true}, openStore(), nil, options...)
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/mcp", http.NoBody)
+		if r.Header.Set(header, value); header == "Host" {
+			r.Host = value
+		}
+		return answer(h.Echo, r).Code
+	}
+
+	It("lets in only the origins that the host names", Label("G1"), func() {
+		Expect(statusOf("Origin", "https://app.example")).To(Equal(http.StatusForbidden))
+		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins("https://app.example"))).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("lets in only the names that the host gives a server on this computer", Label("G1"), func() {
+		Expect(statusOf("Host", "tunnel.example")).To(Equal(http.StatusForbidden))
+		Expect(statusOf("Host", "tunnel.example", bootstrap.WithAllowedHosts("tunnel.example"))).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("asks for the scopes that the host says a tool needs", Label("G10"), func() {
+		h := openHost(oauth.Config{Issuer: "https://cms.example", Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "write"}}}, openStore(), nil,
+			bootstrap.WithToolScopes(func(tool string) oauth.Scopes { return oauth.NewScopes(tool) }))
+		access := tokensOf(h.exchange(h.code())).Access
+		use := func(tool string) *httptest.ResponseRecorder {
+			return h.send(access, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`"}}`)
+		}
+		Expect(use("mcp").Code).NotTo(Equal(http.StatusForbidden))
+		refused := use("write")
+		Expect(refused.Code).To(Equal(http.StatusForbidden))
+		Expect(refused.Header().Get("WWW-Authenticate")).To(And(ContainSubstring(`error="insufficient_scope"`), ContainSubstring(`scope="mcp write"`)))
+	})
+})
