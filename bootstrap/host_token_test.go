@@ -142,6 +142,21 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 	})
 
+	DescribeTable("ends the grant, by a refresh and by use, when it", Label("J8", "I12"), func(principal oauth.Principal) {
+		server = openHost(oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute}, openStore(), nil)
+		refreshing, using := tokensOf(server.exchange(server.code())), tokensOf(server.exchange(server.code()))
+		site.become(func(string) (oauth.Principal, error) { return principal, nil })
+		hours.advance(time.Minute)
+		Expect(tokensOf(server.refresh(refreshing.Refresh)).Error).To(Equal("invalid_grant"))
+		Expect(server.call(using.Access).Code).To(Equal(http.StatusUnauthorized))
+		site.become(well)
+		Expect(server.call(refreshing.Access).Code).To(Equal(http.StatusUnauthorized))
+		Expect(tokensOf(server.refresh(using.Refresh)).Error).To(Equal("invalid_grant"))
+	},
+		Entry("has given the token to another person", oauth.Principal{Subject: "eve"}),
+		Entry("lets the token grant nothing of it any more", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
+	)
+
 	DescribeTable("is not needed to end grants, not even while it", Label("J10", "N12"), func(ctx SpecContext, now mood) {
 		tokens := tokensOf(server.exchange(server.code()))
 		site.become(now)

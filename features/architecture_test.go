@@ -47,17 +47,18 @@ var table = []law{
 	{of: []string{"bootstrap/..."}, may: anything, never: []string{"features/...", "adapters/..."}},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/..."})},
 	{of: []string{"features/conformance"}}, // the runner of the official suite
-	{of: []string{"features/matrix/..."}, may: []string{"features/matrix"}},
+	{of: []string{"features/matrix/...", "features/mutations"}, may: []string{"features/matrix"}},
 	{of: []string{"features/interop/fixtures"}, may: []string{ // a site with what that suite looks for
 		"bootstrap", "domain/oauth", "adapters/persistence", "github.com/labstack/echo/v4", sdk + "mcp", sdk + "jsonrpc"}},
 }
 
 // programs are the only folders with a main function.
-var programs = []string{"bootstrap/cmd/...", "features/conformance", "features/matrix/write", "features/interop/fixtures"}
+var programs = []string{"bootstrap/cmd/...", "features/conformance", "features/matrix/write", "features/mutations", "features/interop/fixtures"}
 
 // Tests next to the code may use whatever they need; the specs here stand outside.
 var testTable = []law{
-	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", "golang.org/x/net/html", "features/matrix"})},
+	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", "golang.org/x/net/html", "features/matrix",
+		"github.com/chromedp/..."})},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/...", "features/storespec"})},
 	{of: anything, may: anything},
 }

@@ -1,6 +1,8 @@
 package oauth
 
 import (
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -52,4 +54,19 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		Entry(nil, "https://c.example/cb?x=2"), Entry(nil, "https://c.example/cb?"), Entry(nil, "https://c.example.evil/cb"), Entry(nil, "https://evil@c.example/cb"),
 		Entry(nil, "javascript:alert(1)"), Entry(nil, "data:text/html,x"), Entry(nil, "file:///etc/passwd"), Entry(nil, "http://localhost/call\x00back"),
 	)
+
+	DescribeTable("knows what is never a target, whoever published it", func(raw string, schemes ...string) {
+		_, err := ParseRedirectURI(raw, schemes)
+		Expect(err).To(Refused(InvalidRequest))
+	},
+		Entry(nil, "http://localhost.evil.example/cb"), Entry(nil, "http://localhostile.example/cb"), Entry(nil, "http://127.0.0.1.evil.example/cb"),
+		Entry(nil, "http://c.example/cb"), Entry(nil, "https:///cb"), Entry(nil, "https:c.example/cb"), Entry(nil, "https://u@c.example/cb"),
+		Entry(nil, "cursor://a/cb"), Entry(nil, "Cursor://a/cb", "cursor"), Entry("one that is too long", "https://c.example/"+strings.Repeat("x", maxRedirectURILength)),
+	)
+	It("sends nobody to a script or a file, even if a setting said so", func() {
+		for _, scheme := range forbiddenSchemes {
+			_, err := ParseRedirectURI(scheme+"://a/cb", []string{scheme})
+			Expect(err).To(Refused(InvalidRequest), scheme)
+		}
+	})
 })

@@ -32,7 +32,7 @@ func Read(root string) (*Matrix, error) {
 func (m *Matrix) Problems() (found []string) {
 	proved, known, sections := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, spec := range m.Specs {
-		for _, label := range spec.labels() {
+		for _, label := range spec.Labels() {
 			proved[label] = true
 		}
 	}
@@ -47,7 +47,7 @@ func (m *Matrix) Problems() (found []string) {
 		}
 	}
 	for _, spec := range m.Specs {
-		for _, label := range spec.labels() {
+		for _, label := range spec.Labels() {
 			if isNumber(label) && sections[label[:1]] && !known[label] {
 				found = append(found, fmt.Sprintf("%s: %q has the label %s, which is no rule", spec.File, spec.Sentence(), label))
 			}

@@ -51,7 +51,7 @@ var _ = Describe("Reading specs", func() {
 	It("finds sentences and inherited labels as Ginkgo would", func() {
 		var found []string
 		for _, spec := range matrixOf("", source).Specs {
-			found = append(found, spec.Sentence()+" "+strings.Join(spec.labels(), ","))
+			found = append(found, spec.Sentence()+" "+strings.Join(spec.Labels(), ","))
 		}
 		Expect(found).To(ConsistOf(
 			"A thing does this Q1,Q2", "A thing when it is odd is one Q1,Q4", "A thing takes one Q1,Q3,Q2", "A thing takes Q1,Q3",

@@ -41,7 +41,8 @@ func (s Spec) about(label string) (sentence string, found bool) {
 	return "", false
 }
 
-func (s Spec) labels() (all []string) {
+// Labels are those of the spec and of the containers around it.
+func (s Spec) Labels() (all []string) {
 	for _, node := range s.Nodes {
 		all = append(all, node.Labels...)
 	}
@@ -52,7 +53,7 @@ var revision = regexp.MustCompile(`^(?:MCP )?(\d{4}-\d\d-\d\d)$`)
 
 // revisions are those of MCP that the spec is labelled with.
 func (s Spec) revisions() (found []string) {
-	for _, label := range s.labels() {
+	for _, label := range s.Labels() {
 		if match := revision.FindStringSubmatch(label); match != nil {
 			found = append(found, match[1])
 		}

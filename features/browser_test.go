@@ -1,0 +1,156 @@
+package features_test
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// browserTime is how long a spec may take with a Chromium that starts on a busy machine.
+const browserTime = time.Minute
+
+// Browser is a window of a real Chromium with a profile of its own.
+type Browser struct{ window context.Context }
+
+// NewBrowser opens a window that closes with the spec. Without a Chromium the spec is skipped; .ci/run installs one.
+func NewBrowser() *Browser {
+	GinkgoHelper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		Skip("there is no chromium on the PATH")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath("chromium"), chromedp.DisableGPU)
+	if os.Geteuid() == 0 { // whose Chromium refuses to sandbox
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, release := chromedp.NewExecAllocator(context.Background(), options...)
+	DeferCleanup(release)
+	window, _ := chromedp.NewContext(allocator)
+	DeferCleanup(func() { Expect(chromedp.Cancel(window)).To(Succeed()) })
+	Expect(chromedp.Do(window)).To(Succeed(), "starting it with the window's own context")
+	return &Browser{window}
+}
+
+// Do drives the browser until the spec's time is over.
+func (b *Browser) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
+	GinkgoHelper()
+	window, cancel := context.WithCancel(b.window)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	Expect(chromedp.Do(window, steps...)).To(Succeed())
+}
+
+// Text waits for the element and is what a person reads in it.
+func (b *Browser) Text(ctx context.Context, element chromedp.CSS) (text string) {
+	GinkgoHelper()
+	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
+		text, err = chromedp.Text(element)(ctx, t)
+		return nothing, err
+	})
+	return text
+}
+
+// Frames are the addresses in the page's frames, those that are shown and those that the browser refused to show.
+func (b *Browser) Frames(ctx context.Context) (shown, refused []string) {
+	GinkgoHelper()
+	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
+		tree, err := cdp.Call(ctx, t, page.GetFrameTree, cdp.Empty{})
+		if err != nil {
+			return nothing, err
+		}
+		for _, child := range tree.FrameTree.ChildFrames {
+			if child.Frame.UnreachableURL != "" {
+				refused = append(refused, child.Frame.UnreachableURL)
+			} else {
+				shown = append(shown, child.Frame.URL)
+			}
+		}
+		return nothing, nil
+	})
+	return shown, refused
+}
+
+// anotherSite serves one page under the name, which makes it the same site as the issuer or another one.
+func anotherSite(name string, page *template.Template, values any) (address string) {
+	GinkgoHelper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		Expect(page.Execute(w, values)).To(Succeed())
+	}))
+	DeferCleanup(server.Close)
+	return strings.Replace(server.URL, "127.0.0.1", name, 1)
+}
+
+var (
+	plainPage   = template.Must(template.New("").Parse(`<!doctype html><title>{{.}}</title><h1 id="client">{{.}}</h1>`))
+	framingPage = template.Must(template.New("").Parse(`<!doctype html><title>Frames</title>{{range .}}<iframe src="{{.}}"></iframe>{{end}}`))
+	forgedForm  = template.Must(template.New("").Parse(`<!doctype html><title>Win a prize</title><form method="post" action="{{.Action}}">
+		<input type="hidden" name="ticket" value="{{.Ticket}}"><input type="hidden" name="bearer_token" value="{{.Token}}">
+		<button name="decision" value="approve">Win</button></form>`))
+)
+
+var _ = Describe("In a real browser", Label("N4"), func() {
+	var world *World
+	var client *Client
+	var browser *Browser
+	BeforeEach(func() {
+		browser = NewBrowser()
+		world = NewWorld()
+		client = world.NewClient()
+	})
+
+	It("approves, also when the client sends the person on to another site", Label("A38", "B12"), func(ctx SpecContext) {
+		done := anotherSite("localhost", plainPage, "Connected")
+		var callbacks []*http.Request
+		program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			callbacks = append(callbacks, r)
+			http.Redirect(w, r, done, http.StatusFound)
+		}))
+		DeferCleanup(program.Close)
+		client.Redirect = program.URL + "/callback"
+
+		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()),
+			chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token), chromedp.Click(chromedp.CSS(`button[value="approve"]`)))
+
+		Expect(browser.Text(ctx, "h1#client")).To(Equal("Connected"))
+		Expect(callbacks).To(HaveLen(1))
+		Expect(callbacks[0].Method).To(Equal(http.MethodGet))
+		Expect(callbacks[0].Referer()).To(BeEmpty())
+		tokens := client.Token(ctx, client.Exchange(callbacks[0].FormValue("code"))).Tokens()
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	}, SpecTimeout(browserTime))
+
+	It("shows the page in no frame", Label("A41"), func(ctx SpecContext) {
+		consent := world.Issuer + "/oauth/authorize?" + client.Request().Encode()
+		harmless := anotherSite("127.0.0.1", plainPage, "Harmless") + "/"
+		browser.Do(ctx, chromedp.Navigate(anotherSite("127.0.0.1", framingPage, []string{harmless, consent})))
+		shown, refused := browser.Frames(ctx)
+		Expect(shown).To(ConsistOf(harmless))
+		Expect(refused).To(ConsistOf(consent))
+	}, SpecTimeout(browserTime))
+
+	DescribeTable("refuses the form of", Label("B3"),
+		func(ctx SpecContext, name string) {
+			consent := client.Consent(ctx)
+			forged := struct{ Action, Ticket, Token string }{consent.Action, consent.Hidden.Get("ticket"), world.Token}
+			browser.Do(ctx, chromedp.Navigate(anotherSite(name, forgedForm, forged)),
+				chromedp.Click(chromedp.CSS("button")))
+			Expect(browser.Text(ctx, "main")).To(ContainSubstring("sent from another site"))
+			Expect(world.Log.String()).NotTo(ContainSubstring("grant_created"))
+			Expect(consent.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "nothing was used up")
+		},
+		Entry("another site", SpecTimeout(browserTime), "localhost"),
+		Entry("another origin of the same site", SpecTimeout(browserTime), "127.0.0.1"),
+	)
+})

@@ -1,0 +1,58 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed mutations.tsv
+var listed string
+
+// mutation is one line of the product made wrong on purpose.
+type mutation struct {
+	rule   string // of the behaviour catalogue, whose specs have to notice
+	file   string // from the module's root
+	loses  string // what the product no longer does
+	before string // the text to replace, which occurs once
+	after  string
+}
+
+func (m mutation) String() string { return fmt.Sprintf("%-4s %s: %s", m.rule, m.file, m.loses) }
+
+// mutations returns those of the given rules, or all.
+func mutations(rules []string) (found []mutation, err error) {
+	wanted := map[string]bool{}
+	for _, rule := range rules {
+		wanted[rule] = true
+	}
+	for number, line := range strings.Split(strings.TrimSpace(listed), "\n") {
+		fields := strings.Split(line, "\t")
+		if len(fields) != 5 {
+			return nil, fmt.Errorf("mutations.tsv:%d has %d columns where there should be 5", number+1, len(fields))
+		}
+		if len(rules) == 0 || wanted[fields[0]] {
+			found = append(found, mutation{fields[0], fields[1], fields[2], fields[3], fields[4]})
+		}
+	}
+	return found, nil
+}
+
+// write puts the mutated file into a folder and returns its name there.
+func (m mutation) write(folder string) (string, error) {
+	source, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", fmt.Errorf("reading what to mutate: %w", err)
+	}
+	if times := strings.Count(string(source), m.before); times != 1 {
+		return "", fmt.Errorf("%s has %q %d times where it should be there once", m.file, m.before, times)
+	}
+	name := filepath.Join(folder, "mutated.go")
+	mutated := strings.Replace(string(source), m.before, m.after, 1)
+	if err := os.WriteFile(name, []byte(mutated), 0o600); err != nil {
+		return "", fmt.Errorf("writing the mutation: %w", err)
+	}
+	return name, nil
+}
