@@ -56,7 +56,7 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID) (*oauth.ClientMe
 	}
 	client, err := s.ports.Clients.Client(ctx, id)
 	if err != nil {
-		s.audit(ctx, "client_metadata_rejected", "client", id.Host(), "error", err)
+		s.audit(ctx, "cimd_rejected", "client", id.Host(), "reason", err)
 		return nil, clientRefusal(err)
 	}
 	return client, nil

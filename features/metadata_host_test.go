@@ -138,7 +138,7 @@ var _ = Describe("Being asked by a crowd for a client that nobody knows yet", La
 		sent.Wait()
 		hangUp()
 		Expect(<-firstAnswer).To(MatchError(context.Canceled))
-		Eventually(world.Log.String).WithTimeout(patience).Should(ContainSubstring("client_metadata_rejected")) // and nobody but the first
+		Eventually(world.Log.String).WithTimeout(patience).Should(ContainSubstring("cimd_rejected")) // and nobody but the first
 		close(release)
 		Expect(<-answers).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))

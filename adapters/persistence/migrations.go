@@ -40,6 +40,11 @@ var migrations = []*gormigrate.Migration{
 		) STRICT, WITHOUT ROWID`,
 		`CREATE INDEX used_assertions_by_end ON used_assertions (forget_after)`,
 	)},
+	{ID: "0003_end_of_grace", Migrate: run(
+		`ALTER TABLE grants RENAME COLUMN rotated_at TO grace_end`,
+		`UPDATE grants SET grace_end = grace_end + 60000`, // the window by default, so that a refresh on its way is not taken for reuse
+		`CREATE INDEX grants_by_grace ON grants (grace_end) WHERE successor_box IS NOT NULL`,
+	)},
 }
 
 // run executes the statements one at a time: of several in one text a prepared statement runs only the first.

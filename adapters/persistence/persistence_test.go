@@ -49,7 +49,7 @@ func aGrant(id string, secrets int) *oauth.AccessGrant {
 		digest := digest(i)
 		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.RefreshTokenSecret)})
 	}
-	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active", CreatedAt: then}, rows...)
+	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active", CreatedAt: then, IdleEnd: then.Add(time.Hour)}, rows...)
 }
 
 func digest(i int) (digest oauth.Digest) {

@@ -31,8 +31,8 @@ type grantRow struct {
 	CodeExpiresAt time.Time `gorm:"serializer:pasteport_millis"`
 	RedeemedAt    time.Time `gorm:"serializer:pasteport_millis"`
 	Generation    int
-	RotatedAt     time.Time `gorm:"serializer:pasteport_millis"`
 	SuccessorBox  []byte
+	GraceEnd      time.Time `gorm:"serializer:pasteport_millis"`
 	HostPrint     []byte
 	HostBox       []byte
 	HostWrap      []byte

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-gormigrate/gormigrate/v2"
 	. "github.com/onsi/ginkgo/v2"
@@ -96,7 +97,7 @@ var _ = Describe("Opening a SQLite file", func() {
 })
 
 var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
-	It("takes every grant of before for a public client's", Label("D33"), func(ctx SpecContext) {
+	It("takes every grant of before for a public client's, with its window of grace", Label("D33", "D27"), func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		file := filepath.Join(directory, "oauth.db")
 		Expect(create(file)).To(Succeed())
@@ -104,12 +105,15 @@ var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(gormigrate.New(old, &gormigrate.Options{TableName: "schema_migrations", IDColumnName: "id"}, migrations[:1]).Migrate()).To(Succeed())
 		row, secrets := rowsOf(aGrant("g", 1))
-		Expect(old.Omit("AuthMethod").Create(&row).Error).To(Succeed())
+		Expect(old.Omit("AuthMethod", "GraceEnd").Create(&row).Error).To(Succeed())
+		Expect(old.Exec("UPDATE grants SET rotated_at = 1000").Error).To(Succeed())
 		Expect(old.Create(&secrets).Error).To(Succeed())
 		Expect(disconnect(old)).To(Succeed())
 		found, err := openIn(directory).Grant(ctx, digest(0))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.AuthMethod()).To(Equal(oauth.PublicClient))
+		snapshot, _ := found.Snapshot()
+		Expect(snapshot.GraceEnd).To(BeTemporally("==", time.UnixMilli(1000).Add(time.Minute)))
 	})
 })
 

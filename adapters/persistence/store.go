@@ -123,20 +123,35 @@ const (
 	deleteAssertions = `DELETE FROM used_assertions WHERE digest IN (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500)`
 )
 
+// emptySuccessors takes away what nobody may open any more (J9).
+const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE id IN (SELECT id FROM grants
+	WHERE successor_box IS NOT NULL AND grace_end <= @now LIMIT 500)`
+
 // DeleteExpired implements oauth.Store. Between two batches others may write.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
 	for _, statement := range []string{deleteSecrets, deleteGrants, deleteAssertions} {
-		for gone := int64(1); gone > 0; {
-			batch := s.writer.WithContext(ctx).Exec(statement, sql.Named("now", now.UnixMilli()))
-			if batch.Error != nil {
-				return deleted, failed("deleting what has expired", batch.Error)
-			}
-			gone = batch.RowsAffected
-			deleted += int(gone)
+		gone, err := s.inBatches(ctx, statement, now)
+		deleted += gone
+		if err != nil {
+			return deleted, err
 		}
 	}
-	return deleted, nil
+	_, err := s.inBatches(ctx, emptySuccessors, now)
+	return deleted, err
+}
+
+// inBatches repeats a statement about what has expired until there is nothing left for it, and returns how many rows it found.
+func (s *Store) inBatches(ctx context.Context, statement string, now time.Time) (found int, err error) {
+	for affected := int64(1); affected > 0; {
+		batch := s.writer.WithContext(ctx).Exec(statement, sql.Named("now", now.UnixMilli()))
+		if batch.Error != nil {
+			return found, failed("forgetting what has expired", batch.Error)
+		}
+		affected = batch.RowsAffected
+		found += int(affected)
+	}
+	return found, nil
 }
 
 func find(db *gorm.DB, secret oauth.Digest) (found foundRow, err error) {
@@ -149,15 +164,17 @@ func grantsOf(db *gorm.DB, host oauth.Fingerprint) (rows []grantRow, err error) 
 	return rows, failed("finding the grants of a host token", err)
 }
 
-// update lets change happen to the restored grant and writes what came of it: the grant, the secret that was found when it
-// has changed, and new ones.
+// update lets change happen to the restored grant and writes what came of it: the grant and the secret that was found if they
+// have changed, and new ones.
 func update(tx *gorm.DB, found foundRow, grant *oauth.AccessGrant, change func(*oauth.AccessGrant) error) error {
 	if err := change(grant); err != nil {
 		return err
 	}
 	row, secrets := rowsOf(grant)
-	if err := tx.Select("*").Updates(&row).Error; err != nil { // GORM skips zero values unless it is told otherwise
-		return failed("updating a grant", err)
+	if !reflect.DeepEqual(row, found.Grant) {
+		if err := tx.Select("*").Updates(&row).Error; err != nil { // GORM skips zero values unless it is told otherwise
+			return failed("updating a grant", err)
+		}
 	}
 	var added []secretRow
 	for _, secret := range secrets {

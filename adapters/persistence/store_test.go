@@ -70,11 +70,17 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		Expect(snapshot.State).To(Equal("active"))
 	})
 
-	It("writes the presented secret of a grant only when it has changed", func(ctx SpecContext) {
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
-		Expect(store.writer.Exec("CREATE TRIGGER untouched BEFORE UPDATE ON secrets BEGIN SELECT RAISE(ABORT, 'written'); END").Error).To(Succeed())
-		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error { g.Used(then); return nil })).To(Succeed())
-	})
+	DescribeTable("writes only what has changed: not", func(ctx SpecContext, table string, change func(*oauth.AccessGrant) error) {
+		grant := aGrant("g", 1)
+		grant.End(oauth.EndedByHost, then)
+		Expect(store.AddGrant(ctx, grant, nil)).To(Succeed())
+		Expect(store.writer.Exec("CREATE TRIGGER untouched BEFORE UPDATE ON " + table + " BEGIN SELECT RAISE(ABORT, 'written'); END").Error).To(Succeed())
+		Expect(store.UpdateGrant(ctx, digest(0), change)).To(Succeed())
+		Expect(store.UpdateGrantsOf(ctx, oauth.Fingerprint{}, change)).To(Succeed())
+	},
+		Entry("the secret of a grant that was used", "secrets", func(g *oauth.AccessGrant) error { g.Used(then); return nil }),
+		Entry("a grant that had ended before", "grants", func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then.AddDate(0, 0, 1)); return nil }),
+	)
 
 	DescribeTable("says that a closed database is an outage", Label("N14"),
 		func(ctx SpecContext, ask func(ctx context.Context, store oauth.Store) error) {

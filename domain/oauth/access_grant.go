@@ -20,8 +20,8 @@ type EndReason string
 
 // The reasons of I12.
 const (
-	EndedByCodeReplay EndReason = "code_replay"
-	EndedByReuse      EndReason = "refresh_token_reuse"
+	EndedByCodeReplay EndReason = "code_replayed"
+	EndedByReuse      EndReason = "refresh_reused"
 	EndedByRevocation EndReason = "revoked_by_client"
 	EndedByHostToken  EndReason = "host_token_invalid"
 	EndedByLostKey    EndReason = "key_lost"
@@ -55,9 +55,9 @@ type AccessGrant struct {
 	idleEnd     time.Time // no refresh after it; without refresh tokens the end of the access token
 	absoluteEnd time.Time
 	code        issuedCode
-	generation  int // of the newest refresh token
-	rotatedAt   time.Time
-	successor   []byte // the newest refresh token, sealed for the holder of the one before it (J9)
+	generation  int       // of the newest refresh token
+	successor   []byte    // the newest refresh token, sealed for the holder of the one before it (J9)
+	graceEnd    time.Time // the one before it is reused from here on (D27)
 	hostPrint   Fingerprint
 	host        sealedHost
 	secrets     []heldSecret
@@ -162,17 +162,19 @@ func (g *AccessGrant) Revoke(token Digest, client string, now time.Time) (grantE
 	return false
 }
 
-// End ends the grant for good; all its tokens and boxes are worthless afterwards (I12). It reports whether it was still alive.
+// End ends the grant for good; all its tokens and boxes are worthless afterwards (I12). It reports whether it was still alive;
+// one whose code was not exchanged in time, or that idled too long, was not (I4, I13).
 func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
 	if g.state == ended {
 		return false
 	}
+	alive := !expired(g.idleEnd, now)
 	g.state, g.endReason, g.endedAt = ended, reason, now
 	g.host, g.successor = sealedHost{}, nil
 	for i := range g.secrets {
 		g.secrets[i].wrap = nil
 	}
-	return true
+	return alive
 }
 
 // Used notes when the grant was last used, at most once a minute (G15); it reports whether there is something to store.

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"crypto/rand"
+	"encoding/hex"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,6 +19,17 @@ var _ = Describe("The life of a grant", func() {
 		Expect(f.redeem(noon.Add(settings.AuthCodeTTL))).To(Refused(InvalidGrant))
 		Expect(f.redeem(noon.Add(settings.AuthCodeTTL - time.Millisecond))).To(Succeed())
 	})
+
+	DescribeTable("is over without a word", func(begin func(*Settings) *family, after func(*Settings) time.Duration) {
+		f := begin(settings)
+		Expect(f.grant.End(EndedByHost, noon.Add(after(settings)))).To(BeFalse())
+		Expect(snapshot(f)).To(And(HaveField("HostBox", BeNil()), HaveField("State", "ended")))
+		f = begin(settings)
+		Expect(f.grant.End(EndedByHost, noon.Add(after(settings)-time.Millisecond))).To(BeTrue())
+	},
+		Entry("when its code was not exchanged in time", Label("I4"), func(s *Settings) *family { return approved(s) }, func(s *Settings) time.Duration { return s.AuthCodeTTL }),
+		Entry("when it idled too long", Label("D23"), func(s *Settings) *family { return redeemed(s) }, func(s *Settings) time.Duration { return s.RefreshIdleTTL }),
+	)
 
 	It("takes its boxes along when it ends before it began", Label("I8", "I10"), func() {
 		f := approved(settings)
@@ -91,6 +103,28 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		return sealed
 	}
+
+	It("is opened by every later version as it was sealed once", Label("J2", "J9", "J10"), func() {
+		bytesOf := func(text string) []byte {
+			GinkgoHelper()
+			decoded, err := hex.DecodeString(text)
+			Expect(err).NotTo(HaveOccurred())
+			return decoded
+		}
+		holder, _ := ParseSecret(CodeSecret, "ppc_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8")
+		host, err := sealedHost{
+			box:  bytesOf("2680e9fb00182d1bf7a07d16ac94ec370f2ffd3db6e12d7c08714be65f4fad3ed9e233d97463"),
+			wrap: bytesOf("45223bc8ce03d8a34657e3e34b687b1bfcfc39ce7cf06c69f5f7f153349efa22d685da8f9861a29d87f55c7131c049ea77c6171ef03137dc22ca8ad0"),
+		}.open(holder, "grant", settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(host.Reveal()).To(Equal("host-token"))
+		succession, err := settings.Keys.succession(holder, "grant")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(succession.open(bytesOf("3bc03e6f2a72eb8c529e3941f7328ace32f250d4f2a9fadff31ca98666602b022025eb91a8cab754a5"))).To(BeEquivalentTo("ppr_successor"))
+		print, err := settings.Keys.Fingerprint(host)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(print[:]).To(Equal(bytesOf("eaa08dc6c599497f2de754fecbb46b9b")))
+	})
 
 	It("never makes the same box twice", func() {
 		holder := newSecret(CodeSecret)

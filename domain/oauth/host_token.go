@@ -30,13 +30,15 @@ func ParseHostToken(pasted string) (HostToken, error) {
 // sealedHost is the host token in a box whose data key only the holder of the grant's current secret can unwrap (J3).
 type sealedHost struct{ box, wrap []byte }
 
+const hostBox = "host"
+
 func sealHost(host HostToken, holder Secret, grant string, chance io.Reader, keys Keys) (sealedHost, error) {
 	dataKey := make([]byte, keyBytes)
 	if _, err := io.ReadFull(chance, dataKey); err != nil {
 		return sealedHost{}, fmt.Errorf("drawing a data key: %w", err)
 	}
 	defer clear(dataKey)
-	inner, err := lockWith(dataKey)
+	inner, err := lockWith(dataKey, binding{hostBox, grant})
 	if err != nil {
 		return sealedHost{}, err
 	}
@@ -44,7 +46,7 @@ func sealHost(host HostToken, holder Secret, grant string, chance io.Reader, key
 	if err != nil {
 		return sealedHost{}, err
 	}
-	return sealedHost{box: inner.seal([]byte(host.Reveal()), grant), wrap: outer.seal(dataKey, grant)}, nil
+	return sealedHost{box: inner.seal([]byte(host.Reveal())), wrap: outer.seal(dataKey)}, nil
 }
 
 // dataKey unwraps with the holder's secret; a failure is ErrHostTokenLost.
@@ -53,7 +55,7 @@ func (h sealedHost) dataKey(holder Secret, grant string, keys Keys) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	dataKey, err := outer.open(h.wrap, grant)
+	dataKey, err := outer.open(h.wrap)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 	}
@@ -66,11 +68,11 @@ func (h sealedHost) open(holder Secret, grant string, keys Keys) (HostToken, err
 		return HostToken{}, err
 	}
 	defer clear(dataKey)
-	inner, err := lockWith(dataKey)
+	inner, err := lockWith(dataKey, binding{hostBox, grant})
 	if err != nil {
 		return HostToken{}, err
 	}
-	text, err := inner.open(h.box, grant)
+	text, err := inner.open(h.box)
 	if err != nil {
 		return HostToken{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 	}
@@ -88,5 +90,5 @@ func (h sealedHost) heldBy(from, to Secret, grant string, keys Keys) (sealedHost
 	if err != nil {
 		return sealedHost{}, err
 	}
-	return sealedHost{box: h.box, wrap: outer.seal(dataKey, grant)}, nil
+	return sealedHost{box: h.box, wrap: outer.seal(dataKey)}, nil
 }

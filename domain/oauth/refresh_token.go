@@ -33,7 +33,7 @@ func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Ti
 		return refuseGrant()
 	case expired(g.idleEnd, now): // which is never past the absolute end
 		return refuseGrant()
-	case held.generation != g.generation && !g.inGrace(held, settings, now):
+	case held.generation != g.generation && !g.inGrace(held, now):
 		return refuseGrant(ErrReused)
 	}
 	if err := g.resource.Accepts(by.Resources); err != nil {
@@ -48,8 +48,8 @@ func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Ti
 
 // inGrace reports whether the token is the direct predecessor of the newest one, which nobody has used yet, and was replaced
 // a moment ago.
-func (g *AccessGrant) inGrace(held *heldSecret, settings *Settings, now time.Time) bool {
-	return held.generation == g.generation-1 && now.Sub(g.rotatedAt) < settings.RefreshGrace
+func (g *AccessGrant) inGrace(held *heldSecret, now time.Time) bool {
+	return held.generation == g.generation-1 && !expired(g.graceEnd, now)
 }
 
 // HostToken opens the sealed host token with the presented refresh token; ErrHostTokenLost when no key fits (J6).
@@ -104,7 +104,7 @@ func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, n
 	if err != nil {
 		return nil, err
 	}
-	g.host, g.successor, g.rotatedAt = host, lock.seal([]byte(by.Successor.Reveal()), g.id), now
+	g.host, g.successor, g.graceEnd = host, lock.seal([]byte(by.Successor.Reveal())), now.Add(settings.RefreshGrace)
 	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, access, asked, settings, now), settings, now), nil
 }
 
@@ -127,7 +127,7 @@ func (g *AccessGrant) successorOf(old Secret, keys Keys) (Secret, error) {
 	if err != nil {
 		return Secret{}, err
 	}
-	text, err := lock.open(g.successor, g.id)
+	text, err := lock.open(g.successor)
 	if err != nil {
 		return Secret{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 	}

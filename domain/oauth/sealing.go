@@ -35,33 +35,41 @@ func (k Keys) Fingerprint(host HostToken) (Fingerprint, error) {
 	return Fingerprint(mac.Sum(nil)[:len(Fingerprint{})]), nil
 }
 
-// tickets returns the lock for what travels through the browser.
-func (k Keys) tickets(purpose string) (lock, error) {
-	return newLock(k.secret, nil, "pasteport/v1/"+purpose)
+// tickets returns the lock for what travels through the browser, bound to the issuer (B4).
+func (k Keys) tickets(purpose, issuer string) (lock, error) {
+	return newLock(k.secret, nil, binding{purpose, issuer})
 }
 
-// wrap returns the lock that only the holder of secret can open: it guards the grant's data key (J2).
-func (k Keys) wrap(secret Secret, grant string) (lock, error) {
-	return newLock([]byte(secret.Reveal()), k.secret, "pasteport/v1/wrap\x00"+grant)
+// wrap returns the lock that only the holder of the secret can open: it guards the grant's data key (J2).
+func (k Keys) wrap(holder Secret, grant string) (lock, error) {
+	return newLock([]byte(holder.Reveal()), k.secret, binding{"wrap/" + string(holder.kind()), grant})
 }
 
 // succession returns the lock that only the holder of the rotated refresh token can open (J9).
 func (k Keys) succession(old Secret, grant string) (lock, error) {
-	return newLock([]byte(old.Reveal()), k.secret, "pasteport/v1/successor\x00"+grant)
+	return newLock([]byte(old.Reveal()), k.secret, binding{"successor", grant})
 }
 
-// lock seals with AES-256-GCM under a random nonce that the box carries.
-type lock struct{ aead cipher.AEAD }
+// binding says what a box is and whose; a box that is taken for another one does not open (J12).
+type binding struct{ kind, owner string }
 
-func newLock(material, salt []byte, info string) (lock, error) {
-	key, err := hkdf.Key(sha256.New, material, salt, info, keyBytes)
+func (b binding) String() string { return "pasteport/v1/" + b.kind + "\x00" + b.owner }
+
+// lock seals with AES-256-GCM under a random nonce that the box carries.
+type lock struct {
+	aead  cipher.AEAD
+	bound []byte
+}
+
+func newLock(material, salt []byte, bound binding) (lock, error) {
+	key, err := hkdf.Key(sha256.New, material, salt, bound.String(), keyBytes)
 	if err != nil {
 		return lock{}, fmt.Errorf("deriving a key: %w", err)
 	}
-	return lockWith(key)
+	return lockWith(key, bound)
 }
 
-func lockWith(key []byte) (lock, error) {
+func lockWith(key []byte, bound binding) (lock, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return lock{}, fmt.Errorf("making a cipher: %w", err)
@@ -70,15 +78,13 @@ func lockWith(key []byte) (lock, error) {
 	if err != nil {
 		return lock{}, fmt.Errorf("making a sealing cipher: %w", err)
 	}
-	return lock{aead}, nil
+	return lock{aead, []byte(bound.String())}, nil
 }
 
-func (l lock) seal(plain []byte, bound string) []byte {
-	return l.aead.Seal(nil, nil, plain, []byte(bound))
-}
+func (l lock) seal(plain []byte) []byte { return l.aead.Seal(nil, nil, plain, l.bound) }
 
-func (l lock) open(box []byte, bound string) ([]byte, error) {
-	plain, err := l.aead.Open(nil, nil, box, []byte(bound))
+func (l lock) open(box []byte) ([]byte, error) {
+	plain, err := l.aead.Open(nil, nil, box, l.bound)
 	if err != nil {
 		return nil, fmt.Errorf("opening a box: %w", err)
 	}

@@ -44,6 +44,11 @@ func ParseSecret(kind SecretKind, text string) (Secret, bool) {
 	return Secret{conceal(text)}, true
 }
 
+// kind returns what the secret was parsed or made as; every kind's prefix has one length.
+func (s Secret) kind() SecretKind {
+	return SecretKind(s.Reveal()[:len(AccessTokenSecret)])
+}
+
 // decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks the alphabet itself because Go's decoder skips
 // line breaks even when strict.
 func decode32(encoded string) ([]byte, bool) {

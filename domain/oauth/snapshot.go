@@ -31,8 +31,8 @@ type GrantSnapshot struct {
 	CodeExpiresAt time.Time
 	RedeemedAt    time.Time
 	Generation    int
-	RotatedAt     time.Time
 	SuccessorBox  []byte
+	GraceEnd      time.Time // the successor box may be emptied then
 	HostPrint     []byte
 	HostBox       []byte
 	HostWrap      []byte
@@ -65,7 +65,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 		State: string(g.state), EndReason: string(g.endReason),
 		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
 		CodeDigest: g.code.digest[:], CodeChallenge: g.code.challenge.encoded, CodeExpiresAt: g.code.expiresAt, RedeemedAt: g.code.redeemedAt,
-		Generation: g.generation, RotatedAt: g.rotatedAt, SuccessorBox: g.successor,
+		Generation: g.generation, SuccessorBox: g.successor, GraceEnd: g.graceEnd,
 		HostPrint: g.hostPrint[:], HostBox: g.host.box, HostWrap: g.host.wrap,
 	}, secrets
 }
@@ -78,7 +78,7 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 		state: grantState(s.State), endReason: EndReason(s.EndReason),
 		createdAt: s.CreatedAt, endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,
 		code:       issuedCode{challenge: RestoreCodeChallenge(s.CodeChallenge), expiresAt: s.CodeExpiresAt, redeemedAt: s.RedeemedAt},
-		generation: s.Generation, rotatedAt: s.RotatedAt, successor: s.SuccessorBox,
+		generation: s.Generation, successor: s.SuccessorBox, graceEnd: s.GraceEnd,
 		host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
 	}
 	if s.Roles != "" {

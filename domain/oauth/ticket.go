@@ -89,16 +89,16 @@ func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, err
 }
 
 func sealValues(keys Keys, purpose, issuer string, values url.Values) (string, error) {
-	lock, err := keys.tickets(purpose)
+	lock, err := keys.tickets(purpose, issuer)
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(lock.seal([]byte(values.Encode()), issuer)), nil
+	return base64.RawURLEncoding.EncodeToString(lock.seal([]byte(values.Encode()))), nil
 }
 
 func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Time, error) {
 	refusal := Refuse(InvalidTicket, "the form was not made by this server")
-	lock, err := settings.Keys.tickets(purpose)
+	lock, err := settings.Keys.tickets(purpose, settings.Issuer)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -106,7 +106,7 @@ func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Ti
 	if err != nil || !printable(sealed) { // the decoder skips line breaks, even when strict
 		return nil, time.Time{}, refusal
 	}
-	plain, err := lock.open(box, settings.Issuer)
+	plain, err := lock.open(box)
 	if err != nil {
 		return nil, time.Time{}, refusal
 	}

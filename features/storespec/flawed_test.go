@@ -2,6 +2,7 @@ package storespec
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -88,4 +89,49 @@ func (f *flawed) restore(secrets map[string]oauth.SecretSnapshot) {
 	for digest, secret := range secrets {
 		f.kept.secrets[digest] = secret
 	}
+}
+
+// tampering spoils every grant on its way out.
+func tampering(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(*flawed) {
+	return func(f *flawed) {
+		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+			grant, err := f.memory.Grant(ctx, secret)
+			if err != nil {
+				return nil, err
+			}
+			snapshot, secrets := grant.Snapshot()
+			spoil(&snapshot, secrets)
+			return oauth.RestoreGrant(snapshot, secrets...), nil
+		}
+	}
+}
+
+func (f *flawed) checkThenAct(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	grant, err := f.memory.Grant(ctx, secret)
+	if err != nil {
+		return err
+	}
+	if err := change(grant); err != nil {
+		return err
+	}
+	f.put(grant)
+	return nil
+}
+
+func (f *flawed) updateNonZero(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+	return f.memory.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error {
+		before, _ := g.Snapshot()
+		if err := change(g); err != nil {
+			return err
+		}
+		after, secrets := g.Snapshot()
+		now, then := reflect.ValueOf(&after).Elem(), reflect.ValueOf(before)
+		for i := range now.NumField() {
+			if now.Field(i).IsZero() {
+				now.Field(i).Set(then.Field(i))
+			}
+		}
+		*g = *oauth.RestoreGrant(after, secrets...)
+		return nil
+	})
 }

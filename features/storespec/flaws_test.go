@@ -3,7 +3,6 @@ package storespec
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"time"
 
@@ -205,6 +204,17 @@ var flaws = map[string]func(f *flawed){
 			return nil
 		}
 	},
+	"keeps successors": func(f *flawed) {
+		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+			before := f.kept.grants
+			forgotten, err := f.memory.DeleteExpired(ctx, now)
+			for id, grant := range f.kept.grants {
+				grant.SuccessorBox = before[id].SuccessorBox
+				f.kept.grants[id] = grant
+			}
+			return forgotten, err
+		}
+	},
 	"keeps used assertions": func(f *flawed) {
 		f.forget = func(ctx context.Context, now time.Time) (int, error) {
 			used := f.kept.used
@@ -245,48 +255,3 @@ var flaws = map[string]func(f *flawed){
 }
 
 func agree(*oauth.AccessGrant) error { return nil }
-
-// tampering spoils every grant on its way out.
-func tampering(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(*flawed) {
-	return func(f *flawed) {
-		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
-			grant, err := f.memory.Grant(ctx, secret)
-			if err != nil {
-				return nil, err
-			}
-			snapshot, secrets := grant.Snapshot()
-			spoil(&snapshot, secrets)
-			return oauth.RestoreGrant(snapshot, secrets...), nil
-		}
-	}
-}
-
-func (f *flawed) checkThenAct(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-	grant, err := f.memory.Grant(ctx, secret)
-	if err != nil {
-		return err
-	}
-	if err := change(grant); err != nil {
-		return err
-	}
-	f.put(grant)
-	return nil
-}
-
-func (f *flawed) updateNonZero(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-	return f.memory.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error {
-		before, _ := g.Snapshot()
-		if err := change(g); err != nil {
-			return err
-		}
-		after, secrets := g.Snapshot()
-		now, then := reflect.ValueOf(&after).Elem(), reflect.ValueOf(before)
-		for i := range now.NumField() {
-			if now.Field(i).IsZero() {
-				now.Field(i).Set(then.Field(i))
-			}
-		}
-		*g = *oauth.RestoreGrant(after, secrets...)
-		return nil
-	})
-}

@@ -20,6 +20,19 @@ func forgetting(w *world) {
 		Expect(w.forget(ctx, end)).To(BeZero())
 	})
 
+	It("empties a successor's box at the very instant that nobody may open it any more, and does not count that", Label("J9", "D27"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		next, err := w.refresh(ctx, tokens.Refresh, func() {})
+		Expect(err).NotTo(HaveOccurred())
+		before := w.read(ctx, next.Refresh)
+		Expect(before.SuccessorBox).NotTo(BeNil())
+		Expect(w.forget(ctx, before.GraceEnd.Add(-time.Millisecond))).To(BeZero())
+		Expect(w.read(ctx, next.Refresh)).To(Equal(before))
+		Expect(w.forget(ctx, before.GraceEnd)).To(BeZero())
+		before.SuccessorBox = nil
+		Expect(w.read(ctx, next.Refresh)).To(Equal(before))
+	})
+
 	It("forgets a grant with all its secrets at the very instant that it may be forgotten", Label("H6", "I20"), func(ctx SpecContext) {
 		_, tokens := w.active(ctx)
 		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), w.end)).To(Succeed())

@@ -40,7 +40,7 @@ func keeping(w *world) {
 		code := w.pending(ctx)
 		grant := w.read(ctx, code)
 		Expect(grant.CreatedAt).To(Equal(w.now))
-		Expect(grant.RotatedAt.IsZero()).To(BeTrue())
+		Expect(grant.GraceEnd.IsZero()).To(BeTrue())
 		Expect(w.held(ctx, code).ForgetAfter).To(Equal(w.now.Add(24 * time.Hour)))
 	})
 }

@@ -147,6 +147,9 @@ func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 		for id, grant := range next.grants {
 			if !grant.ForgetAfter.After(now) {
 				next.remove(id)
+			} else if !grant.GraceEnd.After(now) {
+				grant.SuccessorBox = nil
+				next.grants[id] = grant
 			}
 		}
 		maps.DeleteFunc(next.secrets, func(_ string, secret oauth.SecretSnapshot) bool { return !secret.ForgetAfter.After(now) })

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -39,6 +40,20 @@ var _ = Describe("Finding the binding for a request", func() {
 		Entry("a DELETE without a session", "DELETE", "", nil, 400, "Mcp-Session-Id"),
 		Entry("a HEAD for a stream", "HEAD", "", []string{"Accept", "text/event-stream"}, 200, ""),
 		Entry("a body of one byte too many", "POST", strings.Repeat(" ", 1<<20+1), nil, 413, "Too Large"),
+	)
+
+	DescribeTable("quotes what it refuses in JSON only", Label("G17"),
+		func(ctx SpecContext, method, body string, status int, headers ...string) {
+			got := s.send(ctx, method, "/mcp", body, append(headers, as(bob)...)...)
+			Expect(got.StatusCode).To(Equal(status))
+			Expect(got.Header.Values("Content-Type")).To(Equal([]string{"application/json"}))
+			var answer struct{ Error struct{ Message string } }
+			Expect(json.Unmarshal([]byte(got.body), &answer)).To(Succeed(), got.body)
+			Expect(answer.Error.Message).NotTo(Or(BeEmpty(), ContainSubstring("\n")))
+		},
+		Entry("a body", "POST", `<script>"`, 400),
+		Entry("a revision", "POST", initialize, 400, "MCP-Protocol-Version", "2025-03-26<script>"),
+		Entry("a session", "DELETE", "", 404, "Mcp-Session-Id", "<script>"),
 	)
 
 	It("allows only POST to revisions without sessions", func(ctx SpecContext) {

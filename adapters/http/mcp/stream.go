@@ -28,6 +28,7 @@ type stream struct {
 
 	mu      sync.Mutex // also serializes the SDK's writes and the beat's
 	events  bool       // the first event was written
+	refused int        // status of a refusal whose text the SDK has not written yet
 	stopped bool
 	beat    *time.Timer
 }
@@ -65,25 +66,37 @@ func (s *stream) finish() {
 	s.registry.close(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.refused > 0 {
+		s.ResponseWriter.WriteHeader(s.refused)
+	}
 	s.stopped = true
 	s.beat.Stop()
 	s.cancel()
 }
 
-// WriteHeader tells proxies not to buffer events.
+// WriteHeader tells proxies not to buffer events. It holds a refusal in plain text back until Write has its words.
 func (s *stream) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if status >= http.StatusBadRequest && strings.HasPrefix(s.Header().Get("Content-Type"), "text/plain") {
+		s.refused = status
+		return
+	}
 	s.unbuffer()
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Write fails once the stream has ended (G16).
+// Write fails once the stream has ended (G16). A refusal becomes a JSON-RPC error, in which input can only be a quoted string.
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ctx.Err(); err != nil {
 		return 0, fmt.Errorf("writing to an ended stream: %w", err)
+	}
+	if status := s.refused; status > 0 {
+		s.refused = 0
+		rpcError(s.ResponseWriter, status, strings.TrimSpace(string(p)))
+		return len(p), nil
 	}
 	s.events = s.unbuffer()
 	s.limit()
