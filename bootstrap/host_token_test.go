@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -155,6 +156,24 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 	},
 		Entry("has given the token to another person", oauth.Principal{Subject: "eve"}),
 		Entry("lets the token grant nothing of it any more", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
+	)
+
+	DescribeTable("ends the grant when the box with the token does not open any more, at", Label("J8", "I12"), func(use func(tokenAnswer) int, status int) {
+		settings := oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute, Secret: bytes.Repeat([]byte{1}, oauth.MinSecretLength)}
+		store := openStore()
+		server = openHost(settings, store, nil)
+		tokens := tokensOf(server.exchange(server.code()))
+		settings.Secret = bytes.Repeat([]byte{2}, oauth.MinSecretLength)
+		hours.advance(time.Minute)
+		server = openHost(settings, store, nil)
+		Expect(use(tokens)).To(Equal(status))
+		settings.Secret = bytes.Repeat([]byte{1}, oauth.MinSecretLength)
+		server = openHost(settings, store, nil)
+		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+	},
+		Entry("a refresh", func(tokens tokenAnswer) int { return server.refresh(tokens.Refresh).Code }, http.StatusBadRequest),
+		Entry("use", func(tokens tokenAnswer) int { return server.call(tokens.Access).Code }, http.StatusUnauthorized),
 	)
 
 	DescribeTable("is not needed to end grants, not even while it", Label("J10", "N12"), func(ctx SpecContext, now mood) {

@@ -38,9 +38,13 @@ func (c *counting) UpdateGrant(ctx context.Context, secret oauth.Digest, change 
 type down struct {
 	*persistence.Store
 	failing atomic.Bool
+	panics  *atomic.Bool
 }
 
 func (d *down) fail() error {
+	if d.panics != nil && d.panics.Load() {
+		panic("disk 7 of rack 3 is on fire")
+	}
 	if d.failing.Load() {
 		return fmt.Errorf("%w: disk 7 of rack 3 is full", oauth.ErrUnavailable)
 	}
@@ -98,6 +102,26 @@ var _ = Describe("A host's own settings", func() {
 		Expect(w.Header().Get("Retry-After")).NotTo(BeEmpty())
 		Expect(w.Header()).NotTo(HaveKey("Location"))
 		Expect(w.Body.String()).NotTo(ContainSubstring("chance"))
+	})
+
+	It("are answered for in each endpoint's way when something of the host's own panics", Label("A33", "D30", "E10"), func() {
+		var broken atomic.Bool
+		store := &down{Store: openStore(), panics: &broken}
+		h := openHost(oauth.Config{Issuer: issuer}, store, nil)
+		code, form := h.code(), h.ticket()
+		tokens := tokensOf(h.exchange(h.code()))
+		broken.Store(true)
+		for _, w := range []*httptest.ResponseRecorder{h.exchange(code), h.refresh(tokens.Refresh), h.post("/oauth/revoke", url.Values{"token": {tokens.Refresh}})} {
+			Expect(w.Code).To(Equal(http.StatusInternalServerError))
+			Expect(w.Header().Get("Content-Type")).To(Equal("application/json"))
+			Expect(w.Body.String()).To(And(ContainSubstring(`"error":"server_error"`), Not(ContainSubstring("rack"))))
+		}
+		page := h.approve(form)
+		Expect(page.Code).To(Equal(http.StatusServiceUnavailable))
+		Expect(page.Body.String()).To(And(ContainSubstring("<h1"), Not(ContainSubstring("rack"))))
+		broken.Store(false)
+		Expect(h.exchange(code).Code).To(Equal(http.StatusOK))
+		Expect(h.refresh(tokens.Refresh).Code).To(Equal(http.StatusOK))
 	})
 
 	DescribeTable("open private-use schemes one by one", Label("A14", "C26"), func(allowed []string, uri string, status int) {

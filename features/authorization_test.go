@@ -1,6 +1,7 @@
 package features_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,6 +49,19 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(page.Hidden).To(HaveLen(1))
 		Expect(page.Header).NotTo(HaveKey("Set-Cookie"))
 	})
+
+	DescribeTable("warns when the answer goes to another host than the one that published the client:", Label("A36"),
+		func(ctx SpecContext, redirect func() string, warned bool) {
+			client.Redirect = redirect()
+			id, document := client.ID, map[string]any{"client_id": client.ID, "client_name": "Spec Client", "redirect_uris": []string{client.Redirect}}
+			text, err := json.Marshal(document)
+			Expect(err).NotTo(HaveOccurred())
+			world.Clients.Publish(strings.TrimPrefix(id, world.Clients.URL("")), string(text))
+			Expect(strings.Contains(client.Consent(ctx).Text, "Two different addresses.")).To(Equal(warned))
+		},
+		Entry("another", func() string { return "https://elsewhere.example/callback" }, true),
+		Entry("the same", func() string { return world.Clients.URL("/callback") }, false),
+	)
 
 	It("cannot be framed, cached or scripted, and lets the form redirect anywhere", Label("A38", "A41"), func(ctx SpecContext) {
 		header := client.Consent(ctx).Header

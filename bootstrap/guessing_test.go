@@ -1,0 +1,50 @@
+package bootstrap_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
+	var site *host
+	BeforeEach(func() {
+		site = openHost(oauth.Config{Issuer: "https://cms.example", VerifyBearer: func(string) bool { return false }}, openStore(), nil)
+	})
+	// guess pastes a wrong token into a new form, from a peer that says it stands for another.
+	guess := func(peer, forwardedFor string) int {
+		GinkgoHelper()
+		form := url.Values{"ticket": {site.ticket()}, "decision": {"approve"}, "bearer_token": {"wrong"}}
+		r := httptest.NewRequest(http.MethodPost, site.issuer+"/oauth/authorize", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("X-Forwarded-For", forwardedFor)
+		r.Header.Set("X-Real-IP", forwardedFor)
+		r.RemoteAddr = peer
+		w := httptest.NewRecorder()
+		site.ServeHTTP(w, r)
+		return w.Code
+	}
+
+	It("helps nobody who only writes another address into a header", func() {
+		for i := range 5 {
+			Expect(guess("203.0.113.7:5555", fmt.Sprintf("198.51.100.%d", i))).To(Equal(http.StatusForbidden))
+		}
+		Expect(guess("203.0.113.7:6666", "198.51.100.9")).To(Equal(http.StatusTooManyRequests))
+		Expect(guess("203.0.113.8:5555", "198.51.100.9")).To(Equal(http.StatusForbidden))
+	})
+
+	It("helps nobody who only takes another address of the same network", func() {
+		for i := range 5 {
+			Expect(guess(fmt.Sprintf("[2001:db8:1:2::%x]:5555", i), "")).To(Equal(http.StatusForbidden))
+		}
+		Expect(guess("[2001:db8:1:2:ffff::1]:5555", "")).To(Equal(http.StatusTooManyRequests))
+		Expect(guess("[2001:db8:1:3::1]:5555", "")).To(Equal(http.StatusForbidden))
+	})
+})
