@@ -19,6 +19,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/cimd"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
 	"github.com/pasteport/pasteport/adapters/throttle"
 	"github.com/pasteport/pasteport/application"
@@ -39,6 +40,7 @@ type OAuthOption func(*parts)
 type parts struct {
 	clients oauth.ClientDirectory
 	roots   *x509.CertPool
+	look    Appearance
 }
 
 // WithClientDirectory looks clients up elsewhere than in their published metadata documents.
@@ -51,17 +53,25 @@ func WithRootCAs(roots *x509.CertPool) OAuthOption {
 	return func(p *parts) { p.roots = roots }
 }
 
+// Appearance is what a site may change about the pages that people see.
+type Appearance = pages.Appearance
+
+// WithAppearance gives the pages the site's name, colour and logo, and tells people where they find their token.
+func WithAppearance(look Appearance) OAuthOption {
+	return func(p *parts) { p.look = look }
+}
+
 // NewOAuthServer builds the authorization server over a store. It reports every mistake in the config at once. The store stays
 // the caller's to close, after Close.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
-	config, err := complete(config, store)
-	settings, mistakes := config.Settings()
-	if err = errors.Join(err, mistakes); err != nil {
-		return nil, err
-	}
 	var chosen parts
 	for _, option := range options {
 		option(&chosen)
+	}
+	config, err := complete(config, store)
+	settings, mistakes := config.Settings()
+	if err = errors.Join(err, mistakes, chosen.look.Check()); err != nil {
+		return nil, err
 	}
 	directory := newDirectory(config, settings, chosen.roots)
 	if chosen.clients == nil {
@@ -72,7 +82,9 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Verifier: verifierOf(config), Guesses: throttle.NewGuesses(),
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
-	endpoints, err := oauthhttp.New(server, throttle.NewFailures(), config.Now, config.Logger)
+	endpoints, err := oauthhttp.New(server, oauthhttp.Options{
+		Failures: throttle.NewFailures(), Appearance: chosen.look, Now: config.Now, Logger: config.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}

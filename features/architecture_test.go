@@ -34,6 +34,7 @@ var table = []law{
 	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
 		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json"}},
+	{of: []string{"adapters/http/pages"}, may: []string{"golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful"}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
 		"domain/...", "gorm.io/...", "modernc.org/sqlite/...", "github.com/go-gormigrate/gormigrate/v2"}},

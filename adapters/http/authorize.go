@@ -114,14 +114,19 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		grants = append(grants, scope.Description)
 	}
 	e.secureTransport(c)
-	return pages.WriteConsent(c.Response(), status, pages.Consent{
+	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
 		ClientName: request.ClientName(), ClientHost: request.Client().Host(), RedirectHost: request.RedirectURI().Host(),
 		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
 		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.NamesItself(),
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
-		Resource: settings.Resource.String(), IssuerHost: e.issuer.Host,
-		Action: settings.Issuer + authorizePath, Ticket: consent.Sealed, Problem: problem,
+		Resource: settings.Resource.String(),
+		Action:   settings.Issuer + authorizePath, Ticket: consent.Sealed, Problem: problem,
 	})
+}
+
+// edition is the pages in the reader's language.
+func (e *Endpoints) edition(c echo.Context) pages.Edition {
+	return e.pages.For(c.Request().Header.Get("Accept-Language"))
 }
 
 // secureTransport asks browsers to stay on https where the issuer is.
@@ -159,8 +164,8 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 	}
 	e.secureTransport(c)
 	why := explain(err, o)
-	return pages.WriteProblem(c.Response(), o.status, pages.Problem{
-		Title: why.title, Text: why.text, Advice: why.advice, Code: o.code, Incident: o.incident,
+	return e.edition(c).WriteProblem(c.Response(), o.status, pages.Problem{
+		Title: why.title, Text: why.text, Advice: why.advice, Detail: why.detail, Code: o.code, Incident: o.incident,
 		ClientHost: oauth.ClientHostOf(err), Return: back,
 	})
 }

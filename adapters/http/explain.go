@@ -6,20 +6,20 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-type explanation struct{ title, text, advice string }
+type explanation struct{ title, text, advice, detail string }
 
 // explanations say to a person what happened and what to do; they never repeat input (A40).
 var explanations = map[oauth.Kind]explanation{
-	oauth.MalformedClientID:     {"This app cannot be identified", "The address that it gives as its identity is not one that this site can look up.", tellMaker},
-	oauth.ClientUnreachable:     {"This app cannot be looked up", "Its published description could not be fetched.", "Try again in a moment. If it stays like this, tell the maker of the app."},
-	oauth.InvalidClientDocument: {"This app is not described correctly", "What the app publishes about itself is not valid, so nobody can tell who is asking.", tellMaker},
-	oauth.UnsupportedClient:     {"This app needs something that this site does not offer", "Its published description asks for a way to sign in that is not available here.", tellMaker},
-	oauth.ClientNotAllowed:      {"This app is not allowed here", "The operator of this site does not let this app connect.", ""},
-	oauth.ClientBusy:            {"Too many requests just now", "Other apps are being looked up.", "Wait a moment and start again in your app."},
-	oauth.UnregisteredRedirect:  {"This app asks to be answered at an address that it does not list", "To protect you, nothing was sent there.", tellMaker},
-	oauth.InvalidTicket:         {"This form is not valid", "Nothing was granted.", startAgain},
-	oauth.ExpiredTicket:         {"This form is too old", "Nothing was granted.", startAgain},
-	oauth.UsedTicket:            {"This form has been used already", "Each form can be answered once.", "If your app is not connected, start again there."},
+	oauth.MalformedClientID:     {title: "This app cannot be identified", text: "The address that it gives as its identity is not one that this site can look up.", advice: tellMaker},
+	oauth.ClientUnreachable:     {title: "This app cannot be looked up", text: "Its published description could not be fetched.", advice: "Try again in a moment. If it stays like this, tell the maker of the app."},
+	oauth.InvalidClientDocument: {title: "This app is not described correctly", text: "What the app publishes about itself is not valid, so nobody can tell who is asking.", advice: tellMaker},
+	oauth.UnsupportedClient:     {title: "This app needs something that this site does not offer", text: "Its published description asks for a way to sign in that is not available here.", advice: tellMaker},
+	oauth.ClientNotAllowed:      {title: "This app is not allowed here", text: "The operator of this site does not let this app connect."},
+	oauth.ClientBusy:            {title: "Too many requests just now", text: "Other apps are being looked up.", advice: "Wait a moment and start again in your app."},
+	oauth.UnregisteredRedirect:  {title: "This app asks to be answered at an address that it does not list", text: "To protect you, nothing was sent there.", advice: tellMaker},
+	oauth.InvalidTicket:         {title: "This form is not valid", text: "Nothing was granted.", advice: startAgain},
+	oauth.ExpiredTicket:         {title: "This form is too old", text: "Nothing was granted.", advice: startAgain},
+	oauth.UsedTicket:            {title: "This form has been used already", text: "Each form can be answered once.", advice: "If your app is not connected, start again there."},
 }
 
 const (
@@ -33,7 +33,7 @@ func explain(err error, o outcome) explanation {
 		return known
 	}
 	if !refused || o.status >= http.StatusInternalServerError {
-		return explanation{"This site cannot answer just now", "Nothing was granted.", "Try again in a moment."}
+		return explanation{title: "This site cannot answer just now", text: "Nothing was granted.", advice: "Try again in a moment."}
 	}
-	return explanation{"The app's request is not valid", "Nothing was granted: " + o.description + ".", ""}
+	return explanation{title: "The app’s request is not valid", text: "Nothing was granted.", detail: o.description}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -22,15 +23,28 @@ type Endpoints struct {
 	now      func() time.Time
 	logger   *slog.Logger
 	issuer   *url.URL
+	pages    *pages.Pages
+}
+
+// Options are what the endpoints need besides the use cases.
+type Options struct {
+	Failures   oauth.FailureLimit
+	Appearance pages.Appearance
+	Now        func() time.Time
+	Logger     *slog.Logger
 }
 
 // New serves the use cases; every URL that it publishes comes from the configured issuer (F8).
-func New(server *application.Server, failures oauth.FailureLimit, now func() time.Time, logger *slog.Logger) (*Endpoints, error) {
+func New(server *application.Server, o Options) (*Endpoints, error) {
 	issuer, err := url.Parse(server.Settings().Issuer)
 	if err != nil {
 		return nil, err
 	}
-	return &Endpoints{server: server, failures: failures, now: now, logger: logger, issuer: issuer}, nil
+	drawn, err := pages.New(issuer.Host, o.Appearance)
+	if err != nil {
+		return nil, err
+	}
+	return &Endpoints{server: server, failures: o.Failures, now: o.Now, logger: o.Logger, issuer: issuer, pages: drawn}, nil
 }
 
 // The paths of the endpoints, below the issuer.

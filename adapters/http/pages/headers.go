@@ -3,12 +3,15 @@ package pages
 import "net/http"
 
 // setHeaders sets the HTML headers (HH). Strict-Transport-Security is left to the caller, who knows the scheme.
-func setHeaders(h http.Header, nonce string) {
+func setHeaders(h http.Header, nonce string, logo bool) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	// No form-action: browsers apply it to the redirect after the form, too, and the client never gets its answer (A38).
-	h.Set("Content-Security-Policy",
-		"default-src 'none'; style-src 'nonce-"+nonce+"'; base-uri 'none'; frame-ancestors 'none'")
+	policy := "default-src 'none'; style-src 'nonce-" + nonce + "'; base-uri 'none'; frame-ancestors 'none'"
+	if logo {
+		policy += "; img-src data:"
+	}
+	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
 	// Not no-referrer: that turns the form's Origin into null, and the cross-origin guard refuses it (B3).

@@ -1,25 +1,49 @@
 // Package pages draws the HTML that people see while an app asks for access: the consent page and the error page.
 //
-// It only renders. What the client says about itself is cut, cleaned and shown as its claim; what the server found
+// It only renders, in the reader's language and with the site's own look. What the client says about itself is cut, cleaned and shown as its claim; what the server found
 // out (hosts) is shown as fact. The pages need no script, no image and no second request, and every response carries
 // the HTML headers of the catalogue (HH) with a style nonce of its own.
 package pages
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"embed"
 	"fmt"
 	"html/template"
 	"net/http"
+
+	"golang.org/x/text/language"
 )
 
 //go:embed *.html style.css
 var files embed.FS
 
-var templates = template.Must(template.New("pages").
-	Funcs(template.FuncMap{"claim": claim, "host": host}).
-	ParseFS(files, "*.html", "style.css"))
+// Pages are those of one site.
+type Pages struct {
+	site  string
+	look  Appearance
+	logo  template.URL
+	style template.CSS
+}
+
+// New draws for the site at host. It returns the mistakes of the appearance, all at once.
+func New(host string, look Appearance) (*Pages, error) {
+	if err := look.Check(); err != nil {
+		return nil, err
+	}
+	return &Pages{site: cmp.Or(clean(look.Name), host), look: look, logo: look.logo(), style: look.style()}, nil
+}
+
+// Edition is the pages in one language.
+type Edition struct {
+	pages    *Pages
+	language language.Tag
+}
+
+// For returns the pages in the language that suits an Accept-Language header best.
+func (p *Pages) For(acceptLanguage string) Edition { return Edition{p, languageFor(acceptLanguage)} }
 
 // Consent is what the consent page shows (A35, A36). Texts from the client need no preparation.
 type Consent struct {
@@ -35,8 +59,7 @@ type Consent struct {
 	Grants  []string // one sentence per granted scope; offline_access is told by Offline
 	Offline bool     // the app may renew its access by itself
 
-	Resource   string // the MCP server that the app will reach
-	IssuerHost string // the site that asks for the token
+	Resource string // the MCP server that the app will reach
 
 	Action  string // URL that the form is posted to, without a query (A37)
 	Ticket  string // sealed ticket, posted back unchanged (B4)
@@ -54,6 +77,7 @@ type Problem struct {
 	Text       string  // what happened
 	Advice     string  // what to do; empty stands for "start again in the app"
 	Code       string  // OAuth error code
+	Detail     string  // what exactly is wrong, in English, for whoever can mend it
 	Incident   string  // id under which the operator finds the details
 	ClientHost string  // host of client_id, if it is known
 	Return     *Return // the way back to the client, if there is one
@@ -67,28 +91,33 @@ type Return struct {
 }
 
 // WriteConsent answers with the consent page. Nothing is written if it cannot be rendered.
-func WriteConsent(w http.ResponseWriter, status int, c Consent) error {
-	return write(w, status, "consent", c)
+func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) error {
+	return e.write(w, status, "consent", c)
 }
 
 // WriteProblem answers with the error page. Nothing is written if it cannot be rendered.
-func WriteProblem(w http.ResponseWriter, status int, p Problem) error {
-	return write(w, status, "problem", p)
+func (e Edition) WriteProblem(w http.ResponseWriter, status int, p Problem) error {
+	return e.write(w, status, "problem", p)
 }
 
-// sheet is what every template gets: the page and the nonce of its style.
+// sheet is what every template gets: the page, the site, and the nonce of the style.
 type sheet struct {
 	Nonce string
+	Site  string
+	Look  Appearance
+	Logo  template.URL
+	Style template.CSS
 	Page  any
 }
 
-func write(w http.ResponseWriter, status int, name string, page any) error {
-	nonce := rand.Text()
+func (e Edition) write(w http.ResponseWriter, status int, name string, page any) error {
+	s := sheet{Nonce: rand.Text(), Site: e.pages.site, Look: e.pages.look, Logo: e.pages.logo, Style: e.pages.style, Page: page}
 	var body bytes.Buffer
-	if err := templates.ExecuteTemplate(&body, name, sheet{Nonce: nonce, Page: page}); err != nil {
+	if err := drawings[e.language].ExecuteTemplate(&body, name, s); err != nil {
 		return fmt.Errorf("render %s page: %w", name, err)
 	}
-	setHeaders(w.Header(), nonce)
+	setHeaders(w.Header(), s.Nonce, s.Logo != "")
+	w.Header().Set("Content-Language", e.language.String())
 	w.WriteHeader(status)
 	if _, err := body.WriteTo(w); err != nil {
 		return fmt.Errorf("send %s page: %w", name, err)

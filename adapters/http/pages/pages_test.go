@@ -24,8 +24,8 @@ func plain(change ...func(*Consent)) Consent {
 	c := Consent{
 		ClientName: "Claude", ClientHost: "claude.ai", RedirectHost: "claude.ai",
 		Grants:   []string{"Use the tools that your token allows."},
-		Resource: "https://cms.example/mcp", IssuerHost: "cms.example",
-		Action: action, Ticket: "sealed-ticket",
+		Resource: "https://cms.example/mcp",
+		Action:   action, Ticket: "sealed-ticket",
 	}
 	for _, apply := range change {
 		apply(&c)
@@ -33,17 +33,27 @@ func plain(change ...func(*Consent)) Consent {
 	return c
 }
 
+// drawn are the pages of cms.example.
+func drawn(look Appearance) *Pages {
+	GinkgoHelper()
+	pages, err := New("cms.example", look)
+	Expect(err).NotTo(HaveOccurred())
+	return pages
+}
+
+func english() Edition { return drawn(Appearance{}).For("") }
+
 func showConsent(c Consent) *httptest.ResponseRecorder {
 	GinkgoHelper()
 	w := httptest.NewRecorder()
-	Expect(WriteConsent(w, http.StatusOK, c)).To(Succeed())
+	Expect(english().WriteConsent(w, http.StatusOK, c)).To(Succeed())
 	return w
 }
 
 func showProblem(p Problem) *httptest.ResponseRecorder {
 	GinkgoHelper()
 	w := httptest.NewRecorder()
-	Expect(WriteProblem(w, http.StatusBadRequest, p)).To(Succeed())
+	Expect(english().WriteProblem(w, http.StatusBadRequest, p)).To(Succeed())
 	return w
 }
 
@@ -59,7 +69,8 @@ var _ = Describe("Writing a page", func() {
 		func(show func() *httptest.ResponseRecorder) {
 			w := show()
 			h := w.Header()
-			Expect(h).To(HaveLen(6))
+			Expect(h).To(HaveLen(7))
+			Expect(h.Get("Content-Language")).To(Equal("en"))
 			Expect(h.Get("Content-Type")).To(Equal("text/html; charset=utf-8"))
 			Expect(h.Get("Cache-Control")).To(Equal("no-store"))
 			Expect(h.Get("Content-Security-Policy")).To(Equal(
@@ -80,19 +91,19 @@ var _ = Describe("Writing a page", func() {
 
 	It("answers with the status that the caller names", Label("B8"), func() {
 		w := httptest.NewRecorder()
-		Expect(WriteConsent(w, http.StatusForbidden, plain())).To(Succeed())
+		Expect(english().WriteConsent(w, http.StatusForbidden, plain())).To(Succeed())
 		Expect(w.Code).To(Equal(http.StatusForbidden))
 	})
 
 	It("writes nothing at all when a page cannot be rendered", Label("A33"), func() {
 		w := httptest.NewRecorder()
-		Expect(write(w, http.StatusOK, "consent", Problem{Title: "wrong kind of page"})).NotTo(Succeed())
+		Expect(english().write(w, http.StatusOK, "consent", Problem{Title: "wrong kind of page"})).NotTo(Succeed())
 		Expect(w.Body.Len()).To(BeZero())
 		Expect(w.Header()).To(BeEmpty())
 	})
 
 	It("reports a connection that breaks", func() {
-		Expect(WriteConsent(brokenPipe{httptest.NewRecorder()}, http.StatusOK, plain())).To(MatchError(errBroken))
+		Expect(english().WriteConsent(brokenPipe{httptest.NewRecorder()}, http.StatusOK, plain())).To(MatchError(errBroken))
 	})
 
 	It("names no address to load or to follow and runs no script", Label("A37", "A40"), func() {

@@ -1,0 +1,103 @@
+package pages
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/lucasb-eyer/go-colorful"
+)
+
+// Appearance is what a site may change about the pages. The zero value leaves them as they are.
+type Appearance struct {
+	Name      string // of the site, instead of its host
+	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter until everybody can read it
+	Logo      []byte // PNG, JPEG, WebP or SVG, at most 12 KiB; it becomes a part of the page
+	TokenHelp string // https address of the page where people find their token
+}
+
+const (
+	maxSiteName = 60
+	maxLogo     = 12 << 10
+)
+
+// Check finds every mistake at once.
+func (a Appearance) Check() error {
+	var mistakes []error
+	if len([]rune(clean(a.Name))) > maxSiteName {
+		mistakes = append(mistakes, fmt.Errorf("Appearance.Name is longer than %d characters", maxSiteName))
+	}
+	if _, err := colorful.Hex(a.Accent); a.Accent != "" && err != nil {
+		mistakes = append(mistakes, fmt.Errorf("Appearance.Accent is %q: write a colour as #0b5a4a", a.Accent))
+	}
+	if _, known := logoType(a.Logo); len(a.Logo) > maxLogo || len(a.Logo) > 0 && !known {
+		mistakes = append(mistakes, errors.New("Appearance.Logo is no PNG, JPEG, WebP or SVG of at most 12 KiB"))
+	}
+	if u, err := url.Parse(a.TokenHelp); a.TokenHelp != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		mistakes = append(mistakes, fmt.Errorf("Appearance.TokenHelp is %q: give the address of a web page", a.TokenHelp))
+	}
+	return errors.Join(mistakes...)
+}
+
+func logoType(logo []byte) (media string, known bool) {
+	media = http.DetectContentType(logo)
+	switch text := strings.TrimSpace(string(logo)); {
+	case media == "image/png", media == "image/jpeg", media == "image/webp":
+		return media, true
+	case strings.HasPrefix(text, "<svg"), strings.HasPrefix(text, "<?xml") && strings.Contains(text, "<svg"):
+		return "image/svg+xml", true
+	}
+	return "", false
+}
+
+// logo is the picture as an address of its own; a picture that is loaded in this way runs no script.
+func (a Appearance) logo() template.URL {
+	media, known := logoType(a.Logo)
+	if !known {
+		return ""
+	}
+	return template.URL("data:" + media + ";base64," + base64.StdEncoding.EncodeToString(a.Logo))
+}
+
+// The least contrast of text and of what it stands on (WCAG 2.2, 1.4.3), and the papers of style.css that it is held against.
+const contrastNeeded = 4.6
+
+var (
+	white, black = colorful.Color{R: 1, G: 1, B: 1}, colorful.Color{}
+	darkPaper    = colorful.Color{R: 0x15 / 255.0, G: 0x1e / 255.0, B: 0x1c / 255.0}
+)
+
+// style overrides the colours of style.css.
+func (a Appearance) style() template.CSS {
+	accent, err := colorful.Hex(a.Accent)
+	if err != nil {
+		return ""
+	}
+	light, dark := until(accent, black, white), until(accent, white, darkPaper)
+	return template.CSS(fmt.Sprintf(":root{--key:%s;--key-deep:%s;--on-key:#fff}@media(prefers-color-scheme:dark){:root{--key:%s;--key-deep:%s;--on-key:%s}}",
+		light.Hex(), light.BlendLab(black, .2).Clamped().Hex(), dark.Hex(), dark.BlendLab(white, .3).Clamped().Hex(), darkPaper.Hex()))
+}
+
+// until blends a colour towards another until it stands out from the paper.
+func until(color, towards, paper colorful.Color) colorful.Color {
+	for share := 0.0; share < 1; share += .02 {
+		if blended := color.BlendLab(towards, share).Clamped(); contrast(blended, paper) >= contrastNeeded {
+			return blended
+		}
+	}
+	return towards
+}
+
+// contrast is the ratio of WCAG 2.2.
+func contrast(a, b colorful.Color) float64 {
+	return (max(luminance(a), luminance(b)) + .05) / (min(luminance(a), luminance(b)) + .05)
+}
+
+func luminance(c colorful.Color) float64 {
+	r, g, b := c.LinearRgb()
+	return .2126*r + .7152*g + .0722*b
+}

@@ -1,0 +1,83 @@
+package pages
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"regexp"
+
+	"github.com/lucasb-eyer/go-colorful"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Looking like the site", func() {
+	show := func(look Appearance) *httptest.ResponseRecorder {
+		GinkgoHelper()
+		w := httptest.NewRecorder()
+		Expect(drawn(look).For("").WriteConsent(w, 200, plain())).To(Succeed())
+		return w
+	}
+	picture := []byte("\x89PNG\r\n\x1a\n and more")
+
+	It("takes the site's name, and still shows the address", func() {
+		page := show(Appearance{Name: "The Gazette"}).Body.String()
+		Expect(page).To(ContainSubstring("<title>Connect claude.ai to The Gazette?</title>"))
+		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">https://cms.example/mcp</bdi>`))
+	})
+
+	It("shows where people find their token, in another window that learns nothing", func() {
+		Expect(show(Appearance{TokenHelp: "https://cms.example/account/tokens?x=1&y=2"}).Body.String()).To(ContainSubstring(
+			`<a href="https://cms.example/account/tokens?x=1&amp;y=2" target="_blank" rel="noopener noreferrer">Where do I find this token?</a>`))
+		Expect(show(Appearance{}).Body.String()).NotTo(ContainSubstring("<a "))
+	})
+
+	DescribeTable("puts the logo into the page itself", func(logo []byte, media string) {
+		w := show(Appearance{Logo: logo})
+		Expect(w.Body.String()).To(ContainSubstring(`<img class="logo" src="data:` + media + `;base64,`))
+		Expect(w.Header().Get("Content-Security-Policy")).To(HaveSuffix("; img-src data:"))
+	},
+		Entry("as PNG", picture, "image/png"), Entry("as JPEG", []byte("\xff\xd8\xff and more"), "image/jpeg"),
+		Entry("as WebP", []byte("RIFF\x00\x00\x00\x00WEBPVP8 "), "image/webp"),
+		Entry("as SVG", []byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "image/svg&#43;xml"),
+		Entry("as SVG with a prolog", []byte("<?xml version='1.0'?>\n<svg/>"), "image/svg&#43;xml"),
+	)
+
+	It("lets pages load no picture when there is no logo", func() {
+		Expect(show(Appearance{}).Header().Get("Content-Security-Policy")).NotTo(ContainSubstring("img-src"))
+	})
+
+	DescribeTable("makes any accent readable on light and on dark paper", func(accent string) {
+		style := string(Appearance{Accent: accent}.style())
+		keys := regexp.MustCompile(`--key:(#\w+);--key-deep:(#\w+);--on-key:(#\w+)`).FindAllStringSubmatch(style, -1)
+		Expect(keys).To(HaveLen(2))
+		for i, paper := range []colorful.Color{white, darkPaper} {
+			for _, key := range keys[i][1:3] {
+				color, err := colorful.Hex(key)
+				Expect(err).NotTo(HaveOccurred())
+				text, err := colorful.Hex(keys[i][3])
+				Expect(err).NotTo(HaveOccurred())
+				Expect(contrast(color, paper)).To(BeNumerically(">=", 4.5), "against the paper")
+				Expect(contrast(color, text)).To(BeNumerically(">=", 4.5), "under its own text")
+			}
+		}
+	},
+		Entry(nil, "#0b5a4a"), Entry(nil, "#ffdd00"), Entry(nil, "#ffffff"), Entry(nil, "#000000"), Entry(nil, "#808080"), Entry(nil, "#ff0000"),
+		Entry(nil, "#0000ff"), Entry(nil, "#00ff00"), Entry(nil, "#f0f"), Entry(nil, "#00FFFF"), Entry(nil, "#7c3aed"),
+	)
+
+	It("keeps a colour that can be read as it is", func() {
+		Expect(show(Appearance{Accent: "#0b5a4a"}).Body.String()).To(ContainSubstring(":root{--key:#0b5a4a;"))
+	})
+
+	DescribeTable("says what is wrong", func(look Appearance, words string) {
+		_, err := New("cms.example", look)
+		Expect(err).To(MatchError(ContainSubstring(words)))
+	},
+		Entry("with the name", Appearance{Name: string(bytes.Repeat([]byte("x"), 61))}, "Appearance.Name is longer than 60 characters"),
+		Entry("with the accent", Appearance{Accent: "green"}, `Appearance.Accent is "green": write a colour as #0b5a4a`),
+		Entry("with the accent that would be more", Appearance{Accent: "#fff;}body{display:none"}, "Appearance.Accent"),
+		Entry("with a logo that is no picture", Appearance{Logo: []byte("<html>")}, "Appearance.Logo"),
+		Entry("with a logo that is too large", Appearance{Logo: append(picture, make([]byte, 12<<10)...)}, "Appearance.Logo"),
+		Entry("with the address of the help", Appearance{TokenHelp: "javascript:alert(1)"}, "Appearance.TokenHelp"),
+	)
+})

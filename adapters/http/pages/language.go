@@ -1,0 +1,91 @@
+package pages
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+	"golang.org/x/text/message/catalog"
+)
+
+//go:embed locales/*.json
+var locales embed.FS
+
+// languages are those that the pages speak; whoever understands none of them reads the first one.
+var languages = []language.Tag{language.English, language.German, language.French, language.Spanish, language.Japanese}
+
+var (
+	translations = readTranslations()
+	matcher      = language.NewMatcher(languages)
+	drawings     = drawAll()
+)
+
+// languageFor finds the language that suits an Accept-Language header best.
+func languageFor(accept string) language.Tag {
+	wanted, _, _ := language.ParseAcceptLanguage(accept) // what cannot be read wants nothing
+	_, index, _ := matcher.Match(wanted...)
+	return languages[index]
+}
+
+// readTranslations maps each English text to those of the other languages.
+func readTranslations() catalog.Catalog {
+	texts := catalog.NewBuilder(catalog.Fallback(languages[0]))
+	for _, tag := range languages[1:] {
+		for english, translated := range readLocale(tag) {
+			if err := texts.SetString(tag, english, translated); err != nil {
+				panic(fmt.Sprintf("pages: %s: %v", tag, err)) // the files are embedded, so no build with this passes its specs
+			}
+		}
+	}
+	return texts
+}
+
+func readLocale(tag language.Tag) (texts map[string]string) {
+	file, err := locales.ReadFile("locales/" + tag.String() + ".json")
+	if err == nil {
+		err = json.Unmarshal(file, &texts)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("pages: %s: %v", tag, err))
+	}
+	return texts
+}
+
+// drawAll parses the templates once for each language.
+func drawAll() map[language.Tag]*template.Template {
+	drawn := map[language.Tag]*template.Template{}
+	for _, tag := range languages {
+		speak := message.NewPrinter(tag, message.Catalog(translations))
+		drawn[tag] = template.Must(template.New("pages").Funcs(template.FuncMap{
+			"lang": tag.String, "claim": claim, "host": host, "address": address, "name": name,
+			"t": func(text string, parts ...any) template.HTML { return translate(speak, text, parts) },
+		}).ParseFS(files, "*.html", "style.css"))
+	}
+	return drawn
+}
+
+// translate puts the parts into the text. Only markup of our own is taken as it is; all else is escaped.
+func translate(speak *message.Printer, text string, parts []any) template.HTML {
+	for i, part := range parts {
+		if _, markup := part.(template.HTML); !markup {
+			parts[i] = template.HTML(template.HTMLEscaper(part))
+		}
+	}
+	if len(parts) == 0 {
+		return template.HTML(template.HTMLEscapeString(speak.Sprintf(message.Key(text, text))))
+	}
+	return template.HTML(speak.Sprintf(message.Key(text, text), parts...))
+}
+
+// address marks up a host or a URL, which reads from left to right in every language.
+func address(text string) template.HTML {
+	return template.HTML(`<bdi class="host" dir="ltr">` + template.HTMLEscapeString(host(text)) + `</bdi>`)
+}
+
+// name marks up what the site calls itself.
+func name(text string) template.HTML {
+	return template.HTML(`<bdi>` + template.HTMLEscapeString(text) + `</bdi>`)
+}

@@ -1,0 +1,81 @@
+package pages
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/text/language"
+)
+
+// spoken are the texts that the templates put into the reader's language.
+func spoken() map[string]bool {
+	GinkgoHelper()
+	texts := map[string]bool{}
+	entries, err := files.ReadDir(".")
+	Expect(err).NotTo(HaveOccurred())
+	for _, entry := range entries {
+		source, err := files.ReadFile(entry.Name())
+		Expect(err).NotTo(HaveOccurred())
+		for _, found := range regexp.MustCompile(`\bt "([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
+			texts[found[1]] = true
+		}
+	}
+	Expect(texts).NotTo(BeEmpty())
+	return texts
+}
+
+var _ = Describe("Speaking the reader's language", func() {
+	DescribeTable("goes by Accept-Language",
+		func(accept, tag string) { Expect(languageFor(accept).String()).To(Equal(tag)) },
+		Entry(nil, "", "en"), Entry(nil, "de", "de"), Entry(nil, "de-CH,en;q=0.5", "de"), Entry(nil, "fr-CA", "fr"), Entry(nil, "es-419", "es"),
+		Entry(nil, "ja-JP", "ja"), Entry(nil, "pt,ja;q=0.2", "ja"), Entry(nil, "en-GB,de;q=0.9", "en"), Entry(nil, "tlh", "en"),
+		Entry(nil, "de;q=0, fr", "fr"), Entry(nil, "*", "en"), Entry(nil, "<script>;;q=x", "en"), Entry("much too long", strings.Repeat("de,", 4000), "de"),
+	)
+
+	for _, tag := range languages[1:] {
+		It("has every text in "+tag.String()+", with the same gaps", func() {
+			translated := readLocale(tag)
+			for english := range spoken() {
+				Expect(translated).To(HaveKey(english))
+			}
+			for english, text := range translated {
+				Expect(strings.TrimSpace(text)).NotTo(BeEmpty(), english)
+				Expect(strings.Count(text, "%s")).To(Equal(strings.Count(english, "%s")), english)
+			}
+		})
+
+		It("draws whole pages in "+tag.String(), func() {
+			w := httptest.NewRecorder()
+			Expect(drawn(Appearance{}).For(tag.String()).WriteConsent(w, http.StatusOK, crowded())).To(Succeed())
+			Expect(w.Header().Get("Content-Language")).To(Equal(tag.String()))
+			page := w.Body.String()
+			Expect(page).To(ContainSubstring(`<html lang="` + tag.String() + `">`))
+			for english := range spoken() {
+				Expect(page).NotTo(ContainSubstring(">" + english))
+			}
+			Expect(page).NotTo(Or(ContainSubstring("%!"), ContainSubstring("&amp;#")))
+		})
+	}
+
+	It("lets nothing from outside become markup in any language", func() {
+		for _, tag := range languages {
+			w := httptest.NewRecorder()
+			page := plain(func(c *Consent) {
+				c.ClientHost, c.RedirectHost, c.ForeignRedirect, c.Problem = "<b>%s", "<b>%d", true, "<b>%v"
+			})
+			Expect(Edition{drawn(Appearance{Name: "<b>%x"}), tag}.WriteConsent(w, http.StatusOK, page)).To(Succeed())
+			Expect(w.Body.String()).NotTo(ContainSubstring("<b>"))
+			Expect(w.Body.String()).To(And(ContainSubstring("&lt;b&gt;%s"), ContainSubstring("&lt;b&gt;%d"), ContainSubstring("&lt;b&gt;%x")))
+		}
+	})
+
+	It("reads English where a language lacks a text", func() {
+		w := httptest.NewRecorder()
+		Expect(Edition{drawn(Appearance{}), language.German}.WriteProblem(w, http.StatusBadRequest, Problem{Title: "A text of tomorrow"})).To(Succeed())
+		Expect(w.Body.String()).To(ContainSubstring("<h1>A text of tomorrow</h1>"))
+	})
+})
