@@ -120,7 +120,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.NamesItself(),
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		Resource: settings.Resource.String(),
-		Action:   settings.Issuer + authorizePath, Ticket: consent.Sealed, Problem: problem,
+		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: problem,
 	})
 }
 

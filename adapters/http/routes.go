@@ -52,6 +52,8 @@ const (
 	authorizePath = "/oauth/authorize"
 	tokenPath     = oauth.TokenPath
 	revokePath    = "/oauth/revoke"
+
+	connectionsPath = "/oauth/connections"
 )
 
 // Mount adds every route of the authorization server to the site's Echo. This is the one route table.
@@ -69,6 +71,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		fail  channel
 	}{
 		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodHead: e.authorize, http.MethodPost: e.decide}, e.failOnPage},
+		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodHead: e.connections, http.MethodPost: e.change}, e.failOnPage},
 		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.limited(e.token), http.MethodOptions: preflight}, e.failInJSON},
 		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON},
 	} {

@@ -26,6 +26,7 @@ const (
 	EndedByHostToken  EndReason = "host_token_invalid"
 	EndedByLostKey    EndReason = "key_lost"
 	EndedByHost       EndReason = "ended_by_host"
+	EndedByPerson     EndReason = "ended_by_person"
 )
 
 // How long a grant stays on record at least: a spent code must be known as spent for a day (D19), an ended grant for an audit (H6).
@@ -168,7 +169,7 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
 	if g.state == ended {
 		return false
 	}
-	alive := !expired(g.idleEnd, now)
+	alive := g.alive(now)
 	g.state, g.endReason, g.endedAt = ended, reason, now
 	g.host, g.successor = sealedHost{}, nil
 	for i := range g.secrets {
@@ -176,6 +177,8 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
 	}
 	return alive
 }
+
+func (g *AccessGrant) alive(now time.Time) bool { return g.state != ended && !expired(g.idleEnd, now) }
 
 // Used notes when the grant was last used, at most once a minute (G15); it reports whether there is something to store.
 func (g *AccessGrant) Used(now time.Time) bool {

@@ -61,6 +61,7 @@ func drawAll() map[language.Tag]*template.Template {
 		speak := message.NewPrinter(tag, message.Catalog(translations))
 		drawn[tag] = template.Must(template.New("pages").Funcs(template.FuncMap{
 			"lang": tag.String, "claim": claim, "host": host, "address": address, "name": name,
+			"instant": instant, "machine": machine,
 			"t": func(text string, parts ...any) template.HTML { return translate(speak, text, parts) },
 		}).ParseFS(files, "*.html", "style.css"))
 	}

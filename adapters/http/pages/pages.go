@@ -62,6 +62,7 @@ type Consent struct {
 	Resource string // the MCP server that the app will reach
 
 	Action  string // URL that the form is posted to, without a query (A37)
+	Manage  string // URL of the connections page
 	Ticket  string // sealed ticket, posted back unchanged (B4)
 	Problem string // why the last attempt failed (B6 to B9); empty at first
 }

@@ -17,7 +17,10 @@ func TestPages(t *testing.T) {
 	RunSpecs(t, "Pages")
 }
 
-const action = "https://cms.example/oauth/authorize"
+const (
+	action = "https://cms.example/oauth/authorize"
+	manage = "https://cms.example/oauth/connections"
+)
 
 // plain is a consent page without a warning; change adjusts it.
 func plain(change ...func(*Consent)) Consent {
@@ -25,7 +28,7 @@ func plain(change ...func(*Consent)) Consent {
 		ClientName: "Claude", ClientHost: "claude.ai", RedirectHost: "claude.ai",
 		Grants:   []string{"Use the tools that your token allows."},
 		Resource: "https://cms.example/mcp",
-		Action:   action, Ticket: "sealed-ticket",
+		Action:   action, Manage: manage, Ticket: "sealed-ticket",
 	}
 	for _, apply := range change {
 		apply(&c)
@@ -80,6 +83,7 @@ var _ = Describe("Writing a page", func() {
 			Expect(h.Get("Referrer-Policy")).To(Equal("same-origin"))
 		},
 		Entry("when it asks for consent", func() *httptest.ResponseRecorder { return showConsent(plain()) }),
+		Entry("when it shows connections", func() *httptest.ResponseRecorder { return showConnections(living()) }),
 		Entry("when it tells a problem", func() *httptest.ResponseRecorder { return showProblem(Problem{Title: "No"}) }),
 	)
 
@@ -106,10 +110,11 @@ var _ = Describe("Writing a page", func() {
 		Expect(english().WriteConsent(brokenPipe{httptest.NewRecorder()}, http.StatusOK, plain())).To(MatchError(errBroken))
 	})
 
-	It("names no address to load or to follow and runs no script", Label("A37", "A40"), func() {
-		everything := showConsent(crowded()).Body.String() + showProblem(withReturn()).Body.String()
+	It("names no address to load, none to follow but the site's own, and runs no script", Label("A37", "A40"), func() {
+		everything := showConsent(crowded()).Body.String() + showProblem(withReturn()).Body.String() + showConnections(living()).Body.String()
+		everything = strings.ReplaceAll(everything, `<a href="`+manage+`">`, "")
 		Expect(everything).NotTo(MatchRegexp(`(?i)<(script|img|link|iframe|object|a|base)\b|\b(src|href|srcset|background|on\w+)\s*=|url\(|@import|http-equiv`))
-		rest := strings.NewReplacer(action, "", crowded().Resource, "").Replace(everything)
+		rest := strings.NewReplacer(action, "", manage, "", crowded().Resource, "").Replace(everything)
 		Expect(rest).NotTo(MatchRegexp(`(?i)https?:|//\w`))
 	})
 

@@ -1,0 +1,106 @@
+package http
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/http/pages"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// connections asks for the host token whose connections a person wants to see.
+func (e *Endpoints) connections(c echo.Context) error {
+	return e.askForToken(c, http.StatusOK, "")
+}
+
+// change shows the connections of a pasted token, or ends what the person chose among them. Nothing stays in the browser: the
+// page that shows them carries, sealed, what lets their buttons work.
+func (e *Endpoints) change(c echo.Context) error {
+	if !e.sameOrigin(c.Request()) {
+		return refuseWith(http.StatusForbidden, "the form was sent from another site")
+	}
+	form, err := readForm(c, http.StatusUnsupportedMediaType)
+	if err != nil {
+		return err
+	}
+	if err := form.OnceEach(); err != nil {
+		return err
+	}
+	switch form.Get("decision") {
+	case "show":
+		return e.findConnections(c, form.Get("bearer_token"))
+	case "end":
+		if form.Get("grant") == "" {
+			return oauth.Refuse(oauth.InvalidRequest, "the grant is missing")
+		}
+		return e.endConnection(c, form.Get("ticket"), form.Get("grant"))
+	case "end_all":
+		return e.endConnection(c, form.Get("ticket"), "")
+	}
+	return oauth.Refuse(oauth.InvalidRequest, "the decision is missing")
+}
+
+func (e *Endpoints) findConnections(c echo.Context, pasted string) error {
+	found, err := e.server.FindConnections(c.Request().Context(), pasted, addressOf(c))
+	if problem, again := tryAgain(err); again {
+		o := e.outcomeOf(c, err)
+		if o.retryAfter != "" {
+			c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
+		}
+		return e.askForToken(c, o.status, problem)
+	}
+	if err != nil {
+		return err
+	}
+	if len(found.Living) == 0 {
+		return e.askForToken(c, http.StatusOK, "No app is connected with this token, or this site does not know it.")
+	}
+	return e.showConnections(c, found, "")
+}
+
+func (e *Endpoints) endConnection(c echo.Context, sealed, grant string) error {
+	left, err := e.server.EndConnection(c.Request().Context(), sealed, grant)
+	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
+		return e.askForToken(c, http.StatusBadRequest, "This page was open too long. Paste your token again.")
+	}
+	if err != nil {
+		return err
+	}
+	done := "The connection has ended. The app’s next request is refused."
+	if grant == "" {
+		done = "All connections have ended."
+	}
+	return e.showConnections(c, left, done)
+}
+
+func (e *Endpoints) askForToken(c echo.Context, status int, problem string) error {
+	e.secureTransport(c)
+	return e.edition(c).WriteConnections(c.Response(), status, pages.Connections{Action: e.connectionsURL(), Problem: problem})
+}
+
+func (e *Endpoints) showConnections(c echo.Context, found application.Connections, done string) error {
+	page := pages.Connections{Action: e.connectionsURL(), Ticket: found.Sealed, Done: done}
+	for _, living := range found.Living {
+		page.Living = append(page.Living, e.shown(living))
+	}
+	e.secureTransport(c)
+	return e.edition(c).WriteConnections(c.Response(), http.StatusOK, page)
+}
+
+func (e *Endpoints) shown(c oauth.Connection) pages.Connection {
+	var grants []string
+	for _, scope := range e.server.Settings().Catalogue.Describe(c.Scopes) {
+		grants = append(grants, scope.Description)
+	}
+	return pages.Connection{
+		Grant: c.ID, ClientName: c.ClientName, ClientHost: c.ClientHost, Loopback: c.Loopback, PrivateScheme: c.PrivateScheme,
+		Grants: grants, Waiting: c.Waiting, CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt, EndsBy: c.EndsBy,
+	}
+}
+
+func (e *Endpoints) connectionsURL() string {
+	return (&url.URL{Scheme: e.issuer.Scheme, Host: e.issuer.Host, Path: e.issuer.Path + connectionsPath}).String()
+}

@@ -1,0 +1,40 @@
+package pages
+
+import (
+	"net/http"
+	"time"
+)
+
+// Connections is the page on which people see and end what they have connected with their token. Without a ticket it asks for the
+// token first.
+type Connections struct {
+	Living  []Connection
+	Action  string // URL that the forms are posted to
+	Ticket  string // sealed, posted back unchanged
+	Problem string // why the last attempt failed
+	Done    string // what the last button did
+}
+
+// Connection is one app that can use the site in the person's name.
+type Connection struct {
+	Grant         string
+	ClientName    string // the client's claim
+	ClientHost    string
+	Loopback      bool
+	PrivateScheme bool
+	Grants        []string // one sentence per scope
+	Waiting       bool     // the app has not fetched its key yet
+	CreatedAt     time.Time
+	LastUsedAt    time.Time // zero when it never was
+	EndsBy        time.Time
+}
+
+// WriteConnections answers with the connections page. Nothing is written if it cannot be rendered.
+func (e Edition) WriteConnections(w http.ResponseWriter, status int, c Connections) error {
+	return e.write(w, status, "connections", c)
+}
+
+// instant reads the same in every language.
+func instant(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
+
+func machine(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -1,0 +1,58 @@
+package pages
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func showConnections(c Connections) *httptest.ResponseRecorder {
+	GinkgoHelper()
+	w := httptest.NewRecorder()
+	Expect(english().WriteConnections(w, http.StatusOK, c)).To(Succeed())
+	return w
+}
+
+// living is a page with an app of each kind.
+func living() Connections {
+	at := time.Date(2026, 1, 2, 12, 3, 4, 0, time.FixedZone("CET", 3600))
+	app := func(grant, host string) Connection {
+		return Connection{Grant: grant, ClientName: "App <" + grant + ">", ClientHost: host, Grants: []string{"Read.", "Write."}, CreatedAt: at, EndsBy: at.AddDate(0, 1, 0)}
+	}
+	local, mobile, web := app("g1", "client.example"), app("g2", "mobile.example"), app("g3", "web.example")
+	local.Loopback, mobile.PrivateScheme, web.LastUsedAt, mobile.Waiting = true, true, at, true
+	return Connections{Living: []Connection{local, mobile, web}, Action: manage, Ticket: "sealed"}
+}
+
+var _ = Describe("Showing a person's connections", func() {
+	It("asks for the token first", func() {
+		page := showConnections(Connections{Action: manage}).Body.String()
+		Expect(page).To(ContainSubstring("<title>Your connections to cms.example</title>"))
+		Expect(page).To(And(ContainSubstring(`<form method="post" action="`+manage+`">`), ContainSubstring(`name="bearer_token"`), ContainSubstring(`value="show"`)))
+		Expect(page).NotTo(Or(ContainSubstring("ticket"), ContainSubstring("autofocus")))
+	})
+
+	It("tells each app's kind, times and powers, and ends each by a button of its own", func() {
+		page := showConnections(living()).Body.String()
+		Expect(page).To(And(ContainSubstring("A program on this computer"), ContainSubstring("An app on a device"), ContainSubstring("A service on the web")))
+		Expect(page).To(And(ContainSubstring(`<time datetime="2026-01-02T11:03:04Z">2026-01-02 11:03 UTC</time>`), ContainSubstring("never"), ContainSubstring("waits for the app")))
+		Expect(page).To(ContainSubstring("<q><bdi>App &lt;g1&gt;</bdi></q>"))
+		for _, grant := range []string{"g1", "g2", "g3"} {
+			Expect(page).To(ContainSubstring(`<input type="hidden" name="grant" value="` + grant + `">`))
+		}
+		Expect(strings.Count(page, `value="end"`)).To(Equal(3))
+		Expect(strings.Count(page, `value="end_all"`)).To(Equal(1))
+	})
+
+	It("offers to end all only when there are several, and says when none is left", func() {
+		few := living()
+		few.Living = few.Living[:1]
+		Expect(showConnections(few).Body.String()).NotTo(ContainSubstring("end_all"))
+		few.Living, few.Done = nil, "The connection has ended. The app’s next request is refused."
+		Expect(showConnections(few).Body.String()).To(And(ContainSubstring("No app is connected with this token now."), ContainSubstring(`role="status">The connection has ended.`)))
+	})
+})

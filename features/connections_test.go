@@ -1,0 +1,153 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+// grantField is the hidden field behind the button that ends one connection.
+var grantField = regexp.MustCompile(`name="grant" value="([^"]+)"`)
+
+// Connections pastes a token into the connections page.
+func (w *World) Connections(ctx context.Context, token string, change ...func(*http.Request)) Page {
+	GinkgoHelper()
+	form := url.Values{"decision": {"show"}, "bearer_token": {token}}
+	return ReadPage(Post(ctx, ReadPage(Get(ctx, w.Issuer+"/oauth/connections")).Action, form, change...))
+}
+
+// End presses the button of the grant, or the one for all.
+func (p Page) End(ctx context.Context, grant string) Page {
+	GinkgoHelper()
+	form := url.Values{"decision": {"end_all"}, "ticket": {p.Hidden.Get("ticket")}}
+	if grant != "" {
+		form = url.Values{"decision": {"end"}, "ticket": {p.Hidden.Get("ticket")}, "grant": {grant}}
+	}
+	return ReadPage(Post(ctx, p.Action, form))
+}
+
+func (p Page) grants() (ids []string) {
+	for _, found := range grantField.FindAllStringSubmatch(p.Text, -1) {
+		ids = append(ids, found[1])
+	}
+	return ids
+}
+
+var _ = Describe("Seeing and ending one's connections", func() {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+	})
+
+	It("shows every living connection of the token, and nothing secret", func(ctx SpecContext) {
+		tokens := client.Connect(ctx)
+		code := client.Authorize(ctx)
+		client.Revoke(ctx, client.Connect(ctx).Refresh)
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		page := world.Connections(ctx, " Bearer "+world.Token+"\n")
+		Expect(page.StatusCode).To(Equal(http.StatusOK))
+		Expect(page.grants()).To(HaveLen(2))
+		Expect(page.Text).To(And(ContainSubstring("Spec Client"), ContainSubstring("A program on this computer"),
+			ContainSubstring("Use this site&#39;s tools in your name"), ContainSubstring("waits for the app")))
+		Expect(page.Text).NotTo(Or(ContainSubstring(world.Token), ContainSubstring(tokens.Access), ContainSubstring(tokens.Refresh), ContainSubstring(code)))
+		Expect(page.Header).NotTo(HaveKey("Set-Cookie"))
+		Expect(page.Header.Get("Cache-Control")).To(Equal("no-store"))
+	})
+
+	It("ends one, at once and for good, and leaves the others alone", Label("I12"), func(ctx SpecContext) {
+		kept, ended := client.Connect(ctx), client.Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		left := page.End(ctx, page.grants()[1])
+		Expect(left.Text).To(ContainSubstring("The connection has ended."))
+		Expect(left.grants()).To(Equal(page.grants()[:1]))
+		Expect(world.Call(ctx, ended.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(client.Token(ctx, client.Refresh(ended.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(world.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Log.String()).To(ContainSubstring("ended_by_person"))
+	})
+
+	It("ends all", func(ctx SpecContext) {
+		tokens, code := client.Connect(ctx), client.Authorize(ctx)
+		left := world.Connections(ctx, world.Token).End(ctx, "")
+		Expect(left.Text).To(And(ContainSubstring("All connections have ended."), ContainSubstring("No app is connected with this token now.")))
+		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
+	})
+
+	It("closes the open streams of what it ends, and no others", Label("G16", "E9"), func(ctx SpecContext) {
+		talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+		other := world.Converse(ctx, sessions, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author)).Access)
+		ended, left := talk.Listen(ctx), other.Listen(ctx)
+		world.Connections(ctx, world.Token).End(ctx, "")
+		Eventually(ended.Events).WithTimeout(patience).Should(BeClosed())
+		Expect(left.Events).NotTo(BeClosed())
+	})
+
+	It("answers a wrong token like one without connections", func(ctx SpecContext) {
+		wrong, none := world.Connections(ctx, "demo_wrong"), world.Connections(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+		Expect(wrong.StatusCode).To(Equal(none.StatusCode))
+		nonce := regexp.MustCompile(`nonce="[^"]+"`)
+		Expect(nonce.ReplaceAllString(wrong.Text, "")).To(Equal(nonce.ReplaceAllString(none.Text, "")))
+		Expect(wrong.Text).To(ContainSubstring("No app is connected with this token, or this site does not know it."))
+	})
+
+	It("works for a token that the site has revoked", func(ctx SpecContext) {
+		tokens := client.Connect(ctx)
+		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+		world.Connections(ctx, world.Token).End(ctx, "")
+		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+
+	It("stops after five wrong tokens from one address", Label("B6", "N5"), func(ctx SpecContext) {
+		client.Connect(ctx)
+		for range 5 {
+			Expect(world.Connections(ctx, "demo_wrong").StatusCode).To(Equal(http.StatusOK))
+		}
+		page := world.Connections(ctx, world.Token)
+		Expect(page.StatusCode).To(Equal(http.StatusTooManyRequests))
+		Expect(page.Header.Get("Retry-After")).NotTo(BeEmpty())
+		Expect(page.grants()).To(BeEmpty())
+	})
+
+	DescribeTable("refuses, and changes nothing", func(ctx SpecContext, spoil func(url.Values, *http.Request), status int) {
+		tokens := client.Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		form := url.Values{"decision": {"end"}, "ticket": {page.Hidden.Get("ticket")}, "grant": {page.grants()[0]}}
+		spoil(form, &http.Request{Header: http.Header{}})
+		answer := Post(ctx, page.Action, form, func(r *http.Request) { spoil(url.Values{}, r) })
+		Expect(answer.StatusCode).To(Equal(status))
+		Expect(answer.Header).NotTo(HaveKey("Location"))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("a form of another site", Label("B3"), func(_ url.Values, r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403),
+		Entry("a forged ticket", func(v url.Values, _ *http.Request) { v.Set("ticket", "AAAA") }, 400),
+		Entry("no ticket", func(v url.Values, _ *http.Request) { v.Del("ticket") }, 400),
+		Entry("a ticket of a consent page", func(v url.Values, _ *http.Request) {
+			v.Set("ticket", client.Consent(context.Background()).Hidden.Get("ticket"))
+		}, 400),
+		Entry("no grant", func(v url.Values, _ *http.Request) { v.Del("grant") }, 400),
+		Entry("a repeated grant", func(v url.Values, _ *http.Request) { v.Add("grant", "x") }, 400),
+		Entry("a grant of somebody else", func(v url.Values, _ *http.Request) { v.Set("grant", "0123456789abcdef0123456789abcdef") }, 200),
+		Entry("another decision", func(v url.Values, _ *http.Request) { v.Set("decision", "approve") }, 400),
+		Entry("another media type", func(_ url.Values, r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415),
+	)
+
+	It("lets the page work for ten minutes", func(ctx SpecContext) {
+		tokens := client.Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		world.Clock.Advance(10 * time.Minute)
+		late := page.End(ctx, page.grants()[0])
+		Expect(late.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(late.Text).To(ContainSubstring("This page was open too long."))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	})
+})
