@@ -29,6 +29,7 @@ type ServiceConfig struct {
 	RecheckEvery   time.Duration
 	Development    bool           // lets metadata documents come from this computer (C49)
 	PrivateKeyJWT  bool           // clients may prove who they are by signed assertions (D33)
+	Appearance     Appearance     // of the pages that people see
 	EditorToken    string         // becomes a token of the site; one is made on first start when empty
 	RootCAs        *x509.CertPool // nil: the system's
 	Now            func() time.Time
@@ -83,7 +84,7 @@ func (c ServiceConfig) check() error {
 	config := c.oauth(new(demosite.Site))
 	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
 	_, err := config.Settings()
-	return err
+	return errors.Join(err, c.Appearance.Check())
 }
 
 func (c ServiceConfig) oauth(site *demosite.Site) oauth.Config {
@@ -96,7 +97,7 @@ func (c ServiceConfig) oauth(site *demosite.Site) oauth.Config {
 }
 
 func (s *Service) assemble(ctx context.Context, config ServiceConfig) (err error) {
-	s.Authz, err = NewOAuthServer(config.oauth(s.Site), s.store, WithRootCAs(config.RootCAs))
+	s.Authz, err = NewOAuthServer(config.oauth(s.Site), s.store, WithRootCAs(config.RootCAs), WithAppearance(config.Appearance))
 	if err != nil {
 		return err
 	}

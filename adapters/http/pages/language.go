@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"strings"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -68,15 +69,16 @@ func drawAll() map[language.Tag]*template.Template {
 	return drawn
 }
 
-// translate puts the parts into the text. Only markup of our own is taken as it is; all else is escaped.
+// translate puts the parts into the text. Only markup of our own is taken as it is; all else is escaped. A text without parts may
+// be the site's own, in which a per cent sign is nothing but that.
 func translate(speak *message.Printer, text string, parts []any) template.HTML {
+	if len(parts) == 0 {
+		return template.HTML(template.HTMLEscapeString(speak.Sprintf(message.Key(text, strings.ReplaceAll(text, "%", "%%")))))
+	}
 	for i, part := range parts {
 		if _, markup := part.(template.HTML); !markup {
 			parts[i] = template.HTML(template.HTMLEscaper(part))
 		}
-	}
-	if len(parts) == 0 {
-		return template.HTML(template.HTMLEscapeString(speak.Sprintf(message.Key(text, text))))
 	}
 	return template.HTML(speak.Sprintf(message.Key(text, text), parts...))
 }

@@ -1,0 +1,185 @@
+package features_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+const (
+	axeScript = "accessibility/node_modules/axe-core/axe.min.js"
+	// screens is where the picture of every page goes, from the module's root; README.md names it.
+	screens = "build/screens"
+)
+
+// axe is what axe-core says of a page, by the rules of WCAG 2.2 at level AA and its own best practice.
+const axe = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(found => found.violations.map(
+	rule => rule.id + ": " + rule.help + " " + rule.nodes.map(node => node.target.join(" ") + " " + node.failureSummary).join("; ")))`
+
+// replayed serves an answer again, to be looked at by a browser, and counts how often something is fetched from there.
+func replayed(answer Response) (address string, fetches *atomic.Int32) {
+	GinkgoHelper()
+	fetches = &atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/favicon.ico" { // which browsers ask for by themselves
+			http.NotFound(w, r)
+			return
+		}
+		fetches.Add(1)
+		for name, values := range answer.Header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.StatusCode)
+		_, _ = w.Write([]byte(answer.Text))
+	}))
+	DeferCleanup(server.Close)
+	return server.URL, fetches
+}
+
+// look is the site's own appearance in these specs.
+var look = bootstrap.Appearance{
+	Name: "The Gazette", Accent: "#c2410c", TokenHelp: "https://gazette.example/account/tokens",
+	Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 24"><text x="0" y="19" font-size="20" font-family="serif">The Gazette</text></svg>`),
+}
+
+var _ = Describe("Being usable by everybody", Label("pages"), func() {
+	var world *World
+	var client *Client
+	var script string
+	BeforeEach(func() {
+		axe, err := os.ReadFile(axeScript)
+		if err != nil {
+			Skip("axe-core is not installed: npm ci --prefix features/accessibility")
+		}
+		script = string(axe)
+		world = NewWorld()
+		client = world.NewClient()
+	})
+	consent := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
+	in := func(language string) func(context.Context) Response {
+		return func(ctx context.Context) Response {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().Encode(), http.NoBody)
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Accept-Language", language)
+			return Send(r)
+		}
+	}
+	form := func(ctx context.Context, values url.Values) Response {
+		return Post(ctx, world.Issuer+"/oauth/authorize", values)
+	}
+
+	DescribeTable("draws a page that a phone, a keyboard and a screen reader can use:",
+		func(ctx SpecContext, name string, status int, state func(context.Context) Response) {
+			answer := state(ctx)
+			Expect(answer.StatusCode).To(Equal(status))
+			Expect(len(answer.Text)).To(BeNumerically("<", 30<<10))
+			Expect(answer.Text).NotTo(ContainSubstring("<script"))
+			address, fetches := replayed(answer)
+			browser := NewBrowser()
+			for _, window := range []struct {
+				name          string
+				width, height int64
+			}{{"phone", 390, 844}, {"desktop", 1280, 900}} {
+				for _, scheme := range []string{"light", "dark"} {
+					browser.Look(ctx, window.width, window.height, scheme)
+					browser.Do(ctx, chromedp.Navigate(address))
+					picture := Ask(ctx, browser, chromedp.FullScreenshot(100))
+					file := filepath.Join("..", screens, fmt.Sprintf("%s-%s-%s.png", name, window.name, scheme))
+					Expect(os.MkdirAll(filepath.Dir(file), 0o755)).To(Succeed())
+					Expect(os.WriteFile(file, picture, 0o644)).To(Succeed())
+					Ask(ctx, browser, chromedp.Evaluate[any](script))
+					Expect(Ask(ctx, browser, chromedp.Evaluate[[]string](axe, chromedp.EvalAwaitPromise))).To(BeEmpty(), window.name+" "+scheme)
+				}
+			}
+			browser.Look(ctx, 320, 568, "light")
+			browser.Do(ctx, chromedp.Navigate(address))
+			Expect(Ask(ctx, browser, chromedp.Evaluate[int]("document.documentElement.scrollWidth"))).To(BeNumerically("<=", 320), "on the smallest phone")
+			Expect(fetches.Load()).To(BeEquivalentTo(5), "each look takes one request")
+		},
+		Entry(nil, SpecTimeout(browserTime), "consent", 200, consent),
+		Entry(nil, SpecTimeout(browserTime), "consent-warnings", 200, func(ctx context.Context) Response {
+			client.Redirect = "https://client.example/callback"
+			return consent(ctx)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "consent-branded", 200, func(ctx context.Context) Response {
+			world = NewWorld(func(config *bootstrap.ServiceConfig) { config.Appearance = look })
+			client = world.NewClient()
+			return consent(ctx)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "consent-german", 200, in("de")), Entry(nil, SpecTimeout(browserTime), "consent-french", 200, in("fr")),
+		Entry(nil, SpecTimeout(browserTime), "consent-spanish", 200, in("es")), Entry(nil, SpecTimeout(browserTime), "consent-japanese", 200, in("ja")),
+		Entry(nil, SpecTimeout(browserTime), "consent-wrong-token", 403, func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "demo_wrong") }),
+		Entry(nil, SpecTimeout(browserTime), "consent-missing-token", 400, func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "") }),
+		Entry(nil, SpecTimeout(browserTime), "consent-too-many", 429, func(ctx context.Context) Response {
+			for range 5 {
+				client.Consent(ctx).Approve(ctx, "demo_wrong")
+			}
+			return client.Consent(ctx).Approve(ctx, "demo_wrong")
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-unknown-app", 502, func(ctx context.Context) Response {
+			client.ID += "x"
+			return consent(ctx)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-redirect", 400, func(ctx context.Context) Response {
+			client.Redirect = "https://elsewhere.example/"
+			return consent(ctx)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-return", 400, func(ctx context.Context) Response {
+			client.Redirect = "https://client.example/callback"
+			parameters := client.Request()
+			parameters.Set("response_type", "token")
+			return client.AskFor(ctx, parameters)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-request", 400, func(ctx context.Context) Response { return form(ctx, url.Values{}) }),
+		Entry(nil, SpecTimeout(browserTime), "problem-form", 400, func(ctx context.Context) Response {
+			return form(ctx, url.Values{"ticket": {"x"}, "decision": {"deny"}})
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-old-form", 400, func(ctx context.Context) Response {
+			page := client.Consent(ctx)
+			world.Clock.Advance(10 * time.Minute)
+			return page.Deny(ctx)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-used-form", 400, func(ctx context.Context) Response {
+			page := client.Consent(ctx)
+			client.Token(ctx, client.Exchange(page.Approve(ctx, world.Token).Target().Query().Get("code")))
+			return page.Approve(ctx, world.Token)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections", 200, func(ctx context.Context) Response { return Get(ctx, world.Issuer+"/oauth/connections") }),
+		Entry(nil, SpecTimeout(browserTime), "connections-wrong-token", 200, func(ctx context.Context) Response { return world.Connections(ctx, "demo_wrong").Response }),
+		Entry(nil, SpecTimeout(browserTime), "connections-list", 200, func(ctx context.Context) Response {
+			world.Call(ctx, client.Connect(ctx).Access)
+			client.Redirect = "https://client.example/callback"
+			client.Authorize(ctx)
+			return world.Connections(ctx, world.Token).Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections-ended", 200, func(ctx context.Context) Response {
+			client.Connect(ctx)
+			return world.Connections(ctx, world.Token).End(ctx, "").Response
+		}),
+	)
+
+	It("can be used with the keyboard alone", func(ctx SpecContext) {
+		browser := NewBrowser()
+		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()))
+		var stops []string
+		for range 4 {
+			browser.Do(ctx, chromedp.KeyEvent("\t"))
+			stops = append(stops, Ask(ctx, browser, chromedp.Evaluate[string](`document.activeElement.name + " " + (document.activeElement.value || document.activeElement.href || "")`)))
+		}
+		Expect(stops[:3]).To(Equal([]string{"bearer_token ", "decision approve", "decision deny"}))
+		Expect(strings.TrimSpace(stops[3])).To(ContainSubstring("/oauth/connections"))
+	}, SpecTimeout(browserTime))
+})

@@ -1,0 +1,95 @@
+package features_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// browserTime is how long a spec may take with a Chromium that starts on a busy machine.
+const browserTime = time.Minute
+
+// Browser is a window of a real Chromium with a profile of its own.
+type Browser struct{ window context.Context }
+
+// NewBrowser opens a window that closes with the spec. Without a Chromium the spec is skipped; .ci/run installs one.
+func NewBrowser() *Browser {
+	GinkgoHelper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		Skip("there is no chromium on the PATH")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath("chromium"), chromedp.DisableGPU)
+	if os.Geteuid() == 0 { // whose Chromium refuses to sandbox
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, release := chromedp.NewExecAllocator(context.Background(), options...)
+	DeferCleanup(release)
+	window, _ := chromedp.NewContext(allocator)
+	DeferCleanup(func() { Expect(chromedp.Cancel(window)).To(Succeed()) })
+	Expect(chromedp.Do(window)).To(Succeed(), "starting it with the window's own context")
+	return &Browser{window}
+}
+
+// Do drives the browser until the spec's time is over.
+func (b *Browser) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
+	GinkgoHelper()
+	window, cancel := context.WithCancel(b.window)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	Expect(chromedp.Do(window, steps...)).To(Succeed())
+}
+
+// Text waits for the element and is what a person reads in it.
+func (b *Browser) Text(ctx context.Context, element chromedp.CSS) string {
+	GinkgoHelper()
+	return Ask(ctx, b, chromedp.Text(element))
+}
+
+// Frames are the addresses in the page's frames, those that are shown and those that the browser refused to show.
+func (b *Browser) Frames(ctx context.Context) (shown, refused []string) {
+	GinkgoHelper()
+	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
+		tree, err := cdp.Call(ctx, t, page.GetFrameTree, cdp.Empty{})
+		if err != nil {
+			return nothing, err
+		}
+		for _, child := range tree.FrameTree.ChildFrames {
+			if child.Frame.UnreachableURL != "" {
+				refused = append(refused, child.Frame.UnreachableURL)
+			} else {
+				shown = append(shown, child.Frame.URL)
+			}
+		}
+		return nothing, nil
+	})
+	return shown, refused
+}
+
+// Ask runs one action that has a result.
+func Ask[T any](ctx context.Context, b *Browser, action chromedp.Action[T]) (result T) {
+	GinkgoHelper()
+	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
+		result, err = action(ctx, t)
+		return nothing, err
+	})
+	return result
+}
+
+// Look sets the window's size in CSS pixels, and the scheme that the person prefers.
+func (b *Browser) Look(ctx context.Context, width, height int64, scheme string) {
+	GinkgoHelper()
+	preference := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	b.Do(ctx, chromedp.EmulateViewport(width, height), func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
+		_, err = cdp.Call(ctx, t, emulation.SetEmulatedMedia, preference)
+		return nothing, err
+	})
+}
