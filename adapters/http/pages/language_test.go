@@ -66,10 +66,12 @@ var _ = Describe("Speaking the reader's language", func() {
 			w := httptest.NewRecorder()
 			page := plain(func(c *Consent) {
 				c.ClientHost, c.RedirectHost, c.ForeignRedirect, c.Problem = "<b>%s", "<b>%d", true, "<b>%v"
+				c.Grants = []string{"100% of <b>%d"}
 			})
 			Expect(Edition{drawn(Appearance{Name: "<b>%x"}), tag}.WriteConsent(w, http.StatusOK, page)).To(Succeed())
 			Expect(w.Body.String()).NotTo(ContainSubstring("<b>"))
-			Expect(w.Body.String()).To(And(ContainSubstring("&lt;b&gt;%s"), ContainSubstring("&lt;b&gt;%d"), ContainSubstring("&lt;b&gt;%x")))
+			Expect(w.Body.String()).To(And(ContainSubstring("&lt;b&gt;%s"), ContainSubstring("&lt;b&gt;%d"), ContainSubstring("&lt;b&gt;%x"),
+				ContainSubstring("&lt;b&gt;%v"), ContainSubstring("100% of &lt;b&gt;%d")))
 		}
 	})
 
