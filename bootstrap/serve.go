@@ -19,7 +19,7 @@ const (
 
 func newServe(out, errOut io.Writer) *cobra.Command {
 	config := ServiceConfig{Logger: logTo(errOut)}
-	var addr string
+	var addr, logo string
 	serve := &cobra.Command{
 		Use: "serve", Short: "Run the demo site as a service", Args: noArguments,
 		Long: "Run the demo site, a small content-management site with Pasteport built in, until it is told to stop (SIGTERM or Ctrl-C).\n" +
@@ -27,6 +27,9 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 		Example: "  pasteport serve --dev\n" +
 			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := readLogo(&config.Appearance, logo); err != nil {
+				return err
+			}
 			listener, err := listen(addr)
 			if err != nil {
 				return err
@@ -50,7 +53,21 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 	flags.DurationVar(&config.RecheckEvery, "recheck-every", 0, "ask the site about tokens during use, at most this often; 0 asks at refreshes only")
 	flags.BoolVar(&config.Development, "dev", false, "development: accept client metadata from this computer; needs a loopback issuer")
 	flags.BoolVar(&config.PrivateKeyJWT, "private-key-jwt", false, "offer clients to prove by signed assertions who they are")
+	flags.StringVar(&config.Appearance.Name, "site-name", "", "what the pages call the site (default the issuer's host)")
+	flags.StringVar(&config.Appearance.Accent, "accent", "", "colour of buttons and links, for example #0b5a4a")
+	flags.StringVar(&logo, "logo", "", "file with the site's logo: PNG, JPEG, WebP or SVG of at most 12 KiB")
+	flags.StringVar(&config.Appearance.TokenHelp, "token-help", "", "address of the page on which people find their token")
 	return serve
+}
+
+func readLogo(look *Appearance, file string) (err error) {
+	if file == "" {
+		return nil
+	}
+	if look.Logo, err = os.ReadFile(file); err != nil {
+		return fmt.Errorf("reading the logo: %w: name a picture with --logo", err)
+	}
+	return nil
 }
 
 func serveUntilStopped(cmd *cobra.Command, config ServiceConfig, listener net.Listener, out io.Writer) error {
