@@ -67,8 +67,12 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if chosen.clients == nil {
 		chosen.clients = directory
 	}
+	var keys oauth.KeyDirectory = directory
+	if own, both := chosen.clients.(oauth.KeyDirectory); both { // whoever limits where clients come from limits their keys too
+		keys = own
+	}
 	server := application.NewServer(settings, application.Ports{
-		Store: store, Clients: chosen.clients, Keys: directory, Assertions: jose.Reader{},
+		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
 		Verifier: verifierOf(config), Guesses: throttle.NewGuesses(),
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
@@ -116,6 +120,7 @@ func newDirectory(config oauth.Config, settings *oauth.Settings, roots *x509.Cer
 	}
 	return cimd.New(cimd.Options{
 		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports,
+		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
 		Now: config.Now, Logger: config.Logger, RootCAs: roots,
 	})
 }

@@ -101,7 +101,8 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			s, recorder := openSite(), httptest.NewRecorder()
 			who := &identity{token: alice, caller: oauth.Caller{Grant: "A"}}
 			r := httptest.NewRequestWithContext(context.WithValue(ctx, identityKey{}, who), http.MethodGet, "/mcp", nil)
-			out, _ := s.mcp.streams.open(recorder, r, true)
+			out, _ := s.mcp.streams.open(recorder, r)
+			out.begin(true)
 			DeferCleanup(out.finish)
 			end(s, out)
 			_, err := out.Write([]byte("data: secret"))
