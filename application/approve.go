@@ -2,8 +2,8 @@ package application
 
 import (
 	"context"
-	"errors"
 	"encoding/hex"
+	"errors"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )

@@ -39,6 +39,8 @@ type OAuthOption func(*parts)
 type parts struct {
 	clients oauth.ClientDirectory
 	roots   *x509.CertPool
+
+	sweepEvery time.Duration
 }
 
 // WithClientDirectory looks clients up elsewhere than in their published metadata documents.
@@ -59,7 +61,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if err = errors.Join(err, mistakes); err != nil {
 		return nil, err
 	}
-	var chosen parts
+	chosen := parts{sweepEvery: sweepEvery}
 	for _, option := range options {
 		option(&chosen)
 	}
@@ -81,7 +83,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	authz := &OAuthServer{server: server, endpoints: endpoints, config: config}
-	authz.startSweeping()
+	authz.startSweeping(chosen.sweepEvery)
 	return authz, nil
 }
 

@@ -20,6 +20,14 @@ var _ = Describe("The life of a grant", func() {
 		Expect(f.redeem(noon.Add(settings.AuthCodeTTL - time.Millisecond))).To(Succeed())
 	})
 
+	It("stays on record for thirty days after its end, and its code for one after it was spent", Label("H6", "D19"), func() {
+		f := redeemed(settings)
+		f.grant.End(EndedByHost, noon.Add(time.Hour))
+		Expect(snapshot(f).ForgetAfter).To(Equal(noon.Add(time.Hour).AddDate(0, 0, 30)))
+		short := redeemed(settingsOf(), func(p Parameters) { p["scope"] = []string{"mcp"} })
+		Expect(snapshot(short).ForgetAfter).To(Equal(noon.AddDate(0, 0, 1)))
+	})
+
 	DescribeTable("is over without a word", func(begin func(*Settings) *family, after func(*Settings) time.Duration) {
 		f := begin(settings)
 		Expect(f.grant.End(EndedByHost, noon.Add(after(settings)))).To(BeFalse())

@@ -178,4 +178,8 @@ var _ = Describe("Keeping streams open", func() {
 			Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
 		}
 	})
+
+	It("asks often enough for a revocation elsewhere to be seen within a minute", Label("G16", "E9"), func() {
+		Expect(openSite().mcp.streams.interval).To(And(Equal(beatInterval), BeNumerically("<=", 50*time.Second)))
+	})
 })
