@@ -61,7 +61,7 @@ var _ = Describe("Settings of a host", func() {
 	DescribeTable("reach the fetching of clients", Label("C14", "C19"), func(change func(*oauth.Config), fetched bool) {
 		maker := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
-			fmt.Fprintf(w, `{"client_id":"https://%s/c.json","client_name":"Client","redirect_uris":["http://127.0.0.1/callback"]}`, r.Host)
+			_, _ = fmt.Fprintf(w, `{"client_id":"https://%s/c.json","client_name":"Client","redirect_uris":["http://127.0.0.1/callback"]}`, r.Host)
 		}))
 		DeferCleanup(maker.Close)
 		config := oauth.Config{
