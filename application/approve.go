@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -23,8 +24,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address 
 	request := consent.Ticket.Request()
 	host, principal, err := s.guess(ctx, consent, pasted, address)
 	if err != nil {
-		s.audit(ctx, "host_token_rejected", "client", request.Client().Host(), "error", err)
-		return oauth.Redirect{}, err
+		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
 	code, err := oauth.NewSecret(oauth.CodeSecret, s.ports.Random)
 	if err != nil {
@@ -38,8 +38,28 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address 
 	if err := s.ports.Store.AddGrant(ctx, grant, grant.Supersedes); err != nil {
 		return oauth.Redirect{}, err
 	}
-	s.audit(ctx, "grant_created", "grant", grant.ID(), "client", request.Client().Host(), "scope", request.Scopes().String())
+	s.audit(ctx, "grant_created", "grant", grant.ID(), "client", request.Client().Host(), "scope", grant.Scopes().String())
+	if err := s.confirm(ctx, host, code); err != nil {
+		return oauth.Redirect{}, s.rejected(ctx, request, err)
+	}
 	return request.Grant(code), nil
+}
+
+// confirm asks the site again now that its push would find the grant: a token that it revoked since it was asked leaves nothing
+// behind, whether the push came before the grant or after it (J10). When the site cannot tell, nobody gets to know the code.
+func (s *Server) confirm(ctx context.Context, host oauth.HostToken, code oauth.Secret) error {
+	_, err := s.verify(ctx, host)
+	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
+		return err
+	}
+	return errors.Join(err, s.end(ctx, code.Digest(), oauth.EndedByHostToken))
+}
+
+func (s *Server) rejected(ctx context.Context, request *oauth.AuthorizationRequest, err error) error {
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
+		s.audit(ctx, "host_token_rejected", "client", request.Client().Host(), "error", err)
+	}
+	return err
 }
 
 // Deny tells the client that the person said no; the site is not asked (B5).

@@ -18,27 +18,33 @@ func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth
 	if !ok {
 		return oauth.Caller{}, oauth.UnknownToken()
 	}
-	grant, err := s.ports.Store.Grant(ctx, token.Digest())
-	if errors.Is(err, oauth.ErrNotFound) {
-		return oauth.Caller{}, oauth.UnknownToken()
-	}
-	if err != nil {
-		return oauth.Caller{}, err
-	}
 	now := s.now()
-	caller, err := grant.Admits(token.Digest(), resource, now)
-	if err != nil {
-		return oauth.Caller{}, err
-	}
-	if grant.NeedsRecheck(token.Digest(), s.settings, now) {
-		if caller.Roles, err = s.recheck(ctx, grant, token); err != nil {
+	grant, caller, err := s.admit(ctx, token, resource, now)
+	if err == nil && grant.NeedsRecheck(token.Digest(), s.settings, now) {
+		if err := s.recheck(ctx, grant, token); err != nil {
 			return oauth.Caller{}, err
 		}
+		grant, caller, err = s.admit(ctx, token, resource, now) // it may have changed, or ended, while the site was asked (I18)
+	}
+	if err != nil {
+		return oauth.Caller{}, err
 	}
 	if grant.Used(now) {
 		s.noteUse(ctx, token.Digest())
 	}
 	return caller, nil
+}
+
+func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.Resource, now time.Time) (*oauth.AccessGrant, oauth.Caller, error) {
+	grant, err := s.ports.Store.Grant(ctx, token.Digest())
+	if errors.Is(err, oauth.ErrNotFound) {
+		return nil, oauth.Caller{}, oauth.UnknownToken()
+	}
+	if err != nil {
+		return nil, oauth.Caller{}, err
+	}
+	caller, err := grant.Admits(token.Digest(), resource, now)
+	return grant, caller, err
 }
 
 // noteUse keeps when the grant was last used; a store that cannot is no reason to turn the caller away.

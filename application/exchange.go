@@ -29,7 +29,6 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 // redeem reads before it writes: only who finds the code spent on arrival replays it. Whoever merely loses the race of a double
 // submit is refused without harm to the winner (D20, I14).
 func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
-	now := s.now()
 	grant, err := s.ports.Store.Grant(ctx, by.Code.Digest())
 	if err != nil {
 		return nil, unknownGrant(err)
@@ -37,6 +36,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err
 	}
+	now := s.now()
 	if _, err := grant.Redeem(by, s.settings, now); err != nil {
 		return nil, s.refuseCode(ctx, by.Code.Digest(), err)
 	}

@@ -78,9 +78,10 @@ func refused(err error) error {
 	return notVerifiable(err)
 }
 
-// notVerifiable keeps only the type of the site's error for the log, because its text may hold the token (B15).
+// notVerifiable keeps only the type of the site's error for the log, because its text may hold the token (B15): that of an HTTP
+// client that timed out is the whole URL.
 func notVerifiable(err error) error {
-	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+	if err != context.DeadlineExceeded && err != context.Canceled { //nolint:errorlint // a wrapped one has a text of its own
 		err = fmt.Errorf("the site's verifier failed with %T", err)
 	}
 	return oauth.RefuseFor(verifyLimit, oauth.HostTokenNotVerifiable, "the site cannot check tokens just now", err)

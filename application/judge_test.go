@@ -23,7 +23,7 @@ func (s site) VerifyBearer(ctx context.Context, token string) (oauth.Principal, 
 	return s(ctx, token)
 }
 
-var _ = Describe("Asking the site about a host token", Label("B8", "B9", "J7"), func() {
+var _ = Describe("Asking the site about a host token", Label("B8", "B9", "B15", "J7"), func() {
 	host, hostErr := oauth.ParseHostToken("host-token")
 	BeforeEach(func() { Expect(hostErr).NotTo(HaveOccurred()) })
 
@@ -38,6 +38,9 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "J7"), 
 		_, err := newJudge(answer).ask(ctx, host)
 		found, _ := oauth.KindOf(err)
 		Expect(found).To(Equal(kind))
+		var refusal *oauth.Error
+		Expect(errors.As(err, &refusal)).To(BeTrue())
+		Expect(fmt.Sprintf("%+v %v", refusal, errors.Unwrap(refusal))).NotTo(ContainSubstring("host-token"))
 		Expect(err.Error()).NotTo(ContainSubstring("host-token"))
 	},
 		Entry("does not know it", oauth.WrongHostToken, site(func(context.Context, string) (oauth.Principal, error) {
@@ -45,6 +48,9 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "J7"), 
 		})),
 		Entry("fails, naming the token", oauth.HostTokenNotVerifiable, site(func(_ context.Context, token string) (oauth.Principal, error) {
 			return oauth.Principal{}, errors.New("no answer for " + token)
+		})),
+		Entry("takes too long, naming the token", oauth.HostTokenNotVerifiable, site(func(_ context.Context, token string) (oauth.Principal, error) {
+			return oauth.Principal{}, fmt.Errorf("asking /introspect?token=%s: %w", token, context.DeadlineExceeded)
 		})),
 		Entry("panics with the token", oauth.HostTokenNotVerifiable, site(func(_ context.Context, token string) (oauth.Principal, error) { panic(token) })),
 	)

@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -21,7 +22,8 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err
 	}
-	if err := grant.MayRefresh(by, s.settings, s.now()); err != nil {
+	now := s.now()
+	if err := grant.MayRefresh(by, s.settings, now); err != nil {
 		return nil, s.refuseRefresh(ctx, token.Digest(), err)
 	}
 	if by.Principal, err = s.reverify(ctx, grant, token); err != nil {
@@ -32,7 +34,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 		return nil, err
 	}
 	by.Access, by.Successor = fresh[0], fresh[1]
-	return s.rotate(ctx, by)
+	return s.rotate(ctx, by, now)
 }
 
 // reverify asks the site again, outside any transaction (I18): a token that no longer holds, or that cannot be opened any more,
@@ -52,17 +54,18 @@ func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, token o
 	return principal, err
 }
 
-func (s *Server) rotate(ctx context.Context, by oauth.Refreshment) (*oauth.Tokens, error) {
+// rotate goes by the instant at which the token was presented: however long the site took, the window counts from there (D27).
+// Who is overtaken meanwhile presented an honest token and does not end the family.
+func (s *Server) rotate(ctx context.Context, by oauth.Refreshment, now time.Time) (*oauth.Tokens, error) {
 	var tokens *oauth.Tokens
 	var grant string
-	now := s.now()
 	err := s.ports.Store.UpdateGrant(ctx, by.Token.Digest(), func(g *oauth.AccessGrant) (err error) {
 		grant = g.ID()
 		tokens, err = g.Refresh(by, s.settings, now)
 		return err
 	})
 	if err != nil {
-		return nil, s.refuseRefresh(ctx, by.Token.Digest(), unknownGrant(err))
+		return nil, unknownGrant(err)
 	}
 	s.audit(ctx, "refreshed", "grant", grant)
 	return tokens, nil

@@ -41,6 +41,8 @@ type parts struct {
 	clients oauth.ClientDirectory
 	roots   *x509.CertPool
 	look    Appearance
+
+	sweepEvery time.Duration
 }
 
 // WithClientDirectory looks clients up elsewhere than in their published metadata documents.
@@ -64,7 +66,7 @@ func WithAppearance(look Appearance) OAuthOption {
 // NewOAuthServer builds the authorization server over a store. It reports every mistake in the config at once. The store stays
 // the caller's to close, after Close.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
-	var chosen parts
+	chosen := parts{sweepEvery: sweepEvery}
 	for _, option := range options {
 		option(&chosen)
 	}
@@ -77,8 +79,12 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if chosen.clients == nil {
 		chosen.clients = directory
 	}
+	var keys oauth.KeyDirectory = directory
+	if own, both := chosen.clients.(oauth.KeyDirectory); both { // whoever limits where clients come from limits their keys too
+		keys = own
+	}
 	server := application.NewServer(settings, application.Ports{
-		Store: store, Clients: chosen.clients, Keys: directory, Assertions: jose.Reader{},
+		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
 		Verifier: verifierOf(config), Guesses: throttle.NewGuesses(),
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
@@ -89,7 +95,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	authz := &OAuthServer{server: server, endpoints: endpoints, config: config}
-	authz.startSweeping()
+	authz.startSweeping(chosen.sweepEvery)
 	return authz, nil
 }
 
@@ -128,6 +134,7 @@ func newDirectory(config oauth.Config, settings *oauth.Settings, roots *x509.Cer
 	}
 	return cimd.New(cimd.Options{
 		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports,
+		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
 		Now: config.Now, Logger: config.Logger, RootCAs: roots,
 	})
 }

@@ -164,3 +164,6 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 type exhausted struct{}
 
 func (exhausted) Read([]byte) (int, error) { return 0, errors.New("no chance left") }
+
+// scope asks for these scopes.
+func scope(names string) func(url.Values) { return func(v url.Values) { v.Set("scope", names) } }

@@ -17,6 +17,9 @@ const (
 	tokenVariable  = "PASTEPORT_DEMO_TOKEN"
 )
 
+var errNoIssuer = errors.New("nobody has said under which https address clients reach this service: add --issuer https://…, " +
+	"or --dev and an --addr of this computer to try it here")
+
 func newServe(out, errOut io.Writer) *cobra.Command {
 	config := ServiceConfig{Logger: logTo(errOut)}
 	var addr, logo string
@@ -37,8 +40,8 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 			config.EditorToken = os.Getenv(tokenVariable)
 			if config.Issuer == "" {
 				config.Issuer = "http://" + listener.Addr().String()
-				if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
-					return errors.Join(errors.New("others can reach "+addr+": say with --issuer under which https address"), listener.Close())
+				if !config.Development || !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
+					return errors.Join(errNoIssuer, listener.Close())
 				}
 			}
 			return serveUntilStopped(cmd, config, listener, out)
@@ -46,12 +49,12 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 	}
 	flags := serve.Flags()
 	flags.StringVar(&addr, "addr", defaultAddr, "address to listen on")
-	flags.StringVar(&config.Issuer, "issuer", "", "public base URL, as clients see it (default http:// and the address)")
+	flags.StringVar(&config.Issuer, "issuer", "", "public https URL, as clients see it (with --dev default http:// and the address)")
 	flags.StringVar(&config.DataDir, "data", defaultDataDir, "folder for the two databases")
 	flags.DurationVar(&config.AccessTokenTTL, "access-token-ttl", time.Hour, "how long an access token lives, 1m to 24h")
 	flags.DurationVar(&config.AuthCodeTTL, "auth-code-ttl", 5*time.Minute, "how long an authorization code lives, 10s to 10m")
 	flags.DurationVar(&config.RecheckEvery, "recheck-every", 0, "ask the site about tokens during use, at most this often; 0 asks at refreshes only")
-	flags.BoolVar(&config.Development, "dev", false, "development: accept client metadata from this computer; needs a loopback issuer")
+	flags.BoolVar(&config.Development, "dev", false, "development: http on this computer, and client metadata from it")
 	flags.BoolVar(&config.PrivateKeyJWT, "private-key-jwt", false, "offer clients to prove by signed assertions who they are")
 	flags.StringVar(&config.Appearance.Name, "site-name", "", "what the pages call the site (default the issuer's host)")
 	flags.StringVar(&config.Appearance.Accent, "accent", "", "colour of buttons and links, for example #0b5a4a")

@@ -91,7 +91,7 @@ func (c ServiceConfig) oauth(site *demosite.Site) oauth.Config {
 	return oauth.Config{
 		Issuer: c.Issuer, Verifier: site, ResourceName: "Demo site",
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RecheckEvery: c.RecheckEvery,
-		AllowLoopbackIssuer: true, AllowLoopbackClients: c.Development, PrivateKeyJWT: c.PrivateKeyJWT,
+		AllowLoopbackIssuer: c.Development, AllowLoopbackClients: c.Development, PrivateKeyJWT: c.PrivateKeyJWT,
 		Now: c.Now, Logger: c.Logger,
 	}
 }

@@ -124,6 +124,19 @@ var _ = Describe("A host's own settings", func() {
 		Expect(h.refresh(tokens.Refresh).Code).To(Equal(http.StatusOK))
 	})
 
+	It("say on the page that an installed app gets the key", Label("A36", "A14"), func() {
+		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: []string{"cursor"}}, openStore(), published{"redirect_uris": []any{"cursor://app/cb"}})
+		Expect(h.ask(redirect("cursor://app/cb")).Body.String()).To(And(
+			ContainSubstring("The key goes to an app on this device."), Not(ContainSubstring("Two different addresses."))))
+	})
+
+	DescribeTable("keep browsers on https where the issuer is", Label("HH", "A41"), func(issuer, header string) {
+		h := openHost(oauth.Config{Issuer: issuer, AllowLoopbackIssuer: true}, openStore(), nil)
+		for _, w := range []*httptest.ResponseRecorder{h.ask(), h.ask(redirect("https://unlisted.example/"))} {
+			Expect(w.Header().Get("Strict-Transport-Security")).To(Equal(header))
+		}
+	}, Entry("behind TLS", issuer, "max-age=31536000"), Entry("on this computer", "http://127.0.0.1:8080", ""))
+
 	DescribeTable("open private-use schemes one by one", Label("A14", "C26"), func(allowed []string, uri string, status int) {
 		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: allowed}, openStore(), published{"redirect_uris": []any{"cursor://app/cb", "https://a.example/"}})
 		Expect(h.ask(redirect(uri)).Code).To(Equal(status))

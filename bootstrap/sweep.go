@@ -9,18 +9,18 @@ import (
 // sweepEvery is how often expired rows are forgotten (H6), give or take a tenth so that processes on one store spread out.
 const sweepEvery = 10 * time.Minute
 
-func (a *OAuthServer) startSweeping() {
+func (a *OAuthServer) startSweeping(every time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
-	go a.sweep(ctx)
+	go a.sweep(ctx, every)
 }
 
-func (a *OAuthServer) sweep(ctx context.Context) {
+func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(sweepEvery + rand.N(sweepEvery/10)):
+		case <-time.After(every + rand.N(every/10)):
 		}
 		rows, err := a.server.Sweep(ctx)
 		if err != nil {

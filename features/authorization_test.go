@@ -217,7 +217,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(answer.StatusCode).To(Equal(http.StatusMethodNotAllowed))
 		Expect(answer.Header.Get("Allow")).To(Equal("GET, POST"))
 		Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Origin"))
-	}, Entry(nil, "PUT"), Entry(nil, "DELETE"), Entry(nil, "OPTIONS"), Entry(nil, "PATCH"), Entry(nil, "PROPFIND"), Entry("that nobody knows", "FOO"))
+	}, Entry(nil, "PUT"), Entry(nil, "DELETE"), Entry(nil, "OPTIONS"), Entry(nil, "PATCH"), Entry(nil, "PROPFIND"), Entry(nil, "HEAD"), Entry("that nobody knows", "FOO"))
 
 	It("fetches a client's document once for many requests", Label("C36"), func(ctx SpecContext) {
 		before := world.Clients.Fetches()

@@ -151,6 +151,8 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		answer := request(ctx, http.MethodOptions, world.Issuer+"/oauth/token", http.Header{"Origin": {"https://app.example"}})
 		Expect(answer.StatusCode).To(Equal(http.StatusNoContent))
 		Expect(answer.Header.Get("Access-Control-Allow-Methods")).To(Equal("POST"))
+		Expect(answer.Header.Get("Access-Control-Allow-Headers")).To(Equal("Authorization, Content-Type, Accept, MCP-Protocol-Version"))
+		Expect(answer.Header.Get("Access-Control-Max-Age")).To(Equal("86400"))
 		Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal("*"))
 		Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Credentials"))
 	})

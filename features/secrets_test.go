@@ -8,14 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
 var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 	It("leaks none of a full run into database, write-ahead log, key file or logs", func(ctx SpecContext) {
-		world := NewWorld()
+		world := NewWorld(func(config *bootstrap.ServiceConfig) { config.RecheckEvery = time.Minute })
 		client := world.NewClient()
 		page := client.Consent(ctx)
 		page.Approve(ctx, "demo_a-wrong-token-that-was-pasted")
@@ -30,15 +34,28 @@ var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 		client.Token(ctx, spoiled)
 		Post(ctx, world.Issuer+"/oauth/token?code="+code, url.Values{})
 		world.Call(ctx, world.Token)
+		stranger := "ppa_" + strings.Repeat("C", 43)
+		world.Call(ctx, stranger)
+		world.Clock.Advance(time.Minute)
+		for _, revision := range []string{httpSSE, sessions, stateless} {
+			world.Converse(ctx, revision, next.Access).Ask(ctx, "tools/list", params{})
+		}
+		ended := client.Connect(ctx)
+		_, err := world.EndGrantsOf(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+		Expect(err).NotTo(HaveOccurred())
+		client.Token(ctx, client.Exchange(code)) // a replay
+		world.Call(ctx, ended.Access)
 
 		secrets := map[string]string{
 			"host token": world.Token, "wrong host token": "demo_a-wrong-token-that-was-pasted", "code": code, "verifier": client.Verifier,
 			"access token": tokens.Access, "second access token": next.Access, "refresh token": tokens.Refresh, "successor": next.Refresh,
 			"ticket": page.Hidden.Get("ticket"), "state": client.State, "client secret": "a-client-secret-that-was-sent",
-			"server secret": serverSecret(world),
+			"server secret": serverSecret(world), "a stranger's token": stranger, "third access token": ended.Access, "third refresh token": ended.Refresh,
 		}
 		before := filesOf(world.Dir)
 		client.Revoke(ctx, next.Refresh)
+		_, err = world.EndGrantsOf(ctx, world.Token)
+		Expect(err).NotTo(HaveOccurred())
 		world.Stop()
 		places := filesOf(world.Dir)
 		for name, content := range before {

@@ -209,7 +209,7 @@ var _ = Describe("Running the binary", Ordered, ContinueOnFailure, func() {
 
 		It("says that it cannot make its folder", func() {
 			Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
-			run := binary.Run(nil, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "inside-a-file"))
+			run := binary.Run(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "inside-a-file"))
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
 			Expect(string(run.Err.Contents())).To(And(ContainSubstring("making the data folder"), ContainSubstring("--data")))
 		})
@@ -221,9 +221,10 @@ var _ = Describe("Running the binary", Ordered, ContinueOnFailure, func() {
 		Expect(string(run.Err.Contents())).To(And(HavePrefix("pasteport: "), ContainSubstring(complaint)))
 		Expect(run.Out.Contents()).To(BeEmpty())
 	},
+		Entry("a service of which nobody said where it is", Label("F9"), 1, "add --issuer", "serve", "--addr", "127.0.0.1:0"),
 		Entry("development behind a public issuer", Label("C49"), 1, "https://cms.example.com", "serve", "--dev", "--addr", "127.0.0.1:0", "--issuer", "https://cms.example.com"),
 		Entry("an issuer without TLS", Label("F9"), 1, "is not https", "serve", "--addr", "127.0.0.1:0", "--issuer", "http://cms.example.com"),
-		Entry("tokens that live too long", Label("F9"), 1, "AccessTokenTTL", "serve", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
+		Entry("tokens that live too long", Label("F9"), 1, "AccessTokenTTL", "serve", "--dev", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
 		Entry("a flag that it does not know", 2, "unknown flag: --verbose\nTry: pasteport --help", "serve", "--verbose"),
 		Entry("a value that it cannot read", 2, "--auth-code-ttl", "serve", "--auth-code-ttl", "soon"),
 		Entry("an argument too many", 2, `unexpected argument "now"`, "serve", "now"),

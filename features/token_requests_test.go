@@ -48,6 +48,12 @@ var _ = Describe("Asking for tokens in a wrong way", Ordered, ContinueOnFailure,
 			Entry("with credentials that are no Base64", Label("D7"), 401, "invalid_client", with("Authorization", "Basic evil!")),
 			Entry("with credentials without a colon", Label("D7"), 401, "invalid_client", with("Authorization", "basic "+base64.StdEncoding.EncodeToString([]byte("evil")))),
 			Entry("with half an escape in the name", Label("D7"), 401, "invalid_client", with("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("%e:")))),
+			Entry("with two Authorization headers", Label("D7"), 400, "invalid_request", func(r *http.Request) {
+				r.Header["Authorization"] = []string{"Bearer x", "Basic " + base64.StdEncoding.EncodeToString([]byte("evil:evil"))}
+			}),
+			Entry("in two media types", Label("D2"), 400, "invalid_request", func(r *http.Request) {
+				r.Header["Content-Type"] = []string{"application/x-www-form-urlencoded", "text/plain"}
+			}),
 			Entry("by another name in the header", Label("D7"), 400, "invalid_request", basic("https://evil.example/c.json", "")),
 		)
 

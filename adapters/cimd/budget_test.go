@@ -101,4 +101,8 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 			Expect(directory.Client(ctx, client.client("/client.json"))).NotTo(BeNil())
 		}
 	})
+
+	It("has the bounds of the catalogue by default", func() {
+		Expect(defaultBudget).To(Equal(budgetLimits{inFlight: 8, inFlightPerHost: 2, perMinuteAndHost: 60, perMinuteAndRequester: 30}))
+	})
 })

@@ -31,7 +31,10 @@ func newEntry[T any](value T, header http.Header, now time.Time) *entry[T] {
 	}
 }
 
-func (e *entry[T]) fresh(now time.Time) bool { return e != nil && now.Before(e.freshUntil) }
+// fresh reports whether the document may still be used; never for longer than a day, even when the clock is set back (C37).
+func (e *entry[T]) fresh(now time.Time) bool {
+	return e != nil && now.Before(e.freshUntil) && e.freshUntil.Sub(now) <= maxFresh
+}
 
 // addConditions makes a request conditional if there is a document to revalidate and something to tell it by (C38).
 func (e *entry[T]) addConditions(header http.Header) (conditional bool) {

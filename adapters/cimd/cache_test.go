@@ -192,3 +192,12 @@ func askTogether(ctx context.Context, n int, ask func(context.Context) error) fu
 	running.Wait()
 	return func() error { done.Wait(); return errors.Join(failures...) }
 }
+
+var _ = Describe("Remembering a document while the clock is set back", Label("C37", "I23"), func() {
+	It("lasts a day at most", func() {
+		clock := newClock()
+		kept := newEntry("value", http.Header{"Cache-Control": {"max-age=9999999"}}, clock.now())
+		Expect(kept.fresh(clock.now())).To(BeTrue())
+		Expect(kept.fresh(clock.now().Add(-time.Minute))).To(BeFalse())
+	})
+})

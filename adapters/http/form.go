@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -30,7 +31,8 @@ func readQuery(r *http.Request) (oauth.Parameters, error) {
 
 // readForm parses the body and nothing else (B1, D2-D4); unsupported is the status for another media type.
 func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
-	media, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType))
+	types := c.Request().Header.Values(echo.HeaderContentType)
+	media, _, err := mime.ParseMediaType(strings.Join(types, ", ")) // of two there is none
 	if err != nil || media != echo.MIMEApplicationForm {
 		return nil, refuseWith(unsupported, "the body has to be application/x-www-form-urlencoded")
 	}

@@ -70,8 +70,8 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		serve map[string]endpoint
 		fail  channel
 	}{
-		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodHead: e.authorize, http.MethodPost: e.decide}, e.failOnPage},
-		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodHead: e.connections, http.MethodPost: e.change}, e.failOnPage},
+		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide}, e.failOnPage},
+		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage},
 		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.limited(e.token), http.MethodOptions: preflight}, e.failInJSON},
 		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON},
 	} {

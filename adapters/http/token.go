@@ -89,6 +89,9 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 // identify returns what the client says about itself, in the form or in a Basic header with an empty password, which the
 // official Go SDK sends first (D7-D9, X1). A shared secret proves nothing here and is refused as InvalidClient.
 func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
+	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
+		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "there is more than one Authorization header")
+	}
 	named, err := basicUser(r.Header.Get(echo.HeaderAuthorization))
 	if err != nil {
 		return oauth.Credentials{}, err

@@ -24,7 +24,7 @@ func (s *Store) Secret() ([]byte, error) {
 
 // makeSecret draws a missing secret. It takes its name only when it is complete, and the caller's lock keeps others out.
 func makeSecret(path string) error {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := protect(path); !errors.Is(err, fs.ErrNotExist) {
 		return failed("looking for the server secret", err)
 	}
 	secret := make([]byte, secretLength)

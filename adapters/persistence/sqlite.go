@@ -88,12 +88,24 @@ func create(path string) error {
 	}
 	made, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil
+		return protect(path)
 	}
 	if err != nil {
 		return err
 	}
 	return made.Close()
+}
+
+// protect takes a file from everybody but its owner, as it was made (H7); a copy that was put back may have lost that.
+func protect(path string) error {
+	found, err := os.Stat(path)
+	if err != nil || found.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return fmt.Errorf("others can read it, and this user cannot change that: %w", err)
+	}
+	return nil
 }
 
 // dsn makes transactions take the write lock at once: one that first reads could not be granted it any more. SQLite must not

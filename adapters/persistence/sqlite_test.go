@@ -96,6 +96,22 @@ var _ = Describe("Opening a SQLite file", func() {
 	})
 })
 
+var _ = Describe("Opening files that others could read", Label("H7"), func() {
+	It("closes them to everybody but their owner, with what SQLite puts beside them", func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		Expect(openIn(directory).Close()).To(Succeed())
+		for _, name := range []string{"oauth.db", "oauth.db.secret"} {
+			Expect(os.Chmod(filepath.Join(directory, name), 0o644)).To(Succeed())
+		}
+		Expect(openIn(directory).AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		for _, name := range []string{"oauth.db", "oauth.db.secret", "oauth.db-wal", "oauth.db-shm"} {
+			found, err := os.Stat(filepath.Join(directory, name))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found.Mode().Perm()).To(BeEquivalentTo(0o600), name)
+		}
+	})
+})
+
 var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 	It("takes every grant of before for a public client's, with its window of grace", Label("D33", "D27"), func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()

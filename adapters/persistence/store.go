@@ -171,6 +171,11 @@ func update(tx *gorm.DB, found foundRow, grant *oauth.AccessGrant, change func(*
 		return err
 	}
 	row, secrets := rowsOf(grant)
+	if found.Grant.HostBox != nil && row.HostBox == nil { // then nothing is left that a wrap could open (H6)
+		if err := tx.Exec("UPDATE secrets SET host_wrap = NULL WHERE grant_id = ? AND host_wrap IS NOT NULL", row.ID).Error; err != nil {
+			return failed("emptying wraps", err)
+		}
+	}
 	if !reflect.DeepEqual(row, found.Grant) {
 		if err := tx.Select("*").Updates(&row).Error; err != nil { // GORM skips zero values unless it is told otherwise
 			return failed("updating a grant", err)

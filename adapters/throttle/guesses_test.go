@@ -72,7 +72,18 @@ var _ = Describe("Limiting guesses", Label("B6"), func() {
 		for i := range 2 * remembered {
 			attempt(each, each, noon.Add(time.Duration(i)*time.Second))
 		}
+		Expect(remembered).To(Equal(10_000))
 		Expect(guesses.addresses.Len()).To(Equal(remembered))
 		Expect(guesses.tickets.Len()).To(Equal(remembered))
+	})
+
+	It("locks nobody out for longer than a window when the clock is set back", Label("I23"), func() {
+		settle, wait := guesses.Attempt("a", "t", noon.AddDate(4, 0, 0))
+		Expect(wait).To(BeZero())
+		settle(true)
+		for day := range 8 {
+			at := noon.AddDate(0, 0, day)
+			Expect(attempt(func() string { return "a" }, each, at)).To(BeZero(), "a failure a day is no guessing")
+		}
 	})
 })

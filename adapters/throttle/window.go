@@ -18,9 +18,10 @@ type window struct {
 	ends    time.Time
 }
 
-// wait opens a new window when the last one is over, and returns how long a full one still lasts.
+// wait opens a new window when the last one is over, and returns how long a full one still lasts. One that lasts longer than it
+// may was opened while the clock was ahead.
 func (w *window) wait(now time.Time) time.Duration {
-	if !now.Before(w.ends) {
+	if left := w.ends.Sub(now); left <= 0 || left > w.length {
 		w.count, w.ends = 0, now.Add(w.length)
 	}
 	switch {

@@ -130,6 +130,8 @@ func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Ca
 		return Caller{}, refuseToken("its grant has ended: " + string(g.endReason))
 	case g.resource != resource:
 		return Caller{}, refuseToken("issued for another resource")
+	case g.scopesOf(held).Empty():
+		return Caller{}, refuseToken("left without any scope that its grant still has")
 	}
 	return Caller{
 		Grant: g.id, Client: g.client, Subject: g.subject, Roles: slices.Clone(g.roles),
@@ -157,7 +159,7 @@ func (g *AccessGrant) Revoke(token Digest, client string, now time.Time) (grantE
 		return g.End(EndedByRevocation, now)
 	case AccessTokenSecret:
 		if held.revokedAt.IsZero() {
-			held.revokedAt = now
+			held.revokedAt, held.wrap = now, nil
 		}
 	}
 	return false
@@ -194,6 +196,9 @@ func (g *AccessGrant) ID() string { return g.id }
 
 // Client returns the client_id.
 func (g *AccessGrant) Client() ClientID { return g.client }
+
+// Scopes returns what is granted.
+func (g *AccessGrant) Scopes() Scopes { return g.scopes }
 
 // AuthMethod returns how its client proves who it is, ever since the person approved.
 func (g *AccessGrant) AuthMethod() AuthMethod { return g.authMethod }

@@ -3,6 +3,7 @@ package oauth
 import (
 	"crypto/rand"
 	"errors"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -119,6 +120,7 @@ var _ = Describe("A grant", func() {
 		Entry("inside the window", Label("D27", "J9"), time.Minute-time.Millisecond, true),
 		Entry("at its end", Label("D27", "I20"), time.Minute, false),
 		Entry("when the clock went back", Label("I23"), -time.Second, true),
+		Entry("when the clock went back by more than the window", Label("I23"), -time.Minute-time.Millisecond, false),
 	)
 
 	It("has no grace when it is switched off", Label("M4"), func() {
@@ -195,6 +197,39 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 		}
 		_, err := OpenReturn(text, settings, noon)
 		Expect(err).To(Refused(InvalidTicket))
+	})
+
+	DescribeTable("is worthless to another issuer with the same secret and resource", Label("B17"), func(open func(text string, other *Settings) error, seal func() string) {
+		other := settingsOf(func(c *Config) { c.Issuer, c.Resource = "https://other.example", settings.Resource.String() })
+		Expect(open(seal(), settings)).To(Succeed())
+		Expect(open(seal(), other)).To(Refused(InvalidTicket))
+	},
+		Entry("on a consent page", func(text string, other *Settings) error { _, err := OpenTicket(text, other, noon); return err }, sealed),
+		Entry("behind a return button", func(text string, other *Settings) error { _, err := OpenReturn(text, other, noon); return err }, func() string {
+			text, err := SealReturn(Redirect{Location: "https://client.example/", Host: "client.example"}, settings, noon)
+			Expect(err).NotTo(HaveOccurred())
+			return text
+		}),
+	)
+
+	It("fits into its form however long the request is", Label("B1", "A22"), func() {
+		slashes := strings.Repeat("/", 1900)
+		client, err := NewClientMetadata(RestoreClientID("https://client.example"+slashes), document(func(d map[string]any) {
+			d["client_id"], d["client_name"] = "https://client.example"+slashes, strings.Repeat("字", maxClientName)
+			d["redirect_uris"] = []any{"https://client.example" + slashes}
+		}), settings.Metadata)
+		Expect(err).NotTo(HaveOccurred())
+		request, err := NewAuthorizationRequest(client, Parameters{
+			"response_type": {"code"}, "redirect_uri": {"https://client.example" + slashes}, "state": {strings.Repeat("/", maxStateLength)},
+			"code_challenge": {challengeOf(verifier)}, "code_challenge_method": {"S256"},
+		}, settings)
+		Expect(err).NotTo(HaveOccurred())
+		ticket, err := NewTicket(request, rand.Reader, noon)
+		Expect(err).NotTo(HaveOccurred())
+		text, err := ticket.Seal(settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(text)).To(BeNumerically("<", 12<<10), "which leaves room for the token in 16 KiB")
+		Expect(OpenTicket(text, settings, noon)).To(HaveField("Request()", request))
 	})
 
 	It("is worthless when one bit is changed", func() {

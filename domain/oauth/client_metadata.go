@@ -148,7 +148,7 @@ func carriesAnswer(raw string) bool {
 	_, query, _ := strings.Cut(raw, "?")
 	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return slices.Contains([]string{"code", "state", "iss", "error"}, unescape(name))
+		return slices.Contains([]string{"code", "state", "iss", "error", "error_description", "error_uri"}, unescape(name))
 	})
 }
 
@@ -183,8 +183,8 @@ func (d clientDocument) checkLinks() error {
 			continue
 		}
 		link, ok := value.(string)
-		authority, _, _ := splitPath(strings.TrimPrefix(link, httpsPrefix))
-		if !ok || !strings.HasPrefix(link, httpsPrefix) || authority == "" {
+		authority, _, _ := strings.Cut(strings.TrimPrefix(link, httpsPrefix), "/")
+		if !ok || !strings.HasPrefix(link, httpsPrefix) || strings.Trim(authority, "?#:@") != authority || authority == "" {
 			return invalidDocument("a link in the document is no https URL")
 		}
 	}

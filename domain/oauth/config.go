@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -43,14 +44,17 @@ type Config struct {
 	// AllowClient decides by host who may connect at all; nil lets everybody (A8).
 	AllowClient func(host string) bool
 
-	TrustedRedirectHosts          []string // hosts to which an error may be redirected without a click (M13)
-	AutoErrorRedirect             bool     // every host is trusted in this way
-	AllowedPrivateSchemes         []string // private-use redirect schemes such as "cursor" (A14)
-	AllowDocumentsWithoutClientID bool     // clients whose metadata does not name itself (C23)
-	PrivateKeyJWT                 bool     // clients may prove who they are by signed assertions (D33); one that does has to every time
-	ClientIDPorts                 []string // ports besides 443 that a client_id may name (C7)
-	AllowLoopbackIssuer           bool     // lets Issuer be http on this computer (F9)
-	AllowLoopbackClients          bool     // development: metadata documents on this computer (C49); needs a loopback Issuer
+	TrustedRedirectHosts          []string       // hosts to which an error may be redirected without a click (M13)
+	AutoErrorRedirect             bool           // every host is trusted in this way
+	AllowedPrivateSchemes         []string       // private-use redirect schemes such as "cursor" (A14)
+	AllowDocumentsWithoutClientID bool           // clients whose metadata does not name itself (C23)
+	PrivateKeyJWT                 bool           // clients may prove who they are by signed assertions (D33); one that does has to every time
+	ClientIDPorts                 []string       // ports besides 443 that a client_id may name (C7)
+	AllowAnyContentType           bool           // accepts metadata documents of any media type (C14)
+	AllowNAT64                    bool           // metadata hosts may be reached through NAT64 (C19)
+	DeniedPrefixes                []netip.Prefix // further networks that metadata documents are never fetched from (C19)
+	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
+	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
 
 	Now    func() time.Time // the one clock; the system's
 	Random io.Reader        // the one source of chance; the system's

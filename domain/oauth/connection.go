@@ -1,6 +1,8 @@
 package oauth
 
 import (
+	"encoding/hex"
+	"fmt"
 	"net/url"
 	"time"
 )
@@ -31,7 +33,7 @@ const connectionsPurpose = "connections"
 
 // SealConnections lets whoever has shown a host token end the grants made with it, for as long as a consent page lives.
 func SealConnections(print Fingerprint, settings *Settings, now time.Time) (string, error) {
-	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, url.Values{"at": {formatMillis(now)}, "print": {string(print[:])}})
+	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, url.Values{"at": {formatMillis(now)}, "print": {hex.EncodeToString(print[:])}})
 }
 
 // OpenConnections gives back what SealConnections kept; it refuses like OpenTicket.
@@ -43,6 +45,8 @@ func OpenConnections(sealed string, settings *Settings, now time.Time) (print Fi
 	if expired(sealedAt.Add(settings.TicketTTL), now) {
 		return print, Refuse(ExpiredTicket, "the form is too old")
 	}
-	copy(print[:], values.Get("print"))
+	if _, err := hex.Decode(print[:], []byte(values.Get("print"))); err != nil {
+		return print, fmt.Errorf("reading an opened form: %w", err)
+	}
 	return print, nil
 }

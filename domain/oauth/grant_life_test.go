@@ -20,6 +20,14 @@ var _ = Describe("The life of a grant", func() {
 		Expect(f.redeem(noon.Add(settings.AuthCodeTTL - time.Millisecond))).To(Succeed())
 	})
 
+	It("stays on record for thirty days after its end, and its code for one after it was spent", Label("H6", "D19"), func() {
+		f := redeemed(settings)
+		f.grant.End(EndedByHost, noon.Add(time.Hour))
+		Expect(snapshot(f).ForgetAfter).To(Equal(noon.Add(time.Hour).AddDate(0, 0, 30)))
+		short := redeemed(settingsOf(), func(p Parameters) { p["scope"] = []string{"mcp"} })
+		Expect(snapshot(short).ForgetAfter).To(Equal(noon.AddDate(0, 0, 1)))
+	})
+
 	DescribeTable("is over without a word", func(begin func(*Settings) *family, after func(*Settings) time.Duration) {
 		f := begin(settings)
 		Expect(f.grant.End(EndedByHost, noon.Add(after(settings)))).To(BeFalse())
@@ -113,17 +121,17 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		}
 		holder, _ := ParseSecret(CodeSecret, "ppc_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8")
 		host, err := sealedHost{
-			box:  bytesOf("2680e9fb00182d1bf7a07d16ac94ec370f2ffd3db6e12d7c08714be65f4fad3ed9e233d97463"),
-			wrap: bytesOf("45223bc8ce03d8a34657e3e34b687b1bfcfc39ce7cf06c69f5f7f153349efa22d685da8f9861a29d87f55c7131c049ea77c6171ef03137dc22ca8ad0"),
+			box:  bytesOf("10b9478bc7289136ab50d86fa350e48d78bfa8ed0c3272143bb9c08796553ef67f79569876b5"),
+			wrap: bytesOf("1bb926018f328fb4f9d49dead0f792d81f251ab0e28a3f3fb7a77d772ba8f7bc1a8aa20bc76dd0f38698c2811876a0a881cc7f0fa5f81c0ac709c24e"),
 		}.open(holder, "grant", settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(host.Reveal()).To(Equal("host-token"))
 		succession, err := settings.Keys.succession(holder, "grant")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(succession.open(bytesOf("3bc03e6f2a72eb8c529e3941f7328ace32f250d4f2a9fadff31ca98666602b022025eb91a8cab754a5"))).To(BeEquivalentTo("ppr_successor"))
+		Expect(succession.open(bytesOf("cda1bdf5f74d0f689eb19d3e353aba0c9b8b305ac5bade7e5c099b34a97f2d3777bba3a23c6d0e6500"))).To(BeEquivalentTo("ppr_successor"))
 		print, err := settings.Keys.Fingerprint(host)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(print[:]).To(Equal(bytesOf("eaa08dc6c599497f2de754fecbb46b9b")))
+		Expect(print[:]).To(Equal(bytesOf("b8a7dec2d7f0517a58ee81dbb3974aaf")))
 	})
 
 	It("never makes the same box twice", func() {

@@ -44,7 +44,7 @@ func newSecret(kind SecretKind) Secret {
 func settingsOf(change ...func(*Config)) *Settings {
 	GinkgoHelper()
 	config := Config{
-		Issuer: "https://cms.example", VerifyBearer: func(string) bool { return true }, Secret: make([]byte, MinSecretLength),
+		Issuer: "https://cms.example", VerifyBearer: func(string) bool { return true }, Secret: []byte("a secret that is not only zeroes"),
 		Now: func() time.Time { return noon }, Random: rand.Reader,
 	}
 	for _, apply := range change {

@@ -6,7 +6,8 @@ import "time"
 // for asking again (J8). Tokens from before the setting was switched on cannot; their next refresh asks.
 func (g *AccessGrant) NeedsRecheck(token Digest, settings *Settings, now time.Time) bool {
 	held, found := g.held(token)
-	return found && held.wrap != nil && settings.RecheckEvery > 0 && now.Sub(g.verifiedAt) >= settings.RecheckEvery
+	since := now.Sub(g.verifiedAt) // below zero when the clock was set back, and then nobody knows (I23)
+	return found && held.wrap != nil && settings.RecheckEvery > 0 && (since < 0 || since >= settings.RecheckEvery)
 }
 
 // HostTokenInUse opens the sealed host token with the presented access token; ErrHostTokenLost when no key fits.
@@ -24,10 +25,20 @@ func (g *AccessGrant) StandsFor(principal Principal, settings *Settings) bool {
 	return principal.Subject == g.subject && !g.scopesUnder(principal, settings).Without(OfflineAccess).Empty()
 }
 
-// Reverified notes what the site says now about the person behind the host token. Scopes only ever become fewer.
-func (g *AccessGrant) Reverified(principal Principal, settings *Settings, now time.Time) {
-	g.roles, g.scopes, g.verifiedAt = principal.Roles, g.scopesUnder(principal, settings), now
+// Reverified notes what the site said about the person behind the host token when it was asked. Scopes only ever become fewer.
+// Of two answers the later one stays, whichever of them comes first; a grant that has ended is left alone.
+func (g *AccessGrant) Reverified(principal Principal, settings *Settings, asked time.Time) {
+	if g.state == ended {
+		return
+	}
+	g.scopes = g.scopesUnder(principal, settings)
+	if age := g.verifiedAt.Sub(asked); age <= 0 || age > answerLife {
+		g.roles, g.verifiedAt = principal.Roles, asked
+	}
 }
+
+// answerLife is longer than any answer is under way: what seems older still comes from a clock that was set back (I23).
+const answerLife = time.Minute
 
 func (g *AccessGrant) scopesUnder(principal Principal, settings *Settings) Scopes {
 	if principal.Scopes == nil {

@@ -81,7 +81,7 @@ func withoutPort(raw string) (cut string, ok bool) {
 		return raw, true
 	}
 	number, err := strconv.Atoi(port)
-	if err != nil || number < 1 || number > 65535 || strings.Trim(port, "0123456789") != "" {
+	if err != nil || number < 1 || number > 65535 || len(port) > len("65535") || strings.Trim(port, "0123456789") != "" {
 		return "", false
 	}
 	before, after, _ := strings.Cut(raw, authority)

@@ -42,7 +42,7 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		Entry(nil, ""), Entry(nil, "/callback"), Entry(nil, "localhost/callback"), Entry(nil, "//localhost/callback"),
 		Entry(nil, "http://localhost/callback/"), Entry(nil, "http://localhost/Callback"), Entry(nil, "http://LOCALHOST/callback"),
 		Entry(nil, "http://localhost./callback"), Entry(nil, "HTTP://localhost/callback"), Entry(nil, "https://localhost/callback"),
-		Entry(nil, "http://localhost:0/callback"), Entry(nil, "http://localhost:65536/callback"), Entry(nil, "http://localhost:/callback"),
+		Entry(nil, "http://localhost:0/callback"), Entry(nil, "http://localhost:65536/callback"), Entry(nil, "http://localhost:000000080/callback"), Entry(nil, "http://localhost:/callback"),
 		Entry(nil, "http://localhost:+80/callback"), Entry(nil, "http://localhost:8x/callback"), Entry(nil, "http://localhost:80:80/callback"),
 		Entry(nil, "http://u@localhost/callback"), Entry(nil, "http://u:p@127.0.0.1:9/cb"), Entry(nil, "http://@localhost/callback"),
 		Entry(nil, "http://localhost/callback#"), Entry(nil, "http://localhost/callback#x"), Entry(nil, "http://localhost/callback?x"),

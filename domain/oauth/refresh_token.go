@@ -19,7 +19,7 @@ type Refreshment struct {
 	Token     Secret
 	Resources []string
 	Scope     string
-	Principal Principal // as the site describes the host token now
+	Principal Principal // as the site described the host token when it was asked
 	Access    Secret
 	Successor Secret
 }
@@ -33,23 +33,33 @@ func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Ti
 		return refuseGrant()
 	case expired(g.idleEnd, now): // which is never past the absolute end
 		return refuseGrant()
-	case held.generation != g.generation && !g.inGrace(held, now):
+	case held.generation != g.generation && !g.inGrace(held, settings, now):
 		return refuseGrant(ErrReused)
 	}
 	if err := g.resource.Accepts(by.Resources); err != nil {
 		return err
 	}
-	asked, err := ParseScopes(by.Scope)
+	asked, err := by.scopes()
 	if err == nil && !g.scopes.Contains(asked) {
 		return Refuse(InvalidScope, "a requested scope was not granted")
 	}
 	return err
 }
 
+// scopes returns what the new access token is to have, empty for all; OfflineAccess opens nothing by itself (A25).
+func (r Refreshment) scopes() (Scopes, error) {
+	asked, err := ParseScopes(r.Scope)
+	if asked.Without(OfflineAccess).Empty() {
+		return Scopes{}, err
+	}
+	return asked, err
+}
+
 // inGrace reports whether the token is the direct predecessor of the newest one, which nobody has used yet, and was replaced
 // a moment ago.
-func (g *AccessGrant) inGrace(held *heldSecret, now time.Time) bool {
-	return held.generation == g.generation-1 && !expired(g.graceEnd, now)
+func (g *AccessGrant) inGrace(held *heldSecret, settings *Settings, now time.Time) bool {
+	left := g.graceEnd.Sub(now) // more than the window when the clock was set back; by more than it again, nothing is reissued (I23)
+	return held.generation == g.generation-1 && left > 0 && left <= 2*settings.RefreshGrace
 }
 
 // HostToken opens the sealed host token with the presented refresh token; ErrHostTokenLost when no key fits (J6).
@@ -74,16 +84,20 @@ func (g *AccessGrant) holder(presented Secret, settings *Settings) (Secret, erro
 }
 
 // Refresh answers with a fresh access token and the next refresh token (D26). Everyone who presents the replaced token within
-// the grace window gets the same successor, so that parallel refreshes converge (D27, I15).
+// the grace window gets the same successor, so that parallel refreshes converge (D27, I15). now is when the token was presented,
+// which is before the site was asked.
 func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time) (*Tokens, error) {
 	if err := g.MayRefresh(by, settings, now); err != nil {
 		return nil, err
 	}
-	asked, err := ParseScopes(by.Scope)
+	asked, err := by.scopes()
 	if err != nil {
 		return nil, err
 	}
 	g.Reverified(by.Principal, settings, now)
+	if !g.scopes.Contains(asked) { // any more
+		return nil, Refuse(InvalidScope, "a requested scope is not granted any more")
+	}
 	held, _ := g.held(by.Token.Digest())
 	if held.generation != g.generation {
 		return g.repeat(by, asked, settings, now)

@@ -17,13 +17,14 @@ type Store interface {
 	Grant(ctx context.Context, secret Digest) (*AccessGrant, error)
 
 	// UpdateGrant applies change to the newest state, all or nothing: an error from change is returned and nothing is kept.
-	// change may run more than once and touches only its argument. ErrNotFound, ErrDuplicate.
+	// change may run more than once and touches only its argument. A change that takes the HostBox away takes the HostWrap of every
+	// secret of the grant with it, because there is nothing left to open (H6). ErrNotFound, ErrDuplicate.
 	UpdateGrant(ctx context.Context, secret Digest, change func(*AccessGrant) error) error
 
 	// GrantsOf returns the grants made with one host token, oldest first, without their secrets.
 	GrantsOf(ctx context.Context, host Fingerprint) ([]*AccessGrant, error)
 
-	// UpdateGrantsOf applies change to each of them in one transaction, all or nothing.
+	// UpdateGrantsOf applies change to each of them, as UpdateGrant does, in one transaction.
 	UpdateGrantsOf(ctx context.Context, host Fingerprint, change func(*AccessGrant) error) error
 
 	// UseOnce notes that an assertion was used, until it may be forgotten: of all who note it exactly one succeeds. ErrDuplicate.

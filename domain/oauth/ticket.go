@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -93,7 +95,7 @@ func sealValues(keys Keys, purpose, issuer string, values url.Values) (string, e
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(lock.seal([]byte(values.Encode()))), nil
+	return base64.RawURLEncoding.EncodeToString(lock.seal(pack(values))), nil
 }
 
 func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Time, error) {
@@ -110,10 +112,7 @@ func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Ti
 	if err != nil {
 		return nil, time.Time{}, refusal
 	}
-	values, err := url.ParseQuery(string(plain))
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
-	}
+	values := unpack(plain)
 	millis, err := strconv.ParseInt(values.Get("at"), 10, 64)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
@@ -125,3 +124,23 @@ func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 
 
 // expired reports whether end has been reached; the exact instant counts as expired, everywhere (I20).
 func expired(end, now time.Time) bool { return !now.Before(end) }
+
+// pack puts names and values one after the other: escaping would make the largest request larger than the form that has to carry
+// it (B1). What separates them can only be in a client's name, where nobody would see it.
+func pack(values url.Values) []byte {
+	var texts []string
+	for name := range values {
+		texts = append(texts, name, strings.ReplaceAll(values.Get(name), separator, ""))
+	}
+	return []byte(strings.Join(texts, separator))
+}
+
+func unpack(packed []byte) url.Values {
+	values := url.Values{}
+	for pair := range slices.Chunk(strings.Split(string(packed), separator), 2) {
+		values.Set(pair[0], pair[len(pair)-1])
+	}
+	return values
+}
+
+const separator = "\x00"

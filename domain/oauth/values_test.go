@@ -160,5 +160,5 @@ var _ = Describe("Reading a pasted host token", Label("B7"), func() {
 	DescribeTable("refuses", func(pasted string, kind Kind) {
 		_, err := ParseHostToken(pasted)
 		Expect(err).To(Refused(kind))
-	}, Entry("nothing", " \n", MissingHostToken), Entry("only a scheme", "Bearer ", MissingHostToken), Entry("too much", strings.Repeat("x", 4097), WrongHostToken), Entry("control characters", "a\x00b", WrongHostToken))
+	}, Entry("nothing", " \n", MissingHostToken), Entry("only a scheme", "Bearer ", MissingHostToken), Entry("too much", strings.Repeat("x", 4097), WrongHostToken), Entry("control characters", "a\x00b", WrongHostToken), Entry("the delete character", "a\x7fb", WrongHostToken))
 })

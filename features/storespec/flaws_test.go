@@ -215,6 +215,19 @@ var flaws = map[string]func(f *flawed){
 			return forgotten, err
 		}
 	},
+	"keeps wraps": func(f *flawed) {
+		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+			before := f.kept.secrets
+			err := f.memory.UpdateGrant(ctx, secret, change)
+			for digest, held := range f.kept.secrets {
+				if held.HostWrap == nil && digest != string(secret[:]) {
+					held.HostWrap = before[digest].HostWrap
+					f.kept.secrets[digest] = held
+				}
+			}
+			return err
+		}
+	},
 	"keeps used assertions": func(f *flawed) {
 		f.forget = func(ctx context.Context, now time.Time) (int, error) {
 			used := f.kept.used

@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func forgetting(w *world) {
@@ -32,6 +34,28 @@ func forgetting(w *world) {
 		before.SuccessorBox = nil
 		Expect(w.read(ctx, next.Refresh)).To(Equal(before))
 	})
+
+	DescribeTable("empties the wraps of all secrets of a grant when it ends, and no others", Label("H6", "I12", "J8"),
+		func(ctx SpecContext, end func(context.Context, oauth.Secret) error) {
+			_, others := w.activeWith(ctx, "another token")
+			_, tokens := w.active(ctx)
+			next, err := w.refresh(ctx, tokens.Refresh, func() {})
+			Expect(err).NotTo(HaveOccurred())
+			for _, access := range []oauth.Secret{tokens.Access, next.Access, others.Access} {
+				Expect(w.held(ctx, access).HostWrap).NotTo(BeNil())
+			}
+			Expect(end(ctx, next.Refresh)).To(Succeed())
+			Expect(w.held(ctx, tokens.Access).HostWrap).To(BeNil())
+			Expect(w.held(ctx, next.Access).HostWrap).To(BeNil())
+			Expect(w.held(ctx, others.Access).HostWrap).NotTo(BeNil())
+		},
+		Entry("by one of its secrets", func(ctx context.Context, refresh oauth.Secret) error {
+			return w.store.UpdateGrant(ctx, refresh.Digest(), w.end)
+		}),
+		Entry("by its host token", func(ctx context.Context, _ oauth.Secret) error {
+			return w.store.UpdateGrantsOf(ctx, w.print("host token"), w.end)
+		}),
+	)
 
 	It("forgets a grant with all its secrets at the very instant that it may be forgotten", Label("H6", "I20"), func(ctx SpecContext) {
 		_, tokens := w.active(ctx)

@@ -71,7 +71,19 @@ func (c contents) put(grant *oauth.AccessGrant, known string) error {
 		c.secrets[digest] = secret
 	}
 	c.grants[row.ID] = row
+	if row.HostBox == nil {
+		c.emptyWraps(row.ID)
+	}
 	return nil
+}
+
+func (c contents) emptyWraps(grant string) {
+	for digest, secret := range c.secrets {
+		if secret.Grant == grant {
+			secret.HostWrap = nil
+			c.secrets[digest] = secret
+		}
+	}
 }
 
 func (c contents) remove(grant string) {

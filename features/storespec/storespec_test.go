@@ -74,6 +74,7 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "forgets what was used", "lets an assertion be used once"),
 		Entry(nil, "looks, then uses", "lets exactly one of 16 simultaneous uses of an assertion win"),
 		Entry(nil, "keeps successors", "empties a successor's box at the very instant that nobody may open it any more, and does not count that"),
+		Entry(nil, "keeps wraps", "empties the wraps of all secrets of a grant when it ends, and no others by one of its secrets"),
 		Entry(nil, "keeps used assertions", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),
 		Entry(nil, "forgets too early", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),
 		Entry(nil, "forgets too late", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),

@@ -32,7 +32,7 @@ func newWorld(store oauth.Store) world {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC)
 	settings, err := oauth.Config{
 		Issuer: "https://site.example", VerifyBearer: func(string) bool { return true },
-		Secret: make([]byte, oauth.MinSecretLength), Now: func() time.Time { return now }, Random: rand.Reader,
+		Secret: make([]byte, oauth.MinSecretLength), Now: func() time.Time { return now }, Random: rand.Reader, RecheckEvery: time.Minute,
 	}.Settings()
 	Expect(err).NotTo(HaveOccurred())
 	return world{store: store, settings: settings, now: now}
@@ -74,7 +74,12 @@ func (w *world) pending(ctx context.Context) oauth.Secret {
 
 // active stores a grant and redeems its code.
 func (w *world) active(ctx context.Context) (oauth.Secret, *oauth.Tokens) {
-	code := w.pending(ctx)
+	return w.activeWith(ctx, "host token")
+}
+
+func (w *world) activeWith(ctx context.Context, hostToken string) (oauth.Secret, *oauth.Tokens) {
+	grant, code := w.approve(w.ticket(), hostToken)
+	Expect(w.store.AddGrant(ctx, grant, grant.Supersedes)).To(Succeed())
 	tokens, err := w.redeem(ctx, code, func() {})
 	Expect(err).NotTo(HaveOccurred())
 	return code, tokens

@@ -26,9 +26,12 @@ const bodyLimit = 30 * time.Second
 // route is the last step of a request, behind admit.
 type route func(w http.ResponseWriter, r *http.Request, m message)
 
-// admit reads the body, asks for the scopes that it needs (G10), and ties the answer to the caller's grant (G16).
+// admit ties the answer to the caller's grant (G16), reads the body, and asks for the scopes that it needs (G10). A body may take
+// its time, and a token that ends meanwhile opens nothing.
 func (s *Server) admit(next route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		out, r := s.streams.open(w, r)
+		defer out.finish()
 		var m message
 		if r.Method == http.MethodPost {
 			body, ok := readBody(w, r, s.options.MaxBody)
@@ -37,13 +40,15 @@ func (s *Server) admit(next route) http.Handler {
 			}
 			m = peek(body)
 		}
-		who := identityOf(r.Context())
-		if needed, lacking := s.policy.lacks(who.caller, m.tools...); lacking {
+		if out.over() {
+			s.challenge.refuse(w, invalidToken(s.options.Scopes.Defaults()))
+			return
+		}
+		if needed, lacking := s.policy.lacks(identityOf(r.Context()).caller, m.tools...); lacking {
 			s.challenge.refuse(w, insufficientScope(needed))
 			return
 		}
-		out, r := s.streams.open(w, r, m.listen || r.Method == http.MethodGet)
-		defer out.finish()
+		out.begin(m.listen || r.Method == http.MethodGet)
 		next(out, r, m)
 	})
 }
@@ -98,7 +103,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 		s.stateless.ServeHTTP(w, r) // which says what is malformed
 	case !m.initialize:
 		rpcError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
-	case s.streams.full():
+	case s.streams.full(identityOf(r.Context()).caller.Grant):
 		unavailable(w, "There are too many open sessions")
 	default:
 		s.sessions.ServeHTTP(w, r)

@@ -2,8 +2,11 @@ package mcp
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -83,8 +86,8 @@ var _ = Describe("Finding the binding for a request", func() {
 		Expect(got.body).NotTo(ContainSubstring("ran"))
 	}, Entry(nil, "POST"), Entry(nil, "GET"), Entry(nil, "DELETE"))
 
-	It("keeps to the limit of sessions, and frees the place of one that ended", func(ctx SpecContext) {
-		small := openSite(func(o *Options) { o.MaxSessions = 1 })
+	DescribeTable("keeps to the limit of sessions, and frees the place of one that ended:", func(ctx SpecContext, limit func(*Options)) {
+		small := openSite(limit)
 		session := small.session(ctx, alice)
 		refused := small.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...)
 		Expect(refused.StatusCode).To(Equal(http.StatusServiceUnavailable))
@@ -93,9 +96,67 @@ var _ = Describe("Finding the binding for a request", func() {
 		Expect(stream.StatusCode).To(Equal(http.StatusServiceUnavailable))
 
 		small.send(ctx, http.MethodDelete, "/mcp", "", in(session, alice)...)
-		Eventually(small.mcp.streams.full).Should(BeFalse())
+		Eventually(small.mcp.streams.full).WithArguments("A").Should(BeFalse())
 		small.session(ctx, alice)
+	},
+		Entry("altogether", func(o *Options) { o.MaxSessions = 1 }),
+		Entry("of one grant", func(o *Options) { o.MaxSessionsPerGrant = 1 }),
+	)
+
+	It("lets other grants in when one has all its sessions", func(ctx SpecContext) {
+		small := openSite(func(o *Options) { o.MaxSessionsPerGrant = 1 })
+		small.session(ctx, alice)
+		small.session(ctx, bob)
 	})
+
+	DescribeTable("refuses a message whose", Label("G16", "E9", "I16"), func(ctx SpecContext, end func(s *site, late *atomic.Bool)) {
+		var late atomic.Bool
+		s := openSite(func(o *Options) {
+			o.Now = func() time.Time {
+				if late.Load() {
+					return time.Now().AddDate(1, 0, 0)
+				}
+				return time.Now()
+			}
+		})
+		s.tokens.set(func(t *tokens) {
+			caller := t.callers[alice]
+			caller.ExpiresAt = time.Now().Add(time.Hour)
+			t.callers[alice] = caller
+		})
+		sent, body := io.Pipe()
+		answer := make(chan *http.Response, 1)
+		go func() {
+			defer GinkgoRecover()
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/mcp", sent)
+			Expect(err).NotTo(HaveOccurred())
+			for i, headers := 0, modernHeaders(alice, "tools/call", "read"); i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			got, err := http.DefaultClient.Do(r)
+			Expect(err).NotTo(HaveOccurred())
+			answer <- got
+		}()
+		message := modern("tools/call", `"name":"read"`)
+		_, err := body.Write([]byte(message[:10]))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() int {
+			s.mcp.streams.mu.Lock()
+			defer s.mcp.streams.mu.Unlock()
+			return len(s.mcp.streams.streams)
+		}).Should(Equal(1))
+		end(s, &late)
+		_, err = body.Write([]byte(message[10:]))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(body.Close()).To(Succeed())
+		got := <-answer
+		Expect(got.StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(got.Header.Get("WWW-Authenticate")).To(ContainSubstring(`error="invalid_token"`))
+		Expect(got.Body.Close()).To(Succeed())
+	},
+		Entry("grant ends before the body has arrived", func(s *site, _ *atomic.Bool) { s.mcp.CloseGrant("A") }),
+		Entry("token expires before the body has arrived", func(_ *site, late *atomic.Bool) { late.Store(true) }),
+	)
 
 	It("tells proxies not to buffer events", func(ctx SpecContext) {
 		session := s.session(ctx, alice)

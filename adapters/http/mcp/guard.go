@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -45,7 +46,8 @@ func bearer(r *http.Request, defaults oauth.Scopes) (string, *refusal) {
 	if len(headers) == 0 {
 		return "", &missing
 	}
-	if len(headers) > 1 || r.URL.Query().Has("access_token") {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if len(headers) > 1 || err != nil || query.Has("access_token") {
 		return "", &malformedCredentials
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")

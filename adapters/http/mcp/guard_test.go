@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -113,6 +114,7 @@ var _ = Describe("Guarding the endpoint", func() {
 	})
 
 	It("goes by its own clock, not by the SDK's", func(ctx SpecContext) {
+		s = openSite(func(o *Options) { o.Now = func() time.Time { return time.Time{}.AddDate(1998, 0, 0) } })
 		s.tokens.set(func(t *tokens) {
 			caller := t.callers[alice]
 			caller.ExpiresAt = caller.ExpiresAt.AddDate(1999, 0, 0)

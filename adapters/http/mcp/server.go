@@ -40,9 +40,10 @@ type Options struct {
 	ToolPolicy ToolPolicy                     // every tool for everybody
 	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
 
-	MaxSessions    int           // 10 000
-	MaxBody        int64         // in bytes; 1 MiB
-	SessionTimeout time.Duration // without a POST; 1 hour
+	MaxSessions         int           // 10 000
+	MaxSessionsPerGrant int           // 100, so that one client cannot keep everybody else out
+	MaxBody             int64         // in bytes; 1 MiB
+	SessionTimeout      time.Duration // without a POST; 1 hour
 
 	Now    func() time.Time // time.Now
 	Logger *slog.Logger     // silent
@@ -51,6 +52,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 10_000
+	}
+	if o.MaxSessionsPerGrant == 0 {
+		o.MaxSessionsPerGrant = 100
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = 1 << 20

@@ -74,7 +74,7 @@ func (s *legacySession) Close() error {
 
 // openLegacy is GET without a session: the first event says where to post, the rest are answers.
 func (s *Server) openLegacy(w http.ResponseWriter, r *http.Request) {
-	if s.streams.full() {
+	if s.streams.full(identityOf(r.Context()).caller.Grant) {
 		unavailable(w, "There are too many open sessions")
 		return
 	}

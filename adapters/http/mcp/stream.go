@@ -31,12 +31,27 @@ type stream struct {
 	refused int        // status of a refusal whose text the SDK has not written yet
 	stopped bool
 	beat    *time.Timer
+	end     *time.Timer // of the access token; a long stream ends with it
 }
 
-// start sets the beat. A timer instead of a goroutine: an idle stream costs next to nothing.
-func (s *stream) start(every time.Duration) {
+// over reports that the grant or the access token has ended since it was looked at.
+func (s *stream) over() bool {
+	expiry := s.who.caller.ExpiresAt
+	return s.ctx.Err() != nil || !expiry.IsZero() && !s.registry.now().Before(expiry)
+}
+
+// begin sets the beat. Timers instead of goroutines: an idle stream costs next to nothing. A long stream ends with its access
+// token; a call that was allowed when it came may finish.
+func (s *stream) begin(long bool) {
+	if long {
+		s.registry.lasts(s)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if expiry := s.who.caller.ExpiresAt; long && !expiry.IsZero() {
+		s.end = time.AfterFunc(expiry.Sub(s.registry.now()), s.cancel)
+	}
+	every := s.registry.interval
 	s.beat = time.AfterFunc(every, func() {
 		if s.long && s.registry.revoked(s) {
 			s.cancel()
@@ -70,7 +85,11 @@ func (s *stream) finish() {
 		s.ResponseWriter.WriteHeader(s.refused)
 	}
 	s.stopped = true
-	s.beat.Stop()
+	for _, timer := range []*time.Timer{s.beat, s.end} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
 	s.cancel()
 }
 

@@ -23,40 +23,42 @@ type registry struct {
 	now           func() time.Time
 	interval      time.Duration
 	limit         int
+	limitPerGrant int
 
 	mu       sync.Mutex
 	draining bool
 	streams  map[*stream]struct{}
 	sessions map[*sdk.ServerSession]string // grants
+	perGrant map[string]int                // sessions
 	owners   map[string]string             // grants by session id
 }
 
 func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
-		interval: beatInterval, limit: s.options.MaxSessions,
-		streams: map[*stream]struct{}{}, sessions: map[*sdk.ServerSession]string{}, owners: map[string]string{},
+		interval: beatInterval, limit: s.options.MaxSessions, limitPerGrant: s.options.MaxSessionsPerGrant,
+		streams: map[*stream]struct{}{}, sessions: map[*sdk.ServerSession]string{}, perGrant: map[string]int{}, owners: map[string]string{},
 	}
 }
 
-// open starts an answer. A long one ends with its access token; a call that was allowed when it came may finish.
-func (g *registry) open(w http.ResponseWriter, r *http.Request, long bool) (*stream, *http.Request) {
-	who := identityOf(r.Context())
+// open ties the answer to the grant that it is given for.
+func (g *registry) open(w http.ResponseWriter, r *http.Request) (*stream, *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
-	if expiry := who.caller.ExpiresAt; long && !expiry.IsZero() {
-		cancel()
-		ctx, cancel = context.WithTimeout(r.Context(), expiry.Sub(g.now()))
-	}
-	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: who, long: long, ctx: ctx, cancel: cancel, registry: g}
+	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: identityOf(r.Context()), ctx: ctx, cancel: cancel, registry: g}
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.streams[out] = struct{}{}
-	late := g.draining && long
-	g.mu.Unlock()
-	if late {
-		cancel()
-	}
-	out.start(g.interval)
 	return out, r.WithContext(ctx)
+}
+
+// lasts marks a stream as long; one that comes while the server shuts down ends at once.
+func (g *registry) lasts(s *stream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.long = true
+	if g.draining {
+		s.cancel()
+	}
 }
 
 func (g *registry) close(s *stream) {
@@ -71,11 +73,15 @@ func (g *registry) revoked(s *stream) bool {
 	return err != nil && isInvalidToken(err)
 }
 
-// full reports that no session can be admitted now.
-func (g *registry) full() bool {
+// full reports that no session of the grant can be admitted now.
+func (g *registry) full(grant string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.draining || len(g.sessions) >= g.limit
+	return g.isFull(grant)
+}
+
+func (g *registry) isFull(grant string) bool {
+	return g.draining || len(g.sessions) >= g.limit || g.perGrant[grant] >= g.limitPerGrant
 }
 
 // add admits a session of a grant; known tells that it was admitted before.
@@ -85,18 +91,26 @@ func (g *registry) add(session *sdk.ServerSession, grant string) (known, ok bool
 	if _, known := g.sessions[session]; known {
 		return true, true
 	}
-	if g.draining || len(g.sessions) >= g.limit {
+	if g.isFull(grant) {
 		return false, false
 	}
 	g.sessions[session], g.owners[session.ID()] = grant, grant
+	g.perGrant[grant]++
 	return false, true
 }
 
 func (g *registry) remove(session *sdk.ServerSession) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	grant, known := g.sessions[session]
+	if !known {
+		return
+	}
 	delete(g.sessions, session)
 	delete(g.owners, session.ID())
+	if g.perGrant[grant]--; g.perGrant[grant] == 0 {
+		delete(g.perGrant, grant)
+	}
 }
 
 // foreign reports that the session belongs to another grant.

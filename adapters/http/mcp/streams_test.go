@@ -101,7 +101,8 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			s, recorder := openSite(), httptest.NewRecorder()
 			who := &identity{token: alice, caller: oauth.Caller{Grant: "A"}}
 			r := httptest.NewRequestWithContext(context.WithValue(ctx, identityKey{}, who), http.MethodGet, "/mcp", nil)
-			out, _ := s.mcp.streams.open(recorder, r, true)
+			out, _ := s.mcp.streams.open(recorder, r)
+			out.begin(true)
 			DeferCleanup(out.finish)
 			end(s, out)
 			_, err := out.Write([]byte("data: secret"))
@@ -176,5 +177,9 @@ var _ = Describe("Keeping streams open", func() {
 		for range 10 {
 			Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
 		}
+	})
+
+	It("asks often enough for a revocation elsewhere to be seen within a minute", Label("G16", "E9"), func() {
+		Expect(openSite().mcp.streams.interval).To(And(Equal(beatInterval), BeNumerically("<=", 50*time.Second)))
 	})
 })

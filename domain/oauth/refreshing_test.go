@@ -1,0 +1,128 @@
+package oauth
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Refreshing a grant", func() {
+	var settings *Settings
+	BeforeEach(func() {
+		settings = settingsOf(func(c *Config) {
+			c.Scopes = []Scope{{Name: "mcp"}, {Name: "mcp:admin"}}
+			c.DefaultScopes = []string{"mcp", "mcp:admin"}
+			c.RecheckEvery = time.Minute
+		})
+	})
+	broad := func(p Parameters) { p["scope"] = []string{"mcp mcp:admin offline_access"} }
+	snapshot := func(f *family) GrantSnapshot { s, _ := f.grant.Snapshot(); return s }
+	narrowedTo := func(scopes ...string) Principal { return Principal{Subject: "ann", Scopes: scopes} }
+
+	It("takes a token of two generations ago for reuse, also inside the window", Label("D27"), func() {
+		f := redeemed(settings)
+		first, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = f.grant.Refresh(f.refreshment(first.Refresh), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.grant.MayRefresh(f.refreshment(f.refresh), settings, noon)).To(And(Refused(InvalidGrant), MatchError(ErrReused)))
+	})
+
+	It("refuses a scope that the site has withdrawn since, and rotates nothing", Label("D24", "B10"), func() {
+		f := redeemed(settings, broad)
+		by := f.refreshment(f.refresh)
+		by.Scope, by.Principal = "mcp:admin", narrowedTo("mcp")
+		_, err := f.grant.Refresh(by, settings, noon)
+		Expect(err).To(Refused(InvalidScope))
+		Expect(snapshot(f).Generation).To(Equal(1))
+		by.Scope = ""
+		tokens, err := f.grant.Refresh(by, settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(tokens.Scopes.String()).To(Equal("mcp offline_access"))
+	})
+
+	It("refuses an access token of which the site has withdrawn every scope", Label("G7", "B10"), func() {
+		f := redeemed(settings, broad)
+		by := f.refreshment(f.refresh)
+		by.Scope = "mcp:admin"
+		tokens, err := f.grant.Refresh(by, settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.grant.Admits(tokens.Access.Digest(), settings.Resource, noon)).To(HaveField("Scopes.String()", "mcp:admin"))
+		f.grant.Reverified(narrowedTo("mcp"), settings, noon)
+		_, err = f.grant.Admits(tokens.Access.Digest(), settings.Resource, noon)
+		Expect(err).To(Refused(InvalidToken))
+	})
+
+	DescribeTable("gives everything to who asks for offline_access only, which opens nothing", Label("A25", "D18", "D24"), func(scope string) {
+		f := approved(settings, broad)
+		by := f.redemption()
+		by.Scope = scope
+		tokens, err := f.grant.Redeem(by, settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
+		again := f.refreshment(tokens.Refresh)
+		again.Scope = scope
+		tokens, err = f.grant.Refresh(again, settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
+	}, Entry(nil, "offline_access"), Entry(nil, " offline_access  offline_access "))
+
+	It("keeps the later of two answers of the site, whichever comes first", Label("J8", "J6"), func() {
+		f := redeemed(settings)
+		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(4*time.Second))
+		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"editor"}}, settings, noon.Add(2*time.Second))
+		Expect(snapshot(f)).To(And(HaveField("Roles", "reader"), HaveField("VerifiedAt", noon.Add(4*time.Second))))
+	})
+
+	It("asks again, and believes the answer, after the clock went back", Label("J8", "I23"), func() {
+		f := redeemed(settings)
+		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon)).To(BeFalse())
+		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon.Add(-time.Hour))).To(BeTrue())
+		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(-time.Hour))
+		Expect(snapshot(f)).To(And(HaveField("Roles", "reader"), HaveField("VerifiedAt", noon.Add(-time.Hour))))
+	})
+
+	It("leaves a grant alone that ended while the site was asked", Label("I18", "J8"), func() {
+		f := redeemed(settings)
+		f.grant.End(EndedByHost, noon)
+		before := snapshot(f)
+		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(time.Minute))
+		Expect(snapshot(f)).To(Equal(before))
+	})
+})
+
+var _ = Describe("Handing the host token on", Label("J4"), func() {
+	online := func(p Parameters) { p["scope"] = []string{"mcp"} }
+
+	It("to the refresh token: the code opens nothing any more", func() {
+		settings := settingsOf()
+		f := redeemed(settings)
+		snapshot, _ := f.grant.Snapshot()
+		_, err := sealedHost{snapshot.HostBox, snapshot.HostWrap}.open(f.code, snapshot.ID, settings.Keys)
+		Expect(err).To(MatchError(ErrHostTokenLost))
+		Expect(f.grant.HostToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
+	})
+
+	It("to nobody when there is no refresh token, and then it is forgotten", Label("J3"), func() {
+		f := redeemed(settingsOf(), online)
+		snapshot, _ := f.grant.Snapshot()
+		Expect([][]byte{snapshot.HostBox, snapshot.HostWrap}).To(HaveEach(BeNil()))
+	})
+
+	It("to the access token alone where the site is asked during use", Label("J8"), func() {
+		settings := settingsOf(func(c *Config) { c.RecheckEvery = time.Minute })
+		f := redeemed(settings, online)
+		snapshot, _ := f.grant.Snapshot()
+		Expect(snapshot.HostBox).NotTo(BeNil())
+		Expect(snapshot.HostWrap).To(BeNil(), "with which the code would open it")
+		Expect(f.grant.HostTokenInUse(f.access, settings)).To(HaveField("Reveal()", "host-token"))
+	})
+
+	It("to an access token no longer when it is revoked", Label("E7", "H6"), func() {
+		f := redeemed(settingsOf(func(c *Config) { c.RecheckEvery = time.Minute }))
+		f.grant.Revoke(f.access.Digest(), clientURL, noon)
+		held, _ := f.grant.held(f.access.Digest())
+		Expect(held.wrap).To(BeNil())
+	})
+})
