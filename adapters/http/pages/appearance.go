@@ -60,7 +60,7 @@ func (a Appearance) logo() template.URL {
 	if !known {
 		return ""
 	}
-	return template.URL("data:" + media + ";base64," + base64.StdEncoding.EncodeToString(a.Logo))
+	return template.URL("data:" + media + ";base64," + base64.StdEncoding.EncodeToString(a.Logo)) //nolint:gosec // a picture in Base64
 }
 
 // The least contrast of text and of what it stands on (WCAG 2.2, 1.4.3), and the papers of style.css that it is held against.
@@ -78,8 +78,9 @@ func (a Appearance) style() template.CSS {
 		return ""
 	}
 	light, dark := until(accent, black, white), until(accent, white, darkPaper)
-	return template.CSS(fmt.Sprintf(":root{--key:%s;--key-deep:%s;--on-key:#fff}@media(prefers-color-scheme:dark){:root{--key:%s;--key-deep:%s;--on-key:%s}}",
-		light.Hex(), light.BlendLab(black, .2).Clamped().Hex(), dark.Hex(), dark.BlendLab(white, .3).Clamped().Hex(), darkPaper.Hex()))
+	text := fmt.Sprintf(":root{--key:%s;--key-deep:%s;--on-key:#fff}@media(prefers-color-scheme:dark){:root{--key:%s;--key-deep:%s;--on-key:%s}}",
+		light.Hex(), light.BlendLab(black, .2).Clamped().Hex(), dark.Hex(), dark.BlendLab(white, .3).Clamped().Hex(), darkPaper.Hex())
+	return template.CSS(text) //nolint:gosec // five colours in hexadecimal
 }
 
 // until blends a colour towards another until it stands out from the paper.
