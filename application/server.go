@@ -39,8 +39,14 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 	return &Server{settings: settings, ports: ports, verifier: newJudge(ports.Verifier), ended: func(string) {}}
 }
 
-// OnGrantEnded sets who is told, after the fact is stored, that a grant ended; call it before serving.
-func (s *Server) OnGrantEnded(told func(grant string)) { s.ended = told }
+// OnGrantEnded adds somebody who is told, after the fact is stored, that a grant ended; call it before serving.
+func (s *Server) OnGrantEnded(told func(grant string)) {
+	others := s.ended
+	s.ended = func(grant string) {
+		others(grant)
+		told(grant)
+	}
+}
 
 // Settings returns what the server was configured with.
 func (s *Server) Settings() *oauth.Settings { return s.settings }

@@ -32,6 +32,14 @@ var _ = Describe("Protecting an MCP server with options", func() {
 		Expect(statusOf("Host", "tunnel.example", bootstrap.WithAllowedHosts("tunnel.example"))).To(Equal(http.StatusUnauthorized))
 	})
 
+	It("names no scope that would break the challenge", Label("G12"), func() {
+		h := openHost(oauth.Config{Issuer: "https://cms.example"}, openStore(), nil,
+			bootstrap.WithToolScopes(func(string) oauth.Scopes { return oauth.NewScopes(`a" realm="evil`) }))
+		refused := h.send(tokensOf(h.exchange(h.code())).Access, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`)
+		Expect(refused.Code).To(Equal(http.StatusForbidden))
+		Expect(refused.Header().Get("WWW-Authenticate")).To(And(ContainSubstring("insufficient_scope"), Not(ContainSubstring("evil"))))
+	})
+
 	It("asks for the scopes that the host says a tool needs", Label("G10"), func() {
 		h := openHost(oauth.Config{Issuer: "https://cms.example", Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "write"}}}, openStore(), nil,
 			bootstrap.WithToolScopes(func(tool string) oauth.Scopes { return oauth.NewScopes(tool) }))

@@ -104,7 +104,7 @@ var _ = Describe("A host's own settings", func() {
 		Expect(w.Body.String()).NotTo(ContainSubstring("chance"))
 	})
 
-	It("are answered for in each endpoint's way when something of the host's own panics", Label("A33", "D30", "E10"), func() {
+	It("are answered for in each endpoint's way when something of the host's own panics", Label("A33", "D30", "E10", "G11"), func() {
 		var broken atomic.Bool
 		store := &down{Store: openStore(), panics: &broken}
 		h := openHost(oauth.Config{Issuer: issuer}, store, nil)
@@ -116,6 +116,9 @@ var _ = Describe("A host's own settings", func() {
 			Expect(w.Header().Get("Content-Type")).To(Equal("application/json"))
 			Expect(w.Body.String()).To(And(ContainSubstring(`"error":"server_error"`), Not(ContainSubstring("rack"))))
 		}
+		called := h.call(tokens.Access)
+		Expect(called.Code).To(Equal(http.StatusServiceUnavailable))
+		Expect(called.Header()).To(And(HaveKey("Retry-After"), Not(HaveKey("Www-Authenticate"))))
 		page := h.approve(form)
 		Expect(page.Code).To(Equal(http.StatusServiceUnavailable))
 		Expect(page.Body.String()).To(And(ContainSubstring("<h1"), Not(ContainSubstring("rack"))))

@@ -1,11 +1,17 @@
 package bootstrap_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"time"
 
+	"github.com/labstack/echo/v4"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -19,6 +25,27 @@ var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
 		Expect(tokensOf(theirs.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 		Expect(tokensOf(mine.refresh(tokens.Refresh)).Error).To(BeEmpty())
 	})
+
+	It("tell every MCP server that is mounted when a grant ends", Label("G16", "E9"), func(ctx SpecContext) {
+		mine := openHost(oauth.Config{Issuer: "https://cms.example"}, openStore(), nil)
+		second := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "second", Version: "1"}, nil), bootstrap.WithOAuth(mine.authz))
+		Expect(second.Register(echo.New())).To(Succeed())
+		access := tokensOf(mine.exchange(mine.code())).Access
+		running := httptest.NewServer(mine.Echo)
+		DeferCleanup(running.Close)
+		DeferCleanup(running.CloseClientConnections)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, running.URL+"/mcp", http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		r.Header.Set("Accept", "text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+access)
+		stream, err := http.DefaultClient.Do(r)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stream.StatusCode).To(Equal(http.StatusOK))
+		Expect(mine.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
+		_, err = io.Copy(io.Discard, stream.Body)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stream.Body.Close()).To(Succeed())
+	}, SpecTimeout(10*time.Second))
 
 	It("take no form that the other has shown, not even with the same issuer", Label("B4"), func() {
 		store, issuer := openStore(), "https://cms.example"

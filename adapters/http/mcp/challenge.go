@@ -63,7 +63,7 @@ func (c challenger) header(r refusal) string {
 	if r.code != "" {
 		params = append(params, `error="`+r.code+`"`, `error_description="`+r.description+`"`)
 	}
-	if !r.scope.Empty() {
+	if _, err := oauth.ParseScopes(r.scope.String()); err == nil && !r.scope.Empty() { // a host may have named what cannot be quoted
 		params = append(params, `scope="`+r.scope.String()+`"`)
 	}
 	return "Bearer " + strings.Join(params, ", ")

@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -23,7 +25,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.challenge.refuse(w, *refused)
 			return
 		}
-		caller, err := s.options.Authorization.Authenticate(r.Context(), token, s.options.Resource)
+		caller, err := s.authenticate(r.Context(), token)
 		switch {
 		case err == nil:
 			ctx := context.WithValue(r.Context(), identityKey{}, &identity{token, caller})
@@ -37,6 +39,16 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			unavailable(w, "The access token cannot be checked just now")
 		}
 	})
+}
+
+// authenticate turns a panic into an outage (G11).
+func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.Caller, err error) {
+	defer func() {
+		if recover() != nil { // its value may hold the token
+			err = fmt.Errorf("panic while checking a bearer token: %s", debug.Stack())
+		}
+	}()
+	return s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
 }
 
 // bearer reads the one bearer token of the Authorization header (G3-G6).
