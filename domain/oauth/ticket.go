@@ -3,6 +3,7 @@ package oauth
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -112,7 +113,10 @@ func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Ti
 	if err != nil {
 		return nil, time.Time{}, refusal
 	}
-	values := unpack(plain)
+	values, err := unpack(plain)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
+	}
 	millis, err := strconv.ParseInt(values.Get("at"), 10, 64)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
@@ -125,22 +129,30 @@ func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 
 // expired reports whether end has been reached; the exact instant counts as expired, everywhere (I20).
 func expired(end, now time.Time) bool { return !now.Before(end) }
 
-// pack puts names and values one after the other: escaping would make the largest request larger than the form that has to carry
-// it (B1). What separates them can only be in a client's name, where nobody would see it.
-func pack(values url.Values) []byte {
-	var texts []string
+// pack puts names and values one after the other, each behind its length: escaping would make the largest request larger than the
+// form that has to carry it (B1).
+func pack(values url.Values) (packed []byte) {
 	for name := range values {
-		texts = append(texts, name, strings.ReplaceAll(values.Get(name), separator, ""))
+		for _, text := range []string{name, values.Get(name)} {
+			packed = append(strconv.AppendInt(packed, int64(len(text)), 10), ":"+text...)
+		}
 	}
-	return []byte(strings.Join(texts, separator))
+	return packed
 }
 
-func unpack(packed []byte) url.Values {
+func unpack(packed []byte) (url.Values, error) {
+	var texts []string
+	for rest := string(packed); rest != ""; {
+		length, after, _ := strings.Cut(rest, ":")
+		end, err := strconv.Atoi(length)
+		if err != nil || end < 0 || end > len(after) {
+			return nil, errors.New("it is cut off")
+		}
+		texts, rest = append(texts, after[:end]), after[end:]
+	}
 	values := url.Values{}
-	for pair := range slices.Chunk(strings.Split(string(packed), separator), 2) {
+	for pair := range slices.Chunk(texts, 2) {
 		values.Set(pair[0], pair[len(pair)-1])
 	}
-	return values
+	return values, nil
 }
-
-const separator = "\x00"
