@@ -48,3 +48,21 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 		Expect(guess("[2001:db8:1:3::1]:5555", "")).To(Equal(http.StatusForbidden))
 	})
 })
+
+var _ = Describe("Failing at the token endpoint", Label("D31"), func() {
+	It("is not what a client does while the site cannot tell", Label("D25", "D30"), func() {
+		site := newMoody()
+		server := openHost(oauth.Config{Issuer: "https://cms.example", Verifier: site}, openStore(), nil)
+		tokens := tokensOf(server.exchange(server.code()))
+		site.become(atALoss)
+		form := url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {tokens.Refresh}}
+		for range 61 {
+			r := httptest.NewRequest(http.MethodPost, server.issuer+"/oauth/token", strings.NewReader(form.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.RemoteAddr = "203.0.113.7:5555"
+			w := httptest.NewRecorder()
+			server.ServeHTTP(w, r)
+			Expect(w).To(bePutOff())
+		}
+	})
+})

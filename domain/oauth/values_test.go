@@ -162,3 +162,21 @@ var _ = Describe("Reading a pasted host token", Label("B7"), func() {
 		Expect(err).To(Refused(kind))
 	}, Entry("nothing", " \n", MissingHostToken), Entry("only a scheme", "Bearer ", MissingHostToken), Entry("too much", strings.Repeat("x", 4097), WrongHostToken), Entry("control characters", "a\x00b", WrongHostToken), Entry("the delete character", "a\x7fb", WrongHostToken))
 })
+
+var _ = Describe("Repeating a parameter", Label("D5"), func() {
+	DescribeTable("is refused, also when it is empty", func(values ...string) {
+		Expect(Parameters{"code": values}.OnceEach()).To(Refused(InvalidRequest))
+	}, Entry(nil, "x", "x"), Entry(nil, "x", ""), Entry(nil, "", ""))
+
+	It("is for resource only", func() {
+		Expect(Parameters{"resource": {"a", "b"}, "code": {"x"}}.OnceEach()).To(Succeed())
+	})
+})
+
+var _ = Describe("Comparing a resource on this computer", Label("A30"), func() {
+	It("drops the default port of http, and of http only", func() {
+		local := NewResource("http://127.0.0.1/mcp")
+		Expect(local.Accepts([]string{"http://127.0.0.1:80/mcp"})).To(Succeed())
+		Expect(local.Accepts([]string{"http://127.0.0.1:443/mcp"})).To(Refused(InvalidTarget))
+	})
+})
