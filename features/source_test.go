@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/matrix"
 )
 
 const module = "github.com/pasteport/pasteport/"
@@ -36,7 +37,7 @@ func sources(root string) (found []source) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != root && isForeign(name):
+		case entry.IsDir() && name != root && matrix.Foreign(name):
 			return filepath.SkipDir
 		case entry.IsDir() || filepath.Ext(name) != ".go":
 			return nil
@@ -46,16 +47,6 @@ func sources(root string) (found []source) {
 		return err
 	})).To(Succeed())
 	return found
-}
-
-// isForeign tells the folders that Go leaves out too.
-func isForeign(dir string) bool {
-	switch base := filepath.Base(dir); {
-	case strings.HasPrefix(base, "."), strings.HasPrefix(base, "_"), base == "testdata", base == "node_modules":
-		return true
-	}
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err == nil
 }
 
 func readSource(root, name string) (source, error) {

@@ -26,10 +26,7 @@ func (e *Endpoints) authorize(c echo.Context) error {
 
 // decide takes the person's answer (B). Only the sealed ticket counts: what was shown is what is approved.
 func (e *Endpoints) decide(c echo.Context) error {
-	if !e.sameOrigin(c.Request()) {
-		return refuseWith(http.StatusForbidden, "the form was sent from another site")
-	}
-	form, err := readForm(c, http.StatusUnsupportedMediaType)
+	form, err := e.readPageForm(c)
 	if err != nil {
 		return err
 	}
@@ -60,9 +57,7 @@ func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
 	redirect, err := e.server.Approve(c.Request().Context(), consent, form.Get("bearer_token"), addressOf(c))
 	if problem, again := tryAgain(err); again {
 		o := e.outcomeOf(c, err)
-		if o.retryAfter != "" {
-			c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
-		}
+		o.retryLater(c)
 		return e.showConsent(c, o.status, consent, problem)
 	}
 	if err != nil {
@@ -85,6 +80,14 @@ func tryAgain(err error) (sentence string, again bool) {
 		return "Too many tokens were tried from here. Wait a moment and try again.", true
 	}
 	return "", false
+}
+
+// readPageForm reads what a person sent from one of our own pages (B1, B3).
+func (e *Endpoints) readPageForm(c echo.Context) (oauth.Parameters, error) {
+	if !e.sameOrigin(c.Request()) {
+		return nil, refuseWith(http.StatusForbidden, "the form was sent from another site")
+	}
+	return readForm(c, http.StatusUnsupportedMediaType)
 }
 
 // sameOrigin keeps other sites from sending the form (B3).
@@ -159,9 +162,7 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 	if o.status == http.StatusInternalServerError {
 		o.status, o.retryAfter = http.StatusServiceUnavailable, "1" // a person is present and can try again (A33)
 	}
-	if o.retryAfter != "" {
-		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
-	}
+	o.retryLater(c)
 	e.secureTransport(c)
 	why := explain(err, o)
 	return e.edition(c).WriteProblem(c.Response(), o.status, pages.Problem{

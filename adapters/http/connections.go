@@ -19,10 +19,7 @@ func (e *Endpoints) connections(c echo.Context) error {
 // change shows the connections of a pasted token, or ends what the person chose among them. Nothing stays in the browser: the
 // page that shows them carries, sealed, what lets their buttons work.
 func (e *Endpoints) change(c echo.Context) error {
-	if !e.sameOrigin(c.Request()) {
-		return refuseWith(http.StatusForbidden, "the form was sent from another site")
-	}
-	form, err := readForm(c, http.StatusUnsupportedMediaType)
+	form, err := e.readPageForm(c)
 	if err != nil {
 		return err
 	}
@@ -47,9 +44,7 @@ func (e *Endpoints) findConnections(c echo.Context, pasted string) error {
 	found, err := e.server.FindConnections(c.Request().Context(), pasted, addressOf(c))
 	if problem, again := tryAgain(err); again {
 		o := e.outcomeOf(c, err)
-		if o.retryAfter != "" {
-			c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
-		}
+		o.retryLater(c)
 		return e.askForToken(c, o.status, problem)
 	}
 	if err != nil {

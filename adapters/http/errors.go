@@ -110,6 +110,13 @@ func retryAfter(status int, refusal *oauth.Error) string {
 	return ""
 }
 
+// retryLater says when to come back, where that is known.
+func (o outcome) retryLater(c echo.Context) {
+	if o.retryAfter != "" {
+		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
+	}
+}
+
 func (e *Endpoints) log(c echo.Context, o outcome, err error) {
 	log := e.logger.InfoContext
 	if o.status >= http.StatusInternalServerError {
@@ -124,9 +131,7 @@ func (e *Endpoints) failInJSON(c echo.Context, err error) error {
 	if o.status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Basic realm="oauth"`)
 	}
-	if o.retryAfter != "" {
-		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
-	}
+	o.retryLater(c)
 	return writeJSON(c, o.status, struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`

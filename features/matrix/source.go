@@ -49,7 +49,7 @@ func readPacks(root string) (map[string]*pack, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && foreign(path):
+		case entry.IsDir() && path != root && Foreign(path):
 			return filepath.SkipDir
 		case entry.IsDir() || filepath.Ext(path) != ".go":
 			return nil
@@ -62,8 +62,8 @@ func readPacks(root string) (map[string]*pack, error) {
 	return packs, nil
 }
 
-// foreign tells the folders that Go leaves out too.
-func foreign(dir string) bool {
+// Foreign tells the folders that Go leaves out too.
+func Foreign(dir string) bool {
 	base := filepath.Base(dir)
 	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "node_modules" {
 		return true
