@@ -2,10 +2,10 @@ package application
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // OpenConsent reads the ticket of an answered form; it refuses with InvalidTicket or ExpiredTicket (B4).
@@ -22,10 +22,14 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 // again.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address string) (oauth.Redirect, error) {
 	request := consent.Ticket.Request()
+	walk := trace.From(ctx)
+	walk.Reach(trace.TokenJudged)
+	walk.About(consent.Ticket.ID(), request.Client().String())
 	host, principal, err := s.guess(ctx, consent, pasted, address)
 	if err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
+	walk.Reach(trace.CodeIssued)
 	code, err := oauth.NewSecret(oauth.CodeSecret, s.ports.Random)
 	if err != nil {
 		return oauth.Redirect{}, err
@@ -39,7 +43,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address 
 		return oauth.Redirect{}, err
 	}
 	s.audit(ctx, "grant_created", "grant", grant.ID(), "client", request.Client().Host(), "scope", grant.Scopes().String())
-	if err := s.confirm(ctx, host, code); err != nil {
+	if err := s.confirm(ctx, request.Resource(), host, code); err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
 	return request.Grant(code), nil
@@ -47,8 +51,8 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address 
 
 // confirm asks the site again now that its push would find the grant: a token that it revoked since it was asked leaves nothing
 // behind, whether the push came before the grant or after it (J10). When the site cannot tell, nobody gets to know the code.
-func (s *Server) confirm(ctx context.Context, host oauth.HostToken, code oauth.Secret) error {
-	_, err := s.verify(ctx, host)
+func (s *Server) confirm(ctx context.Context, resource oauth.Resource, host oauth.HostToken, code oauth.Secret) error {
+	_, err := s.verify(ctx, resource, host, "")
 	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
 		return err
 	}
@@ -65,8 +69,10 @@ func (s *Server) rejected(ctx context.Context, request *oauth.AuthorizationReque
 // Deny tells the client that the person said no; the site is not asked (B5).
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
+	trace.From(ctx).Reach(trace.TokenJudged)
+	trace.From(ctx).About(consent.Ticket.ID(), request.Client().String())
 	s.audit(ctx, "consent_denied", "client", request.Client().Host())
-	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "The person did not allow it"))
+	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }
 
 // WithholdRedirect seals an error redirect behind a button, so that nobody can use this server to send people elsewhere (M13).
@@ -81,27 +87,30 @@ func (s *Server) Return(sealed string) (oauth.Redirect, error) {
 
 // guess counts what the site, or the grammar of tokens, rejects (B6), and whoever hangs up before they are told.
 func (s *Server) guess(ctx context.Context, consent *Consent, pasted, address string) (oauth.HostToken, oauth.Principal, error) {
-	settle, wait := s.ports.Guesses.Attempt(address, consent.Ticket.ID(), s.now())
+	settle, wait, err := s.ports.Guesses.Attempt(ctx, address, consent.Ticket.ID(), s.now())
+	if err != nil {
+		return oauth.HostToken{}, oauth.Principal{}, err
+	}
 	if wait > 0 {
-		return oauth.HostToken{}, oauth.Principal{}, oauth.RefuseFor(wait, oauth.TooManyGuesses, "too many wrong tokens")
+		return oauth.HostToken{}, oauth.Principal{}, oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens")
 	}
 	var principal oauth.Principal
 	host, err := oauth.ParseHostToken(pasted)
 	if err == nil {
-		principal, err = s.verify(ctx, host)
+		principal, err = s.verify(ctx, consent.Ticket.Request().Resource(), host, "")
 	}
 	kind, _ := oauth.KindOf(err)
 	settle(kind == oauth.WrongHostToken || ctx.Err() != nil)
 	return host, principal, err
 }
 
-// verify asks the site; a principal without a subject is known by the keyed fingerprint of the token.
-func (s *Server) verify(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
-	principal, err := s.verifier.ask(ctx, host)
+// verify asks whoever knows the tokens of the resource (U3); a principal without a subject is known by the keyed fingerprint of the
+// token, and stays who they were before.
+func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
+	principal, err := s.judgeOf(resource).ask(ctx, host)
 	if err != nil || principal.Subject != "" {
 		return principal, err
 	}
-	print, err := s.settings.Keys.Fingerprint(host)
-	principal.Subject = hex.EncodeToString(print[:])
+	principal.Subject, err = s.settings.Keys.Subject(host, before)
 	return principal, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // noteLimit is how long a call may be held up to note that it happened.
@@ -14,25 +15,38 @@ const noteLimit = 250 * time.Millisecond
 // Authenticate returns who stands behind an access token for one resource (G6-G8). It refuses with InvalidToken; any other
 // error is an outage and says nothing about the token (G11).
 func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
+	token, err := accessToken(bearer)
+	if err != nil {
+		return oauth.Caller{}, err
+	}
+	_, caller, err := s.authenticate(ctx, token, resource)
+	return caller, err
+}
+
+func accessToken(bearer string) (oauth.Secret, error) {
 	token, ok := oauth.ParseSecret(oauth.AccessTokenSecret, bearer)
 	if !ok {
-		return oauth.Caller{}, oauth.UnknownToken()
+		return oauth.Secret{}, oauth.UnknownToken()
 	}
+	return token, nil
+}
+
+func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource oauth.Resource) (*oauth.AccessGrant, oauth.Caller, error) {
 	now := s.now()
 	grant, caller, err := s.admit(ctx, token, resource, now)
 	if err == nil && grant.NeedsRecheck(token.Digest(), s.settings, now) {
 		if err := s.recheck(ctx, grant, token); err != nil {
-			return oauth.Caller{}, err
+			return nil, oauth.Caller{}, err
 		}
 		grant, caller, err = s.admit(ctx, token, resource, now) // it may have changed, or ended, while the site was asked (I18)
 	}
 	if err != nil {
-		return oauth.Caller{}, err
+		return nil, oauth.Caller{}, err
 	}
 	if grant.Used(now) {
 		s.noteUse(ctx, token.Digest())
 	}
-	return caller, nil
+	return grant, caller, nil
 }
 
 func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.Resource, now time.Time) (*oauth.AccessGrant, oauth.Caller, error) {
@@ -43,6 +57,7 @@ func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.R
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
+	trace.From(ctx).About(grant.ID(), grant.Client().String())
 	caller, err := grant.Admits(token.Digest(), resource, now)
 	return grant, caller, err
 }

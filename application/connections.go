@@ -2,6 +2,7 @@ package application
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -13,11 +14,11 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	print, err := s.settings.Keys.Fingerprint(host)
+	prints, err := s.settings.Keys.Fingerprints(host)
 	if err != nil {
 		return 0, err
 	}
-	return s.endConnections(ctx, print, oauth.EndedByHost, func(*oauth.AccessGrant) bool { return true })
+	return s.endConnections(ctx, prints, oauth.EndedByHost, func(*oauth.AccessGrant) bool { return true })
 }
 
 // Connections is what a person sees of the living grants that were made with one host token, with what lets them end some.
@@ -28,11 +29,14 @@ type Connections struct {
 
 // FindConnections finds what was connected with the token that was pasted from address. The site is not asked: whoever holds the
 // token may see them, also when the site has revoked it. It refuses with MissingHostToken and TooManyGuesses; a wrong token finds
-// nothing, as one without connections does, and both count as a guess (B6).
+// nothing, as one without connections does, and both count as a guess (B6): if only one did, counting would tell them apart.
 func (s *Server) FindConnections(ctx context.Context, pasted, address string) (Connections, error) {
-	settle, wait := s.ports.Guesses.Attempt(address, "connections "+address, s.now())
+	settle, wait, err := s.ports.Guesses.Attempt(ctx, address, "", s.now())
+	if err != nil {
+		return Connections{}, err
+	}
 	if wait > 0 {
-		return Connections{}, oauth.RefuseFor(wait, oauth.TooManyGuesses, "too many wrong tokens")
+		return Connections{}, oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens")
 	}
 	found, err := s.connectionsOf(ctx, pasted)
 	settle(err == nil && len(found.Living) == 0)
@@ -47,44 +51,64 @@ func (s *Server) connectionsOf(ctx context.Context, pasted string) (Connections,
 	if err != nil {
 		return Connections{}, err
 	}
-	print, err := s.settings.Keys.Fingerprint(host)
+	prints, err := s.settings.Keys.Fingerprints(host)
 	if err != nil {
 		return Connections{}, err
 	}
-	return s.living(ctx, print)
+	return s.living(ctx, prints)
 }
 
-func (s *Server) living(ctx context.Context, print oauth.Fingerprint) (found Connections, err error) {
-	grants, err := s.ports.Store.GrantsOf(ctx, print)
-	if err != nil {
-		return found, err
-	}
-	now := s.now()
-	for _, grant := range grants {
-		if shown, alive := grant.Connection(now); alive {
-			found.Living = append(found.Living, shown)
+// living finds the grants under each fingerprint of one host token; those under an earlier server secret are the older ones. It
+// seals only the fingerprints that find something, now or later, so that the form is never too large to be sent.
+func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
+	now, useful := s.now(), slices.Clone(prints[:1])
+	for i, print := range slices.Backward(prints) {
+		before := len(found.Living)
+		grants, err := s.ports.Store.GrantsOf(ctx, print)
+		if err != nil {
+			return found, err
+		}
+		for _, grant := range grants {
+			if shown, alive := grant.Connection(now); alive {
+				found.Living = append(found.Living, shown)
+			}
+		}
+		if i > 0 && len(found.Living) > before {
+			useful = slices.Insert(useful, 1, print)
 		}
 	}
-	found.Sealed, err = oauth.SealConnections(print, s.settings, now)
+	found.Sealed, err = oauth.SealConnections(useful, s.settings, now)
 	return found, err
 }
 
 // EndConnection ends one of the connections that Connections has sealed, or all of them when id is empty, and returns what is
 // left. It refuses with InvalidTicket or ExpiredTicket.
 func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connections, error) {
-	print, err := oauth.OpenConnections(sealed, s.settings, s.now())
+	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
 		return Connections{}, err
 	}
-	_, err = s.endConnections(ctx, print, oauth.EndedByPerson, func(g *oauth.AccessGrant) bool { return id == "" || g.ID() == id })
+	_, err = s.endConnections(ctx, prints, oauth.EndedByPerson, func(g *oauth.AccessGrant) bool { return id == "" || g.ID() == id })
 	if err != nil {
 		return Connections{}, err
 	}
-	return s.living(ctx, print)
+	return s.living(ctx, prints)
 }
 
-// endConnections ends the chosen grants of one host token in one step and returns how many of them were alive.
-func (s *Server) endConnections(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason, chosen func(*oauth.AccessGrant) bool) (int, error) {
+// endConnections ends the chosen grants under some fingerprints and returns how many of them were alive.
+func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason, chosen func(*oauth.AccessGrant) bool) (all int, err error) {
+	for _, print := range prints {
+		ended, err := s.endUnder(ctx, print, reason, chosen)
+		if err != nil {
+			return all, err
+		}
+		all += ended
+	}
+	return all, nil
+}
+
+// endUnder ends the chosen grants under one fingerprint in one step.
+func (s *Server) endUnder(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason, chosen func(*oauth.AccessGrant) bool) (int, error) {
 	ended := map[string]bool{}
 	now := s.now()
 	err := s.ports.Store.UpdateGrantsOf(ctx, print, func(g *oauth.AccessGrant) error {

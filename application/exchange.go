@@ -5,16 +5,19 @@ import (
 	"errors"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Exchange redeems an authorization code for tokens (D12-D21).
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
+	trace.From(ctx).Reach(trace.Exchange)
+	trace.From(ctx).About("", s.named(client))
 	code, err := presented(p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
 	}
 	if p.Get("code_verifier") == "" {
-		return nil, oauth.Refuse(oauth.InvalidRequest, "the code_verifier is missing")
+		return nil, oauth.Refuse(oauth.InvalidRequest, "D12", "the code_verifier is missing")
 	}
 	fresh, err := s.secrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
 	if err != nil {
@@ -33,6 +36,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	if err != nil {
 		return nil, unknownGrant(err)
 	}
+	trace.From(ctx).About(grant.ID(), grant.Client().String())
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err
 	}
@@ -66,7 +70,7 @@ func (s *Server) refuseCode(ctx context.Context, code oauth.Digest, refusal erro
 func presented(p oauth.Parameters, name string, kind oauth.SecretKind) (oauth.Secret, error) {
 	text := p.Get(name)
 	if text == "" {
-		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "the "+name+" is missing")
+		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "D12, D22", "the "+name+" is missing")
 	}
 	secret, ok := oauth.ParseSecret(kind, text)
 	if !ok {

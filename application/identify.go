@@ -7,6 +7,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+// named is the client that a request claims to come from, for the trace; what is no client_id may be anything, even a secret.
+func (s *Server) named(by oauth.Credentials) string {
+	id, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
+	return id.String()
+}
+
 // identify returns who presents a secret of the grant (D11). A client that signs has to prove it, in the way that was settled
 // when the person approved (D33); for a public one nothing is ever fetched (C47).
 func (s *Server) identify(ctx context.Context, grant *oauth.AccessGrant, by oauth.Credentials) (client string, err error) {
@@ -59,7 +65,7 @@ func unproven(err error) error {
 	_, refused := oauth.KindOf(err)
 	switch {
 	case errors.Is(err, oauth.ErrMetadataUnreachable), errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.Refuse(oauth.TemporarilyUnavailable, "The client's keys cannot be fetched just now", err)
+		return oauth.Refuse(oauth.TemporarilyUnavailable, "D33", "The client's keys cannot be fetched just now", err)
 	case refused, errors.Is(err, oauth.ErrMetadataMalformed), errors.Is(err, oauth.ErrBadAssertion),
 		errors.Is(err, oauth.ErrNotFound), errors.Is(err, oauth.ErrDuplicate):
 		return oauth.RefuseClient(err)

@@ -16,7 +16,8 @@ const (
 	verifyPlaces = 64
 )
 
-// judge asks the site about a host token and survives whatever its callback does.
+// judge asks the site about a host token and survives whatever its callback does. Each verifier has one of its own, so that one
+// that hangs takes no place of another.
 type judge struct {
 	verifier oauth.BearerVerifier
 	places   chan struct{}
@@ -24,6 +25,14 @@ type judge struct {
 
 func newJudge(verifier oauth.BearerVerifier) judge {
 	return judge{verifier, make(chan struct{}, verifyPlaces)}
+}
+
+// judgeOf returns who decides about the host tokens that are pasted for the resource (U3).
+func (s *Server) judgeOf(resource oauth.Resource) judge {
+	if own, has := s.judges[resource]; has {
+		return own
+	}
+	return s.judge
 }
 
 type verdict struct {
@@ -58,14 +67,20 @@ func (j judge) ask(ctx context.Context, host oauth.HostToken) (oauth.Principal, 
 func (j judge) call(ctx context.Context, host oauth.HostToken) (v verdict) {
 	defer func() {
 		if recover() != nil {
-			v = verdict{err: errors.New("the site's verifier panicked")}
+			v = verdict{err: oauth.CannotTell("the site's verifier panicked")}
 		}
 	}()
 	principal, err := j.verifier.VerifyBearer(ctx, host.Reveal())
-	if err == nil {
-		err = principal.Check()
+	if err != nil {
+		return verdict{err: err}
 	}
-	return verdict{principal, err}
+	if err := principal.Check(); err != nil {
+		return verdict{err: oauth.CannotTell("the site's verifier named a person who cannot be: " + err.Error())}
+	}
+	if principal.Reveals(host) {
+		return verdict{err: oauth.CannotTell("the site's verifier named the token itself as subject or role, which would be stored in clear")}
+	}
+	return verdict{principal, nil}
 }
 
 func refused(err error) error {
@@ -73,16 +88,24 @@ func refused(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, oauth.ErrUnknownBearer):
-		return oauth.Refuse(oauth.WrongHostToken, "the site does not know this token")
+		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token")
 	}
 	return notVerifiable(err)
 }
 
-// notVerifiable keeps only the type of the site's error for the log, because its text may hold the token (B15): that of an HTTP
-// client that timed out is the whole URL.
 func notVerifiable(err error) error {
-	if err != context.DeadlineExceeded && err != context.Canceled { //nolint:errorlint // a wrapped one has a text of its own
-		err = fmt.Errorf("the site's verifier failed with %T", err)
+	return oauth.RefuseFor(verifyLimit, oauth.HostTokenNotVerifiable, "B9", "the site cannot check tokens just now", loggable(err))
+}
+
+// loggable keeps only the type of an error that is none of ours, because its text may hold the token (B15): that of an HTTP client
+// that timed out is the whole URL.
+func loggable(err error) error {
+	var said oauth.CannotTell
+	switch {
+	case errors.As(err, &said): // without the text of what wraps it
+		return said
+	case err == context.DeadlineExceeded, err == context.Canceled: //nolint:errorlint // a wrapped one has a text of its own
+		return err
 	}
-	return oauth.RefuseFor(verifyLimit, oauth.HostTokenNotVerifiable, "the site cannot check tokens just now", err)
+	return fmt.Errorf("the site's verifier failed with %T", err)
 }

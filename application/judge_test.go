@@ -29,10 +29,32 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "B15", 
 
 	It("passes on who stands behind it", func(ctx SpecContext) {
 		verifier := newJudge(site(func(_ context.Context, token string) (oauth.Principal, error) {
-			return oauth.Principal{Subject: token}, nil
+			return oauth.Principal{Subject: "of " + token[:4]}, nil
 		}))
-		Expect(verifier.ask(ctx, host)).To(Equal(oauth.Principal{Subject: "host-token"}))
+		Expect(verifier.ask(ctx, host)).To(Equal(oauth.Principal{Subject: "of host"}))
 	})
+
+	DescribeTable("says in words of its own what is wrong with a site that", Label("H3"), func(ctx SpecContext, said string, answer site) {
+		_, err := newJudge(answer).ask(ctx, host)
+		kind, _ := oauth.KindOf(err)
+		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
+		why := errors.Unwrap(err)
+		Expect(why).To(MatchError(And(ContainSubstring(said), Not(ContainSubstring("host-token")))))
+	},
+		Entry("takes the token for the subject", "the token itself", site(func(_ context.Context, token string) (oauth.Principal, error) {
+			return oauth.Principal{Subject: "user:" + token}, nil
+		})),
+		Entry("takes the token for a role", "the token itself", site(func(_ context.Context, token string) (oauth.Principal, error) {
+			return oauth.Principal{Subject: "ada", Roles: []string{"editor", token}}, nil
+		})),
+		Entry("names an empty role", "a role is empty", site(func(context.Context, string) (oauth.Principal, error) {
+			return oauth.Principal{Roles: []string{""}}, nil
+		})),
+		Entry("panics", "panicked", site(func(context.Context, string) (oauth.Principal, error) { panic("x") })),
+		Entry("says itself why it cannot tell", "is restarting", site(func(_ context.Context, token string) (oauth.Principal, error) {
+			return oauth.Principal{}, fmt.Errorf("asking about %s: %w", token, oauth.CannotTell("the database is restarting"))
+		})),
+	)
 
 	DescribeTable("survives a site that", func(ctx SpecContext, kind oauth.Kind, answer site) {
 		_, err := newJudge(answer).ask(ctx, host)
@@ -66,6 +88,17 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "B15", 
 		})).ask(impatient, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
+	})
+
+	It("asks another site while one hangs", Label("U3"), func(ctx SpecContext) {
+		hanging, kind := oauth.NewResource("https://cms.example/hanging"), oauth.NewResource("https://cms.example/kind")
+		server := NewServer(new(oauth.Settings), Ports{Verifiers: map[oauth.Resource]oauth.BearerVerifier{
+			hanging: nil, kind: site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }),
+		}})
+		for range verifyPlaces {
+			server.judgeOf(hanging).places <- struct{}{}
+		}
+		Expect(server.judgeOf(kind).ask(ctx, host)).To(HaveField("Subject", "ada"))
 	})
 
 	It("asks no more once too many questions hang", func(ctx SpecContext) {

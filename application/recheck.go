@@ -19,13 +19,13 @@ func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oa
 func (s *Server) askDuringUse(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	host, err := grant.HostTokenInUse(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return s.endInUse(ctx, token, oauth.EndedByLostKey)
+		return s.endByLostKey(ctx, token, s.endInUse)
 	}
 	if err != nil {
 		return err
 	}
 	asked := s.now()
-	principal, err := s.verify(ctx, host)
+	principal, err := s.verify(ctx, grant.Resource(), host, grant.Subject())
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
 		return s.endInUse(ctx, token, oauth.EndedByHostToken)
 	}

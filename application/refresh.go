@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Refresh rotates a refresh token after asking the site whether the host token still holds (D22-D28).
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
+	trace.From(ctx).Reach(trace.Refresh)
+	trace.From(ctx).About("", s.named(client))
 	token, err := presented(p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
@@ -18,6 +21,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err != nil {
 		return nil, unknownGrant(err)
 	}
+	trace.From(ctx).About(grant.ID(), grant.Client().String())
 	by := oauth.Refreshment{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err
@@ -42,14 +46,14 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (oauth.Principal, error) {
 	host, err := grant.HostToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return oauth.Principal{}, s.endRefused(ctx, token.Digest(), oauth.EndedByLostKey)
+		return oauth.Principal{}, s.endByLostKey(ctx, token, s.endRefused)
 	}
 	if err != nil {
 		return oauth.Principal{}, err
 	}
-	principal, err := s.verify(ctx, host)
+	principal, err := s.verify(ctx, grant.Resource(), host, grant.Subject())
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
-		return oauth.Principal{}, s.endRefused(ctx, token.Digest(), oauth.EndedByHostToken)
+		return oauth.Principal{}, s.endRefused(ctx, token, oauth.EndedByHostToken)
 	}
 	return principal, err
 }
@@ -82,8 +86,8 @@ func (s *Server) refuseRefresh(ctx context.Context, token oauth.Digest, refusal 
 	return refusal
 }
 
-func (s *Server) endRefused(ctx context.Context, token oauth.Digest, reason oauth.EndReason) error {
-	if err := s.end(ctx, token, reason); err != nil {
+func (s *Server) endRefused(ctx context.Context, token oauth.Secret, reason oauth.EndReason) error {
+	if err := s.end(ctx, token.Digest(), reason); err != nil {
 		return err
 	}
 	return oauth.UnknownGrant()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Consent is what a person is asked, with the sealed ticket that carries it to their answer.
@@ -17,14 +18,18 @@ type Consent struct {
 // RequestAuthorization checks a client's request (A5-A31) and returns the question for the person. A refusal that the client
 // may be told is an *oauth.Refusal; every other one is for the person only.
 func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
+	walk := trace.From(ctx)
+	walk.Reach(trace.Authorize)
 	id, err := s.clientID(p)
 	if err != nil {
 		return nil, err
 	}
+	walk.About("", id.String())
 	client, err := s.client(ctx, id)
 	if err != nil {
 		return nil, oauth.AboutClient(id, err)
 	}
+	walk.Reach(trace.Page)
 	request, err := oauth.NewAuthorizationRequest(client, p, s.settings)
 	if err != nil {
 		return nil, oauth.AboutClient(id, err)
@@ -33,6 +38,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	if err != nil {
 		return nil, err
 	}
+	walk.About(ticket.ID(), "")
 	sealed, err := ticket.Seal(s.settings.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("sealing the ticket: %w", err)
@@ -45,7 +51,7 @@ func (s *Server) clientID(p oauth.Parameters) (oauth.ClientID, error) {
 		return oauth.ClientID{}, err
 	}
 	if p.Get("client_id") == "" {
-		return oauth.ClientID{}, oauth.Refuse(oauth.InvalidRequest, "the client_id is missing")
+		return oauth.ClientID{}, oauth.Refuse(oauth.InvalidRequest, "A7", "the client_id is missing")
 	}
 	return oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
 }
@@ -54,6 +60,7 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID) (*oauth.ClientMe
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
 	}
+	trace.From(ctx).Reach(trace.ClientMetadata)
 	client, err := s.ports.Clients.Client(ctx, id)
 	if err != nil {
 		s.audit(ctx, "cimd_rejected", "client", id.Host(), "reason", err)
@@ -66,11 +73,11 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID) (*oauth.ClientMe
 func clientRefusal(err error) error {
 	switch {
 	case errors.Is(err, oauth.ErrMetadataUnreachable):
-		return oauth.Refuse(oauth.ClientUnreachable, "the app's published description cannot be fetched", err)
+		return oauth.Refuse(oauth.ClientUnreachable, "C41", "the app's published description cannot be fetched", err)
 	case errors.Is(err, oauth.ErrMetadataMalformed):
-		return oauth.Refuse(oauth.InvalidClientDocument, "the app's published description is not valid", err)
+		return oauth.Refuse(oauth.InvalidClientDocument, "C43", "the app's published description is not valid", err)
 	case errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.Refuse(oauth.ClientBusy, "too many apps are being looked up just now", err)
+		return oauth.Refuse(oauth.ClientBusy, "C21", "too many apps are being looked up just now", err)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Ports are what the use cases need of the outside world.
@@ -19,7 +20,12 @@ type Ports struct {
 	Keys       oauth.KeyDirectory
 	Assertions oauth.AssertionReader
 	Verifier   oauth.BearerVerifier
+	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources that have one of their own (U3)
 	Guesses    oauth.GuessLimit
+	Witness    oauth.SecretWitness // nil when no other machine shares the store
+	Trace      trace.Log           // nil: connections are not traced
+	Journal    trace.Journal       // in front of Trace; nil like it
+	Decided    func(event string)  // counts decisions; nil counts none
 	Now        func() time.Time
 	Random     io.Reader
 	Logger     *slog.Logger
@@ -29,14 +35,19 @@ type Ports struct {
 type Server struct {
 	settings *oauth.Settings
 	ports    Ports
-	verifier judge
+	judge    judge
+	judges   map[oauth.Resource]judge
 	ended    func(grant string)
 	rechecks singleflight.Group
 }
 
 // NewServer expects complete ports.
 func NewServer(settings *oauth.Settings, ports Ports) *Server {
-	return &Server{settings: settings, ports: ports, verifier: newJudge(ports.Verifier), ended: func(string) {}}
+	s := &Server{settings: settings, ports: ports, judge: newJudge(ports.Verifier), judges: map[oauth.Resource]judge{}, ended: func(string) {}}
+	for resource, verifier := range ports.Verifiers {
+		s.judges[resource] = newJudge(verifier)
+	}
+	return s
 }
 
 // OnGrantEnded adds somebody who is told, after the fact is stored, that a grant ended; call it before serving.
@@ -85,10 +96,23 @@ func (s *Server) end(ctx context.Context, secret oauth.Digest, reason oauth.EndR
 
 func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.EndReason) {
 	s.audit(ctx, "grant_ended", "grant", grant, "reason", string(reason))
+	if s.ports.Journal != nil {
+		s.ports.Journal.Note(trace.Step{
+			At: s.now(), Kind: trace.Ended, Outcome: trace.Passed, Attempt: grant, Request: trace.From(ctx).Request(), Reason: string(reason),
+		})
+	}
 	s.ended(grant)
+}
+
+// Events returns the names of all decisions, so that whoever counts them knows those that have not happened yet.
+func Events() []string {
+	return []string{"cimd_rejected", "code_redeemed", "consent_denied", "grant_created", "grant_ended", "host_token_rejected", "refreshed"}
 }
 
 // audit writes one line per decision; it never receives a secret (H8).
 func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
 	s.ports.Logger.InfoContext(ctx, event, attributes...)
+	if s.ports.Decided != nil {
+		s.ports.Decided(event)
+	}
 }

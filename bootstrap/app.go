@@ -10,20 +10,20 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/cimd"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
+	"github.com/pasteport/pasteport/adapters/journal"
 	"github.com/pasteport/pasteport/adapters/throttle"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // OAuthServer is the authorization server of one site.
@@ -31,7 +31,11 @@ type OAuthServer struct {
 	server    *application.Server
 	endpoints *oauthhttp.Endpoints
 	config    oauth.Config
+	follow    echo.MiddlewareFunc
+	trace     trace.Log
 	stop      context.CancelFunc
+	journal   *journal.Journal
+	ends      *ends
 }
 
 // OAuthOption replaces a part that NewOAuthServer would otherwise choose.
@@ -42,7 +46,9 @@ type parts struct {
 	roots   *x509.CertPool
 	look    Appearance
 
-	sweepEvery time.Duration
+	decided      func(event string)
+	sweepEvery   time.Duration
+	sharedLimits bool
 }
 
 // WithClientDirectory looks clients up elsewhere than in their published metadata documents.
@@ -53,6 +59,11 @@ func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
 // WithRootCAs trusts these authorities instead of the system's when metadata documents are fetched.
 func WithRootCAs(roots *x509.CertPool) OAuthOption {
 	return func(p *parts) { p.roots = roots }
+}
+
+// WithDecisions tells each decision of the server by the name of its audit event, to be counted.
+func WithDecisions(count func(event string)) OAuthOption {
+	return func(p *parts) { p.decided = count }
 }
 
 // Appearance is what a site may change about the pages that people see.
@@ -72,10 +83,11 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	}
 	config, err := complete(config, store)
 	settings, mistakes := config.Settings()
-	if err = errors.Join(err, mistakes, chosen.look.Check()); err != nil {
+	counter, cannot := counterIn(store, chosen.sharedLimits)
+	if err = errors.Join(err, mistakes, cannot, chosen.look.Check()); err != nil {
 		return nil, err
 	}
-	directory := newDirectory(config, settings, chosen.roots)
+	directory := newDirectory(counter, config, settings, chosen.roots)
 	if chosen.clients == nil {
 		chosen.clients = directory
 	}
@@ -83,20 +95,43 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if own, both := chosen.clients.(oauth.KeyDirectory); both { // whoever limits where clients come from limits their keys too
 		keys = own
 	}
-	server := application.NewServer(settings, application.Ports{
+	authz := &OAuthServer{config: config}
+	noted := authz.keepTrace(store)
+	witness, _ := store.(oauth.SecretWitness)
+	authz.server = application.NewServer(settings, application.Ports{
 		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
-		Verifier: verifierOf(config), Guesses: throttle.NewGuesses(),
+		Verifier: verifierOf(config), Verifiers: ownVerifiers(config), Guesses: newGuesses(counter, config, settings),
+		Witness: witness, Trace: authz.trace, Journal: noted, Decided: chosen.decided,
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
-	endpoints, err := oauthhttp.New(server, oauthhttp.Options{
-		Failures: throttle.NewFailures(), Appearance: chosen.look, Now: config.Now, Logger: config.Logger,
+	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{
+		Failures: throttle.NewFailures(), Appearance: chosen.look, Follow: authz.follow, Now: config.Now, Logger: config.Logger,
 	})
-	if err != nil {
+	authz.work(store, chosen.sweepEvery)
+	if err = errors.Join(err, authz.agreeOnSecret()); err != nil {
+		authz.Close()
 		return nil, err
 	}
-	authz := &OAuthServer{server: server, endpoints: endpoints, config: config}
-	authz.startSweeping(chosen.sweepEvery)
 	return authz, nil
+}
+
+// keepTrace follows connections where the store can keep their steps.
+func (a *OAuthServer) keepTrace(store oauth.Store) (noted trace.Journal) {
+	if log, keeps := store.(trace.Log); keeps {
+		a.trace, a.journal = log, journal.New(log, a.config.Logger)
+		noted = a.journal
+	}
+	a.follow = oauthhttp.Follow(noted, a.config.Now)
+	return noted
+}
+
+// Trace returns the attempts to connect that the store remembers, the newest first; none when it does not keep a trace.Log.
+func (a *OAuthServer) Trace(ctx context.Context) ([]trace.Connection, error) {
+	if a.trace == nil {
+		return nil, nil
+	}
+	steps, err := a.trace.Steps(ctx, 0)
+	return trace.Assemble(steps, a.config.Now()), err
 }
 
 // complete adds what only the outside world has: the clock, chance, the log, and the secret that the store keeps.
@@ -113,30 +148,10 @@ func complete(config oauth.Config, store oauth.Store) (oauth.Config, error) {
 	if store == nil {
 		return config, errors.New("the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\")")
 	}
-	keeper, keeps := store.(oauth.SecretKeeper)
-	if len(config.Secret) > 0 || !keeps {
-		return config, nil
+	if keeper, keeps := store.(oauth.SecretKeeper); keeps && config.Secrets == nil {
+		config.Secrets = keeper
 	}
-	secret, err := keeper.Secret()
-	if err != nil {
-		return config, fmt.Errorf("reading the store's secret: %w", err)
-	}
-	config.Secret = secret
 	return config, nil
-}
-
-func newDirectory(config oauth.Config, settings *oauth.Settings, roots *x509.CertPool) *cimd.Directory {
-	var ports []uint16
-	for _, port := range config.ClientIDPorts {
-		if number, err := strconv.ParseUint(port, 10, 16); err == nil {
-			ports = append(ports, uint16(number))
-		}
-	}
-	return cimd.New(cimd.Options{
-		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports,
-		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
-		Now: config.Now, Logger: config.Logger, RootCAs: roots,
-	})
 }
 
 // EndGrantsOf ends every grant that was made with one of the site's tokens; call it when the site revokes that token. It
@@ -145,40 +160,49 @@ func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error
 	return a.server.EndGrantsOf(ctx, token)
 }
 
+// work begins what goes on in the background until Close.
+func (a *OAuthServer) work(store oauth.Store, sweepEvery time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stop = cancel
+	go a.sweep(ctx, sweepEvery)
+	a.watchEnds(ctx, store)
+	go a.watchSecret(ctx)
+}
+
 // Close stops the work in the background.
-func (a *OAuthServer) Close() { a.stop() }
+func (a *OAuthServer) Close() {
+	a.stop()
+	if a.journal != nil {
+		a.journal.Close()
+	}
+}
+
+// operate lets use look through the grants of a store and end them, beside the service that runs on it, and tells the trace.
+func operate(store interface {
+	oauth.Store
+	trace.Log
+}, logger *slog.Logger, use func(*application.Server) error) error {
+	noted := journal.New(store, logger)
+	defer noted.Close()
+	return use(application.NewServer(new(oauth.Settings), application.Ports{Store: store, Journal: noted, Now: time.Now, Logger: logger}))
+}
+
+// Grants returns the living grants of everybody, oldest first; the store has to be an oauth.GrantLister.
+func (a *OAuthServer) Grants(ctx context.Context) ([]oauth.Connection, error) {
+	return a.server.Grants(ctx)
+}
+
+// EndGrants ends the chosen ones of the living grants at once, and returns how many of them were still alive.
+func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
+	return a.server.EndGrants(ctx, chosen)
+}
 
 // MCPServer is the protected MCP server.
 type MCPServer struct {
-	authz   *OAuthServer
-	options mcp.Options
-	mounted *mcp.Server
-}
-
-// MCPOption says how an MCP server is protected.
-type MCPOption func(*MCPServer)
-
-// WithOAuth attaches the authorization server; Register needs it.
-func WithOAuth(authz *OAuthServer) MCPOption { return func(m *MCPServer) { m.authz = authz } }
-
-// WithToolPolicy decides which tools a caller may know and call, usually by their roles.
-func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
-	return func(m *MCPServer) { m.options.ToolPolicy = allows }
-}
-
-// WithToolScopes names the scopes that calling a tool needs; a client without them is told to ask for them (G10).
-func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
-	return func(m *MCPServer) { m.options.ToolScopes = needs }
-}
-
-// WithAllowedOrigins lets pages of other origins call the MCP endpoint from a browser.
-func WithAllowedOrigins(origins ...string) MCPOption {
-	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
-}
-
-// WithAllowedHosts accepts other names in the Host header of a server on this computer than its own; a public server takes any.
-func WithAllowedHosts(hosts ...string) MCPOption {
-	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
+	authz    *OAuthServer
+	options  mcp.Options
+	resource string // "" for the first one
+	mounted  *mcp.Server
 }
 
 // NewMCPServer protects a server of the official SDK; write tools as the SDK's documentation shows.
@@ -201,9 +225,10 @@ func (m *MCPServer) protection() mcp.Options {
 	if m.authz == nil {
 		return o
 	}
-	settings := m.authz.server.Settings()
-	o.Issuer, o.Resource, o.ResourceName, o.Scopes = settings.Issuer, settings.Resource, settings.ResourceName, settings.Catalogue
-	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
+	settings, place := m.authz.server.Settings(), max(m.place(), 0) // Register refuses an unknown one
+	o.Resource, o.ResourceName, o.Further = settings.Resources[place].Resource, settings.Resources[place].Name, place > 0
+	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
+	o.Authorization, o.Follow, o.Now, o.Logger = m.authz.server, m.authz.follow, m.authz.config.Now, m.authz.config.Logger
 	return o
 }
 
@@ -215,10 +240,25 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.authz == nil {
 		return fmt.Errorf("registering the MCP server: it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio")
 	}
+	if m.place() < 0 {
+		return m.errUnknownResource()
+	}
+	if err := m.mounted.Join(); err != nil {
+		return fmt.Errorf("registering the MCP server: %w", err)
+	}
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
+	m.authz.ends.add(m.mounted)
 	m.mounted.Mount(site)
 	m.authz.endpoints.Mount(site)
 	return nil
+}
+
+// Open counts the streams and the sessions of clients that are open.
+func (m *MCPServer) Open() (streams, sessions int) {
+	if m.mounted == nil {
+		return 0, 0
+	}
+	return m.mounted.Open()
 }
 
 // Drain ends every open stream; hand it to http.Server.RegisterOnShutdown.

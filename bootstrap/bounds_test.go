@@ -26,12 +26,21 @@ type swept struct {
 	*persistence.Store
 	times atomic.Int32
 	until atomic.Pointer[time.Time]
+
+	oldest atomic.Pointer[time.Time] // of the trace that may stay
+	most   atomic.Int32
 }
 
 func (s *swept) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	s.times.Add(1)
 	s.until.Store(&now)
 	return s.Store.DeleteExpired(ctx, now)
+}
+
+func (s *swept) ForgetSteps(ctx context.Context, before time.Time, keep int) (int, error) {
+	s.oldest.Store(&before)
+	s.most.Store(int32(keep))
+	return s.Store.ForgetSteps(ctx, before, keep)
 }
 
 var _ = Describe("Settings of a host", func() {
@@ -91,6 +100,8 @@ var _ = Describe("Settings of a host", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(store.times.Load).Should(BeNumerically(">", 2))
 		Expect(*store.until.Load()).To(BeTemporally("~", hours.now(), time.Minute))
+		Eventually(store.most.Load).Should(BeEquivalentTo(10_000))
+		Expect(*store.oldest.Load()).To(BeTemporally("~", hours.now().Add(-7*24*time.Hour), time.Minute))
 		authz.Close()
 		before := store.times.Load()
 		Consistently(store.times.Load, "50ms").Should(BeNumerically("<=", before+1), "one may have been under way")

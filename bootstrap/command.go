@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/bootstrap/settings"
 )
 
 // Exit codes that scripts can rely on.
@@ -45,7 +47,8 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 		Use:   "pasteport",
 		Short: "OAuth 2.1 for MCP servers whose site already has API tokens",
 		Example: "  pasteport demo            watch a client connect, then try it in a browser\n" +
-			"  pasteport serve --dev     run the demo site for a client on this computer",
+			"  pasteport serve --dev     run the demo site for a client on this computer\n" +
+			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp     put OAuth in front of an MCP server",
 		SilenceUsage: true, SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -55,9 +58,22 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(out, errOut), newDemo(out), newStdio(in, out, errOut), newVersion(out))
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return usageError{settings.ExplainFlag(command, err)} })
+	addGroup(root, "Serve", newDemo(in, out), newServe(out, errOut), newGatewayCommand(out, errOut), newStdio(in, out, errOut), newHealth(out))
+	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut), newKeys(out), newStore(out))
+	addGroup(root, "Find out why a client does not connect", newConnections(out), newTrace(out), newDoctor(in, out, errOut))
+	addGroup(root, "End what is connected", newGrants(in, out, errOut))
+	root.AddCommand(newVersion(out))
 	return root
+}
+
+// addGroup adds commands that stand together in the help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, command := range commands {
+		command.GroupID = title
+		root.AddCommand(command)
+	}
 }
 
 func newVersion(out io.Writer) *cobra.Command {
@@ -84,9 +100,10 @@ func version() string {
 	return build.Main.Version
 }
 
-func noArguments(_ *cobra.Command, args []string) error {
+// noArguments does not repeat what was typed, which may be a secret that lost its flag.
+func noArguments(command *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError{fmt.Errorf("unexpected argument %q", args[0])}
+		return usageError{fmt.Errorf("unexpected argument: %q takes flags only, each as --name=value", command.CommandPath())}
 	}
 	return nil
 }

@@ -18,24 +18,26 @@ import (
 )
 
 type demoOptions struct {
-	addr, dir string
-	once      bool
+	addr, dir, token string
+	once             bool
 }
 
-func newDemo(out io.Writer) *cobra.Command {
-	var o demoOptions
+func newDemo(in io.Reader, out io.Writer) *cobra.Command {
+	var once bool
+	config := newServiceConfig()
 	command := &cobra.Command{
 		Use: "demo", Short: "Watch a client connect, then try it in a browser", Args: noArguments,
-		Long: "Start the demo site on this computer and watch a real MCP client connect to it in nine steps; then do the same in a browser.\n" +
-			"The token that is pasted is taken from " + tokenVariable + ", or made for you. Ctrl-C ends the demo; its folder can be used again.",
+		Long: "Start the demo site on this computer and watch a real MCP client connect to it in nine steps; then do the same in a browser,\n" +
+			"let the client call a tool with Enter, and end its connection.\n" +
+			"The token that is pasted is taken from --demo-token (PASTEPORT_DEMO_TOKEN), or made for you. Ctrl-C ends the demo; its folder can be used again.",
 		Example: "  pasteport demo\n" +
 			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), o, newTerminal(out)) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd.Context(), demoOptions{config.Addr, config.DataDir, config.EditorToken, once}, in, newTerminal(out))
+		},
 	}
-	flags := command.Flags()
-	flags.StringVar(&o.addr, "addr", defaultAddr, "address to listen on, of this computer only")
-	flags.StringVar(&o.dir, "data", defaultDataDir, "folder for the two databases and the log")
-	flags.BoolVar(&o.once, "once", false, "stop after the nine steps")
+	config.addSettings(command, "addr", "data", "demo-token", "demo-token-file")
+	command.Flags().BoolVar(&once, "once", false, "stop after the nine steps")
 	return command
 }
 
@@ -46,9 +48,12 @@ type demo struct {
 	service  *Service
 	client   *demoClient
 	token    string // the site's own, which is pasted
+	dir      string // of the databases, from the root
+	in       io.Reader
+	connects int
 }
 
-func runDemo(ctx context.Context, o demoOptions, t terminal) error {
+func runDemo(ctx context.Context, o demoOptions, in io.Reader, t terminal) error {
 	listener, err := listen(o.addr)
 	if err != nil {
 		return err
@@ -67,7 +72,7 @@ func runDemo(ctx context.Context, o demoOptions, t terminal) error {
 		return err
 	}
 	defer log.Close()
-	d := &demo{terminal: t, logger: logTo(log), client: client}
+	d := &demo{terminal: t, logger: logTo(log), client: client, dir: fromRoot(o.dir), in: in}
 	return d.run(ctx, o, listener)
 }
 
@@ -84,18 +89,18 @@ func openDemoLog(dir string) (*os.File, error) {
 }
 
 func (d *demo) run(ctx context.Context, o demoOptions, listener net.Listener) (err error) {
-	config := ServiceConfig{
-		Issuer: "http://" + listener.Addr().String(), DataDir: o.dir, EditorToken: os.Getenv(tokenVariable),
-		Development: true, RootCAs: d.client.roots, Logger: d.logger,
-	}
-	if d.service, err = OpenService(ctx, config); err != nil {
+	config := newServiceConfig()
+	config.Issuer, config.Development, config.AdminAddr = config.ownIssuer(listener.Addr()), true, adminOff
+	config.DataDir, config.EditorToken, config.RootCAs, config.Logger = o.dir, o.token, d.client.roots, d.logger
+	config.Appearance.Name = "Demo site"
+	if d.service, err = OpenService(ctx, *config); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.service.Close()) }()
 	if d.token, err = d.service.pastedToken(ctx, config.EditorToken); err != nil {
 		return err
 	}
-	d.introduce(config)
+	d.introduce(*config)
 	return d.serve(ctx, listener, o.once)
 }
 
@@ -112,13 +117,16 @@ func (s *Service) pastedToken(ctx context.Context, given string) (string, error)
 }
 
 func (d *demo) introduce(config ServiceConfig) {
-	dir := config.DataDir
-	if absolute, err := filepath.Abs(dir); err == nil {
-		dir = absolute
-	}
 	d.terminal.say("Pasteport demo: a site, an MCP client, and what they say to each other.\n\n"+
 		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: content.db, oauth.db, demo.log\ndemo token: %s\n\n",
-		config.Issuer, d.client.id, dir, d.token)
+		config.Issuer, d.client.id, d.dir, d.token)
+}
+
+func fromRoot(dir string) string {
+	if absolute, err := filepath.Abs(dir); err == nil {
+		return absolute
+	}
+	return dir
 }
 
 // serve runs the site and the client until the demo is over or one of them fails.

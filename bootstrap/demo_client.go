@@ -40,6 +40,18 @@ type visit struct {
 	verdict chan verdict
 }
 
+// signed says in every request which connection it belongs to, so that the trace tells them apart.
+type signed struct {
+	agent   string
+	network http.RoundTripper
+}
+
+func (s signed) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("User-Agent", s.agent)
+	return s.network.RoundTrip(request)
+}
+
 func openDemoClient() (*demoClient, error) {
 	certificate, err := selfSigned(net.IPv4(127, 0, 0, 1))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
 // walk takes the client through all steps.
@@ -16,7 +17,7 @@ func (d *demo) walk(ctx context.Context) error {
 	began := time.Now()
 	told := &progress{terminal: d.terminal}
 	browser := &browser{progress: told, client: d.client, token: d.token}
-	session, err := d.connect(ctx, &http.Client{Transport: watch{told}}, browser.visit)
+	session, err := d.connect(ctx, watch{told}, browser.visit)
 	if err != nil {
 		return told.stop(err)
 	}
@@ -29,7 +30,9 @@ func (d *demo) walk(ctx context.Context) error {
 }
 
 // connect lets the official SDK's client connect over HTTP; browse is what it takes for a browser.
-func (d *demo) connect(ctx context.Context, traffic *http.Client, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
+func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
+	d.connects++
+	traffic := &http.Client{Transport: signed{fmt.Sprintf("pasteport-demo/%d", d.connects), network}}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: d.client.id},
 		RedirectURL:                    d.client.redirect,
@@ -43,7 +46,7 @@ func (d *demo) connect(ctx context.Context, traffic *http.Client, browse auth.Au
 	chance := &oneChance{OAuthHandler: handler}
 	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: version()}, nil)
 	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
-		Endpoint: d.service.Authz.server.Settings().Resource.String(), HTTPClient: traffic, OAuthHandler: chance, DisableStandaloneSSE: true,
+		Endpoint: d.service.Authz.server.Settings().Resource().String(), HTTPClient: traffic, OAuthHandler: chance, DisableStandaloneSSE: true,
 	}, nil)
 	if chance.failed != nil {
 		return nil, chance.failed
@@ -51,19 +54,41 @@ func (d *demo) connect(ctx context.Context, traffic *http.Client, browse auth.Au
 	return session, err
 }
 
-// oneChance ends with the first failure: the SDK would start over in an older protocol and ask the person again.
+// oneChance connects once. After a failure the SDK would start over in an older protocol and ask the person again, and so it would
+// when the server does not take its token any more.
 type oneChance struct {
 	auth.OAuthHandler
+	taken  bool
 	failed error
 }
 
 func (c *oneChance) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
-	if c.failed != nil {
-		_ = response.Body.Close()
+	if !c.taken {
+		c.taken = true
+		c.failed = c.OAuthHandler.Authorize(ctx, request, response)
 		return c.failed
 	}
-	c.failed = c.OAuthHandler.Authorize(ctx, request, response)
-	return c.failed
+	_ = response.Body.Close()
+	if c.failed != nil {
+		return c.failed
+	}
+	return refusedBy(response)
+}
+
+// refusal is why a server does not take a token any more.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// refusedBy is what an MCP server says that refuses a token.
+func refusedBy(response *http.Response) error {
+	challenges, _ := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
+	for _, challenge := range challenges {
+		if code := challenge.Params["error"]; code != "" {
+			return refusal(fmt.Sprintf("the MCP server answered %s, %s: %q", response.Status, code, challenge.Params["error_description"]))
+		}
+	}
+	return refusal("the MCP server answered " + response.Status)
 }
 
 func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {

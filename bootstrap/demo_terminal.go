@@ -25,6 +25,13 @@ func newTerminal(out io.Writer) terminal {
 
 func (t terminal) say(format string, values ...any) { _, _ = fmt.Fprintf(t.out, format, values...) }
 
+// clearLine takes back a line that says how far something has come.
+func (t terminal) clearLine() {
+	if t.colour {
+		t.say("\r\x1b[K")
+	}
+}
+
 func (t terminal) bold(text string) string  { return t.styled("1", text) }
 func (t terminal) red(text string) string   { return t.styled("31", text) }
 func (t terminal) green(text string) string { return t.styled("32", text) }

@@ -6,17 +6,13 @@ import (
 	"database/sql"
 	"io"
 	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gbytes"
 
 	"github.com/pasteport/pasteport/bootstrap"
 )
@@ -27,16 +23,10 @@ func TestBootstrap(t *testing.T) {
 }
 
 var (
-	steps   = regexp.MustCompile(`(?m)^(\d+)\. .+\n   ok, \d+\.\d ms: .+$`)
-	made    = regexp.MustCompile(`create_article made the draft "([^"]+)"`)
-	token   = regexp.MustCompile(`(?m)^demo token: (\S+)$`)
-	address = regexp.MustCompile(`(?m)^http://\S+/oauth/authorize\?\S+$`)
-	ticket  = regexp.MustCompile(`name="ticket" value="([^"]+)"`)
-	action  = regexp.MustCompile(`<form method="post" action="([^"]+)"`)
+	steps = regexp.MustCompile(`(?m)^(\d+)\. .+\n   ok, \d+\.\d ms: .+$`)
+	made  = regexp.MustCompile(`create_article made the draft "([^"]+)"`)
+	token = regexp.MustCompile(`(?m)^demo token: (\S+)$`)
 )
-
-// web gives up on a page that waits for nothing.
-var web = &http.Client{Timeout: 10 * time.Second}
 
 // found returns what the first group of pattern matches, or the whole match if it has none.
 func found(pattern *regexp.Regexp, text []byte) string {
@@ -169,87 +159,5 @@ var _ = Describe("Watching the demo", func() {
 		code, _, errOut := once(ctx, "--addr", "0.0.0.0:0")
 		Expect(code).To(Equal(1))
 		Expect(errOut).To(ContainSubstring("choose a loopback address"))
-	})
-
-	Context("when it stays up for a browser", func() {
-		var (
-			out  *gbytes.Buffer
-			stop context.CancelFunc
-			code chan int
-		)
-
-		BeforeEach(func() {
-			var ctx context.Context
-			ctx, stop = context.WithCancel(context.Background())
-			out, code = gbytes.NewBuffer(), make(chan int, 1)
-			go func() {
-				ended := bootstrap.Run(ctx, []string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, io.NopCloser(&bytes.Buffer{}), out, out)
-				_ = out.Close() // nobody waits for more
-				code <- ended
-			}()
-			DeferCleanup(func() {
-				stop()
-				var ended int
-				Eventually(code).WithTimeout(10 * time.Second).Should(Receive(&ended))
-				Expect(ended).To(Equal(0))
-			})
-			Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Ctrl-C ends the demo"))
-		})
-
-		read := func(response *http.Response, err error) (page []byte) {
-			GinkgoHelper()
-			Expect(err).NotTo(HaveOccurred())
-			defer response.Body.Close()
-			page, err = io.ReadAll(response.Body)
-			Expect(err).NotTo(HaveOccurred())
-			return page
-		}
-		newest := func() string {
-			GinkgoHelper()
-			all := address.FindAll(out.Contents(), -1)
-			Expect(all).NotTo(BeEmpty())
-			return string(all[len(all)-1])
-		}
-		answer := func(address, decision string) string {
-			GinkgoHelper()
-			page := read(web.Get(address))
-			form := url.Values{"ticket": {found(ticket, page)}, "decision": {decision}, "bearer_token": {found(token, out.Contents())}}
-			return string(read(web.PostForm(found(action, page), form)))
-		}
-
-		It("shows the reader's own connection in browser and terminal", func() {
-			Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
-			Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 7 tools"))
-		})
-
-		It("shows a refusal and offers another address, which works", func() {
-			first := newest()
-			Expect(answer(first, "deny")).To(And(ContainSubstring("Not connected"), ContainSubstring("access_denied")))
-			Eventually(out).Should(gbytes.Say("\nNot connected: .*access_denied"))
-			Eventually(out).Should(gbytes.Say("Ctrl-C ends the demo"))
-			Expect(newest()).NotTo(Equal(first))
-			Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
-		})
-
-		It("takes no answer that was not asked for", func() {
-			asked, err := url.Parse(newest())
-			Expect(err).NotTo(HaveOccurred())
-			stray := asked.Query().Get("redirect_uri") + "?code=made-up&state=another"
-			Expect(string(read(web.Get(stray)))).To(ContainSubstring("Nobody waits for this answer"))
-			Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
-		})
-
-		It("shows an exchange that fails", func() {
-			asked, err := url.Parse(newest())
-			Expect(err).NotTo(HaveOccurred())
-			forged := url.Values{"code": {"made-up"}, "state": {asked.Query().Get("state")}, "iss": {asked.Scheme + "://" + asked.Host}}
-			Expect(string(read(web.Get(asked.Query().Get("redirect_uri") + "?" + forged.Encode())))).To(ContainSubstring("invalid_grant"))
-			Eventually(out).Should(gbytes.Say("\nNot connected: .*invalid_grant"))
-		})
-
-		It("ends while the consent page is open", func() {
-			Expect(string(read(web.Get(newest())))).To(MatchRegexp(ticket.String()))
-			stop() // what follows every spec expects code 0
-		})
 	})
 })

@@ -112,18 +112,22 @@ func (h *host) code(change ...func(url.Values)) string {
 	return target.Query().Get("code")
 }
 
-func (h *host) post(path string, form url.Values) *httptest.ResponseRecorder {
+func (h *host) post(path string, form url.Values, change ...func(url.Values)) *httptest.ResponseRecorder {
+	for _, apply := range change {
+		apply(form)
+	}
 	r := httptest.NewRequest(http.MethodPost, h.issuer+path, strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return answer(h.Echo, r)
 }
 
-func (h *host) exchange(code string) *httptest.ResponseRecorder {
-	return h.post("/oauth/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {code}, "code_verifier": {verifier}})
+func (h *host) exchange(code string, change ...func(url.Values)) *httptest.ResponseRecorder {
+	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {code}, "code_verifier": {verifier}}
+	return h.post("/oauth/token", form, change...)
 }
 
-func (h *host) refresh(token string) *httptest.ResponseRecorder {
-	return h.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {token}})
+func (h *host) refresh(token string, change ...func(url.Values)) *httptest.ResponseRecorder {
+	return h.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {token}}, change...)
 }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
@@ -134,7 +138,11 @@ func (h *host) call(access string) *httptest.ResponseRecorder { return h.send(ac
 
 // send posts a message to the MCP endpoint.
 func (h *host) send(access, message string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, h.issuer+"/mcp", strings.NewReader(message))
+	return h.sendTo(h.issuer+"/mcp", access, message)
+}
+
+func (h *host) sendTo(endpoint, access, message string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, endpoint, strings.NewReader(message))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("Authorization", "Bearer "+access)
@@ -164,6 +172,9 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 type exhausted struct{}
 
 func (exhausted) Read([]byte) (int, error) { return 0, errors.New("no chance left") }
+
+// resource names these resources.
+func resource(uris ...string) func(url.Values) { return func(v url.Values) { v["resource"] = uris } }
 
 // scope asks for these scopes.
 func scope(names string) func(url.Values) { return func(v url.Values) { v.Set("scope", names) } }

@@ -4,41 +4,42 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
-	var dir string
+	config := newServiceConfig()
+	var table *settings.Table
 	stdio := &cobra.Command{
 		Use: "stdio", Short: "Serve the demo site's tools to a local client, without OAuth", Args: noArguments,
 		Long: "Serve the demo site's MCP tools over standard input and output, for a client that starts it as a local process.\n" +
-			"There is no OAuth: whoever may start the process may read its files. " + tokenVariable + " chooses whose role the tools see;\n" +
+			"There is no OAuth: whoever may start the process may read its files. --demo-token chooses whose role the tools see;\n" +
 			"without it they see an editor.",
 		Example: "  pasteport stdio --data pasteport-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serveStdio(cmd.Context(), dir, in, out)
+			return table.Explain(serveStdio(cmd.Context(), config, in, out))
 		},
 	}
-	stdio.Flags().StringVar(&dir, "data", defaultDataDir, "folder of the content database")
+	table = config.addSettings(stdio, "data", "demo-token", "demo-token-file")
 	return stdio
 }
 
-func serveStdio(ctx context.Context, dir string, in io.ReadCloser, out io.Writer) (err error) {
-	if err := makeDataDir(dir); err != nil {
+func serveStdio(ctx context.Context, config *ServiceConfig, in io.ReadCloser, out io.Writer) (err error) {
+	if err := makeDataDir(config.DataDir); err != nil {
 		return err
 	}
-	site, err := demosite.Open(filepath.Join(dir, "content.db"))
+	site, err := demosite.Open(filepath.Join(config.DataDir, "content.db"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, site.Close()) }()
-	caller, err := localCaller(ctx, site, os.Getenv(tokenVariable))
+	caller, err := localCaller(ctx, site, config.EditorToken)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func localCaller(ctx context.Context, site *demosite.Site, token string) (oauth.
 	}
 	principal, err := site.VerifyBearer(ctx, token)
 	if err != nil {
-		return oauth.Caller{}, errors.New("the demo site does not know the token of " + tokenVariable + ": start it once with \"pasteport serve\", or leave the variable empty")
+		return oauth.Caller{}, oauth.NewMistake("the demo site does not know the token of %s: start it once with \"pasteport serve\", or leave the token out", oauth.Field("DemoToken"))
 	}
 	return oauth.Caller{Subject: principal.Subject, Roles: principal.Roles}, nil
 }

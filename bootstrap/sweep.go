@@ -9,12 +9,6 @@ import (
 // sweepEvery is how often expired rows are forgotten (H6), give or take a tenth so that processes on one store spread out.
 const sweepEvery = 10 * time.Minute
 
-func (a *OAuthServer) startSweeping(every time.Duration) {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.stop = cancel
-	go a.sweep(ctx, every)
-}
-
 func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
 	for {
 		select {

@@ -22,3 +22,14 @@ func verifierOf(config oauth.Config) oauth.BearerVerifier {
 	}
 	return boolVerifier(config.VerifyBearer)
 }
+
+// ownVerifiers are those of the further servers that have one.
+func ownVerifiers(config oauth.Config) map[oauth.Resource]oauth.BearerVerifier {
+	own := map[oauth.Resource]oauth.BearerVerifier{}
+	for _, server := range config.MoreServers {
+		if server.Verifier != nil {
+			own[oauth.NewResource(server.Resource)] = server.Verifier
+		}
+	}
+	return own
+}

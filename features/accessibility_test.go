@@ -55,6 +55,20 @@ var look = bootstrap.Appearance{
 	Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 24"><text x="0" y="19" font-size="20" font-family="serif">The Gazette</text></svg>`),
 }
 
+// attempts is a service that one client uses and another could not connect to.
+func attempts(ctx context.Context) *Operated {
+	GinkgoHelper()
+	service := Operate()
+	service.Discover(ctx)
+	service.Call(ctx, service.NewClient().Connect(ctx).Access)
+	service.Newest(ctx, wholeWay)
+	lost := service.NewClient()
+	lost.ID += "x"
+	lost.AskFor(ctx, lost.Request())
+	service.Newest(ctx, "authorize client_metadata:refused")
+	return service
+}
+
 var _ = Describe("Being usable by everybody", Label("pages"), func() {
 	var world *World
 	var client *Client
@@ -76,6 +90,10 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 			r.Header.Set("Accept-Language", language)
 			return Send(r)
 		}
+	}
+	over := func(adjust func(*bootstrap.ServiceConfig)) {
+		world = NewWorld(adjust)
+		client = world.NewClient()
 	}
 	form := func(ctx context.Context, values url.Values) Response {
 		return Post(ctx, world.Issuer+"/oauth/authorize", values)
@@ -115,8 +133,7 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-branded", 200, func(ctx context.Context) Response {
-			world = NewWorld(func(config *bootstrap.ServiceConfig) { config.Appearance = look })
-			client = world.NewClient()
+			over(func(config *bootstrap.ServiceConfig) { config.Appearance = look })
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-german", 200, in("de")), Entry(nil, SpecTimeout(browserTime), "consent-french", 200, in("fr")),
@@ -128,6 +145,26 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 				client.Consent(ctx).Approve(ctx, "demo_wrong")
 			}
 			return client.Consent(ctx).Approve(ctx, "demo_wrong")
+		}),
+		Entry(nil, SpecTimeout(browserTime), "consent-site-silent", 503, func(ctx context.Context) Response {
+			site := NewTokenSite("{}")
+			site.Answer(http.StatusInternalServerError, "{}")
+			over(func(config *bootstrap.ServiceConfig) {
+				config.Verification = overHTTP.configure(site.site.URL("/token"))
+			})
+			return client.Consent(ctx).Approve(ctx, world.Token)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-app-not-allowed", 403, func(ctx context.Context) Response {
+			over(func(config *bootstrap.ServiceConfig) { config.AllowClients = []string{"claude.ai"} })
+			return consent(ctx)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-app-document", 400, func(ctx context.Context) Response {
+			client = world.ClientWith("redirect_uris", nil)
+			return consent(ctx)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-outage", 503, func(ctx context.Context) Response {
+			DeferCleanup(world.Hide("oauth.db.secret"))
+			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-unknown-app", 502, func(ctx context.Context) Response {
 			client.ID += "x"
@@ -168,6 +205,32 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 		Entry(nil, SpecTimeout(browserTime), "connections-ended", 200, func(ctx context.Context) Response {
 			client.Connect(ctx)
 			return world.Connections(ctx, world.Token).End(ctx, "").Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections-missing-token", 400, func(ctx context.Context) Response { return world.Connections(ctx, " ").Response }),
+		Entry(nil, SpecTimeout(browserTime), "connections-too-many", 429, func(ctx context.Context) Response {
+			for range 5 {
+				world.Connections(ctx, "demo_wrong")
+			}
+			return world.Connections(ctx, "demo_wrong").Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections-old-page", 400, func(ctx context.Context) Response {
+			client.Connect(ctx)
+			page := world.Connections(ctx, world.Token)
+			world.Clock.Advance(10 * time.Minute)
+			return page.End(ctx, "").Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections-japanese", 200, func(ctx context.Context) Response {
+			client.Connect(ctx)
+			return world.Connections(ctx, world.Token, func(r *http.Request) { r.Header.Set("Accept-Language", "ja") }).Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "problem-connections", 400, func(ctx context.Context) Response {
+			return Post(ctx, world.Issuer+"/oauth/connections", url.Values{"ticket": {"x"}, "decision": {"end_all"}})
+		}),
+		Entry(nil, SpecTimeout(browserTime), "operator-nobody", 200, func(ctx context.Context) Response { return Operate().AskAdmin(ctx, "/") }),
+		Entry(nil, SpecTimeout(browserTime), "operator-connections", 200, func(ctx context.Context) Response { return attempts(ctx).AskAdmin(ctx, "/") }),
+		Entry(nil, SpecTimeout(browserTime), "operator-connection", 200, func(ctx context.Context) Response {
+			service := attempts(ctx)
+			return service.AskAdmin(ctx, "/connections/"+service.Traces(ctx)[0].ID)
 		}),
 	)
 

@@ -33,33 +33,65 @@ var table = []law{
 		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
 	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
-		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json"}},
-	{of: []string{"adapters/http/pages"}, may: []string{"golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful"}},
+		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/..."}},
+	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful"}},
+	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
+	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo}},
+	{of: []string{"adapters/http/telemetry"}, may: []string{echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
-		"domain/...", "gorm.io/...", "modernc.org/sqlite/...", "github.com/go-gormigrate/gormigrate/v2"}},
+		"domain/...", "gorm.io/...", "modernc.org/sqlite/...", "github.com/jackc/pgx/v5/...", "github.com/go-sql-driver/mysql", "github.com/go-gormigrate/gormigrate/v2", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/cimd"}, may: []string{
 		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/sync/singleflight", "golang.org/x/time/rate",
 		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/jose"}, may: []string{"domain/...", "github.com/go-jose/go-jose/v4/..."}},
+	{of: []string{"adapters/verification/tokenfile"}, may: []string{"domain/...", "golang.org/x/crypto/argon2"}, never: []string{"net/..."}},
+	{of: []string{"adapters/outbound"}},
+	{of: []string{"adapters/verification/remote"}, may: []string{"domain/...", "adapters/outbound", "github.com/go-json-experiment/json/..."}},
+	{of: []string{"adapters/journal"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
 	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
+	{of: []string{"adapters/nats"}, may: []string{"domain/oauth", "github.com/nats-io/nats.go"}},
+	{of: []string{"adapters/doctor"}, may: []string{
+		sdk + "mcp", sdk + "oauthex", "golang.org/x/net/html/...", "github.com/pquerna/cachecontrol/..."}},
 	{of: []string{"bootstrap/app.go"}, may: anything, never: []string{"features/..."}},
+	{of: []string{"bootstrap/database.go"}, may: []string{"domain/oauth", "adapters/persistence", "bootstrap/settings"}},
+	{of: []string{"bootstrap/store_command.go", "bootstrap/store_copy.go"}, may: []string{"domain/oauth", "adapters/persistence", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
+	{of: []string{"bootstrap/doctor.go", "bootstrap/doctor_report.go"}, may: []string{"adapters/doctor", "github.com/spf13/cobra"}},
+	{of: []string{"adapters/certificates"}, may: []string{"golang.org/x/crypto/acme/..."}},
+	{of: []string{"bootstrap/operations.go", "bootstrap/tls.go"}, may: anything,
+		never: []string{"features/...", "adapters/persistence", "adapters/cimd", "adapters/http/mcp", "adapters/http/pages"}},
+	{of: []string{"bootstrap/settings"}, may: []string{"domain/oauth", "github.com/spf13/...", "go.yaml.in/yaml/v3",
+		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein"}},
+	{of: []string{"bootstrap/requestlog.go"}, may: anything, never: []string{"features/...", "adapters/http/mcp", "adapters/http/pages"}},
+	{of: []string{"bootstrap/limits.go"}, may: []string{"domain/...", "adapters/throttle", "adapters/cimd"}},
+	{of: []string{"bootstrap/gateway.go", "bootstrap/gateway_settings.go"}, may: []string{
+		"domain/...", "bootstrap/settings", "adapters/http/mcp", "adapters/http/upstream", "adapters/outbound"}},
+	{of: []string{"bootstrap/replicas.go"}, may: []string{
+		"domain/oauth", "bootstrap/settings", "adapters/http/mcp", "adapters/http/admin", "adapters/nats"}},
+	{of: []string{"bootstrap/verification.go"}, may: []string{"domain/...", "adapters/verification/...", "adapters/outbound"}},
 	{of: []string{"bootstrap/..."}, may: anything, never: []string{"features/...", "adapters/..."}},
+	{of: []string{"features/engines"}, may: []string{"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/..."})},
 	{of: []string{"features/conformance"}}, // the runner of the official suite
 	{of: []string{"features/matrix/...", "features/mutations"}, may: []string{"features/matrix"}},
+	{of: []string{"features/chromium"}, may: []string{"github.com/chromedp/chromedp"}},
+	{of: []string{"features/newcomer"}, may: []string{"features/chromium", "github.com/chromedp/chromedp"}}, // who has what everybody gets
+	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth"}},
 	{of: []string{"features/interop/fixtures"}, may: []string{ // a site with what that suite looks for
 		"bootstrap", "domain/oauth", "adapters/persistence", "github.com/labstack/echo/v4", sdk + "mcp", sdk + "jsonrpc"}},
 }
 
 // programs are the only folders with a main function.
-var programs = []string{"bootstrap/cmd/...", "features/conformance", "features/matrix/write", "features/mutations", "features/interop/fixtures"}
+var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/conformance", "features/matrix/write", "features/mutations", "features/newcomer",
+	"features/interop/fixtures", "features/interop/goclient"}
 
 // Tests next to the code may use whatever they need; the specs here stand outside.
 var testTable = []law{
-	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", "golang.org/x/net/html", "features/matrix",
-		"github.com/chromedp/..."})},
+	{of: []string{"features/broker_test.go"}, may: slices.Concat(ginkgo, []string{"github.com/nats-io/nats-server/v2/server", "github.com/nats-io/nats.go"})},
+	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", sdk + "oauthex", "golang.org/x/net/html", "features/matrix", "features/chromium", "features/engines",
+		"github.com/chromedp/...", "github.com/google/jsonschema-go/jsonschema", "go.yaml.in/yaml/v3",
+		"go.opentelemetry.io/proto/otlp/...", "google.golang.org/protobuf/proto", "github.com/creack/pty", "golang.org/x/sys/unix"})},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/...", "features/storespec"})},
 	{of: anything, may: anything},
 }
@@ -115,6 +147,23 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		}
 	})
 
+	It("runs all specs that there are: a folder with specs has a suite", func() {
+		ran := map[string]bool{}
+		for _, file := range sources("..") {
+			folder := path.Dir(file.file)
+			if slices.Contains(file.calls, "Describe") {
+				ran[folder] = ran[folder] || false
+			}
+			if slices.Contains(file.calls, "RunSpecs") {
+				ran[folder] = true
+			}
+		}
+		Expect(len(ran)).To(BeNumerically(">", 10))
+		for folder, hasSuite := range ran {
+			Expect(hasSuite).To(BeTrue(), folder+" runs no specs")
+		}
+	})
+
 	It("says of each package what it is for", func() {
 		said := map[string]bool{}
 		for _, file := range sources("..") {
@@ -141,13 +190,27 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("a store with rules, wires or cgo", "adapters/persistence/store.go", "application", "adapters/cimd", echo, "github.com/mattn/go-sqlite3", "features/storespec"),
 		Entry("a directory with more than its libraries", "adapters/cimd/directory.go", "application", "adapters/http", echo, "golang.org/x/sync/errgroup"),
 		Entry("a reader of assertions with wires", "adapters/jose/reader.go", "application", "adapters/cimd", "adapters/http", echo, "github.com/golang-jwt/jwt/v5"),
+		Entry("a certificate with another authority", "adapters/certificates/acme.go", "github.com/caddyserver/certmagic", echo, "domain/oauth"),
 		Entry("a limit with wires", "adapters/throttle/guesses.go", "application", "adapters/http", echo),
+		Entry("a doctor that knows what it examines", "adapters/doctor/flow.go", "domain/oauth", "application", "adapters/http", "adapters/cimd", sdk+"auth"),
+		Entry("a doctor with a second look", "bootstrap/doctor.go", "adapters/http/mcp", "adapters/persistence", "domain/oauth"),
+		Entry("a token file that goes online", "adapters/verification/tokenfile/file.go", "net/http", "adapters/verification/remote", "application"),
+		Entry("a question over HTTP with more than it needs", "adapters/verification/remote/client.go", "adapters/cimd", "application", echo, "golang.org/x/oauth2"),
+		Entry("a bus that knows what it carries", "adapters/nats/bus.go", "adapters/http/mcp", "application", "github.com/nats-io/nats-server/v2/server"),
+		Entry("a product that brings its own broker", "bootstrap/replicas.go", "github.com/nats-io/nats-server/v2/server", "adapters/persistence"),
+		Entry("other adapters named where a verifier is chosen", "bootstrap/verification.go", "adapters/persistence", "adapters/http", "application"),
+		Entry("other adapters named where limits are chosen", "bootstrap/limits.go", "adapters/persistence", "adapters/http", "application"),
 		Entry("an adapter named in a command", "bootstrap/serve.go", "adapters/persistence", "adapters/http", "features/storespec"),
+		Entry("settings that know what they are for", "bootstrap/settings/read.go", "bootstrap", "adapters/http/pages", "application"),
 		Entry("an adapter named in the demo site", "bootstrap/demosite/site.go", "adapters/persistence"),
+		Entry("a store command with more than the stores", "bootstrap/store_copy.go", "adapters/http", "application", "gorm.io/gorm"),
 		Entry("too many adapters named in the service", "bootstrap/service.go", "adapters/cimd", "adapters/http/mcp"),
+		Entry("an adapter named twice", "bootstrap/operations.go", "adapters/persistence", "adapters/http/mcp"),
+		Entry("an admin listener that knows what it watches", "adapters/http/admin/ready.go", "application", "adapters/persistence", "adapters/http/telemetry"),
 		Entry("a product that needs its own specs", "bootstrap/app.go", "features/storespec"),
 		Entry("a contract that needs the product", "features/storespec/storespec.go", "adapters/persistence", "bootstrap", "application"),
 		Entry("a tool that looks inside", "features/conformance/main.go", "bootstrap", "domain/oauth", sdk+"mcp"),
+		Entry("a newcomer who looks inside", "features/newcomer/story.go", "bootstrap", "domain/trace", sdk+"mcp"),
 		Entry("a site of the specs that goes past bootstrap", "features/interop/fixtures/main.go", "application", "adapters/http", "adapters/cimd", sdk+"auth"),
 		Entry("a matrix that is no bystander", "features/matrix/matrix.go", "bootstrap", "features/storespec", "golang.org/x/tools/go/packages"),
 		Entry("a spec that looks inside", "features/refresh_test.go", "domain/oauth", "application", "adapters/persistence", "features/storespec", echo, sdk+"jsonrpc", "golang.org/x/oauth2"),

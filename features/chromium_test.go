@@ -2,8 +2,7 @@ package features_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
+	"errors"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -12,6 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/chromium"
 )
 
 // browserTime is how long a spec may take with a Chromium that starts on a busy machine.
@@ -23,19 +24,12 @@ type Browser struct{ window context.Context }
 // NewBrowser opens a window that closes with the spec. Without a Chromium the spec is skipped; .ci/run installs one.
 func NewBrowser() *Browser {
 	GinkgoHelper()
-	if _, err := exec.LookPath("chromium"); err != nil {
-		Skip("there is no chromium on the PATH")
+	window, leave, err := chromium.Open()
+	if errors.Is(err, chromium.ErrMissing) {
+		Skip(err.Error())
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath("chromium"), chromedp.DisableGPU)
-	if os.Geteuid() == 0 { // whose Chromium refuses to sandbox
-		options = append(options, chromedp.NoSandbox)
-	}
-	allocator, release := chromedp.NewExecAllocator(context.Background(), options...)
-	DeferCleanup(release)
-	window, _ := chromedp.NewContext(allocator)
-	DeferCleanup(func() { Expect(chromedp.Cancel(window)).To(Succeed()) })
-	Expect(chromedp.Do(window)).To(Succeed(), "starting it with the window's own context")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(leave()).To(Succeed()) })
 	return &Browser{window}
 }
 

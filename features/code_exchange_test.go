@@ -53,7 +53,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		Expect(world.Call(ctx, answer.Tokens().Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("gives no refresh token unless offline_access was granted", Label("D29", "U5"), func(ctx SpecContext) {
+	It("gives no refresh token unless offline_access was granted", Label("D29"), func(ctx SpecContext) {
 		answer := client.Token(ctx, client.Exchange(client.Authorize(ctx, set("scope", "mcp"))))
 		Expect(decode(answer)).To(And(HaveLen(4), Not(HaveKey("refresh_token")), HaveKeyWithValue("scope", "mcp")))
 	})

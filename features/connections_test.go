@@ -2,9 +2,14 @@ package features_test
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -92,12 +97,24 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(left.Events).NotTo(BeClosed())
 	})
 
-	It("answers a wrong token like one without connections", func(ctx SpecContext) {
-		wrong, none := world.Connections(ctx, "demo_wrong"), world.Connections(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+	DescribeTable("answers like a token without connections", Label("B7"), func(ctx SpecContext, pasted string) {
+		wrong, none := world.Connections(ctx, pasted), world.Connections(ctx, world.TokenFor(ctx, "ada", demosite.Author))
 		Expect(wrong.StatusCode).To(Equal(none.StatusCode))
 		nonce := regexp.MustCompile(`nonce="[^"]+"`)
 		Expect(nonce.ReplaceAllString(wrong.Text, "")).To(Equal(nonce.ReplaceAllString(none.Text, "")))
 		Expect(wrong.Text).To(ContainSubstring("No app is connected with this token, or this site does not know it."))
+	},
+		Entry("a wrong one", "demo_wrong"),
+		Entry("one with control characters", "demo\x00wrong"),
+		Entry("one that is too long", strings.Repeat("x", 4097)),
+	)
+
+	It("counts tokens without connections like wrong ones, or counting would tell them apart", Label("B6"), func(ctx SpecContext) {
+		none := world.TokenFor(ctx, "ada", demosite.Author)
+		for range 5 {
+			Expect(world.Connections(ctx, none).StatusCode).To(Equal(http.StatusOK))
+		}
+		Expect(world.Connections(ctx, none).StatusCode).To(Equal(http.StatusTooManyRequests))
 	})
 
 	It("works for a token that the site has revoked", func(ctx SpecContext) {
@@ -114,8 +131,10 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		}
 		page := world.Connections(ctx, world.Token)
 		Expect(page.StatusCode).To(Equal(http.StatusTooManyRequests))
-		Expect(page.Header.Get("Retry-After")).NotTo(BeEmpty())
+		Expect(page.Header.Get("Retry-After")).To(MatchRegexp(`^(2\d\d|300)$`))
 		Expect(page.grants()).To(BeEmpty())
+		world.Clock.Advance(5 * time.Minute)
+		Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
 	})
 
 	DescribeTable("refuses, and changes nothing", func(ctx SpecContext, spoil func(url.Values, *http.Request), status int) {
@@ -141,13 +160,57 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Entry("another media type", func(_ url.Values, r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415),
 	)
 
+	It("names no app when a form is refused, because none waits", func(ctx SpecContext) {
+		client.Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		crossSite := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
+		for _, refused := range []Response{
+			Post(ctx, page.Action, url.Values{"decision": {"end_all"}, "ticket": {"AAAA"}}),
+			Post(ctx, page.Action, url.Values{"decision": {"show"}, "bearer_token": {world.Token}}, crossSite),
+			Post(ctx, page.Action, url.Values{}),
+		} {
+			Expect(refused.Text).To(And(ContainSubstring("Open the page of your connections on this site again"), ContainSubstring("Nothing has ended."),
+				Not(MatchRegexp(`in (your|the) app|app’s`))))
+		}
+	})
+
+	It("asks for the token again when the server secret was replaced meanwhile, for not all would end", Label("J2"), func(ctx SpecContext) {
+		client.Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		world.RotateKeys(ctx)
+		later := client.Connect(ctx)
+		stale := page.End(ctx, "")
+		Expect(stale.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(stale.Text).To(And(ContainSubstring("This page is out of date."), Not(ContainSubstring("All connections have ended."))))
+		world.Connections(ctx, world.Token).End(ctx, "")
+		Expect(world.Call(ctx, later.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+
+	It("works however many secrets are kept", Label("B1", "J2"), func(ctx SpecContext) {
+		oldest := client.Connect(ctx)
+		file := filepath.Join(world.Dir, "oauth.db.secret")
+		lines := []string{"pasteport secrets, the newest first"}
+		for n := range 500 {
+			lines = append(lines, "2026-01-01T00:00:00Z "+base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%032d", n)))
+		}
+		lines = append(lines, "2025-01-01T00:00:00Z "+base64.StdEncoding.EncodeToString([]byte(serverSecret(world))))
+		Expect(os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600)).To(Succeed())
+		newest := client.Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		Expect(page.grants()).To(HaveLen(2))
+		Expect(page.End(ctx, page.grants()[0]).grants()).To(Equal(page.grants()[1:]))
+		Expect(world.Call(ctx, oldest.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(page.End(ctx, "").Text).To(ContainSubstring("All connections have ended."))
+		Expect(world.Call(ctx, newest.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+
 	It("lets the page work for ten minutes", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		page := world.Connections(ctx, world.Token)
 		world.Clock.Advance(10 * time.Minute)
 		late := page.End(ctx, page.grants()[0])
 		Expect(late.StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(late.Text).To(ContainSubstring("This page was open too long."))
+		Expect(late.Text).To(ContainSubstring("This page is out of date."))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 })

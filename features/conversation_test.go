@@ -125,7 +125,10 @@ func (c *Conversation) message(ctx context.Context, method string, p params) *ht
 	if c.Revision == stateless {
 		p = withMeta(p)
 	}
-	members := params{"jsonrpc": "2.0", "method": method, "params": p}
+	members := params{"jsonrpc": "2.0", "method": method}
+	if p != nil { // null is none
+		members["params"] = p
+	}
 	if !strings.HasPrefix(method, "notifications/") {
 		members["id"] = 7
 	}

@@ -59,7 +59,7 @@ func NewCrashing(binary Binary) *Crashing {
 func (c *Crashing) Start() {
 	GinkgoHelper()
 	trust, token := "SSL_CERT_FILE="+c.Clients.Certificate(), tokenVariable+"="+c.Token
-	c.run = c.binary.Run([]string{trust, token}, "serve", "--dev", "--addr", c.Issuer[len("http://"):], "--data", c.Dir)
+	c.run = c.binary.Run([]string{trust, token}, "serve", "--dev", "--addr", c.Issuer[len("http://"):], "--admin-addr", "off", "--data", c.Dir)
 	Eventually(c.run.Out).WithTimeout(patience).WithPolling(time.Millisecond).Should(gbytes.Say("serving"))
 }
 

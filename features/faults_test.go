@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,10 +20,38 @@ import (
 // database opens the OAuth database of a world as another program would.
 func (w *World) database() *sql.DB {
 	GinkgoHelper()
+	w.inFile()
 	db, err := sql.Open("sqlite", filepath.Join(w.Dir, "oauth.db"))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(db.Close)
 	return db
+}
+
+// Rows reads every table of the OAuth database but the trace, which is written beside the requests.
+func (w *World) Rows(ctx context.Context) map[string][]string {
+	GinkgoHelper()
+	db := w.database()
+	rows := map[string][]string{}
+	for _, table := range texts(ctx, db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('trace_steps', 'sqlite_sequence')") {
+		columns := texts(ctx, db, "SELECT name FROM pragma_table_info('"+table+"')")
+		rows[table] = texts(ctx, db, "SELECT concat_ws('|', quote("+strings.Join(columns, "), quote(")+")) FROM "+table+" ORDER BY 1")
+	}
+	return rows
+}
+
+// texts are the answers to a question for one column.
+func texts(ctx context.Context, db *sql.DB, question string) (answers []string) {
+	GinkgoHelper()
+	rows, err := db.QueryContext(ctx, question)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var answer string
+		Expect(rows.Scan(&answer)).To(Succeed())
+		answers = append(answers, answer)
+	}
+	Expect(rows.Err()).NotTo(HaveOccurred())
+	return answers
 }
 
 // Lock keeps everybody else from writing to the OAuth database, until unlock.
@@ -43,6 +72,7 @@ func (w *World) Lock(ctx context.Context) (unlock func()) {
 // Hide takes files out of the world's folder, until back puts the same ones there again.
 func (w *World) Hide(names ...string) (back func()) {
 	GinkgoHelper()
+	w.inFile()
 	elsewhere := GinkgoT().TempDir()
 	for _, name := range names {
 		Expect(os.Rename(filepath.Join(w.Dir, name), filepath.Join(elsewhere, name))).To(Succeed())
@@ -58,6 +88,7 @@ func (w *World) Hide(names ...string) (back func()) {
 // Copy reads files of the world's folder; Paste makes them anew.
 func (w *World) Copy(names ...string) map[string][]byte {
 	GinkgoHelper()
+	w.inFile()
 	copied := map[string][]byte{}
 	for _, name := range names {
 		content, err := os.ReadFile(filepath.Join(w.Dir, name))

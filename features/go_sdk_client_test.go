@@ -74,7 +74,12 @@ type SDKClient struct {
 // NewSDKClient publishes the client's document.
 func (w *World) NewSDKClient() *SDKClient {
 	GinkgoHelper()
-	published := w.NewClient()
+	return w.sdkClientOf(w.NewClient())
+}
+
+// sdkClientOf goes by a document that is published.
+func (w *World) sdkClientOf(published *Client) *SDKClient {
+	GinkgoHelper()
 	c := &SDKClient{World: w, ID: published.ID}
 	var err error
 	c.AuthorizationCodeHandler, err = auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{

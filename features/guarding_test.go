@@ -2,7 +2,9 @@ package features_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,9 +52,8 @@ var _ = Describe("Guarding the MCP endpoint", Ordered, ContinueOnFailure, func()
 	DescribeTable("has one answer for a token", Label("G7", "G12", "G17"), func(ctx SpecContext, method, token string) {
 		answer := send(ctx, method, "/mcp", http.Header{"Authorization": {"Bearer " + strings.ReplaceAll(token, "ACCESS", access)}})
 		Expect(answer).To(BeChallenged(world, "invalid_token"))
-		answer.Header.Del("Date")
-		Expect(answer.Header).To(HaveLen(5), "nothing that tells one reason from another: %v", answer.Header)
-		Expect(answer.Header).To(And(HaveKey("Cache-Control"), HaveKey("Content-Length"), HaveKey("Content-Type"), HaveKey("Vary"), HaveKey("Www-Authenticate")))
+		Expect(slices.Collect(maps.Keys(answer.Header))).To(ConsistOf("Cache-Control", "Content-Length", "Content-Type", "Date", "Vary",
+			"Www-Authenticate", "X-Request-Id"), "nothing that tells one reason from another")
 		if method != http.MethodHead {
 			Expect(decode(answer)).To(Equal(params{"error": "invalid_token", "error_description": "The access token is invalid or has expired"}))
 		}

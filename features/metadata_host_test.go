@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"net/netip"
 	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
 )
 
 // Down stops the site's server, until up starts it again at the same address.
@@ -80,7 +83,7 @@ var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36
 	},
 		Entry("fails", Label("C42"), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }),
 		Entry("hangs up", Label("C41"), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-		Entry("never begins to answer", Label("C15"), func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+		Entry("never begins to answer", Label("C15"), hanging),
 		Entry("stops in the middle of its answer", Label("C15"), func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"client_id":`))
@@ -142,5 +145,16 @@ var _ = Describe("Being asked by a crowd for a client that nobody knows yet", La
 		close(release)
 		Expect(<-answers).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
+	})
+})
+
+var _ = Describe("Denying networks to descriptions", Label("CIMD", "C19", "configuration"), func() {
+	It("fetches nothing from them, shows a page, and says why in the log", func(ctx SpecContext) {
+		denied := netip.MustParsePrefix("127.0.0.0/16")
+		world := NewWorld(func(config *bootstrap.ServiceConfig) { config.DeniedPrefixes = []netip.Prefix{denied} })
+		client := world.NewClient()
+		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+		Expect(world.Clients.Fetches()).To(BeZero())
+		Expect(linesWith(world.Log.String(), "cimd_rejected")).To(ConsistOf(ContainSubstring("127.0.0.1 is in 127.0.0.0/16, which is denied")))
 	})
 })

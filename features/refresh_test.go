@@ -34,7 +34,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("gives everyone who lost the answer the same successor", Label("D27", "I15", "U1"), func(ctx SpecContext) {
+	It("gives everyone who lost the answer the same successor", Label("D27", "I15"), func(ctx SpecContext) {
 		answers := atOnce(16, func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) })
 		successors, accesses := map[string]bool{}, map[string]bool{}
 		for _, answer := range answers {

@@ -26,6 +26,7 @@ type source struct {
 	comment bool   // it has the package comment
 	imports []string
 	uses    []string // of what it imports, as in "time.Now"
+	calls   []string // by a name alone, as specs call what a dot import brings
 }
 
 func (s source) isTest() bool { return strings.HasSuffix(s.file, "_test.go") }
@@ -71,7 +72,7 @@ func readSource(root, name string) (source, error) {
 			called[spec.Name.Name] = imported
 		}
 	}
-	s.uses = usesOf(tree, called)
+	s.uses, s.calls = usesOf(tree, called), callsIn(tree)
 	return s, nil
 }
 
@@ -86,4 +87,17 @@ func usesOf(tree *ast.File, called map[string]string) (uses []string) {
 		}
 	}
 	return uses
+}
+
+func callsIn(tree *ast.File) (calls []string) {
+	for node := range ast.Preorder(tree) {
+		call, ok := node.(*ast.CallExpr)
+		if !ok {
+			continue
+		}
+		if name, ok := call.Fun.(*ast.Ident); ok {
+			calls = append(calls, name.Name)
+		}
+	}
+	return calls
 }

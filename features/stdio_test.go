@@ -54,7 +54,8 @@ type Site struct {
 // Serve starts the demo site on a port of its own and waits until it serves.
 func (b Binary) Serve(clients *ClientSite, dir string, environment ...string) *Site {
 	GinkgoHelper()
-	run := b.Run(append([]string{"SSL_CERT_FILE=" + clients.Certificate()}, environment...), "serve", "--dev", "--addr", "127.0.0.1:0", "--data", dir)
+	run := b.Run(append([]string{"SSL_CERT_FILE=" + clients.Certificate()}, environment...),
+		"serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", dir)
 	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`serving (http://127\.0\.0\.1:\d+) on`))
 	_, rest, _ := strings.Cut(string(run.Out.Contents()), "serving ")
 	issuer, _, _ := strings.Cut(rest, " ")
@@ -197,11 +198,36 @@ var _ = Describe("Running the binary", Ordered, ContinueOnFailure, func() {
 			Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 		})
 
+		DescribeTable("says what its operator finds where", Label("operations"), func(host func() string, says string) {
+			run := binary.Run(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", net.JoinHostPort(host(), "0"), "--data", dir)
+			Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(says))
+		},
+			Entry("on loopback", func() string { return "127.0.0.1" }, `connections, readiness and metrics for you: http://127\.0\.0\.1:\d+/\n`),
+			Entry("everywhere", func() string { return "0.0.0.0" }, `connections, readiness and metrics for you: http://localhost:\d+/\n`),
+			Entry("elsewhere", outside, `readiness and metrics for you: http://\S+/readyz and /metrics; connections need an admin-addr on loopback\n`),
+		)
+
+		DescribeTable("lets only the clients connect that allow-clients names", Label("A8", "configuration"), func(ctx SpecContext, hosts string, status int) {
+			client := binary.Serve(clients, dir, "PASTEPORT_ALLOW_CLIENTS="+hosts).NewClient()
+			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(status))
+		}, Entry("by their host, whatever its port", "claude.ai, 127.0.0.1", http.StatusOK), Entry("and nobody else", "claude.ai", http.StatusForbidden))
+
+		DescribeTable("logs as it is told", Label("configuration", "H8"), func(ctx SpecContext, format, level string, expected OmegaMatcher) {
+			site := binary.Serve(clients, dir, "PASTEPORT_LOG_FORMAT="+format, "PASTEPORT_LOG_LEVEL="+level)
+			site.NewClient().Consent(ctx).Deny(ctx)
+			Eventually(site.Terminate()).WithTimeout(patience).Should(gexec.Exit(0))
+			Expect(linesWith(string(site.Err.Contents()), "consent_denied")).To(expected)
+		},
+			Entry("for people", "text", "info", ConsistOf(MatchRegexp(`^time=\S+ level=INFO msg=consent_denied `))),
+			Entry("for programs", "json", "info", ConsistOf(And(HavePrefix(`{"time":"`), ContainSubstring(`"level":"INFO","msg":"consent_denied"`)))),
+			Entry("and nothing below the level", "text", "warn", BeEmpty()),
+		)
+
 		It("says that its port is taken, and leaves no trace", func() {
 			other, err := net.Listen("tcp", "127.0.0.1:0")
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(other.Close)
-			run := binary.Run(nil, "serve", "--addr", other.Addr().String(), "--data", dir)
+			run := binary.Run(nil, "serve", "--dev", "--addr", other.Addr().String(), "--data", dir)
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
 			Expect(string(run.Err.Contents())).To(And(ContainSubstring("listening on "+other.Addr().String()), ContainSubstring("choose another with --addr")))
 			Expect(dir).NotTo(BeADirectory())
@@ -224,10 +250,10 @@ var _ = Describe("Running the binary", Ordered, ContinueOnFailure, func() {
 		Entry("a service of which nobody said where it is", Label("F9"), 1, "add --issuer", "serve", "--addr", "127.0.0.1:0"),
 		Entry("development behind a public issuer", Label("C49"), 1, "https://cms.example.com", "serve", "--dev", "--addr", "127.0.0.1:0", "--issuer", "https://cms.example.com"),
 		Entry("an issuer without TLS", Label("F9"), 1, "is not https", "serve", "--addr", "127.0.0.1:0", "--issuer", "http://cms.example.com"),
-		Entry("tokens that live too long", Label("F9"), 1, "AccessTokenTTL", "serve", "--dev", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
+		Entry("tokens that live too long", Label("F9"), 1, "--access-token-ttl is 25h0m0s: choose from", "serve", "--dev", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
 		Entry("a flag that it does not know", 2, "unknown flag: --verbose\nTry: pasteport --help", "serve", "--verbose"),
-		Entry("a value that it cannot read", 2, "--auth-code-ttl", "serve", "--auth-code-ttl", "soon"),
-		Entry("an argument too many", 2, `unexpected argument "now"`, "serve", "now"),
+		Entry("a value that it cannot read", 1, `--auth-code-ttl is "soon": write a duration such as 1h30m`, "serve", "--auth-code-ttl", "soon"),
+		Entry("an argument too many", 2, `unexpected argument: "pasteport serve" takes flags only`, "serve", "now"),
 		Entry("a flag of another command", 2, "unknown flag: --data", "version"),
 	)
 

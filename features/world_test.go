@@ -23,12 +23,13 @@ import (
 
 // World is the demo site with Pasteport built in, listening on loopback, with its own folder, clock and log.
 type World struct {
-	Issuer  string
-	Dir     string
-	Token   string // the host token of the site's editor
-	Clients *ClientSite
-	Clock   *Clock
-	Log     *Log
+	Issuer   string
+	Dir      string
+	Database string // URL of a database server; "" is a SQLite file in Dir
+	Token    string // the host token of the site's editor
+	Clients  *ClientSite
+	Clock    *Clock
+	Log      *Log
 
 	service *bootstrap.Service
 	server  *httptest.Server
@@ -39,14 +40,22 @@ const editorToken = "demo_editor-token-of-the-specs"
 
 // NewWorld starts a world that ends with the spec; adjust may change its settings.
 func NewWorld(adjust ...func(*bootstrap.ServiceConfig)) *World {
+	w := newWorld(adjust...)
+	w.start("127.0.0.1:0")
+	DeferCleanup(func() { w.Stop() })
+	return w
+}
+
+func newWorld(adjust ...func(*bootstrap.ServiceConfig)) *World {
 	w := &World{Dir: GinkgoT().TempDir(), Token: editorToken, Clients: NewClientSite(), Clock: NewClock(), Log: &Log{}}
+	if worldsOn != "" {
+		w.Database = databaseServers[worldsOn].database()
+	}
 	w.adjust = func(config *bootstrap.ServiceConfig) {
 		for _, change := range adjust {
 			change(config)
 		}
 	}
-	w.start("127.0.0.1:0")
-	DeferCleanup(func() { w.Stop() })
 	return w
 }
 
@@ -54,18 +63,25 @@ func (w *World) start(addr string) {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", addr)
 	Expect(err).NotTo(HaveOccurred())
-	w.Issuer = "http://" + listener.Addr().String()
-	config := bootstrap.ServiceConfig{
-		Issuer: w.Issuer, DataDir: w.Dir, Development: true, EditorToken: w.Token, RootCAs: w.Clients.Roots(),
-		Now: w.Clock.Now, Logger: slog.New(slog.NewJSONHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}
-	w.adjust(&config)
-	w.service, err = bootstrap.OpenService(context.Background(), config)
-	Expect(err).NotTo(HaveOccurred())
+	w.open(listener)
 	w.server = httptest.NewUnstartedServer(w.service.Echo)
 	w.server.Listener = listener
-	w.server.Config.RegisterOnShutdown(w.service.MCP.Drain)
+	w.server.Config.RegisterOnShutdown(w.service.Drain)
 	w.server.Start()
+}
+
+// open opens the service that is to be served on the listener.
+func (w *World) open(listener net.Listener) {
+	GinkgoHelper()
+	w.Issuer = "http://" + listener.Addr().String()
+	config := bootstrap.ServiceConfig{DataDir: w.Dir, Development: true, EditorToken: w.Token, RootCAs: w.Clients.Roots()}
+	config.Database.URL = w.Database
+	config.Issuer, config.ResourceName, config.Now = w.Issuer, "Demo site", w.Clock.Now
+	config.Logger = slog.New(slog.NewJSONHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.adjust(&config)
+	var err error
+	w.service, err = bootstrap.OpenService(context.Background(), config)
+	Expect(err).NotTo(HaveOccurred())
 }
 
 // Stop ends the world as an orderly shutdown does.
@@ -73,11 +89,20 @@ func (w *World) Stop() {
 	if w.server == nil {
 		return
 	}
-	w.service.MCP.Drain()
+	w.service.Drain()
 	w.server.CloseClientConnections()
 	w.server.Close()
 	w.server = nil
 	Expect(w.service.Close()).To(Succeed())
+}
+
+// Kept are the flags that tell a command where this world keeps its grants.
+func (w *World) Kept() []string {
+	flags := []string{"--data", w.Dir}
+	if w.Database != "" {
+		flags = append(flags, "--database", w.Database)
+	}
+	return flags
 }
 
 // Restart stops the process' share of the world and starts it again on the same folder and address.
@@ -85,6 +110,29 @@ func (w *World) Restart() {
 	GinkgoHelper()
 	w.Stop()
 	w.start(w.Issuer[len("http://"):])
+}
+
+// Replica starts another service on the same folder, as a second process behind the same address: it answers for the first's issuer,
+// at an address of its own. adjust may change its settings.
+func (w *World) Replica(adjust ...func(*bootstrap.ServiceConfig)) *Replica {
+	GinkgoHelper()
+	other := &World{Dir: w.Dir, Database: w.Database, Token: w.Token, Clients: w.Clients, Clock: w.Clock, Log: &Log{}}
+	other.adjust = func(config *bootstrap.ServiceConfig) {
+		w.adjust(config)
+		config.Issuer = w.Issuer
+		for _, change := range adjust {
+			change(config)
+		}
+	}
+	other.start("127.0.0.1:0")
+	DeferCleanup(other.Stop)
+	return &Replica{other, other.Issuer}
+}
+
+// Replica is one of several services on one folder.
+type Replica struct {
+	*World
+	Address string
 }
 
 // Site is the demo site itself, for what only its owner can do.
@@ -210,13 +258,26 @@ func (r Response) Target() *url.URL {
 // Send sends a request and reads the whole answer.
 func Send(r *http.Request) Response {
 	GinkgoHelper()
-	answer, err := noRedirects.Do(r)
+	answer, err := receive(r)
+	if err != nil && r.Context().Value(losable{}) != nil {
+		return Response{&http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{}}, err.Error()}
+	}
 	Expect(err).NotTo(HaveOccurred())
+	return answer
+}
+
+func receive(r *http.Request) (Response, error) {
+	answer, err := noRedirects.Do(r)
+	if err != nil {
+		return Response{}, err
+	}
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
-	Expect(err).NotTo(HaveOccurred())
-	return Response{answer, string(text)}
+	return Response{answer, string(text)}, err
 }
+
+// losable marks the context of requests whose answers may be cut off or never come; they are told as what a proxy says then.
+type losable struct{}
 
 // Get fetches a URL.
 func Get(ctx context.Context, target string) Response {

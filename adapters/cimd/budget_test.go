@@ -77,9 +77,9 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 	})
 
 	It("refuses more than 60 fetches a minute to one host, and forgets that with time", func(ctx SpecContext) {
-		budget := newBudget(defaultBudget)
+		budget := newBudget(defaultBudget, newOwnRates(defaultBudget))
 		enter := func(id string) error {
-			leave, err := budget.enter(oauth.RestoreClientID(id), "", clock.now())
+			leave, err := budget.enter(ctx, oauth.RestoreClientID(id), "", clock.now())
 			if err == nil {
 				leave()
 			}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"syscall"
 
 	"code.dny.dev/ssrf"
@@ -32,19 +31,17 @@ func newTransport(o Options, l limits) *http.Transport {
 // special-purpose registries: IPv6 outside 2000::/3 is refused altogether, which covers mapped, NAT64 and link-local ones.
 type addressCheck struct {
 	guardian   *ssrf.Guardian
+	denied     []netip.Prefix // by the operator, who may deny this computer to development too
 	allowNAT64 bool
 }
 
 func newAddressCheck(o Options) addressCheck {
-	denied := slices.Clip(o.DeniedPrefixes) // either family finds its own; clipped, because the library appends
-	options := []ssrf.Option{
-		ssrf.WithPorts(append([]uint16{443}, o.Ports...)...), ssrf.WithDeniedV4Prefixes(denied...), ssrf.WithDeniedV6Prefixes(denied...),
-	}
+	options := []ssrf.Option{ssrf.WithPorts(append([]uint16{443}, o.Ports...)...)}
 	if o.AllowLoopback {
 		options = append(options, ssrf.WithAnyPort(),
 			ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")), ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
 	}
-	return addressCheck{guardian: ssrf.New(options...), allowNAT64: o.AllowNAT64}
+	return addressCheck{guardian: ssrf.New(options...), denied: o.DeniedPrefixes, allowNAT64: o.AllowNAT64}
 }
 
 // control is a net.Dialer's Control hook.
@@ -56,6 +53,11 @@ func (c addressCheck) control(network, address string, conn syscall.RawConn) err
 	if c.allowNAT64 && ssrf.IPv6NAT64Prefix.Contains(target.Addr()) {
 		bits := target.Addr().As16() // the last 32 are the IPv4 address (RFC 6052 §2.2)
 		target = netip.AddrPortFrom(netip.AddrFrom4([4]byte(bits[12:])), target.Port())
+	}
+	for _, network := range c.denied {
+		if ip := target.Addr().Unmap(); network.Contains(ip) {
+			return fmt.Errorf("%s is in %s, which is denied", ip, network)
+		}
 	}
 	return c.guardian.Safe(network, target.String(), conn)
 }

@@ -31,6 +31,7 @@ type Options struct {
 	Logger         *slog.Logger              // nil is silent
 	RootCAs        *x509.CertPool            // nil is the system's roots
 	Resolver       *net.Resolver             // nil is Go's; what it answers is checked in any case (C17)
+	Shared         *Shared                   // counts what is fetched in a minute (C21); nil counts for this process alone
 }
 
 // limits bounds one fetch (C15); only specs have others than the default.
@@ -71,15 +72,22 @@ func newDirectory(o Options, l limits) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Directory{options: o, limits: l, transport: newTransport(o, l), budget: newBudget(l.budget), rotations: newLRU[*rate.Limiter](maxKeySets)}
+	d := &Directory{options: o, limits: l, transport: newTransport(o, l), budget: newBudget(l.budget, o.rates(l.budget)), rotations: newLRU[*rate.Limiter](maxKeySets)}
 	d.documents = newShelf(d, maxDocuments, l.bodyBytes, d.readClient)
 	d.keySets = newShelf(d, maxKeySets, l.keySetBytes, readKeySet)
 	return d
 }
 
+func (o Options) rates(l budgetLimits) rates {
+	if o.Shared == nil {
+		return newOwnRates(l)
+	}
+	return sharedRates{l, *o.Shared}
+}
+
 // Client returns what the client publishes under id: remembered while it is fresh, otherwise fetched once for everybody who
 // asks meanwhile (C36-C39). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41, C42),
-// oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
+// oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45), and oauth.ErrUnavailable while nobody can count.
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
 	return d.documents.find(ctx, id, func(*oauth.ClientMetadata) bool { return true })
 }

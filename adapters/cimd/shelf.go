@@ -33,7 +33,7 @@ func (s *shelf[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) b
 	if known.fresh(d.options.Now()) && enough(known.value) {
 		return known.value, nil
 	}
-	if err := d.budget.admits(oauth.RequesterFrom(ctx), d.options.Now()); err != nil {
+	if err := d.budget.admits(ctx, oauth.RequesterFrom(ctx), d.options.Now()); err != nil {
 		return found, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.limits.exchange)
@@ -56,7 +56,7 @@ func (s *shelf[T]) refresh(ctx context.Context, at oauth.ClientID, known *entry[
 	if latest, _ := s.remembered.Get(at.String()); latest != known && latest.fresh(d.options.Now()) {
 		return latest.value, nil
 	}
-	leave, err := d.budget.enter(at, oauth.RequesterFrom(ctx), d.options.Now())
+	leave, err := d.budget.enter(ctx, at, oauth.RequesterFrom(ctx), d.options.Now())
 	if err != nil {
 		return found, err
 	}

@@ -120,7 +120,7 @@ var _ = Describe("Reaching a client's site", func() {
 
 			It("gives up on a site that sends no header", func(ctx SpecContext) {
 				bounds.header = 20 * time.Millisecond
-				client.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+				client.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic(http.ErrAbortHandler) }
 				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 			}, SpecTimeout(10*time.Second))
 

@@ -49,7 +49,7 @@ func (e *Endpoints) limited(serve endpoint) endpoint {
 			return serve(c)
 		}
 		if wait := e.failures.Wait(address, now); wait > 0 {
-			return oauth.RefuseFor(wait, oauth.TooManyFailures, "Too many requests have failed")
+			return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31", "Too many requests have failed")
 		}
 		err := serve(c)
 		if kind, refused := oauth.KindOf(err); refused && kind.Code() != oauth.TemporarilyUnavailable.Code() {

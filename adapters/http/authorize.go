@@ -9,6 +9,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // authorize shows the consent page (A).
@@ -43,7 +44,7 @@ func (e *Endpoints) decide(c echo.Context) error {
 		}
 		return leave(c, redirect)
 	}
-	return oauth.Refuse(oauth.InvalidRequest, "the decision is missing")
+	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
 
 func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
@@ -56,6 +57,7 @@ func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
 	}
 	redirect, err := e.server.Approve(c.Request().Context(), consent, form.Get("bearer_token"), addressOf(c))
 	if problem, again := tryAgain(err); again {
+		trace.From(c.Request().Context()).Refuse(err)
 		o := e.outcomeOf(c, err)
 		o.retryLater(c)
 		return e.showConsent(c, o.status, consent, problem)
@@ -85,7 +87,7 @@ func tryAgain(err error) (sentence string, again bool) {
 // readPageForm reads what a person sent from one of our own pages (B1, B3).
 func (e *Endpoints) readPageForm(c echo.Context) (oauth.Parameters, error) {
 	if !e.sameOrigin(c.Request()) {
-		return nil, refuseWith(http.StatusForbidden, "the form was sent from another site")
+		return nil, refuseWith(http.StatusForbidden, "B3", "the form was sent from another site")
 	}
 	return readForm(c, http.StatusUnsupportedMediaType)
 }
@@ -122,7 +124,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
 		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.NamesItself(),
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
-		Resource: settings.Resource.String(),
+		Resource: request.Resource().String(),
 		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: problem,
 	})
 }
@@ -165,6 +167,9 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 	o.retryLater(c)
 	e.secureTransport(c)
 	why := explain(err, o)
+	if c.Path() == e.issuer.Path+connectionsPath {
+		why = explainConnections(o)
+	}
 	return e.edition(c).WriteProblem(c.Response(), o.status, pages.Problem{
 		Title: why.title, Text: why.text, Advice: why.advice, Detail: why.detail, Code: o.code, Incident: o.incident,
 		ClientHost: oauth.ClientHostOf(err), Return: back,

@@ -31,13 +31,13 @@ func (e *Endpoints) change(c echo.Context) error {
 		return e.findConnections(c, form.Get("bearer_token"))
 	case "end":
 		if form.Get("grant") == "" {
-			return oauth.Refuse(oauth.InvalidRequest, "the grant is missing")
+			return oauth.Refuse(oauth.InvalidRequest, "B5", "the grant is missing")
 		}
 		return e.endConnection(c, form.Get("ticket"), form.Get("grant"))
 	case "end_all":
 		return e.endConnection(c, form.Get("ticket"), "")
 	}
-	return oauth.Refuse(oauth.InvalidRequest, "the decision is missing")
+	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
 
 func (e *Endpoints) findConnections(c echo.Context, pasted string) error {
@@ -59,7 +59,7 @@ func (e *Endpoints) findConnections(c echo.Context, pasted string) error {
 func (e *Endpoints) endConnection(c echo.Context, sealed, grant string) error {
 	left, err := e.server.EndConnection(c.Request().Context(), sealed, grant)
 	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
-		return e.askForToken(c, http.StatusBadRequest, "This page was open too long. Paste your token again.")
+		return e.askForToken(c, http.StatusBadRequest, "This page is out of date. Paste your token again.")
 	}
 	if err != nil {
 		return err

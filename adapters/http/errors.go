@@ -2,7 +2,6 @@ package http
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,8 +29,8 @@ type statusError struct {
 func (e *statusError) Error() string { return e.refusal.Error() }
 func (e *statusError) Unwrap() error { return e.refusal }
 
-func refuseWith(status int, description string) error {
-	return &statusError{status, oauth.Refuse(oauth.InvalidRequest, description)}
+func refuseWith(status int, rule, description string) error {
+	return &statusError{status, oauth.Refuse(oauth.InvalidRequest, rule, description)}
 }
 
 // dispatch is the only way into an endpoint, so that every failure, even a panic, leaves through its channel.
@@ -45,7 +44,7 @@ func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail chann
 		handle, found := serve[c.Request().Method]
 		if !found {
 			c.Response().Header().Set(echo.HeaderAllow, allow)
-			return fail(c, refuseWith(http.StatusMethodNotAllowed, "this address does not take the method"))
+			return fail(c, refuseWith(http.StatusMethodNotAllowed, "A1, D1", "this address does not take the method"))
 		}
 		if err := handle(c); err != nil {
 			return fail(c, err)
@@ -77,7 +76,7 @@ var statuses = map[oauth.Kind]int{
 
 // outcomeOf translates a refusal; any other error is logged once under an incident id and told to nobody (D30).
 func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
-	o := outcome{incident: rand.Text()[:12]}
+	o := outcome{incident: incidentOf(c)}
 	var refusal *oauth.Error
 	var withStatus *statusError
 	switch {
@@ -122,7 +121,7 @@ func (e *Endpoints) log(c echo.Context, o outcome, err error) {
 	if o.status >= http.StatusInternalServerError {
 		log = e.logger.ErrorContext
 	}
-	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "error", err, "incident", o.incident)
+	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RuleOf(err), "error", err, "incident", o.incident)
 }
 
 // failInJSON is the channel of clients (RFC 6749 §5.2).

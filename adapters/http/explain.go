@@ -37,3 +37,14 @@ func explain(err error, o outcome) explanation {
 	}
 	return explanation{title: "The app’s request is not valid", text: "Nothing was granted.", detail: o.description}
 }
+
+// explainConnections speaks to somebody who looks at connections: no app has sent them, and none waits.
+func explainConnections(o outcome) explanation {
+	if o.status >= http.StatusInternalServerError {
+		return explanation{title: "This site cannot answer just now", text: "It is not certain that anything has ended.", advice: "Try again in a moment."}
+	}
+	return explanation{
+		title: "This form is not valid", text: "Nothing has ended.", detail: o.description,
+		advice: "Open the page of your connections on this site again and paste your token there.",
+	}
+}

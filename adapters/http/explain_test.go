@@ -16,12 +16,13 @@ var _ = Describe("Explaining a refusal", func() {
 	It("has every text in every language", func() {
 		drawn, err := pages.New("cms.example", pages.Appearance{})
 		Expect(err).NotTo(HaveOccurred())
-		reasons := []explanation{explain(errors.New("a bug"), outcome{}), explain(oauth.Refuse(oauth.InvalidRequest, "x"), outcome{})}
+		reasons := []explanation{explain(errors.New("a bug"), outcome{}), explain(oauth.Refuse(oauth.InvalidRequest, "A5", "x"), outcome{})}
+		reasons = append(reasons, explainConnections(outcome{status: 400}), explainConnections(outcome{status: 503}))
 		for _, why := range explanations {
 			reasons = append(reasons, why)
 		}
 		for kind := range statuses {
-			if sentence, again := tryAgain(oauth.Refuse(kind, "x")); again {
+			if sentence, again := tryAgain(oauth.Refuse(kind, "B8", "x")); again {
 				reasons = append(reasons, explanation{title: sentence})
 			}
 		}

@@ -24,7 +24,7 @@ const (
 // readQuery parses the raw query once; Go's own FormValue would hide its errors and mix in the body (A2, A3).
 func readQuery(r *http.Request) (oauth.Parameters, error) {
 	if len(r.URL.RawQuery) > maxQuery {
-		return nil, refuseWith(http.StatusRequestURITooLong, "the request is too long")
+		return nil, refuseWith(http.StatusRequestURITooLong, "A2", "the request is too long")
 	}
 	return parse(r.URL.RawQuery)
 }
@@ -34,7 +34,7 @@ func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	types := c.Request().Header.Values(echo.HeaderContentType)
 	media, _, err := mime.ParseMediaType(strings.Join(types, ", ")) // of two there is none
 	if err != nil || media != echo.MIMEApplicationForm {
-		return nil, refuseWith(unsupported, "the body has to be application/x-www-form-urlencoded")
+		return nil, refuseWith(unsupported, "B1, D2", "the body has to be application/x-www-form-urlencoded")
 	}
 	control := http.NewResponseController(c.Response())
 	_ = control.SetReadDeadline(time.Now().Add(formLimit)) // recorders in tests have no deadlines
@@ -43,9 +43,9 @@ func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, refuseWith(http.StatusRequestEntityTooLarge, "the body is too large")
+		return nil, refuseWith(http.StatusRequestEntityTooLarge, "B1, D3", "the body is too large")
 	case err != nil:
-		return nil, refuseWith(http.StatusBadRequest, "the body cannot be read")
+		return nil, refuseWith(http.StatusBadRequest, "B1, D3", "the body cannot be read")
 	}
 	return parse(string(body))
 }
@@ -53,7 +53,7 @@ func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 func parse(encoded string) (oauth.Parameters, error) {
 	values, err := url.ParseQuery(encoded)
 	if err != nil {
-		return nil, oauth.Refuse(oauth.InvalidRequest, "the parameters are not form-encoded")
+		return nil, oauth.Refuse(oauth.InvalidRequest, "A3, B1, D3", "the parameters are not form-encoded")
 	}
 	return oauth.Parameters(values), nil
 }

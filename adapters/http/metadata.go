@@ -41,8 +41,15 @@ func (e *Endpoints) metadata() serverMetadata {
 		Scopes:                   settings.Catalogue.Known().With(oauth.OfflineAccess).Values(),
 		IssParameter:             true,
 		ClientMetadataDocuments:  true,
-		ProtectedResources:       []string{settings.Resource.String()},
+		ProtectedResources:       resourcesOf(settings),
 	}
+}
+
+func resourcesOf(settings *oauth.Settings) (uris []string) {
+	for _, protected := range settings.Resources {
+		uris = append(uris, protected.Resource.String())
+	}
+	return uris
 }
 
 // authMethods returns how clients may prove who they are, and what they may sign with (D33, RFC 8414 §2).

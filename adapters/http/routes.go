@@ -14,6 +14,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Endpoints is the authorization server's side of the wire.
@@ -24,12 +25,14 @@ type Endpoints struct {
 	logger   *slog.Logger
 	issuer   *url.URL
 	pages    *pages.Pages
+	follow   echo.MiddlewareFunc
 }
 
 // Options are what the endpoints need besides the use cases.
 type Options struct {
 	Failures   oauth.FailureLimit
 	Appearance pages.Appearance
+	Follow     echo.MiddlewareFunc // sees every request
 	Now        func() time.Time
 	Logger     *slog.Logger
 }
@@ -44,7 +47,7 @@ func New(server *application.Server, o Options) (*Endpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Endpoints{server: server, failures: o.Failures, now: o.Now, logger: o.Logger, issuer: issuer, pages: drawn}, nil
+	return &Endpoints{server: server, failures: o.Failures, now: o.Now, logger: o.Logger, issuer: issuer, pages: drawn, follow: o.Follow}, nil
 }
 
 // The paths of the endpoints, below the issuer.
@@ -58,35 +61,34 @@ const (
 
 // Mount adds every route of the authorization server to the site's Echo. This is the one route table.
 func (e *Endpoints) Mount(site *echo.Echo) {
-	metadata := wellknown.New(e.metadata())
+	metadata := wellknown.New(trace.ServerMetadata, e.metadata())
 	base := e.issuer.Path
-	metadata.Mount(site, "/.well-known/oauth-authorization-server"+base)
+	metadata.Mount(site, "/.well-known/oauth-authorization-server"+base, e.follow)
 	if base != "" {
-		metadata.Mount(site, base+"/.well-known/oauth-authorization-server")
+		metadata.Mount(site, base+"/.well-known/oauth-authorization-server", e.follow)
 	}
 	for _, route := range []struct {
 		path  string
 		allow string
 		serve map[string]endpoint
 		fail  channel
+		step  trace.Kind // of what is refused before it is known what it was about
 	}{
-		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide}, e.failOnPage},
-		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage},
-		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.limited(e.token), http.MethodOptions: preflight}, e.failInJSON},
-		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON},
+		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide}, e.failOnPage, trace.Authorize},
+		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
+		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.limited(e.token), http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
+		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
 	} {
-		handle := e.dispatch(route.serve, route.allow, route.fail)
-		site.Any(route.path, handle)
-		site.RouteNotFound(route.path, handle) // methods that Echo does not know
+		handle := e.dispatch(route.serve, route.allow, noting(route.step, route.fail))
+		site.Any(route.path, handle, e.follow)
+		site.RouteNotFound(route.path, handle, e.follow) // methods that Echo does not know
 	}
 	const openID = "/.well-known/openid-configuration"
-	for _, absent := range []string{openID + base, openID + base + "/*", base + openID, base + "/oauth/register"} {
-		site.Any(absent, notHere)
+	for _, path := range []string{openID + base, openID + base + "/*", base + openID} {
+		site.Any(path, absent(trace.ServerMetadata, "F5", "this is no OpenID provider"), e.follow)
 	}
+	site.Any(base+"/oauth/register", absent(trace.Registration, "F4", "there is no dynamic registration"), e.follow)
 }
-
-// notHere keeps a site's catch-all route from answering for documents that this server does not have (F4, F5).
-func notHere(c echo.Context) error { return c.NoContent(http.StatusNotFound) }
 
 func preflight(c echo.Context) error {
 	header := c.Response().Header()

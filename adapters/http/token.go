@@ -27,7 +27,7 @@ func (e *Endpoints) token(c echo.Context) error {
 		return err
 	}
 	if client == (oauth.Credentials{}) {
-		return oauth.Refuse(oauth.InvalidRequest, "the client_id is missing")
+		return oauth.Refuse(oauth.InvalidRequest, "D9", "the client_id is missing")
 	}
 	tokens, err := grant(requesterOf(c), client, form)
 	if err != nil {
@@ -57,9 +57,9 @@ func (e *Endpoints) grantType(name string) (grantFunc, error) {
 	case "refresh_token":
 		return e.server.Refresh, nil
 	case "":
-		return nil, oauth.Refuse(oauth.InvalidRequest, "the grant_type is missing")
+		return nil, oauth.Refuse(oauth.InvalidRequest, "D6", "the grant_type is missing")
 	}
-	return nil, oauth.Refuse(oauth.UnsupportedGrantType, "the grant_type has to be authorization_code or refresh_token")
+	return nil, oauth.Refuse(oauth.UnsupportedGrantType, "D6", "the grant_type has to be authorization_code or refresh_token")
 }
 
 // clientParameters may only come in the body: a query ends up in logs (D4).
@@ -80,7 +80,7 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 	}
 	for _, name := range clientParameters {
 		if _, present := query[name]; present {
-			return nil, oauth.Refuse(oauth.InvalidRequest, "parameters belong into the body, not into the URL")
+			return nil, oauth.Refuse(oauth.InvalidRequest, "D4", "parameters belong into the body, not into the URL")
 		}
 	}
 	return form, form.OnceEach()
@@ -90,7 +90,7 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 // official Go SDK sends first (D7-D9, X1). A shared secret proves nothing here and is refused as InvalidClient.
 func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
-		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "there is more than one Authorization header")
+		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7", "there is more than one Authorization header")
 	}
 	named, err := basicUser(r.Header.Get(echo.HeaderAuthorization))
 	if err != nil {
@@ -105,7 +105,7 @@ func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Cred
 	}
 	client := form.Get("client_id")
 	if named != "" && client != "" && client != named {
-		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "the client_id is not the one of the Authorization header")
+		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7", "the client_id is not the one of the Authorization header")
 	}
 	return oauth.Credentials{Client: cmp.Or(client, named), Assertion: assertion}, nil
 }
@@ -127,7 +127,7 @@ func (e *Endpoints) assertion(form oauth.Parameters) (string, error) {
 }
 
 func refuseSecret() error {
-	return oauth.Refuse(oauth.InvalidClient, "clients are public here and have no secret")
+	return oauth.Refuse(oauth.InvalidClient, "D8", "clients are public here and have no secret")
 }
 
 // basicUser returns the form-decoded user name of a Basic header without a password; other schemes are ignored (D7).

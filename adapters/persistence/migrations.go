@@ -3,68 +3,108 @@ package persistence
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-gormigrate/gormigrate/v2"
 	"gorm.io/gorm"
 )
 
+// migration is one step of the schema, in words that each engine fills in; what SQLite needs no word for the others do.
+type migration struct {
+	id         string
+	statements []string
+}
+
 // migrations only ever grow: a database goes forward and never back (H7). SCHEMA.md explains what they make.
-var migrations = []*gormigrate.Migration{
-	{ID: "0001_grants_and_secrets", Migrate: run(
+var migrations = []migration{
+	{"0001_grants_and_secrets", []string{
 		`CREATE TABLE grants (
-			id TEXT NOT NULL PRIMARY KEY,
-			client_id TEXT NOT NULL, client_name TEXT NOT NULL, redirect_uri TEXT NOT NULL,
-			resource TEXT NOT NULL, scopes TEXT NOT NULL, subject TEXT NOT NULL, roles TEXT NOT NULL,
-			state TEXT NOT NULL, end_reason TEXT NOT NULL,
-			created_at INTEGER, ended_at INTEGER, last_used_at INTEGER, verified_at INTEGER,
-			idle_end INTEGER, absolute_end INTEGER, forget_after INTEGER,
-			code_digest BLOB, code_challenge TEXT NOT NULL, code_expires_at INTEGER, redeemed_at INTEGER,
-			generation INTEGER NOT NULL, rotated_at INTEGER, successor_box BLOB,
-			host_print BLOB, host_box BLOB, host_wrap BLOB
-		) STRICT`,
+			id {id} NOT NULL PRIMARY KEY,
+			client_id {text} NOT NULL, client_name {text} NOT NULL, redirect_uri {text} NOT NULL,
+			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL, roles {text} NOT NULL,
+			state {text} NOT NULL, end_reason {text} NOT NULL,
+			created_at {integer}, ended_at {integer}, last_used_at {integer}, verified_at {integer},
+			idle_end {integer}, absolute_end {integer}, forget_after {integer},
+			code_digest {bytes}, code_challenge {text} NOT NULL, code_expires_at {integer}, redeemed_at {integer},
+			generation {integer} NOT NULL, rotated_at {integer}, successor_box {bytes},
+			host_print {digest}, host_box {bytes}, host_wrap {bytes}
+		) {rows}`,
 		`CREATE INDEX grants_by_host ON grants (host_print)`,
 		`CREATE INDEX grants_by_end ON grants (forget_after)`,
 		`CREATE TABLE secrets (
-			digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
-			grant_id TEXT NOT NULL REFERENCES grants (id) ON DELETE CASCADE,
-			kind TEXT NOT NULL, generation INTEGER NOT NULL, scopes TEXT NOT NULL,
-			host_wrap BLOB, revoked_at INTEGER, forget_after INTEGER
-		) STRICT, WITHOUT ROWID`,
+			digest {digest} NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
+			grant_id {id} NOT NULL,
+			kind {text} NOT NULL, generation {integer} NOT NULL, scopes {text} NOT NULL,
+			host_wrap {bytes}, revoked_at {integer}, forget_after {integer},
+			FOREIGN KEY (grant_id) REFERENCES grants (id) ON DELETE CASCADE
+		) {keyed}`,
 		`CREATE INDEX secrets_by_grant ON secrets (grant_id)`,
 		`CREATE INDEX secrets_by_end ON secrets (forget_after)`,
-	)},
-	{ID: "0002_client_authentication", Migrate: run(
-		`ALTER TABLE grants ADD COLUMN auth_method TEXT NOT NULL DEFAULT 'none'`,
+	}},
+	{"0002_client_authentication", []string{
+		`ALTER TABLE grants ADD COLUMN auth_method {word} NOT NULL DEFAULT 'none'`,
 		`CREATE TABLE used_assertions (
-			digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32), forget_after INTEGER NOT NULL
-		) STRICT, WITHOUT ROWID`,
+			digest {digest} NOT NULL PRIMARY KEY CHECK (length(digest) = 32), forget_after {integer} NOT NULL
+		) {keyed}`,
 		`CREATE INDEX used_assertions_by_end ON used_assertions (forget_after)`,
-	)},
-	{ID: "0003_end_of_grace", Migrate: run(
+	}},
+	{"0003_end_of_grace", []string{
 		`ALTER TABLE grants RENAME COLUMN rotated_at TO grace_end`,
 		`UPDATE grants SET grace_end = grace_end + 60000`, // the window by default, so that a refresh on its way is not taken for reuse
 		`CREATE INDEX grants_by_grace ON grants (grace_end) WHERE successor_box IS NOT NULL`,
-	)},
+	}},
+	{"0004_trace", []string{
+		`CREATE TABLE trace_steps (
+			number {serial}, at {integer} NOT NULL,
+			kind {text} NOT NULL, outcome {text} NOT NULL, attempt {text} NOT NULL, request {text} NOT NULL,
+			client {text} NOT NULL, address {text} NOT NULL, agent {text} NOT NULL, rule {text} NOT NULL, reason {text} NOT NULL
+		) {rows}`,
+	}},
+	{"0005_watching_ends", []string{
+		`CREATE INDEX grants_by_ended_at ON grants (ended_at) WHERE ended_at IS NOT NULL`,
+		`CREATE INDEX secrets_by_revoked_at ON secrets (revoked_at) WHERE revoked_at IS NOT NULL`,
+	}},
+	{"0006_counters", []string{
+		`CREATE TABLE counters (
+			name {digest} NOT NULL PRIMARY KEY CHECK (length(name) = 32), taken {integer} NOT NULL, ends_at {integer} NOT NULL
+		) {keyed}`,
+		`CREATE INDEX counters_by_end ON counters (ends_at)`,
+	}},
+	{"0007_shared_secret", []string{
+		`CREATE TABLE secret_witness (id {integer} NOT NULL PRIMARY KEY, print {digest} NOT NULL) {rows}`,
+	}},
 }
 
 // run executes the statements one at a time: of several in one text a prepared statement runs only the first.
-func run(statements ...string) gormigrate.MigrateFunc {
-	return func(tx *gorm.DB) error {
-		for _, statement := range statements {
-			if err := tx.Exec(statement).Error; err != nil {
-				return err
-			}
+func (m migration) run(e engine, tx *gorm.DB) error {
+	for _, statement := range m.statements {
+		if err := tx.Exec(e.ddl(statement)).Error; err != nil && !isDoneBefore(err) {
+			return err
 		}
-		return nil
 	}
+	return nil
 }
 
-// migrate expects to be inside a transaction.
-func migrate(tx *gorm.DB) error {
+// isDoneBefore reports that a migration was interrupted, which only MySQL leaves half done: it commits each statement by itself.
+func isDoneBefore(err error) bool {
+	return slices.Contains([]uint16{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField}, mysqlCode(err))
+}
+
+var errNewer = errors.New("a newer version of Pasteport has written it, which has to be used from now on")
+
+// migrate expects to be inside a transaction, and returns the migrations that were missing.
+func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err error) {
 	options := &gormigrate.Options{TableName: "schema_migrations", IDColumnName: "id", ValidateUnknownMigrations: true}
-	err := gormigrate.New(tx, options, migrations).Migrate()
-	if errors.Is(err, gormigrate.ErrUnknownPastMigration) {
-		return fmt.Errorf("a newer version of Pasteport has written it, which has to be used from now on: %w", err)
+	all := make([]*gormigrate.Migration, 0, len(steps))
+	for _, step := range steps {
+		all = append(all, &gormigrate.Migration{ID: step.id, Migrate: func(tx *gorm.DB) error {
+			applied = append(applied, step.id)
+			return step.run(e, tx)
+		}})
 	}
-	return failed("migrating the schema", err)
+	err = gormigrate.New(tx, options, all).Migrate()
+	if errors.Is(err, gormigrate.ErrUnknownPastMigration) {
+		return nil, fmt.Errorf("%w: %w", errNewer, err)
+	}
+	return applied, failed("migrating the schema", err)
 }

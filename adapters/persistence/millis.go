@@ -29,13 +29,9 @@ func (millis) Value(_ context.Context, field *schema.Field, _ reflect.Value, val
 
 // Scan implements schema.SerializerInterface.
 func (millis) Scan(ctx context.Context, field *schema.Field, target reflect.Value, value any) error {
-	var at time.Time
-	switch stored := value.(type) {
-	case nil:
-	case int64:
-		at = time.UnixMilli(stored).UTC()
-	default:
-		return fmt.Errorf("reading %s: %T is no number of milliseconds", field.Name, value)
+	var at moment
+	if err := at.Scan(value); err != nil {
+		return fmt.Errorf("reading %s: %w", field.Name, err)
 	}
-	return field.Set(ctx, target, at)
+	return field.Set(ctx, target, time.Time(at))
 }

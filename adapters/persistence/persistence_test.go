@@ -25,6 +25,8 @@ func TestPersistence(t *testing.T) {
 
 var _ = Describe("A store in a SQLite file", func() {
 	storespec.Contract(func() oauth.Store { return openIn(GinkgoT().TempDir()) }, reopen)
+	storespec.WatchingEnds(func() oauth.Store { return openIn(GinkgoT().TempDir()) })
+	storespec.Counting(func() oauth.Store { return openIn(GinkgoT().TempDir()) })
 })
 
 var then = time.UnixMilli(1_770_091_506_789).UTC()

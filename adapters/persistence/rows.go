@@ -65,22 +65,15 @@ type assertionRow struct {
 // TableName implements GORM's Tabler.
 func (assertionRow) TableName() string { return "used_assertions" }
 
-// foundRow is a secret with the grant that it belongs to, read by findGrant.
-type foundRow struct {
-	Secret secretRow `gorm:"embedded;embeddedPrefix:secret_"`
-	Grant  grantRow  `gorm:"embedded"`
-}
-
-// findGrant is written out because GORM's own joins cost twice as much, and this is what every bearer check reads.
-const findGrant = `SELECT grants.*, digest AS secret_digest, grant_id AS secret_grant_id, kind AS secret_kind,
-	secrets.generation AS secret_generation, secrets.scopes AS secret_scopes, secrets.host_wrap AS secret_host_wrap, revoked_at AS secret_revoked_at,
-	secrets.forget_after AS secret_forget_after FROM secrets JOIN grants ON id = grant_id WHERE digest = ?`
-
-func (f foundRow) restore() *oauth.AccessGrant {
-	return oauth.RestoreGrant(oauth.GrantSnapshot(f.Grant), oauth.SecretSnapshot(f.Secret))
-}
-
 func (g grantRow) restore() *oauth.AccessGrant { return oauth.RestoreGrant(oauth.GrantSnapshot(g)) }
+
+func restoreAll(rows []grantRow) []*oauth.AccessGrant {
+	grants := make([]*oauth.AccessGrant, 0, len(rows))
+	for _, row := range rows {
+		grants = append(grants, row.restore())
+	}
+	return grants
+}
 
 func rowsOf(grant *oauth.AccessGrant) (grantRow, []secretRow) {
 	snapshot, held := grant.Snapshot()

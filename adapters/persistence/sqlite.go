@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"gorm.io/driver/sqlite"
@@ -24,9 +25,21 @@ import (
 var pragmas = []struct{ name, value string }{
 	{"busy_timeout", "5000"}, // milliseconds
 	{"foreign_keys", "1"},
-	{"journal_mode", "wal"},
+	{journalMode, "wal"},
 	{"synchronous", "2"},
 }
+
+// sqliteEngine leaves the lock of migrations to its transactions, which let one writer in at a time.
+var sqliteEngine = engine{
+	name: "SQLite", statements: true,
+	schema: []string{
+		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BLOB", "{bytes}", "BLOB", "{integer}", "INTEGER",
+		"{serial}", "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "{rows}", "STRICT", "{keyed}", "STRICT, WITHOUT ROWID",
+	},
+	find: findGrant,
+}
+
+const journalMode = "journal_mode" // which is written into the file
 
 const readConnections = 4
 
@@ -35,46 +48,107 @@ const patience = 5 * time.Second
 
 // OpenSQLite opens the database in file and brings its schema up to date. The file is made readable for its owner only (H7),
 // like its directory when that is missing; beside it lies the server secret. Several processes may share one file (I22).
-func OpenSQLite(file string) (*Store, error) {
-	store, err := open(file)
+func OpenSQLite(file string) (*Store, error) { return open(file, create, dsn, (*Store).prepare) }
+
+// OpenExisting opens a database beside the service that runs on it: it makes, migrates and draws nothing, and fails when that would
+// be necessary, because an older service could not go on with it.
+func OpenExisting(file string) (*Store, error) { return open(file, exists, asItIs, (*Store).compare) }
+
+func open(file string, locate func(path string) error, name func(path string, more ...string) string, ready func(*Store) error) (*Store, error) {
+	path, err := filepath.Abs(file) // so that no name means anything special to SQLite
+	if err == nil {
+		err = locate(path)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the OAuth database %s: %w", file, explain(err))
+		return nil, refusal(file, err)
+	}
+	store, err := connectTo(path, name)
+	if err != nil {
+		return nil, refusal(file, err)
+	}
+	if err := ready(store); err != nil {
+		return nil, errors.Join(refusal(file, err), disconnect(store.reader), disconnect(store.writer))
 	}
 	return store, nil
 }
 
-func open(file string) (*Store, error) {
-	path, err := filepath.Abs(file) // so that no name means anything special to SQLite
-	if err != nil {
+func refusal(file string, err error) error {
+	return fmt.Errorf("opening the OAuth database %s: %w", file, explain(err))
+}
+
+func connectTo(path string, name func(path string, more ...string) string) (store *Store, err error) {
+	store = &Store{engine: sqliteEngine, secretFile: path + ".secret", patience: patience}
+	if store.writer, err = connect(connector{path, name(path)}, 1); err != nil {
 		return nil, err
 	}
-	if err := create(path); err != nil {
-		return nil, err
-	}
-	store := &Store{secretFile: path + ".secret", patience: patience}
-	if store.writer, err = connect(connector{path, dsn(path)}, 1); err != nil {
-		return nil, err
-	}
-	if store.reader, err = connect(connector{path, dsn(path, "query_only(1)")}, readConnections); err != nil {
+	if store.reader, err = connect(connector{path, name(path, "query_only(1)")}, readConnections); err != nil {
 		return nil, errors.Join(err, disconnect(store.writer))
 	}
-	if err := store.prepare(); err != nil {
-		return nil, errors.Join(err, disconnect(store.reader), disconnect(store.writer))
-	}
+	store.recent = newRecent(connector{path, name(path, "query_only(1)")})
 	return store, nil
 }
 
 // prepare migrates and draws the secret under the write lock, so that processes that start together do it once.
 func (s *Store) prepare() error {
-	if err := errors.Join(checkPragmas(s.writer), checkPragmas(s.reader)); err != nil {
-		return err
+	_, err := s.migrateFile(func(*gorm.DB) error { return makeSecret(s.secretFile) })
+	return err
+}
+
+func (s *Store) migrateFile(also func(tx *gorm.DB) error) (applied []string, err error) {
+	if err := s.checkPragmas(); err != nil {
+		return nil, err
 	}
-	return s.transaction(context.Background(), func(tx *gorm.DB) error {
-		if err := migrate(tx); err != nil {
+	err = s.transaction(context.Background(), func(tx *gorm.DB) (err error) {
+		if applied, err = migrate(tx, s.engine, migrations); err != nil {
 			return err
 		}
-		return makeSecret(s.secretFile)
+		return also(tx)
 	})
+	return applied, err
+}
+
+// compare refuses a schema that is not the one of this program, and settings that lose what was answered.
+func (s *Store) compare() error {
+	if err := s.compareSchema(); err != nil {
+		return err
+	}
+	return s.durable()
+}
+
+func (s *Store) durable() error {
+	if s.engine.server {
+		return s.engine.durable(s.writer)
+	}
+	return s.checkPragmas()
+}
+
+func (s *Store) compareSchema() error {
+	var applied []string
+	err := s.reader.Raw("SELECT id FROM schema_migrations ORDER BY id").Scan(&applied).Error
+	if err != nil && !isMissingTable(err) {
+		return failed("reading the schema's version", err)
+	}
+	known := make([]string, 0, len(migrations))
+	for _, migration := range migrations {
+		known = append(known, migration.id)
+	}
+	switch {
+	case slices.Equal(applied, known):
+		return nil
+	case len(applied) == 0:
+		return errors.New("it is none of Pasteport's: name the data of a service, by data or database")
+	case len(applied) > 0 && !slices.Contains(known, applied[len(applied)-1]):
+		return errNewer
+	}
+	return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version brings it up to date")
+}
+
+func exists(path string) error {
+	found, err := os.Stat(path)
+	if err == nil && found.Size() == 0 {
+		return errors.New("it is empty: \"pasteport serve\" makes a database of it")
+	}
+	return err
 }
 
 // create makes a missing file. One that exists is not even opened: closing it would drop the locks that this process may
@@ -111,10 +185,18 @@ func protect(path string) error {
 // dsn makes transactions take the write lock at once: one that first reads could not be granted it any more. SQLite must not
 // make a missing file itself: an empty one would answer that it knows no token.
 func dsn(path string, more ...string) string {
-	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_pragma": more}
+	return asItIs(path, append([]string{journalMode + "(wal)"}, more...)...)
+}
+
+// asItIs is dsn for a file in which nothing may be changed by looking at it.
+func asItIs(path string, more ...string) string {
+	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}}
 	for _, pragma := range pragmas {
-		query.Add("_pragma", pragma.name+"("+pragma.value+")")
+		if pragma.name != journalMode {
+			query.Add("_pragma", pragma.name+"("+pragma.value+")")
+		}
 	}
+	query["_pragma"] = append(query["_pragma"], more...)
 	return "file:" + url.PathEscape(path) + "?" + query.Encode()
 }
 
@@ -138,6 +220,10 @@ func disconnect(db *gorm.DB) error {
 		return err
 	}
 	return pool.Close()
+}
+
+func (s *Store) checkPragmas() error {
+	return errors.Join(checkPragmas(s.writer), checkPragmas(s.reader))
 }
 
 // checkPragmas refuses to run on promises that SQLite did not make.

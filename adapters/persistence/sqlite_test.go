@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-gormigrate/gormigrate/v2"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
@@ -76,7 +75,7 @@ var _ = Describe("Opening a SQLite file", func() {
 		Entry("when it is damaged", damage, "it is no SQLite database or it is damaged"),
 		Entry("when its schema is damaged", damageSchema, "it is no SQLite database or it is damaged"),
 		Entry("when a newer version has written it", fromTheFuture, "a newer version of Pasteport has written it"),
-		Entry("when the secret cannot be written", func(file string) { Expect(os.Mkdir(file+".secret.new", 0o700)).To(Succeed()) }, "writing the server secret"),
+		Entry("when the secret cannot be written", func(file string) { Expect(os.MkdirAll(file+".secret.new/taken", 0o700)).To(Succeed()) }, "writing the server secret"),
 	)
 
 	It("is refused when its directory is a file", func() {
@@ -94,6 +93,47 @@ var _ = Describe("Opening a SQLite file", func() {
 		err = db.Exec("DELETE FROM schema_migrations").Error
 		Expect(explain(err)).To(MatchError(And(ContainSubstring("has to be able to write the file"), ContainSubstring("readonly"))))
 	})
+})
+
+var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func() {
+	var directory, file string
+	BeforeEach(func() {
+		directory = GinkgoT().TempDir()
+		file = filepath.Join(directory, "oauth.db")
+	})
+
+	It("reads and writes it", func(ctx SpecContext) {
+		openIn(directory)
+		store, err := OpenExisting(file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(store.Close()).To(Succeed())
+	})
+
+	DescribeTable("changes nothing and refuses it", func(prepare func(file string), reason string) {
+		prepare(file)
+		before, _ := os.ReadFile(file)
+		_, err := OpenExisting(file)
+		Expect(err).To(MatchError(And(ContainSubstring("opening the OAuth database "+file), ContainSubstring(reason))))
+		after, _ := os.ReadFile(file)
+		Expect(after).To(Equal(before))
+		Expect(file + ".secret").NotTo(BeAnExistingFile())
+	},
+		Entry("when it is not there", func(string) {}, "no such file"),
+		Entry("when it is empty", write(""), "serve"),
+		Entry("when an older version has written it", fromThePast, "brings it up to date"),
+		Entry("when it is somebody else's", func(file string) {
+			write("")(file)
+			db, err := connect(connector{file, "file:" + file + "?mode=rw"}, 1)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(db.Exec("CREATE TABLE theirs (x)").Error).To(Succeed())
+			Expect(disconnect(db)).To(Succeed())
+		}, "none of Pasteport's"),
+		Entry("when a newer version has written it", func(file string) {
+			fromTheFuture(file)
+			Expect(os.Remove(file + ".secret")).To(Succeed())
+		}, "a newer version of Pasteport has written it"),
+	)
 })
 
 var _ = Describe("Opening files that others could read", Label("H7"), func() {
@@ -116,10 +156,9 @@ var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 	It("takes every grant of before for a public client's, with its window of grace", Label("D33", "D27"), func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		file := filepath.Join(directory, "oauth.db")
-		Expect(create(file)).To(Succeed())
+		fromThePast(file)
 		old, err := connect(connector{file, dsn(file)}, 1)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(gormigrate.New(old, &gormigrate.Options{TableName: "schema_migrations", IDColumnName: "id"}, migrations[:1]).Migrate()).To(Succeed())
 		row, secrets := rowsOf(aGrant("g", 1))
 		Expect(old.Omit("AuthMethod", "GraceEnd").Create(&row).Error).To(Succeed())
 		Expect(old.Exec("UPDATE grants SET rotated_at = 1000").Error).To(Succeed())
@@ -139,30 +178,30 @@ var _ = Describe("The server secret", Label("J2"), func() {
 
 	It("is 32 random bytes that stay", func() {
 		store := openIn(directory)
-		secret, err := store.Secret()
+		secrets, err := store.Secrets()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(secret).To(HaveLen(32))
-		Expect(reopen(store).(*Store).Secret()).To(Equal(secret))
-		Expect(openIn(GinkgoT().TempDir()).Secret()).NotTo(Equal(secret))
+		Expect(secrets).To(ConsistOf(HaveLen(32)))
+		Expect(reopen(store).(*Store).Secrets()).To(Equal(secrets))
+		Expect(openIn(GinkgoT().TempDir()).Secrets()).NotTo(Equal(secrets))
 	})
 
 	It("is in no file of the database", Label("H3"), func() {
-		secret, err := openIn(directory).Secret()
+		secrets, err := openIn(directory).Secrets()
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range []string{"oauth.db", "oauth.db-wal", "oauth.db-shm"} {
 			content, err := os.ReadFile(filepath.Join(directory, name))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(string(content)).NotTo(ContainSubstring(string(secret)))
+			Expect(string(content)).NotTo(ContainSubstring(string(secrets[0])))
 		}
 	})
 
 	It("is refused when it is cut short or missing", func() {
 		store := openIn(directory)
 		write("short")(store.secretFile)
-		_, err := store.Secret()
-		Expect(err).To(MatchError(ContainSubstring("has 5 bytes instead of 32")))
+		_, err := store.Secrets()
+		Expect(err).To(And(MatchError(ContainSubstring("has 5 bytes, which are neither one secret of 32 nor a list")), MatchError(oauth.ErrUnavailable)))
 		Expect(os.Remove(store.secretFile)).To(Succeed())
-		_, err = store.Secret()
+		_, err = store.Secrets()
 		Expect(errors.Is(err, fs.ErrNotExist)).To(BeTrue())
 	})
 })
@@ -204,4 +243,13 @@ func fromTheFuture(file string) {
 	store := openIn(filepath.Dir(file))
 	Expect(store.writer.Exec("INSERT INTO schema_migrations (id) VALUES ('9999_more')").Error).To(Succeed())
 	Expect(store.Close()).To(Succeed())
+}
+
+// fromThePast makes a database as the first version did.
+func fromThePast(file string) {
+	Expect(create(file)).To(Succeed())
+	old, err := connect(connector{file, dsn(file)}, 1)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(migrate(old, sqliteEngine, migrations[:1])).To(Equal([]string{migrations[0].id}))
+	Expect(disconnect(old)).To(Succeed())
 }

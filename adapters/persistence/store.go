@@ -5,52 +5,81 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
-	codes "modernc.org/sqlite/lib"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Store is an oauth.Store in a SQLite file: one connection writes, a few read. Every guard is in the database.
+// Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a database server, where all do both.
+// Every guard is in the database.
 type Store struct {
+	engine         engine
 	writer, reader *gorm.DB
 	secretFile     string
+	secrets        atomic.Pointer[keptSecrets]
 	patience       time.Duration
+	counting       turns
+	recent         *recent // nil on a server, where others commit without our noticing
 }
 
-var _ oauth.Store = (*Store)(nil)
+var (
+	_ oauth.Store         = (*Store)(nil)
+	_ oauth.GrantLister   = (*Store)(nil)
+	_ oauth.SecretWitness = (*Store)(nil)
+)
 
-// Close writes the log back into the database file and lets go of it.
+// SharedByReplicas reports that several machines may use the database at once.
+func (s *Store) SharedByReplicas() bool { return s.engine.server }
+
+// Close lets go of the database; a file gets its log written back.
 func (s *Store) Close() error {
+	if s.engine.server {
+		return failed("closing the connections", disconnect(s.writer))
+	}
 	return errors.Join(
+		failed("closing the watch", s.recent.watch.Close()),
 		failed("closing the readers", disconnect(s.reader)),
 		failed("writing the log back", s.writer.Exec("PRAGMA wal_checkpoint(TRUNCATE)").Error),
 		failed("closing the writer", disconnect(s.writer)),
 	)
 }
 
+// Ping takes the write lock and reads, or writes on a server, and reads the server secret too, so that it fails where a request would.
+func (s *Store) Ping(ctx context.Context) error {
+	if _, err := s.KeptSecrets(); err != nil {
+		return err
+	}
+	return s.transaction(ctx, func(tx *gorm.DB) error {
+		if s.engine.server { // which may read and not write
+			return failed("writing", tx.Exec("UPDATE secret_witness SET print = print").Error)
+		}
+		var some []string
+		return failed("reading grants", tx.Raw("SELECT id FROM grants LIMIT 1").Scan(&some).Error)
+	})
+}
+
 // AddGrant implements oauth.Store.
 func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		if err := clearWay(tx, grant.ID(), supersede); err != nil {
+		if err := clearWay(s.engine.locking(tx), tx, grant.ID(), supersede); err != nil {
 			return err
 		}
 		row, secrets := rowsOf(grant)
-		if err := tx.Create(&row).Error; err != nil {
-			return failed("adding a grant", err)
+		if err := overtaken(tx.Create(&row).Error, "adding a grant"); err != nil {
+			return err
 		}
 		return addSecrets(tx, secrets)
 	})
 }
 
 // clearWay deletes the earlier grant of the same id, and with it its secrets, when supersede agrees.
-func clearWay(tx *gorm.DB, id string, supersede func(earlier *oauth.AccessGrant) error) error {
+func clearWay(locking, tx *gorm.DB, id string, supersede func(earlier *oauth.AccessGrant) error) error {
 	var earlier grantRow
-	err := tx.Take(&earlier, "id = ?", id).Error
+	err := locking.Take(&earlier, "id = ?", id).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return nil
 	}
@@ -65,17 +94,36 @@ func clearWay(tx *gorm.DB, id string, supersede func(earlier *oauth.AccessGrant)
 
 // Grant implements oauth.Store.
 func (s *Store) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
-	found, err := find(s.reader.WithContext(ctx), secret)
+	found, err := s.found(ctx, secret)
 	if err != nil {
 		return nil, err
 	}
 	return found.restore(), nil
 }
 
+func (s *Store) found(ctx context.Context, secret oauth.Digest) (foundRow, error) {
+	ctx, done := s.detached(ctx)
+	defer done()
+	ask := func() (foundRow, error) { return s.engine.finds(s.reader.WithContext(ctx), secret) }
+	if s.recent == nil {
+		return ask()
+	}
+	return s.recent.read(ctx, secret, ask)
+}
+
+// ofSecret locks the grant before its secret is read: whoever changes one of its secrets holds the same lock.
+const ofSecret = "SELECT id FROM grants WHERE id = (SELECT grant_id FROM secrets WHERE digest = ?) FOR UPDATE"
+
 // UpdateGrant implements oauth.Store.
 func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		found, err := find(tx, secret)
+		if s.engine.server {
+			var locked []string
+			if err := tx.Raw(ofSecret, secret[:]).Scan(&locked).Error; err != nil {
+				return failed("locking a grant", err)
+			}
+		}
+		found, err := s.engine.finds(tx, secret)
 		if err != nil {
 			return err
 		}
@@ -85,18 +133,23 @@ func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change fun
 
 // GrantsOf implements oauth.Store.
 func (s *Store) GrantsOf(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
+	ctx, done := s.detached(ctx)
+	defer done()
 	rows, err := grantsOf(s.reader.WithContext(ctx), host)
-	grants := make([]*oauth.AccessGrant, 0, len(rows))
-	for _, row := range rows {
-		grants = append(grants, row.restore())
-	}
-	return grants, err
+	return restoreAll(rows), err
+}
+
+// Grants implements oauth.GrantLister.
+func (s *Store) Grants(ctx context.Context) ([]*oauth.AccessGrant, error) {
+	var rows []grantRow
+	err := s.reader.WithContext(ctx).Order("created_at, id").Find(&rows).Error
+	return restoreAll(rows), failed("listing the grants", err)
 }
 
 // UpdateGrantsOf implements oauth.Store.
 func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		rows, err := grantsOf(tx, host)
+		rows, err := grantsOf(s.engine.locking(tx), host)
 		if err != nil {
 			return err
 		}
@@ -111,26 +164,33 @@ func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, chan
 
 // UseOnce implements oauth.Store: the primary key lets one in.
 func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
+	ctx, done := s.detached(ctx)
+	defer done()
 	row := assertionRow{Digest: assertion[:], ForgetAfter: forgetAfter}
 	return failed("noting a used assertion", s.writer.WithContext(ctx).Create(&row).Error)
 }
 
-// The secrets of a grant go before it does, so that no batch is longer than 500 rows.
+// The secrets of a grant go before it does, so that no batch is longer than 500 rows. Each list has a name because MySQL reads no
+// table that it changes otherwise. What is said of a row is said twice: a server that waits for a row which somebody is changing looks at
+// it again, but not at the list.
 const (
-	deleteSecrets = `DELETE FROM secrets WHERE digest IN (SELECT digest FROM secrets WHERE forget_after <= @now
-		UNION ALL SELECT digest FROM grants JOIN secrets ON grant_id = id WHERE grants.forget_after <= @now LIMIT 500)`
-	deleteGrants     = `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE forget_after <= @now LIMIT 500)`
-	deleteAssertions = `DELETE FROM used_assertions WHERE digest IN (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500)`
+	deleteSecrets = `DELETE FROM secrets WHERE digest IN (SELECT digest FROM (SELECT digest FROM secrets WHERE forget_after <= @now
+		UNION ALL SELECT digest FROM grants JOIN secrets ON grant_id = id WHERE grants.forget_after <= @now LIMIT 500) AS batch)`
+	deleteGrants     = `DELETE FROM grants WHERE forget_after <= @now AND id IN (SELECT id FROM (SELECT id FROM grants WHERE forget_after <= @now LIMIT 500) AS batch)`
+	deleteAssertions = `DELETE FROM used_assertions WHERE forget_after <= @now AND digest IN
+		(SELECT digest FROM (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500) AS batch)`
+	deleteCounters = `DELETE FROM counters WHERE ends_at <= @now AND name IN
+		(SELECT name FROM (SELECT name FROM counters WHERE ends_at <= @now LIMIT 500) AS batch)`
 )
 
 // emptySuccessors takes away what nobody may open any more (J9).
-const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE id IN (SELECT id FROM grants
-	WHERE successor_box IS NOT NULL AND grace_end <= @now LIMIT 500)`
+const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE successor_box IS NOT NULL AND grace_end <= @now AND id IN (SELECT id FROM (SELECT id FROM grants
+	WHERE successor_box IS NOT NULL AND grace_end <= @now LIMIT 500) AS batch)`
 
 // DeleteExpired implements oauth.Store. Between two batches others may write.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
-	for _, statement := range []string{deleteSecrets, deleteGrants, deleteAssertions} {
+	for _, statement := range []string{deleteSecrets, deleteGrants, deleteAssertions, deleteCounters} {
 		gone, err := s.inBatches(ctx, statement, now)
 		deleted += gone
 		if err != nil {
@@ -144,19 +204,17 @@ func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 // inBatches repeats a statement about what has expired until there is nothing left for it, and returns how many rows it found.
 func (s *Store) inBatches(ctx context.Context, statement string, now time.Time) (found int, err error) {
 	for affected := int64(1); affected > 0; {
-		batch := s.writer.WithContext(ctx).Exec(statement, sql.Named("now", now.UnixMilli()))
-		if batch.Error != nil {
-			return found, failed("forgetting what has expired", batch.Error)
+		err := s.transaction(ctx, func(tx *gorm.DB) error {
+			batch := tx.Exec(statement, sql.Named("now", now.UnixMilli()))
+			affected = batch.RowsAffected
+			return failed("forgetting what has expired", batch.Error)
+		})
+		if err != nil {
+			return found, err
 		}
-		affected = batch.RowsAffected
 		found += int(affected)
 	}
 	return found, nil
-}
-
-func find(db *gorm.DB, secret oauth.Digest) (found foundRow, err error) {
-	err = db.Raw(findGrant, secret[:]).Take(&found).Error
-	return found, failed("finding a grant", err)
 }
 
 func grantsOf(db *gorm.DB, host oauth.Fingerprint) (rows []grantRow, err error) {
@@ -200,49 +258,4 @@ func addSecrets(tx *gorm.DB, secrets []secretRow) error {
 		return nil
 	}
 	return failed("adding secrets", tx.Create(&secrets).Error)
-}
-
-// transaction holds the write lock while work runs. However many wait for it, nobody waits longer than the store's patience.
-// GORM's own keeps silent about a rollback that fails.
-func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	waiting := time.AfterFunc(s.patience, cancel)
-	tx := s.writer.WithContext(ctx).Begin()
-	waiting.Stop()
-	if tx.Error != nil {
-		return failed("beginning a transaction", tx.Error)
-	}
-	finished := false
-	defer func() {
-		if !finished { // work panics; the only write connection has to come back
-			tx.Rollback()
-		}
-	}()
-	err := work(tx)
-	finished = true
-	if err == nil {
-		return failed("committing", tx.Commit().Error)
-	}
-	undone := tx.Rollback().Error
-	if undone == nil || errors.Is(undone, sql.ErrTxDone) { // done: the context has ended and taken everything back
-		return err
-	}
-	return errors.Join(err, failed("rolling back", undone))
-}
-
-// failed says what was being done, in the words of the port where it has some.
-func failed(doing string, err error) error {
-	code := sqliteCode(err)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, gorm.ErrRecordNotFound):
-		err = oauth.ErrNotFound
-	case code == codes.SQLITE_CONSTRAINT_PRIMARYKEY, code == codes.SQLITE_CONSTRAINT_UNIQUE:
-		err = oauth.ErrDuplicate
-	default:
-		err = fmt.Errorf("%w: %w", oauth.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -31,9 +31,9 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 		for i := range secrets {
 			opening.Go(func() {
 				defer GinkgoRecover()
-				secret, err := openIn(directory).Secret()
+				kept, err := openIn(directory).Secrets()
 				Expect(err).NotTo(HaveOccurred())
-				secrets[i] = string(secret)
+				secrets[i] = string(kept[0])
 			})
 		}
 		opening.Wait()

@@ -15,7 +15,7 @@ const (
 	failuresWindow     = time.Minute
 )
 
-// Failures is an oauth.FailureLimit. It is safe for concurrent use.
+// Failures is an oauth.FailureLimit of this process alone. It is safe for concurrent use.
 type Failures struct {
 	mu        sync.Mutex
 	addresses *lru.Cache[string, *window]

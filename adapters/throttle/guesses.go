@@ -1,7 +1,8 @@
-// Package throttle counts what strangers get wrong, in bounded memory of this process.
+// Package throttle counts what strangers get wrong: in bounded memory of this process, or in a store for all that share it.
 package throttle
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -36,20 +37,21 @@ func NewGuesses() *Guesses {
 	return &Guesses{addresses: newWindows(), tickets: newWindows(), all: window{limit: altogether, length: altogetherWindow}}
 }
 
-// Attempt implements oauth.GuessLimit.
-func (g *Guesses) Attempt(address, ticket string, now time.Time) (settle func(failed bool), wait time.Duration) {
+// Attempt implements oauth.GuessLimit; it never fails.
+func (g *Guesses) Attempt(_ context.Context, address, ticket string, now time.Time) (settle func(failed bool), wait time.Duration, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	windows := g.windows(address, ticket)
 	for _, w := range windows {
-		if wait := w.wait(now); wait > 0 {
-			return nil, wait
-		}
+		wait = max(wait, w.wait(now))
+	}
+	if wait > 0 {
+		return nil, wait, nil
 	}
 	for _, w := range windows {
 		w.pending++
 	}
-	return func(failed bool) { g.settle(windows, failed) }, 0
+	return func(failed bool) { g.settle(windows, failed) }, 0, nil
 }
 
 func (g *Guesses) settle(windows []*window, failed bool) {
@@ -64,9 +66,9 @@ func (g *Guesses) settle(windows []*window, failed bool) {
 }
 
 func (g *Guesses) windows(address, ticket string) []*window {
-	return []*window{
-		remember(g.addresses, address, window{limit: perAddress, length: perAddressWindow}),
-		remember(g.tickets, ticket, window{limit: perTicket, length: perTicketWindow}),
-		&g.all,
+	all := []*window{remember(g.addresses, address, window{limit: perAddress, length: perAddressWindow}), &g.all}
+	if ticket != "" {
+		all = append(all, remember(g.tickets, ticket, window{limit: perTicket, length: perTicketWindow}))
 	}
+	return all
 }

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -22,7 +23,8 @@ var _ = Describe("Limiting guesses", Label("B6"), func() {
 	each := func() string { n++; return strconv.Itoa(n) }
 	same := func() string { return "same" }
 	attempt := func(address, ticket func() string, at time.Time) time.Duration {
-		settle, wait := guesses.Attempt(address(), ticket(), at)
+		settle, wait, err := guesses.Attempt(context.Background(), address(), ticket(), at)
+		Expect(err).NotTo(HaveOccurred())
 		if wait == 0 {
 			settle(true)
 		}
@@ -46,6 +48,18 @@ var _ = Describe("Limiting guesses", Label("B6"), func() {
 		Expect(attempt(each, same, noon.Add(30*time.Minute))).To(BeNumerically(">", 0))
 	})
 
+	It("has no window for a page without a ticket", func() {
+		none := func() string { return "" }
+		spend(perTicket+1, each, none)
+		Expect(guesses.tickets.Len()).To(BeZero())
+	})
+
+	It("asks to come back when every full window is over", func() {
+		spend(5, same, same)
+		Expect(attempt(same, same, noon)).To(Equal(time.Hour))
+		Expect(attempt(same, each, noon)).To(Equal(5 * time.Minute))
+	})
+
 	It("lets everybody together fail a hundred times a minute", func() {
 		spend(100, each, each)
 		Expect(attempt(each, each, noon)).To(Equal(time.Minute))
@@ -55,16 +69,16 @@ var _ = Describe("Limiting guesses", Label("B6"), func() {
 	It("asks the sixth to come back in a moment while five are being judged, and forgets those that were right", func() {
 		var settles []func(failed bool)
 		for range 5 {
-			settle, wait := guesses.Attempt("a", "t", noon)
+			settle, wait, _ := guesses.Attempt(context.Background(), "a", "t", noon)
 			Expect(wait).To(BeZero())
 			settles = append(settles, settle)
 		}
-		_, wait := guesses.Attempt("a", "t", noon)
+		_, wait, _ := guesses.Attempt(context.Background(), "a", "t", noon)
 		Expect(wait).To(Equal(time.Second))
 		for _, settle := range settles {
 			settle(false)
 		}
-		_, wait = guesses.Attempt("a", "t", noon)
+		_, wait, _ = guesses.Attempt(context.Background(), "a", "t", noon)
 		Expect(wait).To(BeZero())
 	})
 
@@ -78,7 +92,7 @@ var _ = Describe("Limiting guesses", Label("B6"), func() {
 	})
 
 	It("locks nobody out for longer than a window when the clock is set back", Label("I23"), func() {
-		settle, wait := guesses.Attempt("a", "t", noon.AddDate(4, 0, 0))
+		settle, wait, _ := guesses.Attempt(context.Background(), "a", "t", noon.AddDate(4, 0, 0))
 		Expect(wait).To(BeZero())
 		settle(true)
 		for day := range 8 {

@@ -4,6 +4,7 @@
 package demosite
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -41,6 +42,14 @@ func Open(file string) (*Site, error) {
 		return nil, errors.Join(fmt.Errorf("preparing the content database %s: %w", file, err), conn.Close())
 	}
 	return &Site{db: db, clock: time.Now}, nil
+}
+
+// Ping reads from the database.
+func (s *Site) Ping(ctx context.Context) error {
+	if err := s.db.WithContext(ctx).Exec("SELECT 1 FROM articles LIMIT 1").Error; err != nil {
+		return fmt.Errorf("reading the content database: %w", err)
+	}
+	return nil
 }
 
 // Close closes the database; the site cannot be used afterwards.

@@ -73,11 +73,19 @@ func (s *Site) createEditor(ctx context.Context) (created string, err error) {
 }
 
 func (s *Site) adoptEditor(ctx context.Context, token string) error {
-	if len(token) > maxToken || strings.ContainsFunc(token, notPrintable) {
-		return refuse("a token is at most %d printable ASCII characters without spaces", maxToken)
+	if err := CheckToken(token); err != nil {
+		return err
 	}
 	known := clause.OnConflict{Columns: []clause.Column{{Name: "digest"}}, DoUpdates: clause.AssignmentColumns([]string{"role"})}
 	return s.db.WithContext(ctx).Clauses(known).Create(newTokenRow(token, firstEditor, Editor)).Error
+}
+
+// CheckToken refuses what EnsureEditorToken could not take, without repeating it.
+func CheckToken(token string) error {
+	if len(token) > maxToken || strings.ContainsFunc(token, notPrintable) {
+		return refuse("a token is at most %d printable ASCII characters without spaces", maxToken)
+	}
+	return nil
 }
 
 func notPrintable(r rune) bool { return r <= ' ' || r > '~' }

@@ -27,6 +27,7 @@ const (
 	EndedByLostKey    EndReason = "key_lost"
 	EndedByHost       EndReason = "ended_by_host"
 	EndedByPerson     EndReason = "ended_by_person"
+	EndedByOperator   EndReason = "ended_by_operator"
 )
 
 // How long a grant stays on record at least: a spent code must be known as spent for a day (D19), an ended grant for an audit (H6).
@@ -90,7 +91,7 @@ func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error
 	request := a.Ticket.request
 	scopes := request.scopes.Intersect(settings.ceiling(a.Principal))
 	if scopes.Without(OfflineAccess).Empty() {
-		return nil, Refuse(AccessDenied, "the token may not grant what the client asks for")
+		return nil, Refuse(AccessDenied, "B10", "the token may not grant what the client asks for")
 	}
 	print, err := settings.Keys.Fingerprint(a.Host)
 	if err != nil {
@@ -98,13 +99,13 @@ func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error
 	}
 	g := &AccessGrant{
 		id: a.Ticket.id, client: request.client, clientName: request.clientName, authMethod: request.authMethod, redirect: request.redirect,
-		resource: settings.Resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles),
+		resource: request.resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles),
 		state: pending, createdAt: now, verifiedAt: now, absoluteEnd: now.Add(settings.GrantTTL), hostPrint: print,
 		code: issuedCode{digest: a.Code.Digest(), challenge: request.challenge, expiresAt: now.Add(settings.AuthCodeTTL)},
 	}
 	g.idleEnd = g.code.expiresAt
 	g.hold(a.Code, heldSecret{kind: CodeSecret, forgetAfter: now.Add(codeMemory)})
-	if !scopes.Has(OfflineAccess) && settings.RecheckEvery == 0 {
+	if !scopes.Has(OfflineAccess) && !settings.opensHostInUse() {
 		return g, nil
 	}
 	g.host, err = sealHost(a.Host, a.Code, g.id, a.Chance, settings.Keys)
@@ -115,7 +116,7 @@ func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error
 // ticket was redeemed or its grant was ended.
 func (g *AccessGrant) Supersedes(earlier *AccessGrant) error {
 	if earlier.state != pending {
-		return Refuse(UsedTicket, "this form has been used already")
+		return Refuse(UsedTicket, "B13", "this form has been used already")
 	}
 	return nil
 }
@@ -125,13 +126,13 @@ func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Ca
 	held, found := g.held(token)
 	switch {
 	case !found, held.kind != AccessTokenSecret, !held.revokedAt.IsZero(), expired(held.forgetAfter, now):
-		return Caller{}, refuseToken("revoked, expired or no access token")
+		return Caller{}, refuseToken("G7", "revoked, expired or no access token")
 	case g.state != active:
-		return Caller{}, refuseToken("its grant has ended: " + string(g.endReason))
+		return Caller{}, refuseToken("G7", "worthless because its grant has ended: "+string(g.endReason))
 	case g.resource != resource:
-		return Caller{}, refuseToken("issued for another resource")
+		return Caller{}, refuseToken("G8", "issued for another resource")
 	case g.scopesOf(held).Empty():
-		return Caller{}, refuseToken("left without any scope that its grant still has")
+		return Caller{}, refuseToken("G7", "left without any scope that its grant still has")
 	}
 	return Caller{
 		Grant: g.id, Client: g.client, Subject: g.subject, Roles: slices.Clone(g.roles),
@@ -140,12 +141,16 @@ func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Ca
 }
 
 // refuseToken tells the client one thing and the log another.
-func refuseToken(reason string) error {
-	return Refuse(InvalidToken, "The access token is invalid or has expired", fmt.Errorf("the access token is %s", reason))
+func refuseToken(rule, reason string) error {
+	return Refuse(InvalidToken, rule, "The access token is invalid or has expired", fmt.Errorf("the access token is %s", reason))
 }
 
 // UnknownToken is the refusal for a bearer that belongs to no grant; a client cannot tell it from any other (G7).
-func UnknownToken() error { return refuseToken("unknown") }
+func UnknownToken() error { return refuseToken("G7", "unknown") }
+
+// UnopeningToken is the refusal for an access token that cannot open the host token, such as one from before access tokens could
+// (U6).
+func UnopeningToken() error { return refuseToken("U6", "unable to open the host token") }
 
 // Revoke ends what the client asks to revoke: with a refresh token the grant, with an access token only that token (E6, E7).
 // A token of another client and a code are left alone without a word (E2, E8). It reports whether the grant ended.
@@ -193,6 +198,15 @@ func (g *AccessGrant) Used(now time.Time) bool {
 
 // ID returns the grant's id, which is no secret and stays the same over refreshes.
 func (g *AccessGrant) ID() string { return g.id }
+
+// Resource returns the MCP server that the grant is for.
+func (g *AccessGrant) Resource() Resource { return g.resource }
+
+// Subject returns who stands behind the grant.
+func (g *AccessGrant) Subject() string { return g.subject }
+
+// HostPrint returns the fingerprint of the host token that the grant was made with.
+func (g *AccessGrant) HostPrint() Fingerprint { return g.hostPrint }
 
 // Client returns the client_id.
 func (g *AccessGrant) Client() ClientID { return g.client }

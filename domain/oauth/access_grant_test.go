@@ -16,13 +16,13 @@ var _ = Describe("A grant", func() {
 
 	It("admits nobody while it is pending", Label("I1"), func() {
 		f := approved(settings)
-		_, err := f.grant.Admits(f.code.Digest(), settings.Resource, noon)
+		_, err := f.grant.Admits(f.code.Digest(), settings.Resource(), noon)
 		Expect(err).To(Refused(InvalidToken))
 	})
 
 	It("admits its caller once the code is redeemed", Label("I2", "I9", "G14"), func() {
 		f := redeemed(settings)
-		caller, err := f.grant.Admits(f.access.Digest(), settings.Resource, noon.Add(time.Hour-time.Millisecond))
+		caller, err := f.grant.Admits(f.access.Digest(), settings.Resource(), noon.Add(time.Hour-time.Millisecond))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(caller).To(Equal(Caller{
 			Grant: f.grant.ID(), Client: RestoreClientID(clientURL), Subject: "ann", Roles: []string{"editor"},
@@ -36,22 +36,22 @@ var _ = Describe("A grant", func() {
 		Expect(err).To(Refused(InvalidToken))
 	},
 		Entry("at the exact instant of expiry", Label("G7", "I20"), func(f *family) (Digest, Resource, time.Time) {
-			return f.access.Digest(), f.settings.Resource, noon.Add(time.Hour)
+			return f.access.Digest(), f.settings.Resource(), noon.Add(time.Hour)
 		}),
 		Entry("at another resource", Label("G8"), func(f *family) (Digest, Resource, time.Time) {
 			return f.access.Digest(), NewResource("https://cms.example/other"), noon
 		}),
-		Entry("with a refresh token", Label("G7"), func(f *family) (Digest, Resource, time.Time) { return f.refresh.Digest(), f.settings.Resource, noon }),
+		Entry("with a refresh token", Label("G7"), func(f *family) (Digest, Resource, time.Time) { return f.refresh.Digest(), f.settings.Resource(), noon }),
 		Entry("with a token that is not its own", Label("G7"), func(f *family) (Digest, Resource, time.Time) {
-			return newSecret(AccessTokenSecret).Digest(), f.settings.Resource, noon
+			return newSecret(AccessTokenSecret).Digest(), f.settings.Resource(), noon
 		}),
 		Entry("after it has ended", Label("I12"), func(f *family) (Digest, Resource, time.Time) {
 			f.grant.End(EndedByHost, noon)
-			return f.access.Digest(), f.settings.Resource, noon
+			return f.access.Digest(), f.settings.Resource(), noon
 		}),
 		Entry("with a revoked token", Label("E7"), func(f *family) (Digest, Resource, time.Time) {
 			f.grant.Revoke(f.access.Digest(), clientURL, noon)
-			return f.access.Digest(), f.settings.Resource, noon
+			return f.access.Digest(), f.settings.Resource(), noon
 		}),
 	)
 
@@ -100,7 +100,7 @@ var _ = Describe("A grant", func() {
 		f := redeemed(settings)
 		tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 		Expect(err).NotTo(HaveOccurred())
-		caller, err := f.grant.Admits(tokens.Access.Digest(), settings.Resource, noon)
+		caller, err := f.grant.Admits(tokens.Access.Digest(), settings.Resource(), noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(caller.Roles).To(Equal([]string{"reader"}))
 	})
@@ -200,7 +200,7 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 	})
 
 	DescribeTable("is worthless to another issuer with the same secret and resource", Label("B17"), func(open func(text string, other *Settings) error, seal func() string) {
-		other := settingsOf(func(c *Config) { c.Issuer, c.Resource = "https://other.example", settings.Resource.String() })
+		other := settingsOf(func(c *Config) { c.Issuer, c.Resource = "https://other.example", settings.Resource().String() })
 		Expect(open(seal(), settings)).To(Succeed())
 		Expect(open(seal(), other)).To(Refused(InvalidTicket))
 	},

@@ -1,6 +1,9 @@
 package oauth
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // issuedCode is the authorization code of a grant: it is redeemed exactly once, by whoever proves the challenge (I2-I8).
 type issuedCode struct {
@@ -26,13 +29,20 @@ type Redemption struct {
 // proves everything is InvalidGrant with ErrReplayed, after which the grant has to be ended (D19).
 func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (*Tokens, error) {
 	switch {
-	case g.state == ended, g.resource != settings.Resource, g.code.digest != by.Code.Digest(), g.client.raw != by.Client,
-		by.RedirectURI != "" && by.RedirectURI != g.redirect.raw, !g.code.challenge.ProvedBy(by.Verifier):
-		return nil, refuseGrant()
+	case g.state == ended:
+		return nil, refuseGrant("D21", errors.New("the grant has ended: "+string(g.endReason)))
+	case !settings.protects(g.resource), g.code.digest != by.Code.Digest():
+		return nil, refuseGrant("D12", errors.New("it is no code of this server"))
+	case g.client.raw != by.Client:
+		return nil, refuseGrant("D13", errors.New("it belongs to another client"))
+	case by.RedirectURI != "" && by.RedirectURI != g.redirect.raw:
+		return nil, refuseGrant("D15", errors.New("the redirect_uri is not the one of the authorization request"))
+	case !g.code.challenge.ProvedBy(by.Verifier):
+		return nil, refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
 	case g.state == active:
-		return nil, refuseGrant(ErrReplayed)
+		return nil, refuseGrant("D19", ErrReplayed)
 	case expired(g.code.expiresAt, now):
-		return nil, refuseGrant()
+		return nil, refuseGrant("D14", errors.New("the code has expired"))
 	}
 	if err := g.resource.Accepts(by.Resources); err != nil {
 		return nil, err
@@ -43,7 +53,7 @@ func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (
 	}
 	access, err := g.accessWrap(by.Code, by.Access, settings)
 	if err != nil {
-		return nil, refuseGrant(err)
+		return nil, unopened(err)
 	}
 	g.state, g.code.redeemedAt = active, now
 	tokens := g.issueAccess(by.Access, access, scopes, settings, now)
@@ -54,9 +64,17 @@ func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (
 	}
 	g.host, err = g.host.heldBy(by.Code, by.Refresh, g.id, settings.Keys)
 	if err != nil {
-		return nil, refuseGrant(err)
+		return nil, unopened(err)
 	}
 	return g.issueRefresh(by.Refresh, tokens, settings, now), nil
+}
+
+// unopened refuses a code whose box no key fits; that the keys cannot be had just now is an outage.
+func unopened(err error) error {
+	if errors.Is(err, ErrHostTokenLost) {
+		return refuseGrant("J4", err)
+	}
+	return err
 }
 
 // narrowed returns the scopes for a code exchange: those granted that the request repeats, all when it names none (D18).
@@ -68,7 +86,7 @@ func (g *AccessGrant) narrowed(scope string) (Scopes, error) {
 	kept := g.scopes.Intersect(asked)
 	switch {
 	case kept.Empty():
-		return Scopes{}, Refuse(InvalidScope, "none of the requested scopes was granted")
+		return Scopes{}, Refuse(InvalidScope, "D18", "none of the requested scopes was granted")
 	case kept.Without(OfflineAccess).Empty(): // it opens nothing by itself (A25)
 		return g.scopes, nil
 	}
@@ -76,9 +94,9 @@ func (g *AccessGrant) narrowed(scope string) (Scopes, error) {
 }
 
 // refuseGrant is the one answer for every code or refresh token that cannot be used (D32).
-func refuseGrant(causes ...error) error {
-	return Refuse(InvalidGrant, "The code or refresh token is invalid, expired or already used", causes...)
+func refuseGrant(rule string, cause error) error {
+	return Refuse(InvalidGrant, rule, "The code or refresh token is invalid, expired or already used", cause)
 }
 
 // UnknownGrant is the refusal for a code or refresh token that belongs to no grant; a client cannot tell it from any other.
-func UnknownGrant() error { return refuseGrant() }
+func UnknownGrant() error { return refuseGrant("D12, D22", errors.New("it is unknown")) }

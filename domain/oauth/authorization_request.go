@@ -15,6 +15,7 @@ type AuthorizationRequest struct {
 	namesItself bool
 	authMethod  AuthMethod
 	redirect    RedirectURI
+	resource    Resource
 	state       string
 	scopes      Scopes
 	challenge   CodeChallenge
@@ -83,13 +84,14 @@ func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
 		scopes = scopes.Without(OfflineAccess)
 	}
 	r.challenge, r.scopes = challenge, scopes
-	return r.settings.Resource.Accepts(p.All("resource"))
+	r.resource, err = r.settings.chosen(p.All("resource"))
+	return err
 }
 
 // readState keeps a state that can be given back; any other is dropped from every answer (A22).
 func (r *AuthorizationRequest) readState(state string) error {
 	if len(state) > maxStateLength || !printable(strings.ReplaceAll(state, " ", "_")) {
-		return Refuse(InvalidRequest, "the state is too long or not printable ASCII")
+		return Refuse(InvalidRequest, "A22", "the state is too long or not printable ASCII")
 	}
 	r.state = state
 	return nil
@@ -99,12 +101,12 @@ func checkResponse(p Parameters) error {
 	switch p.Get("response_type") {
 	case "code":
 	case "":
-		return Refuse(InvalidRequest, "the response_type is missing")
+		return Refuse(InvalidRequest, "A16", "the response_type is missing")
 	default:
-		return Refuse(UnsupportedResponseType, "the response_type has to be code")
+		return Refuse(UnsupportedResponseType, "A16", "the response_type has to be code")
 	}
 	if mode := p.Get("response_mode"); mode != "" && mode != "query" {
-		return Refuse(InvalidRequest, "the response_mode has to be query")
+		return Refuse(InvalidRequest, "A17", "the response_mode has to be query")
 	}
 	return nil
 }
@@ -120,6 +122,9 @@ func (r *AuthorizationRequest) NamesItself() bool { return r.namesItself }
 
 // RedirectURI returns the verified target.
 func (r *AuthorizationRequest) RedirectURI() RedirectURI { return r.redirect }
+
+// Resource returns the MCP server that the client would reach.
+func (r *AuthorizationRequest) Resource() Resource { return r.resource }
 
 // Scopes returns what would be granted.
 func (r *AuthorizationRequest) Scopes() Scopes { return r.scopes }

@@ -2,9 +2,11 @@ package oauth
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Principal is the person behind a host token, as the site's verifier describes them. Roles mean something to the site's own
@@ -15,14 +17,31 @@ type Principal struct {
 	Scopes  []string // the most that this token may grant; nil leaves it to the server's default (B10)
 }
 
-// Check refuses a principal whose roles cannot be kept apart: an empty one, or one with a control character.
+// Check refuses a principal whose roles cannot be kept apart, an empty one or one with a control character, and what not every store
+// can keep.
 func (p Principal) Check() error {
+	for _, text := range append([]string{p.Subject}, p.Roles...) {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return errors.New("the subject or a role is no UTF-8 or holds NUL")
+		}
+	}
 	for _, role := range p.Roles {
 		if role == "" || strings.ContainsFunc(role, unicode.IsControl) {
 			return errors.New("a role is empty or holds a control character")
 		}
 	}
 	return nil
+}
+
+// shortestSecret is the length in bytes below which a text is found in others by chance.
+const shortestSecret = 8
+
+// Reveals reports whether the token is in what is stored in clear of the principal (H3). One that is shorter than a secret can be
+// is a word that may be somebody's name or role.
+func (p Principal) Reveals(token HostToken) bool {
+	return len(token.Reveal()) >= shortestSecret && slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(said string) bool {
+		return strings.Contains(said, token.Reveal())
+	})
 }
 
 // Caller is who stands behind one request that presented a valid access token.

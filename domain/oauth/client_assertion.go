@@ -77,5 +77,5 @@ func refuseAssertion(why string) error { return RefuseClient(errors.New("the ass
 
 // RefuseClient is the one answer to whoever does not prove to be the client (D32, D33).
 func RefuseClient(causes ...error) error {
-	return Refuse(InvalidClient, "The client does not prove who it is", causes...)
+	return Refuse(InvalidClient, "D33", "The client does not prove who it is", causes...)
 }

@@ -25,31 +25,31 @@ const (
 
 // ParseClientID applies C1-C9 to the raw string, before any URL parser touches it, and refuses with MalformedClientID.
 func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
-	refuse := func(why string) (ClientID, error) { return ClientID{}, Refuse(MalformedClientID, why) }
+	refuse := func(rule, why string) (ClientID, error) { return ClientID{}, Refuse(MalformedClientID, rule, why) }
 	switch {
 	case len(raw) < minClientIDLength, len(raw) > maxClientIDLength:
-		return refuse("the client_id has a length that no client_id has")
+		return refuse("C1", "the client_id has a length that no client_id has")
 	case !printable(raw), strings.Contains(raw, `\`):
-		return refuse("the client_id holds a character that URLs cannot have")
+		return refuse("C1", "the client_id holds a character that URLs cannot have")
 	case !strings.HasPrefix(raw, httpsPrefix):
-		return refuse("the client_id is not an https URL")
+		return refuse("C1", "the client_id is not an https URL")
 	case strings.Contains(raw, "#"):
-		return refuse("the client_id has a fragment")
+		return refuse("C5", "the client_id has a fragment")
 	}
 	authority, path, found := splitPath(raw[len(httpsPrefix):])
 	switch {
 	case authority == "", strings.Contains(authority, "@"):
-		return refuse("the client_id has no host or names a user")
+		return refuse("C2", "the client_id has no host or names a user")
 	case !found:
-		return refuse("the client_id has no path")
+		return refuse("C3", "the client_id has no path")
 	case hasDotSegment(path):
-		return refuse("the client_id has a dot segment in its path")
+		return refuse("C4", "the client_id has a dot segment in its path")
 	}
 	if err := rules.checkAuthority(authority); err != nil {
 		return ClientID{}, err
 	}
 	if u, err := url.Parse(raw); err != nil || u.String() != raw { // what would be fetched is not what is named (C10)
-		return refuse("the client_id is not a well-formed URL")
+		return refuse("C10", "the client_id is not a well-formed URL")
 	}
 	return ClientID{raw: raw, authority: authority}, nil
 }
@@ -90,11 +90,11 @@ func (r ClientIDRules) checkAuthority(authority string) error {
 	case r.AllowAnyHost:
 		return nil
 	case port != "" && port != "443" && !slices.Contains(r.Ports, port), strings.HasSuffix(authority, ":"):
-		return Refuse(MalformedClientID, "the client_id names a port that is not allowed here")
+		return Refuse(MalformedClientID, "C7", "the client_id names a port that is not allowed here")
 	case !publicHostName(host):
-		return Refuse(MalformedClientID, "the client_id's host is not a public DNS name")
+		return Refuse(MalformedClientID, "C8", "the client_id's host is not a public DNS name")
 	case strings.EqualFold(host, r.ForbidHost):
-		return Refuse(MalformedClientID, "the client_id is on this server's own host")
+		return Refuse(MalformedClientID, "C9", "the client_id is on this server's own host")
 	}
 	return nil
 }

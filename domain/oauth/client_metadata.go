@@ -81,7 +81,7 @@ func (m *ClientMetadata) Keys() (held KeySet, at ClientID) { return m.proof.keys
 func (m *ClientMetadata) Redirect(requested string, rules ClientMetadataRules) (RedirectURI, error) {
 	if requested == "" {
 		if len(m.redirects) != 1 || m.redirects[0].Loopback() {
-			return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is missing")
+			return RedirectURI{}, Refuse(InvalidRequest, "A10", "the redirect_uri is missing")
 		}
 		return m.redirects[0], nil
 	}
@@ -90,7 +90,7 @@ func (m *ClientMetadata) Redirect(requested string, rules ClientMetadataRules) (
 		return RedirectURI{}, err
 	}
 	if !slices.ContainsFunc(m.redirects, target.Matches) {
-		return RedirectURI{}, Refuse(UnregisteredRedirect, "the client did not publish this redirect_uri")
+		return RedirectURI{}, Refuse(UnregisteredRedirect, "A12, A13", "the client did not publish this redirect_uri")
 	}
 	return target, nil
 }
@@ -98,7 +98,7 @@ func (m *ClientMetadata) Redirect(requested string, rules ClientMetadataRules) (
 // clientDocument is a decoded JSON object; its methods refuse what is wrong in it.
 type clientDocument map[string]any
 
-func invalidDocument(why string) error { return Refuse(InvalidClientDocument, why) }
+func invalidDocument(rule, why string) error { return Refuse(InvalidClientDocument, rule, why) }
 
 func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, err error) {
 	claimed, present := d["client_id"]
@@ -106,17 +106,17 @@ func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, e
 	case !present && optional:
 		return false, nil
 	case !present:
-		return false, invalidDocument("the document has no client_id")
+		return false, invalidDocument("C23", "the document has no client_id")
 	case claimed != any(id.String()):
-		return false, invalidDocument("the document's client_id is not the URL that it was fetched from")
+		return false, invalidDocument("C23", "the document's client_id is not the URL that it was fetched from")
 	}
 	return true, nil
 }
 
 func (d clientDocument) name() (string, error) {
 	name, ok := d["client_name"].(string)
-	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxClientName {
-		return "", invalidDocument("the document's client_name is missing, blank or too long")
+	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxClientName || strings.ContainsRune(name, 0) {
+		return "", invalidDocument("C24", "the document's client_name is missing, blank, too long or holds NUL")
 	}
 	return name, nil
 }
@@ -124,11 +124,11 @@ func (d clientDocument) name() (string, error) {
 func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI, ignored int, err error) {
 	published, present, ok := d.list("redirect_uris")
 	if !present || !ok || len(published) == 0 || len(published) > maxRedirectURIs {
-		return nil, 0, invalidDocument("the document's redirect_uris is no list of 1 to 50 strings")
+		return nil, 0, invalidDocument("C25", "the document's redirect_uris is no list of 1 to 50 strings")
 	}
 	for _, raw := range published {
 		if len(raw) > maxRedirectURILength {
-			return nil, 0, invalidDocument("the document has a redirect_uri of more than 2048 bytes")
+			return nil, 0, invalidDocument("C25", "the document has a redirect_uri of more than 2048 bytes")
 		}
 		uri, err := ParseRedirectURI(raw, privateSchemes)
 		if err != nil || carriesAnswer(raw) {
@@ -138,7 +138,7 @@ func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI
 		usable = append(usable, uri)
 	}
 	if len(usable) == 0 {
-		return nil, ignored, invalidDocument("the document has no redirect_uri that can be used here")
+		return nil, ignored, invalidDocument("C27", "the document has no redirect_uri that can be used here")
 	}
 	return usable, ignored, nil
 }
@@ -155,7 +155,7 @@ func carriesAnswer(raw string) bool {
 func (d clientDocument) checkSecrets() error {
 	for _, name := range []string{"client_secret", "client_secret_expires_at"} {
 		if _, present := d[name]; present {
-			return invalidDocument("the document holds a client_secret, which everybody could read")
+			return invalidDocument("C28", "the document holds a client_secret, which everybody could read")
 		}
 	}
 	return nil
@@ -167,7 +167,7 @@ func (d clientDocument) checkKeys() error {
 		return nil
 	}
 	if _, both := d["jwks_uri"]; both {
-		return invalidDocument("the document has both jwks and jwks_uri")
+		return invalidDocument("C31", "the document has both jwks and jwks_uri")
 	}
 	set, _ := inline.(map[string]any)
 	_, err := NewKeySet(set)
@@ -185,7 +185,7 @@ func (d clientDocument) checkLinks() error {
 		link, ok := value.(string)
 		authority, _, _ := strings.Cut(strings.TrimPrefix(link, httpsPrefix), "/")
 		if !ok || !strings.HasPrefix(link, httpsPrefix) || strings.Trim(authority, "?#:@") != authority || authority == "" {
-			return invalidDocument("a link in the document is no https URL")
+			return invalidDocument("C33", "a link in the document is no https URL")
 		}
 	}
 	return nil
@@ -195,7 +195,7 @@ func (d clientDocument) checkFlow() error {
 	for member, needed := range map[string]string{"grant_types": "authorization_code", "response_types": "code"} {
 		values, present, ok := d.list(member)
 		if present && (!ok || !slices.Contains(values, needed)) {
-			return invalidDocument("the document rules out the authorization code flow")
+			return invalidDocument("C32", "the document rules out the authorization code flow")
 		}
 	}
 	return nil
@@ -205,7 +205,7 @@ var unsupportedDemands = []string{"dpop_bound_access_tokens", "require_pushed_au
 
 func (d clientDocument) checkDemands() error {
 	if slices.ContainsFunc(unsupportedDemands, func(member string) bool { return d[member] == any(true) }) {
-		return Refuse(UnsupportedClient, "the client demands a protection that this server does not offer")
+		return Refuse(UnsupportedClient, "C34", "the client demands a protection that this server does not offer")
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 		Entry("no client_id", Label("C23"), InvalidClientDocument, without("client_id")),
 		Entry("no client_name", Label("C24"), InvalidClientDocument, without("client_name")),
 		Entry("a blank client_name", Label("C24"), InvalidClientDocument, with("client_name", " \t")),
+		Entry("a client_name with NUL, which not every store can keep", Label("C24"), InvalidClientDocument, with("client_name", "A\x00client")),
 		Entry("no redirect_uris", Label("C25"), InvalidClientDocument, without("redirect_uris")),
 		Entry("redirect_uris that are null", Label("C25"), InvalidClientDocument, with("redirect_uris", nil)),
 		Entry("redirect_uris that are no strings", Label("C25"), InvalidClientDocument, with("redirect_uris", []any{1.0})),

@@ -19,7 +19,7 @@ func (d clientDocument) proof(rules ClientMetadataRules) (clientProof, error) {
 	proof.algorithm, _ = d["token_endpoint_auth_signing_alg"].(string)
 	if address, elsewhere := d["jwks_uri"].(string); elsewhere {
 		if proof.keysAt, err = ParseClientID(address, rules.KeySets); err != nil {
-			return clientProof{}, invalidDocument("the document's jwks_uri is no URL that can be fetched")
+			return clientProof{}, invalidDocument("C20", "the document's jwks_uri is no URL that can be fetched")
 		}
 		return proof, nil
 	}
@@ -38,11 +38,11 @@ func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
 	supported, hasList, ok := d.list("token_endpoint_auth_methods_supported")
 	switch {
 	case hasDeclared && !isText, hasList && !ok:
-		return "", invalidDocument("the document's authentication methods are malformed")
+		return "", invalidDocument("C30", "the document's authentication methods are malformed")
 	case slices.Contains(secretAuthMethods, method):
-		return "", invalidDocument("the document asks for a client secret, which everybody could read")
+		return "", invalidDocument("C29", "the document asks for a client secret, which everybody could read")
 	case hasDeclared && hasList && !slices.Contains(supported, method):
-		return "", invalidDocument("the document's authentication method is not in its own list")
+		return "", invalidDocument("C30", "the document's authentication method is not in its own list")
 	case !hasDeclared && !hasList:
 		return PublicClient, nil
 	}
@@ -51,7 +51,7 @@ func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
 			return AuthMethod(wanted), nil
 		}
 	}
-	return "", Refuse(UnsupportedClient, "the client authenticates in a way that this server does not offer")
+	return "", Refuse(UnsupportedClient, "C30", "the client authenticates in a way that this server does not offer")
 }
 
 func (d clientDocument) signsAsOffered() bool {

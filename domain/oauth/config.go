@@ -24,24 +24,33 @@ type Config struct {
 
 	AccessTokenTTL time.Duration // 1 hour; 1 minute to 24 hours
 	AuthCodeTTL    time.Duration // 5 minutes; 10 seconds to 10 minutes
-	RefreshIdleTTL time.Duration // 30 days; at least 1 hour and AccessTokenTTL
-	GrantTTL       time.Duration // 180 days; at most 365 days
+	RefreshIdleTTL time.Duration // 30 days; at least 1 hour and AccessTokenTTL, at most 365 days
+	GrantTTL       time.Duration // 180 days; 1 hour to 365 days
 	RefreshGrace   time.Duration // 1 minute; at most 5 minutes; negative switches it off (D27)
-	TicketTTL      time.Duration // 10 minutes; at most 30 minutes
+	TicketTTL      time.Duration // 10 minutes; 1 to 30 minutes
 
 	// RecheckEvery asks the site again during use, at most this often for a grant; 0 asks at refreshes only, else 1 minute or more
 	// (J8). Callers get 503 while the site cannot tell.
 	RecheckEvery time.Duration
 
-	Resource      string   // the MCP endpoint; Issuer + "/mcp"
-	ResourceName  string   // shown to people; the issuer's host
-	Scopes        []Scope  // one scope, "mcp"
-	DefaultScopes []string // granted when a client names none: the first of Scopes
+	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the upstream that gave it out (J13, U6).
+	HostTokenInUse bool
+
+	Resource      string            // the MCP endpoint; Issuer + "/mcp"
+	ResourceName  string            // shown to people; the issuer's host
+	MoreServers   []ProtectedServer // further MCP servers under this issuer (U1)
+	Scopes        []Scope           // one scope, "mcp"
+	DefaultScopes []string          // granted when a client names none: the first of Scopes
 
 	// Secret seals tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store's own is used.
 	Secret []byte
+	// PreviousSecrets are those that Secret has replaced, the newest first: they still open what was sealed with them. Drop one
+	// when it was replaced GrantTTL ago.
+	PreviousSecrets [][]byte
+	// Secrets keeps them instead, and may change them at any time. The store's own when Secret is empty.
+	Secrets SecretKeeper
 
-	// AllowClient decides by host who may connect at all; nil lets everybody (A8).
+	// AllowClient decides by the host of the client_id, with its port if it names one, who may connect at all; nil lets everybody (A8).
 	AllowClient func(host string) bool
 
 	TrustedRedirectHosts          []string       // hosts to which an error may be redirected without a click (M13)
@@ -63,15 +72,16 @@ type Config struct {
 
 // Settings is a Config without mistakes, with every default filled in.
 type Settings struct {
-	Issuer       string
-	Resource     Resource
-	ResourceName string
-	Catalogue    ScopeCatalogue
-	Metadata     ClientMetadataRules
-	ClientID     ClientIDRules
-	Keys         Keys
+	Issuer    string
+	Resources []ProtectedResource // at least one; the first is meant by whoever names none (U2)
+	Catalogue ScopeCatalogue
+	Metadata  ClientMetadataRules
+	ClientID  ClientIDRules
+	Keys      Keys
 
 	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
+
+	HostTokenInUse bool
 
 	allowClient          func(host string) bool
 	trustedRedirectHosts []string
@@ -80,31 +90,32 @@ type Settings struct {
 
 // Settings fills in the defaults. Every mistake is reported at once, by the field's name and with the remedy (F9).
 func (c Config) Settings() (*Settings, error) {
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkRest())
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
 	}
 	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
 	return &Settings{
-		Issuer: c.Issuer, Resource: NewResource(c.Resource), ResourceName: c.ResourceName,
+		Issuer: c.Issuer, Resources: c.resources(),
 		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
 		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID, PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID},
 		ClientID:       clientID,
-		Keys:           NewKeys(slices.Clone(c.Secret)),
+		Keys:           NewKeys(c.keeper()),
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
-		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery,
+		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse,
 		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
 }
 
-func (c Config) withDefaults() Config {
-	orElse(&c.AccessTokenTTL, time.Hour)
-	orElse(&c.AuthCodeTTL, 5*time.Minute)
-	orElse(&c.RefreshIdleTTL, 30*24*time.Hour)
-	orElse(&c.GrantTTL, 180*24*time.Hour)
-	orElse(&c.RefreshGrace, time.Minute)
-	orElse(&c.TicketTTL, 10*time.Minute)
+// WithDefaults fills in what is left out, which Settings does by itself.
+func (c Config) WithDefaults() Config {
+	orElse(&c.AccessTokenTTL, DefaultAccessTokenTTL)
+	orElse(&c.AuthCodeTTL, DefaultAuthCodeTTL)
+	orElse(&c.RefreshIdleTTL, DefaultRefreshIdleTTL)
+	orElse(&c.GrantTTL, DefaultGrantTTL)
+	orElse(&c.RefreshGrace, DefaultRefreshGrace)
+	orElse(&c.TicketTTL, DefaultTicketTTL)
 	orElse(&c.Resource, c.Issuer+"/mcp")
 	orElse(&c.ResourceName, hostPort(c.Issuer))
 	if len(c.Scopes) == 0 {
@@ -127,27 +138,25 @@ func (c Config) checkURLs() []error {
 	var mistakes []error
 	switch {
 	case c.Issuer == "":
-		mistakes = append(mistakes, errors.New("Issuer is empty: give the public https URL of this site, for example https://cms.example.com"))
+		mistakes = append(mistakes, NewMistake("%s is empty: give the public https URL of this site, for example https://cms.example.com", Field("Issuer")))
 	default:
 		mistakes = checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
 	}
-	if c.Resource != c.Issuer+"/mcp" { // otherwise it shares the issuer's mistakes
-		mistakes = append(mistakes, checkURL("Resource", c.Resource, c.AllowLoopbackIssuer)...)
-		if rest, own := strings.CutPrefix(c.Resource, c.Issuer); own && (strings.HasPrefix(rest, "/oauth/") || strings.HasPrefix(rest, "/.well-known/")) {
-			mistakes = append(mistakes, fmt.Errorf("Resource %q is an address of this server itself: choose another path", c.Resource))
-		}
-	}
+	mistakes = append(mistakes, c.checkResources()...)
 	if c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
-		mistakes = append(mistakes, fmt.Errorf("AllowLoopbackClients (--dev) is set with the issuer %s: it is for development on this computer only, switch it off", c.Issuer))
+		mistakes = append(mistakes, NewMistake("%s is set with the issuer %s: it is for development on this computer only, switch it off", Field("AllowLoopbackClients"), withoutUser(c.Issuer)))
 	}
 	return mistakes
 }
 
 // checkURL holds issuer and resource to what clients compare byte for byte (F9), and names every mistake.
-func checkURL(field, raw string, loopbackAllowed bool) (mistakes []error) {
+func checkURL(field Field, raw string, loopbackAllowed bool) (mistakes []error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Opaque != "" {
-		return []error{fmt.Errorf("%s %q is not an absolute URL: write it like https://cms.example.com", field, raw)}
+		return []error{NewMistake("%s %q is not an absolute URL: write it like https://cms.example.com", field, withoutUser(raw))}
+	}
+	if u.Scheme == "http" && loopbackIssuer(raw) && !loopbackAllowed {
+		mistakes = append(mistakes, NewMistake("%s %q is http: set %s if this is development on this computer, or use https", field, withoutUser(raw), Field("AllowLoopbackIssuer")))
 	}
 	port, _ := strconv.Atoi(u.Port())
 	for _, check := range []struct {
@@ -155,7 +164,6 @@ func checkURL(field, raw string, loopbackAllowed bool) (mistakes []error) {
 		remedy string
 	}{
 		{u.Scheme == "http" && !loopbackIssuer(raw), "is not https: clients refuse anything else but on this computer; use the public https address"},
-		{u.Scheme == "http" && loopbackIssuer(raw) && !loopbackAllowed, "is http: set AllowLoopbackIssuer if this is development on this computer, or use https"},
 		{u.Scheme != "https" && u.Scheme != "http", "has another scheme: use https"},
 		{u.User != nil || strings.ContainsAny(raw, "?#"), "has a user, query or fragment: leave it out"},
 		{strings.HasSuffix(raw, "/"), "ends with a slash: leave it out, clients compare it byte for byte"},
@@ -165,31 +173,23 @@ func checkURL(field, raw string, loopbackAllowed bool) (mistakes []error) {
 		{hasDotSegment(u.Path) || strings.Contains(u.Path, "//"), "has empty or dot segments in its path: leave them out"},
 	} {
 		if check.wrong {
-			mistakes = append(mistakes, fmt.Errorf("%s %q %s", field, raw, check.remedy))
+			mistakes = append(mistakes, NewMistake("%s %q %s", field, withoutUser(raw), check.remedy))
 		}
 	}
 	return mistakes
 }
 
-func (c Config) checkTTLs() []error {
-	var mistakes []error
-	between := func(field string, value, least, most time.Duration) {
-		if value < least || value > most {
-			mistakes = append(mistakes, fmt.Errorf("%s is %s: choose from %s to %s", field, value, least, most))
-		}
+// withoutUser is a URL that may be repeated, because a password is left out.
+func withoutUser(raw string) string {
+	at := strings.LastIndexByte(raw, '@')
+	if at < 0 {
+		return raw
 	}
-	between("AccessTokenTTL", c.AccessTokenTTL, time.Minute, 24*time.Hour)
-	between("AuthCodeTTL", c.AuthCodeTTL, 10*time.Second, 10*time.Minute)
-	between("GrantTTL", c.GrantTTL, time.Hour, 365*24*time.Hour)
-	between("RefreshIdleTTL", c.RefreshIdleTTL, max(time.Hour, c.AccessTokenTTL), 365*24*time.Hour)
-	between("TicketTTL", c.TicketTTL, time.Minute, 30*time.Minute)
-	if c.RefreshGrace > 5*time.Minute {
-		mistakes = append(mistakes, fmt.Errorf("RefreshGrace is %s: choose at most 5m0s, or a negative value to switch it off", c.RefreshGrace))
+	before, _, found := strings.Cut(raw[:at], "//")
+	if !found {
+		return "…" + raw[at:]
 	}
-	if c.RecheckEvery != 0 && c.RecheckEvery < time.Minute {
-		mistakes = append(mistakes, fmt.Errorf("RecheckEvery is %s: choose at least 1m0s, or 0 to ask at refreshes only", c.RecheckEvery))
-	}
-	return mistakes
+	return before + "//…" + raw[at:]
 }
 
 func (c Config) checkScopes() []error {
@@ -199,24 +199,24 @@ func (c Config) checkScopes() []error {
 		parsed, err := ParseScopes(scope.Name)
 		switch {
 		case err != nil || len(parsed.values) != 1:
-			mistakes = append(mistakes, fmt.Errorf("Scopes has %q: a scope is one word of printable ASCII without quotes", scope.Name))
+			mistakes = append(mistakes, NewMistake("%s has %q: a scope is one word of printable ASCII without quotes", Field("Scopes"), scope.Name))
 		case slices.Contains(names, scope.Name):
-			mistakes = append(mistakes, fmt.Errorf("Scopes has %q twice: keep one", scope.Name))
+			mistakes = append(mistakes, NewMistake("%s has %q twice: keep one", Field("Scopes"), scope.Name))
 		case scope.Name == OfflineAccess:
-			mistakes = append(mistakes, errors.New("Scopes has offline_access: leave it out, it is always there"))
+			mistakes = append(mistakes, NewMistake("%s has offline_access: leave it out, it is always there", Field("Scopes")))
 		}
 		names = append(names, scope.Name)
 	}
 	for _, scope := range c.Scopes {
 		for _, implied := range scope.Implies {
 			if !slices.Contains(names, implied) {
-				mistakes = append(mistakes, fmt.Errorf("Scopes has %q, which implies the unknown %q: add it or leave it out", scope.Name, implied))
+				mistakes = append(mistakes, NewMistake("%s has %q, which implies the unknown %q: add it or leave it out", Field("Scopes"), scope.Name, implied))
 			}
 		}
 	}
 	for _, name := range c.DefaultScopes {
 		if !slices.Contains(names, name) {
-			mistakes = append(mistakes, fmt.Errorf("DefaultScopes has %q: add it to Scopes or leave it out", name))
+			mistakes = append(mistakes, NewMistake("%s has %q: add it to %s or leave it out", Field("DefaultScopes"), name, Field("Scopes")))
 		}
 	}
 	return mistakes
@@ -225,32 +225,30 @@ func (c Config) checkScopes() []error {
 func (c Config) checkRest() []error {
 	var mistakes []error
 	if c.VerifyBearer == nil && c.Verifier == nil {
-		mistakes = append(mistakes, errors.New("VerifyBearer is nil: give the function that tells whether your site knows a token"))
+		mistakes = append(mistakes, NewMistake("%s is nil: give the function that tells whether your site knows a token", Field("VerifyBearer")))
 	}
 	if c.VerifyBearer != nil && c.Verifier != nil {
-		mistakes = append(mistakes, errors.New("VerifyBearer and Verifier are both set: keep one of them"))
+		mistakes = append(mistakes, NewMistake("%s and %s are both set: keep one of them", Field("VerifyBearer"), Field("Verifier")))
 	}
-	if len(c.Secret) < MinSecretLength {
-		mistakes = append(mistakes, fmt.Errorf("Secret has %d bytes: give %d random bytes or more, or use a store that keeps a secret of its own", len(c.Secret), MinSecretLength))
-	}
+	mistakes = append(mistakes, c.checkSecrets()...)
 	for _, port := range c.ClientIDPorts {
 		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-			mistakes = append(mistakes, fmt.Errorf("ClientIDPorts has %q: a port is a number from 1 to 65535", port))
+			mistakes = append(mistakes, NewMistake("%s has %q: a port is a number from 1 to 65535", Field("ClientIDPorts"), port))
 		}
 	}
 	for _, host := range c.TrustedRedirectHosts {
 		if host == "" || strings.ContainsAny(host, "/@?# ") {
-			mistakes = append(mistakes, fmt.Errorf("TrustedRedirectHosts has %q: write host or host:port, without scheme and path", host))
+			mistakes = append(mistakes, NewMistake("%s has %q: write host or host:port, without scheme and path", Field("TrustedRedirectHosts"), host))
 		}
 	}
 	for _, scheme := range c.AllowedPrivateSchemes {
 		odd := strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != ""
 		if scheme == "" || odd || slices.Contains(forbiddenSchemes, scheme) || scheme == "http" || scheme == "https" {
-			mistakes = append(mistakes, fmt.Errorf("AllowedPrivateSchemes has %q: only lower-case schemes of applications can be allowed", scheme))
+			mistakes = append(mistakes, NewMistake("%s has %q: only lower-case schemes of applications can be allowed", Field("AllowedPrivateSchemes"), scheme))
 		}
 	}
 	if c.Now == nil || c.Random == nil {
-		mistakes = append(mistakes, errors.New("Now or Random is nil: leave both to bootstrap, which sets the system's"))
+		mistakes = append(mistakes, NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"), Field("Random")))
 	}
 	return mistakes
 }
@@ -258,10 +256,13 @@ func (c Config) checkRest() []error {
 // CheckClient refuses with ClientNotAllowed whom the operator does not let connect (A8).
 func (s *Settings) CheckClient(id ClientID) error {
 	if s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(id.Host()))) {
-		return Refuse(ClientNotAllowed, "this app is not allowed here")
+		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
 	}
 	return nil
 }
+
+// opensHostInUse reports whether access tokens can open the host token: to ask the site again (J8), or to send it on (U6).
+func (s *Settings) opensHostInUse() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
 
 // ceiling returns the most that a host token may grant (B10).
 func (s *Settings) ceiling(p Principal) Scopes {

@@ -11,7 +11,7 @@ import (
 var _ = Describe("Configuring the server", Label("F9"), func() {
 	It("has a default for everything but the issuer and the verifier", func() {
 		settings := settingsOf()
-		Expect(settings.Resource.String()).To(Equal("https://cms.example/mcp"))
+		Expect(settings.Resource().String()).To(Equal("https://cms.example/mcp"))
 		Expect([]time.Duration{settings.AccessTokenTTL, settings.AuthCodeTTL, settings.RefreshIdleTTL, settings.GrantTTL, settings.RefreshGrace, settings.TicketTTL}).
 			To(Equal([]time.Duration{time.Hour, 5 * time.Minute, 720 * time.Hour, 4320 * time.Hour, time.Minute, 10 * time.Minute}))
 	})
@@ -28,25 +28,65 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 
 	DescribeTable("refuses an issuer", func(issuer string) {
 		config := Config{Issuer: issuer, AllowLoopbackIssuer: true, VerifyBearer: func(string) bool { return true }, Secret: make([]byte, 32)}
-		Expect(strings.Join(texts(config.withDefaults().checkURLs()), "\n")).To(ContainSubstring("Issuer"))
+		Expect(strings.Join(texts(config.WithDefaults().checkURLs()), "\n")).To(ContainSubstring("Issuer"))
 	},
 		Entry("that is missing", ""), Entry("that is relative", "/x"), Entry("over http", "http://cms.example"), Entry("with a slash at its end", "https://cms.example/"),
 		Entry("with a query", "https://cms.example?x"), Entry("with a fragment", "https://cms.example#"), Entry("with a user", "https://u@cms.example"),
 		Entry("in capitals", "https://CMS.example"), Entry("with a quote", `https://cms.example/"`), Entry("with another scheme", "ftp://cms.example"), Entry("over http at a name that looks local", "http://localhost.evil.example"),
 	)
 
+	DescribeTable("takes further servers", Label("U1"), func(more ...string) {
+		Expect(mistakesWith("https://cms.example/mcp", more)).To(BeEmpty())
+	},
+		Entry("at other paths", "https://cms.example/more", "https://cms.example/mcp/more", "https://cms.example/MCP"),
+		Entry("at other hosts", "https://other.example/mcp", "https://other.example"),
+	)
+
+	DescribeTable("refuses a further server", Label("U1"), func(said, first string, more ...string) {
+		Expect(mistakesWith(first, more)).To(ConsistOf(HavePrefix("MoreServers " + said)))
+	},
+		Entry("without an address", `"" is not an absolute URL`, "https://cms.example/mcp", ""),
+		Entry("over http", `"http://cms.example/more" is not https`, "https://cms.example/mcp", "http://cms.example/more"),
+		Entry("at the first one's address", `"https://cms.example/mcp" is the same as`, "https://cms.example/mcp", "https://cms.example/mcp"),
+		Entry("at the first one's address, written in another way", `"https://cms.example:443/mcp" is the same as`, "https://cms.example/mcp", "https://cms.example:443/mcp"),
+		Entry("at the address of one before it", `"https://cms.example/a" is the same as "https://cms.example/a": choose`, "https://cms.example/mcp", "https://cms.example/a", "https://cms.example/a"),
+		Entry("at a message address", `"https://cms.example/mcp/message" is the message address of`, "https://cms.example/mcp", "https://cms.example/mcp/message"),
+		Entry("whose message address is taken", `"https://cms.example/mcp" has as its message address "https://cms.example/mcp/message"`, "https://cms.example/mcp/message", "https://cms.example/mcp"),
+		Entry("among the endpoints", `"https://cms.example/oauth/mcp" is an address of this server itself`, "https://cms.example/mcp", "https://cms.example/oauth/mcp"),
+		Entry("among the documents", `"https://cms.example/.well-known/mcp" is an address of this server itself`, "https://cms.example/mcp", "https://cms.example/.well-known/mcp"),
+		Entry("that is the whole site, as the first one is", `"https://cms.example" is the same as`, "https://cms.example", "https://cms.example"),
+		Entry("that is the whole site beside the first one", `"https://cms.example" has the metadata address that the first server has too: make it Resource`, "https://cms.example/mcp", "https://cms.example"),
+	)
+
+	It("names servers after the issuer that have no name", Label("U1"), func() {
+		settings := settingsOf(func(c *Config) {
+			c.ResourceName, c.MoreServers = "First", []ProtectedServer{{Resource: "https://cms.example/a"}, {Resource: "https://cms.example/b", Name: "B"}}
+		})
+		Expect(settings.Resources).To(Equal([]ProtectedResource{
+			{NewResource("https://cms.example/mcp"), "First"}, {NewResource("https://cms.example/a"), "cms.example"}, {NewResource("https://cms.example/b"), "B"},
+		}))
+	})
+
 	It("takes http on this computer only when told to", func() {
-		config := Config{Issuer: "http://127.0.0.1:8080"}.withDefaults()
+		config := Config{Issuer: "http://127.0.0.1:8080"}.WithDefaults()
 		Expect(config.checkURLs()).NotTo(BeEmpty())
 		config.AllowLoopbackIssuer = true
 		Expect(config.checkURLs()).To(BeEmpty())
 	})
 
 	It("keeps the development relaxation on this computer", Label("C49"), func() {
-		config := Config{Issuer: "https://cms.example", AllowLoopbackClients: true}.withDefaults()
+		config := Config{Issuer: "https://cms.example", AllowLoopbackClients: true}.WithDefaults()
 		Expect(texts(config.checkURLs())).To(ContainElement(ContainSubstring("AllowLoopbackClients")))
 	})
 })
+
+func mistakesWith(first string, more []string) []string {
+	config := Config{Issuer: "https://cms.example", Resource: first}
+	for _, uri := range more {
+		config.MoreServers = append(config.MoreServers, ProtectedServer{Resource: uri})
+	}
+	return texts(config.WithDefaults().checkURLs())
+}
 
 func texts(errs []error) []string {
 	var all []string

@@ -4,12 +4,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Connection is a living grant as its person may see it.
+// Connection is a living grant as its person, and an operator, may see it.
 type Connection struct {
 	ID            string
+	Subject       string // whose it is, as the site says
 	ClientName    string // the client's own claim
 	ClientHost    string
 	Loopback      bool // its code went to a program on the person's computer
@@ -21,10 +24,10 @@ type Connection struct {
 	EndsBy        time.Time // unless it is renewed
 }
 
-// Connection returns what the person behind the grant may see of it; alive is false when there is nothing left to see.
+// Connection returns what may be seen of the grant; alive is false when there is nothing left to see.
 func (g *AccessGrant) Connection(now time.Time) (shown Connection, alive bool) {
 	return Connection{
-		ID: g.id, ClientName: g.clientName, ClientHost: g.client.Host(), Loopback: g.redirect.Loopback(), PrivateScheme: g.redirect.PrivateScheme(),
+		ID: g.id, Subject: g.subject, ClientName: g.clientName, ClientHost: g.client.Host(), Loopback: g.redirect.Loopback(), PrivateScheme: g.redirect.PrivateScheme(),
 		Scopes: g.scopes, Waiting: g.state == pending, CreatedAt: g.createdAt, LastUsedAt: g.lastUsedAt, EndsBy: g.idleEnd,
 	}, g.alive(now)
 }
@@ -32,21 +35,36 @@ func (g *AccessGrant) Connection(now time.Time) (shown Connection, alive bool) {
 const connectionsPurpose = "connections"
 
 // SealConnections lets whoever has shown a host token end the grants made with it, for as long as a consent page lives.
-func SealConnections(print Fingerprint, settings *Settings, now time.Time) (string, error) {
-	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, url.Values{"at": {formatMillis(now)}, "print": {hex.EncodeToString(print[:])}})
+func SealConnections(prints []Fingerprint, settings *Settings, now time.Time) (string, error) {
+	var joined strings.Builder
+	for _, print := range prints {
+		joined.WriteString(hex.EncodeToString(print[:]))
+	}
+	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, url.Values{"at": {formatMillis(now)}, "prints": {joined.String()}})
 }
 
-// OpenConnections gives back what SealConnections kept; it refuses like OpenTicket.
-func OpenConnections(sealed string, settings *Settings, now time.Time) (print Fingerprint, err error) {
-	values, sealedAt, err := openValues(settings, connectionsPurpose, sealed)
+// OpenConnections gives back what SealConnections kept; it refuses like OpenTicket. What was sealed before the server secret was
+// replaced is too old, because it does not find the grants that were made since.
+func OpenConnections(sealed string, settings *Settings, now time.Time) ([]Fingerprint, error) {
+	locks, err := settings.Keys.tickets(connectionsPurpose, settings.Issuer)
 	if err != nil {
-		return print, err
+		return nil, err
 	}
-	if expired(sealedAt.Add(settings.TicketTTL), now) {
-		return print, Refuse(ExpiredTicket, "the form is too old")
+	values, sealedAt, err := locks.openValues(sealed)
+	if err != nil {
+		return nil, err
 	}
-	if _, err := hex.Decode(print[:], []byte(values.Get("print"))); err != nil {
-		return print, fmt.Errorf("reading an opened form: %w", err)
+	_, _, replaced := locks[:1].openValues(sealed)
+	if replaced != nil || expired(sealedAt.Add(settings.TicketTTL), now) {
+		return nil, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}
-	return print, nil
+	joined, err := hex.DecodeString(values.Get("prints"))
+	if err != nil {
+		return nil, fmt.Errorf("reading an opened form: %w", err)
+	}
+	var prints []Fingerprint
+	for print := range slices.Chunk(joined, len(Fingerprint{})) {
+		prints = append(prints, Fingerprint(print))
+	}
+	return prints, nil
 }

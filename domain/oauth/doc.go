@@ -4,7 +4,8 @@
 // Glossary
 //
 //	site, host      whoever runs the protected MCP server and gave its people API tokens
-//	host token      such a token, pasted once into the consent page; opened again only to ask the site whether it still holds
+//	host token      such a token, pasted once into the consent page; opened again only to ask the site whether it still holds, or for
+//	                the gateway that sends it to the upstream that gave it out
 //	client          an MCP client, named by the HTTPS URL of its metadata document (CIMD)
 //	ticket          the sealed memory of the consent page: what was shown is what is approved
 //	grant           what a person allowed one client, from consent until it ends

@@ -56,6 +56,7 @@ var (
 	ErrNotFound            = errors.New("oauth: not found")
 	ErrDuplicate           = errors.New("oauth: duplicate secret")
 	ErrUnavailable         = errors.New("oauth: the store cannot answer just now")
+	ErrOtherSecret         = errors.New("oauth: the store was used with another server secret")
 	ErrReplayed            = errors.New("oauth: authorization code replayed")
 	ErrReused              = errors.New("oauth: refresh token reused")
 	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
@@ -69,29 +70,44 @@ var (
 // Error is a refusal that may be told to whoever asked. Description is fixed text: it never repeats input.
 type Error struct {
 	Kind        Kind
+	Rule        string // of the catalogue, for logs and the trace
 	Description string
 	RetryAfter  time.Duration // when to try again, if that is known
 	cause       error
 }
 
 func (e *Error) Error() string {
+	return e.Kind.name + ": " + e.Detail()
+}
+
+// Detail returns the description and the cause, for the operator.
+func (e *Error) Detail() string {
 	if e.cause == nil {
-		return e.Kind.name + ": " + e.Description
+		return e.Description
 	}
-	return e.Kind.name + ": " + e.Description + ": " + e.cause.Error()
+	return e.Description + ": " + e.cause.Error()
 }
 
 // Unwrap returns the cause, which is for logs only.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Refuse builds a refusal; causes are joined for errors.Is and for logs.
-func Refuse(kind Kind, description string, causes ...error) error {
-	return &Error{Kind: kind, Description: description, cause: errors.Join(causes...)}
+// Refuse builds a refusal under a rule of the catalogue; causes are joined for errors.Is and for logs.
+func Refuse(kind Kind, rule, description string, causes ...error) error {
+	return &Error{Kind: kind, Rule: rule, Description: description, cause: errors.Join(causes...)}
 }
 
 // RefuseFor builds a refusal that may be over after wait.
-func RefuseFor(wait time.Duration, kind Kind, description string, causes ...error) error {
-	return &Error{Kind: kind, Description: description, RetryAfter: wait, cause: errors.Join(causes...)}
+func RefuseFor(wait time.Duration, kind Kind, rule, description string, causes ...error) error {
+	return &Error{Kind: kind, Rule: rule, Description: description, RetryAfter: wait, cause: errors.Join(causes...)}
+}
+
+// RuleOf returns under which rule err refuses, and nothing for a fault.
+func RuleOf(err error) string {
+	var refused *Error
+	if !errors.As(err, &refused) {
+		return ""
+	}
+	return refused.Rule
 }
 
 // KindOf returns the kind of the refusal in err's chain; ok is false when err is a fault and no refusal.

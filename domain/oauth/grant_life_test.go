@@ -157,7 +157,7 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		}),
 		Entry("in their grant", func(_ *sealedHost, _ *Secret, grant *string, _ *Keys) { *grant = "another" }),
 		Entry("with the server's secret", Label("J11"), func(_ *sealedHost, _ *Secret, _ *string, keys *Keys) {
-			*keys = NewKeys(append(make([]byte, MinSecretLength), 1))
+			*keys = NewKeys(FixedSecrets{append(make([]byte, MinSecretLength), 1)})
 		}),
 		Entry("unchanged", func(h *sealedHost, _ *Secret, _ *string, _ *Keys) { h.box[20] ^= 1 }),
 		Entry("with their own key", func(h *sealedHost, holder *Secret, grant *string, _ *Keys) { h.wrap = seal(*holder, *grant).wrap }),

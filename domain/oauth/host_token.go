@@ -12,7 +12,7 @@ const maxHostTokenLength = 4096
 type HostToken struct{ confidential }
 
 // ParseHostToken trims what people paste along (B7). Nothing left is MissingHostToken; what cannot be a token is
-// WrongHostToken, as if the site had said so.
+// WrongHostToken, "B7", as if the site had said so.
 func ParseHostToken(pasted string) (HostToken, error) {
 	text := strings.Trim(pasted, " \t\r\n\f\v")
 	if prefix := "bearer "; len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {
@@ -20,9 +20,9 @@ func ParseHostToken(pasted string) (HostToken, error) {
 	}
 	switch {
 	case text == "" || strings.EqualFold(text, "bearer"):
-		return HostToken{}, Refuse(MissingHostToken, "the token is missing")
+		return HostToken{}, Refuse(MissingHostToken, "B7", "the token is missing")
 	case len(text) > maxHostTokenLength, strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f }):
-		return HostToken{}, Refuse(WrongHostToken, "the site does not know this token")
+		return HostToken{}, Refuse(WrongHostToken, "B7", "the site does not know this token")
 	}
 	return HostToken{conceal(text)}, nil
 }

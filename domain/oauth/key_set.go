@@ -14,14 +14,14 @@ var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 func NewKeySet(members map[string]any) (KeySet, error) {
 	entries, ok := members["keys"].([]any)
 	if !ok {
-		return KeySet{}, invalidDocument("the client's jwks is no key set")
+		return KeySet{}, invalidDocument("C31", "the client's jwks is no key set")
 	}
 	var set KeySet
 	for _, entry := range entries {
 		key, ok := entry.(map[string]any)
 		private := slices.ContainsFunc(privateKeyMembers, func(member string) bool { _, has := key[member]; return has })
 		if !ok || private || key["kty"] == any("oct") {
-			return KeySet{}, invalidDocument("the client's jwks holds a key that is no public key")
+			return KeySet{}, invalidDocument("C31", "the client's jwks holds a key that is no public key")
 		}
 		set.keys = append(set.keys, key)
 	}

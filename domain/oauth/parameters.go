@@ -26,7 +26,7 @@ func (p Parameters) All(name string) []string {
 func (p Parameters) Once(names ...string) error {
 	for _, name := range names {
 		if len(p.All(name)) > 1 {
-			return Refuse(InvalidRequest, "a parameter is repeated")
+			return Refuse(InvalidRequest, "A5", "a parameter is repeated")
 		}
 	}
 	return nil
@@ -39,7 +39,7 @@ func (p Parameters) OnceEach() error {
 			continue
 		}
 		if len(p[name]) > 1 { // also when it is empty, because nobody has a reason to send that
-			return Refuse(InvalidRequest, "a parameter is repeated")
+			return Refuse(InvalidRequest, "D5", "a parameter is repeated")
 		}
 	}
 	return nil

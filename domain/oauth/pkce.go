@@ -13,12 +13,12 @@ type CodeChallenge struct{ encoded string }
 func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
 	switch {
 	case challenge == "":
-		return CodeChallenge{}, Refuse(InvalidRequest, "the code_challenge is missing")
+		return CodeChallenge{}, Refuse(InvalidRequest, "A19", "the code_challenge is missing")
 	case method != "S256":
-		return CodeChallenge{}, Refuse(InvalidRequest, "the code_challenge_method has to be S256")
+		return CodeChallenge{}, Refuse(InvalidRequest, "A20", "the code_challenge_method has to be S256")
 	}
 	if _, ok := decode32(challenge); !ok {
-		return CodeChallenge{}, Refuse(InvalidRequest, "the code_challenge is not the base64url form of a SHA-256")
+		return CodeChallenge{}, Refuse(InvalidRequest, "A21", "the code_challenge is not the base64url form of a SHA-256")
 	}
 	return CodeChallenge{challenge}, nil
 }

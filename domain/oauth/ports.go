@@ -11,8 +11,14 @@ type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
 
+// CannotTell is why a BearerVerifier cannot tell just now, in words of its own that are fit for the log and the trace: nothing that
+// was pasted, and nothing that the site said. Of other errors only the type is told, because their text may hold the token (B15).
+type CannotTell string
+
+func (c CannotTell) Error() string { return string(c) }
+
 // ClientDirectory finds what a client publishes under its client_id. It returns the refusals of NewClientMetadata,
-// ErrMetadataUnreachable (C41, C42), ErrMetadataMalformed (C22) or ErrMetadataBudget (C45).
+// ErrMetadataUnreachable (C41, C42), ErrMetadataMalformed (C22) or ErrMetadataBudget (C45), and ErrUnavailable when nobody can count what is fetched.
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID) (*ClientMetadata, error)
 }
@@ -29,14 +35,16 @@ type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
 }
 
-// GuessLimit keeps people from guessing host tokens, by address, by consent page and altogether (B6). Attempt takes a place for
-// one guess before the site is asked, so that guesses at the same moment count too, and returns how long to wait when there is
-// none. Whoever got a place gives it back with settle, and says whether the guess failed.
+// GuessLimit keeps people from guessing host tokens, by address, by consent page and altogether (B6); the ticket is empty on
+// other pages. Attempt takes a place for one guess before the site is asked, so that guesses at the same moment count too, and
+// returns how long to wait when there is none. Whoever got a place gives it back with settle, and says whether the guess failed. An
+// error is an outage, ErrUnavailable: nobody may guess while nobody counts.
 type GuessLimit interface {
-	Attempt(address, ticket string, now time.Time) (settle func(failed bool), wait time.Duration)
+	Attempt(ctx context.Context, address, ticket string, now time.Time) (settle func(failed bool), wait time.Duration, err error)
 }
 
-// FailureLimit keeps one address from failing at the token endpoint all day (D31). Wait returns how long an address has to
+// FailureLimit keeps one address from failing at the token endpoint all day (D31); each process counts for itself, because what is
+// guessed there has 256 bits. Wait returns how long an address has to
 // stay away; Failed counts one more refusal.
 type FailureLimit interface {
 	Wait(address string, now time.Time) time.Duration

@@ -10,7 +10,8 @@ func (g *AccessGrant) NeedsRecheck(token Digest, settings *Settings, now time.Ti
 	return found && held.wrap != nil && settings.RecheckEvery > 0 && (since < 0 || since >= settings.RecheckEvery)
 }
 
-// HostTokenInUse opens the sealed host token with the presented access token; ErrHostTokenLost when no key fits.
+// HostTokenInUse opens the sealed host token with the presented access token; ErrHostTokenLost when no key fits, as for one from
+// before access tokens could.
 func (g *AccessGrant) HostTokenInUse(presented Secret, settings *Settings) (HostToken, error) {
 	held, found := g.held(presented.Digest())
 	if !found {
@@ -47,9 +48,9 @@ func (g *AccessGrant) scopesUnder(principal Principal, settings *Settings) Scope
 	return g.scopes.Intersect(settings.ceiling(principal))
 }
 
-// accessWrap lets the access token open the host token too; nil unless the site is asked during use.
+// accessWrap lets the access token open the host token too; nil unless that is needed in use.
 func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]byte, error) {
-	if settings.RecheckEvery == 0 || g.host.box == nil {
+	if !settings.opensHostInUse() || g.host.box == nil {
 		return nil, nil
 	}
 	held, err := g.host.heldBy(holder, access, g.id, settings.Keys)

@@ -22,15 +22,15 @@ func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) 
 	_, realPort := withoutPort(raw)
 	switch {
 	case raw == "", len(raw) > maxRedirectURILength, !printable(raw), strings.ContainsAny(raw, `#\`):
-		return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is not an absolute URI without a fragment")
+		return RedirectURI{}, Refuse(InvalidRequest, "A11", "the redirect_uri is not an absolute URI without a fragment")
 	case !found, strings.Contains(authority, "@"), !realPort:
-		return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is relative, names a user or has no possible port")
+		return RedirectURI{}, Refuse(InvalidRequest, "A11", "the redirect_uri is relative, names a user or has no possible port")
 	case scheme == "https" && hostOf(authority) != "" && !strings.Contains(authority, "%"), scheme == "http" && loopbackHost(hostOf(authority)):
 		return RedirectURI{raw}, nil
 	case slices.Contains(privateSchemes, scheme) && !slices.Contains(forbiddenSchemes, scheme):
 		return RedirectURI{raw}, nil
 	}
-	return RedirectURI{}, Refuse(InvalidRequest, "the redirect_uri is neither https nor on this computer")
+	return RedirectURI{}, Refuse(InvalidRequest, "A14", "the redirect_uri is neither https nor on this computer")
 }
 
 // RestoreRedirectURI rebuilds a redirect_uri that was accepted before.

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -29,19 +30,23 @@ type Refreshment struct {
 func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Time) error {
 	held, found := g.held(by.Token.Digest())
 	switch {
-	case !found, held.kind != RefreshTokenSecret, g.client.raw != by.Client, g.state != active, g.resource != settings.Resource:
-		return refuseGrant()
+	case !found, held.kind != RefreshTokenSecret, !settings.protects(g.resource):
+		return refuseGrant("D22", errors.New("it is no refresh token of this server"))
+	case g.client.raw != by.Client:
+		return refuseGrant("D22", errors.New("it belongs to another client"))
+	case g.state != active:
+		return refuseGrant("D23", errors.New("the grant has ended: "+string(g.endReason)))
 	case expired(g.idleEnd, now): // which is never past the absolute end
-		return refuseGrant()
+		return refuseGrant("D23", errors.New("the grant has expired"))
 	case held.generation != g.generation && !g.inGrace(held, settings, now):
-		return refuseGrant(ErrReused)
+		return refuseGrant("D27", ErrReused)
 	}
 	if err := g.resource.Accepts(by.Resources); err != nil {
 		return err
 	}
 	asked, err := by.scopes()
 	if err == nil && !g.scopes.Contains(asked) {
-		return Refuse(InvalidScope, "a requested scope was not granted")
+		return Refuse(InvalidScope, "D24", "a requested scope was not granted")
 	}
 	return err
 }
@@ -96,7 +101,7 @@ func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time)
 	}
 	g.Reverified(by.Principal, settings, now)
 	if !g.scopes.Contains(asked) { // any more
-		return nil, Refuse(InvalidScope, "a requested scope is not granted any more")
+		return nil, Refuse(InvalidScope, "D24", "a requested scope is not granted any more")
 	}
 	held, _ := g.held(by.Token.Digest())
 	if held.generation != g.generation {

@@ -48,9 +48,9 @@ var _ = Describe("Refreshing a grant", func() {
 		by.Scope = "mcp:admin"
 		tokens, err := f.grant.Refresh(by, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(f.grant.Admits(tokens.Access.Digest(), settings.Resource, noon)).To(HaveField("Scopes.String()", "mcp:admin"))
+		Expect(f.grant.Admits(tokens.Access.Digest(), settings.Resource(), noon)).To(HaveField("Scopes.String()", "mcp:admin"))
 		f.grant.Reverified(narrowedTo("mcp"), settings, noon)
-		_, err = f.grant.Admits(tokens.Access.Digest(), settings.Resource, noon)
+		_, err = f.grant.Admits(tokens.Access.Digest(), settings.Resource(), noon)
 		Expect(err).To(Refused(InvalidToken))
 	})
 
@@ -94,6 +94,7 @@ var _ = Describe("Refreshing a grant", func() {
 
 var _ = Describe("Handing the host token on", Label("J4"), func() {
 	online := func(p Parameters) { p["scope"] = []string{"mcp"} }
+	sendingOn := func() *Settings { return settingsOf(func(c *Config) { c.HostTokenInUse = true }) }
 
 	It("to the refresh token: the code opens nothing any more", func() {
 		settings := settingsOf()
@@ -117,6 +118,31 @@ var _ = Describe("Handing the host token on", Label("J4"), func() {
 		Expect(snapshot.HostBox).NotTo(BeNil())
 		Expect(snapshot.HostWrap).To(BeNil(), "with which the code would open it")
 		Expect(f.grant.HostTokenInUse(f.access, settings)).To(HaveField("Reveal()", "host-token"))
+	})
+
+	DescribeTable("to each access token where it is sent on", Label("J3", "J5", "U6"), func(scope string) {
+		settings := sendingOn()
+		f := redeemed(settings, func(p Parameters) { p["scope"] = []string{scope} })
+		Expect(f.grant.HostTokenInUse(f.access, settings)).To(HaveField("Reveal()", "host-token"))
+		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon.Add(time.Hour))).To(BeFalse(), "nobody wants to ask")
+		if f.refresh == (Secret{}) {
+			return
+		}
+		for range 2 { // the second is answered with the successor of the first
+			tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(f.grant.HostTokenInUse(tokens.Access, settings)).To(HaveField("Reveal()", "host-token"))
+		}
+	}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
+
+	It("to the next access token of a grant from before it was sent on, not to the one that there is", Label("J5", "U6"), func() {
+		f := redeemed(settingsOf())
+		later := sendingOn()
+		_, err := f.grant.HostTokenInUse(f.access, later)
+		Expect(err).To(MatchError(ErrHostTokenLost))
+		tokens, err := f.grant.Refresh(f.refreshment(f.refresh), later, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.grant.HostTokenInUse(tokens.Access, later)).To(HaveField("Reveal()", "host-token"))
 	})
 
 	It("to an access token no longer when it is revoked", Label("E7", "H6"), func() {

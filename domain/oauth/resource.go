@@ -16,10 +16,10 @@ func (r Resource) String() string { return r.canonical }
 func (r Resource) Accepts(requested []string) error {
 	for _, uri := range requested {
 		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {
-			return Refuse(InvalidTarget, "the resource is not an absolute URI without a fragment")
+			return Refuse(InvalidTarget, "A29", "the resource is not an absolute URI without a fragment")
 		}
 		if comparableForm(uri) != comparableForm(r.canonical) {
-			return Refuse(InvalidTarget, "the resource is not the one that this server protects")
+			return Refuse(InvalidTarget, "A30", "the resource is not the one that this server protects")
 		}
 	}
 	return nil

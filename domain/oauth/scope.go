@@ -17,11 +17,11 @@ type Scopes struct{ values []string }
 // InvalidScope; extra spaces and duplicates are harmless.
 func ParseScopes(text string) (Scopes, error) {
 	if len(text) > maxScopeLength {
-		return Scopes{}, Refuse(InvalidScope, "the scope parameter is too long")
+		return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter is too long")
 	}
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			return Scopes{}, Refuse(InvalidScope, "the scope parameter holds a character that scopes cannot have")
+			return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter holds a character that scopes cannot have")
 		}
 	}
 	return NewScopes(strings.Fields(text)...), nil
@@ -128,7 +128,7 @@ func (c ScopeCatalogue) Request(text string) (Scopes, error) {
 	known := asked.Intersect(c.Known().With(OfflineAccess))
 	switch {
 	case known.Empty():
-		return Scopes{}, Refuse(InvalidScope, "none of the requested scopes is known here")
+		return Scopes{}, Refuse(InvalidScope, "A25", "none of the requested scopes is known here")
 	case known.Without(OfflineAccess).Empty():
 		return c.defaults.With(OfflineAccess), nil
 	}

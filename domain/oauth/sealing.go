@@ -6,48 +6,123 @@ import (
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 )
 
-// MinSecretLength is the least length of the server secret, in bytes.
-const MinSecretLength = 32
-
 const keyBytes = 32
 
-// Fingerprint finds the grants that were made with one host token; without the server secret it says nothing (J10).
+// Fingerprint finds the grants that were made with one host token; without the server secret it says nothing (J10). It also tells
+// server secrets apart.
 type Fingerprint [16]byte
 
-// Keys derives every key from the server secret; each key has one purpose (J2).
-type Keys struct{ secret []byte }
+// Keys derives every key from the server secrets; each key has one purpose (J2). The newest secret seals, and every one opens.
+type Keys struct{ keeper SecretKeeper }
 
-// NewKeys takes the server secret, which Config has checked.
-func NewKeys(secret []byte) Keys { return Keys{secret} }
+// NewKeys takes the keeper of the secrets, which Config has checked.
+func NewKeys(keeper SecretKeeper) Keys { return Keys{keeper} }
 
-// Fingerprint returns the keyed hash of a host token.
+// Fingerprints returns the keyed hashes of a host token, the one under the newest secret first: a grant is found by one of them.
+func (k Keys) Fingerprints(host HostToken) ([]Fingerprint, error) {
+	return each(k, func(secret []byte) (Fingerprint, error) {
+		key, err := hkdf.Key(sha256.New, secret, nil, "pasteport/v1/host-fp", keyBytes)
+		if err != nil {
+			return Fingerprint{}, fmt.Errorf("deriving the fingerprint key: %w", err)
+		}
+		mac := hmac.New(sha256.New, key)
+		_, _ = io.WriteString(mac, host.Reveal())
+		return Fingerprint(mac.Sum(nil)[:len(Fingerprint{})]), nil
+	})
+}
+
+// Fingerprint returns the keyed hash under which a new grant will be found.
 func (k Keys) Fingerprint(host HostToken) (Fingerprint, error) {
-	key, err := hkdf.Key(sha256.New, k.secret, nil, "pasteport/v1/host-fp", keyBytes)
+	prints, err := k.Fingerprints(host)
 	if err != nil {
-		return Fingerprint{}, fmt.Errorf("deriving the fingerprint key: %w", err)
+		return Fingerprint{}, err
 	}
-	mac := hmac.New(sha256.New, key)
-	_, _ = io.WriteString(mac, host.Reveal())
-	return Fingerprint(mac.Sum(nil)[:len(Fingerprint{})]), nil
+	return prints[0], nil
 }
 
-// tickets returns the lock for what travels through the browser, bound to the issuer (B4).
-func (k Keys) tickets(purpose, issuer string) (lock, error) {
-	return newLock(k.secret, nil, binding{purpose, issuer})
+// Prints tell server secrets apart without saying anything about them, the newest first.
+func (k Keys) Prints() ([]Fingerprint, error) {
+	return each(k, func(secret []byte) (Fingerprint, error) {
+		key, err := hkdf.Key(sha256.New, secret, nil, "pasteport/v1/print", len(Fingerprint{}))
+		if err != nil {
+			return Fingerprint{}, fmt.Errorf("deriving the print of a secret: %w", err)
+		}
+		return Fingerprint(key), nil
+	})
 }
 
-// wrap returns the lock that only the holder of the secret can open: it guards the grant's data key (J2).
-func (k Keys) wrap(holder Secret, grant string) (lock, error) {
-	return newLock([]byte(holder.Reveal()), k.secret, binding{"wrap/" + string(holder.kind()), grant})
+// Subject names a person whom the site leaves without a name by the fingerprint of their token. Whoever has got such a name
+// before, under a secret that is still kept, keeps it.
+func (k Keys) Subject(host HostToken, before string) (string, error) {
+	prints, err := k.Fingerprints(host)
+	if err != nil {
+		return "", err
+	}
+	for _, print := range prints {
+		if hex.EncodeToString(print[:]) == before {
+			return before, nil
+		}
+	}
+	return hex.EncodeToString(prints[0][:]), nil
 }
 
-// succession returns the lock that only the holder of the rotated refresh token can open (J9).
-func (k Keys) succession(old Secret, grant string) (lock, error) {
-	return newLock([]byte(old.Reveal()), k.secret, binding{"successor", grant})
+// tickets returns the locks for what travels through the browser, bound to the issuer (B4).
+func (k Keys) tickets(purpose, issuer string) (locks, error) {
+	return each(k, func(secret []byte) (lock, error) { return newLock(secret, nil, binding{purpose, issuer}) })
+}
+
+// wrap returns the locks that only the holder of the secret can open: they guard the grant's data key (J2).
+func (k Keys) wrap(holder Secret, grant string) (locks, error) {
+	return each(k, func(secret []byte) (lock, error) {
+		return newLock([]byte(holder.Reveal()), secret, binding{"wrap/" + string(holder.kind()), grant})
+	})
+}
+
+// succession returns the locks that only the holder of the rotated refresh token can open (J9).
+func (k Keys) succession(old Secret, grant string) (locks, error) {
+	return each(k, func(secret []byte) (lock, error) {
+		return newLock([]byte(old.Reveal()), secret, binding{"successor", grant})
+	})
+}
+
+// each derives one thing from each secret, the newest first; there is at least one.
+func each[T any](k Keys, derive func(secret []byte) (T, error)) ([]T, error) {
+	secrets, err := k.keeper.Secrets()
+	if err != nil {
+		return nil, fmt.Errorf("reading the server secrets: %w", err)
+	}
+	if len(secrets) == 0 {
+		return nil, errors.New("reading the server secrets: there is none")
+	}
+	derived := make([]T, 0, len(secrets))
+	for _, secret := range secrets {
+		one, err := derive(secret)
+		if err != nil {
+			return nil, err
+		}
+		derived = append(derived, one)
+	}
+	return derived, nil
+}
+
+// locks are one purpose's for each secret: the first one seals, and each may open.
+type locks []lock
+
+func (l locks) seal(plain []byte) []byte { return l[0].seal(plain) }
+
+func (l locks) open(box []byte) (plain []byte, err error) {
+	for _, lock := range l {
+		if plain, err = lock.open(box); err == nil {
+			return plain, nil
+		}
+	}
+	return nil, err
 }
 
 // binding says what a box is and whose; a box that is taken for another one does not open (J12).

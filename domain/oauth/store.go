@@ -35,8 +35,37 @@ type Store interface {
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 
-// SecretKeeper is a Store that keeps the server secret beside itself; it saves the host from configuring one (J2).
+// SecretKeeper keeps the server secret, and those that it has replaced for as long as something made with them may live. A Store
+// that is one too saves the host from configuring a secret (J2).
 type SecretKeeper interface {
-	// Secret returns the same MinSecretLength bytes or more in every process that uses the store.
-	Secret() ([]byte, error)
+	// Secrets returns them with the newest first, each of MinSecretLength bytes or more. It is asked at every use, so that every
+	// process that uses the store goes by a new one at once. An error is an outage: it says nothing about what was sealed.
+	Secrets() ([][]byte, error)
+}
+
+// GrantLister is a Store that an operator can look through.
+type GrantLister interface {
+	// Grants returns every grant that is kept, also those that have ended, oldest first and without their secrets.
+	Grants(ctx context.Context) ([]*AccessGrant, error)
+}
+
+// SecretWitness is a Store that several machines share. It remembers which server secret they seal with, so that one with another
+// secret does not start: it could open nothing that the others have made.
+type SecretWitness interface {
+	// Agree takes the prints of the secrets that this machine keeps, the newest first (Keys.Prints). It returns ErrOtherSecret when
+	// the newest that the store knows is not among them, and remembers this machine's newest otherwise.
+	Agree(ctx context.Context, prints []Fingerprint) error
+}
+
+// Ended is what opens nothing any more.
+type Ended struct {
+	Grants []string // whole ones, by id
+	Tokens []Digest // single ones that were revoked
+}
+
+// EndWatcher is a Store that can say what has ended of late, whichever process ended it, so that every process that uses the store
+// closes what it holds open for it within a second (G16). With another store a process notices at the next beat of a stream.
+type EndWatcher interface {
+	// EndedSince returns the grants that ended at that time or after it, and the tokens that were revoked.
+	EndedSince(ctx context.Context, since time.Time) (Ended, error)
 }

@@ -48,26 +48,27 @@ func (t *Ticket) Seal(keys Keys) (string, error) {
 		"id": {t.id}, "at": {formatMillis(t.issuedAt)},
 		"client_id": {r.client.raw}, "client_name": {r.clientName}, "named": {strconv.FormatBool(r.namesItself)},
 		"auth_method": {string(r.authMethod)}, "redirect_uri": {r.redirect.raw}, "state": {r.state}, "scope": {r.scopes.String()},
-		"resource": {r.settings.Resource.canonical}, "code_challenge": {r.challenge.encoded},
+		"resource": {r.resource.canonical}, "code_challenge": {r.challenge.encoded},
 	})
 }
 
-// OpenTicket refuses with InvalidTicket what was not sealed by this issuer for this resource, and with ExpiredTicket what is too old.
+// OpenTicket refuses with InvalidTicket what was not sealed by this issuer for one of its resources, and with ExpiredTicket what is too old.
 func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, error) {
 	values, issuedAt, err := openValues(settings, consentPurpose, sealed)
 	if err != nil {
 		return nil, err
 	}
-	if values.Get("resource") != settings.Resource.canonical {
-		return nil, Refuse(InvalidTicket, "the form was made for another resource")
+	resource := NewResource(values.Get("resource"))
+	if !settings.protects(resource) {
+		return nil, Refuse(InvalidTicket, "B4", "the form was made for a resource that is none of ours")
 	}
 	if expired(issuedAt.Add(settings.TicketTTL), now) {
-		return nil, Refuse(ExpiredTicket, "the form is too old")
+		return nil, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}
 	return &Ticket{id: values.Get("id"), issuedAt: issuedAt, request: &AuthorizationRequest{
 		client: RestoreClientID(values.Get("client_id")), clientName: values.Get("client_name"), namesItself: values.Get("named") == "true",
 		authMethod: AuthMethod(values.Get("auth_method")),
-		redirect:   RestoreRedirectURI(values.Get("redirect_uri")), state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
+		redirect:   RestoreRedirectURI(values.Get("redirect_uri")), resource: resource, state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
 		challenge: RestoreCodeChallenge(values.Get("code_challenge")), settings: settings,
 	}}, nil
 }
@@ -86,7 +87,7 @@ func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, err
 		return Redirect{}, err
 	}
 	if expired(issuedAt.Add(settings.TicketTTL), now) {
-		return Redirect{}, Refuse(ExpiredTicket, "the form is too old")
+		return Redirect{}, Refuse(ExpiredTicket, "B17", "the form is too old")
 	}
 	return Redirect{Location: values.Get("location"), Host: values.Get("host"), Automatic: true}, nil
 }
@@ -100,16 +101,20 @@ func sealValues(keys Keys, purpose, issuer string, values url.Values) (string, e
 }
 
 func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Time, error) {
-	refusal := Refuse(InvalidTicket, "the form was not made by this server")
-	lock, err := settings.Keys.tickets(purpose, settings.Issuer)
+	locks, err := settings.Keys.tickets(purpose, settings.Issuer)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	return locks.openValues(sealed)
+}
+
+func (l locks) openValues(sealed string) (url.Values, time.Time, error) {
+	refusal := Refuse(InvalidTicket, "B4", "the form was not made by this server")
 	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
 	if err != nil || !printable(sealed) { // the decoder skips line breaks, even when strict
 		return nil, time.Time{}, refusal
 	}
-	plain, err := lock.open(box)
+	plain, err := l.open(box)
 	if err != nil {
 		return nil, time.Time{}, refusal
 	}

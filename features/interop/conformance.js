@@ -44,7 +44,7 @@ async function main(pasteport, fixtures) {
 }
 
 async function checkServer(world, byVersion, baseline) {
-  const proxy = await openProxy(world.issuer, await signIn(world));
+  const proxy = await openProxy(world.issuer, { token: await signIn(world) });
   const rows = [];
   try {
     for (const [version, expected] of [...byVersion].sort()) {

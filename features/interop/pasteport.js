@@ -1,7 +1,8 @@
 // The server under test: a built binary that serves its demo site, as its users start it.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -10,7 +11,7 @@ const startLimit = 15_000, stopLimit = 15_000; // ms
 // startPasteport returns when the binary says that it serves. It trusts the metadata hosts that authority vouches for.
 export async function startPasteport(binary, authority, dir) {
   const token = randomBytes(18).toString('base64url');
-  const args = ['serve', '--dev', '--addr', '127.0.0.1:0', '--data', join(dir, 'data')];
+  const args = ['serve', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', join(dir, 'data')];
   const env = { ...process.env, PASTEPORT_DEMO_TOKEN: token, SSL_CERT_FILE: authority };
   const server = await startServer(binary, args, env);
   return { ...server, token };
@@ -24,8 +25,19 @@ export async function startFixtures(binary, authority, dir) {
   return { ...server, token };
 }
 
+// startGateway puts the binary in front of a server that asks nobody for credentials, or for the one that is given.
+export async function startGateway(binary, authority, dir, upstream, secret) {
+  const token = randomBytes(18).toString('base64url'), tokens = join(dir, 'tokens');
+  await writeFile(tokens, execFileSync(binary, ['hash-token', '--subject', 'interop'], { input: token }), { mode: 0o600 });
+  const args = ['gateway', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', join(dir, 'data'),
+    '--upstream', upstream, '--verifier', 'file', '--token-file', tokens, '--credential', secret ? 'static' : 'none'];
+  const own = secret && { PASTEPORT_UPSTREAM_SECRET: secret, PASTEPORT_SIGNING_SECRET: randomBytes(32).toString('base64url') };
+  const server = await startServer(binary, args, { ...process.env, SSL_CERT_FILE: authority, ...own });
+  return { ...server, token };
+}
+
 // startServer runs a program that says "serving ISSUER …" when it does, and ends on SIGTERM.
-async function startServer(program, args, env) {
+export async function startServer(program, args, env) {
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.on('data', (text) => { log += text; });

@@ -1,10 +1,11 @@
-// A proxy that adds the bearer token, for a suite that cannot.
+// A proxy that adds nothing, or the bearer token for a suite that cannot, and lets somebody watch.
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 
 // openProxy returns the address under which the target is to be reached. What comes in is read to its end before it goes on,
-// because an answer that overtakes its question can be cut off.
-export async function openProxy(target, token) {
+// because an answer that overtakes its question can be cut off. The watch is told of each request, and gives a function that is
+// told whether the client hung up.
+export async function openProxy(target, { token, watch = () => () => {} } = {}) {
   const server = createServer(async (incoming, outgoing) => {
     try {
       forward(incoming, await read(incoming), outgoing);
@@ -13,6 +14,7 @@ export async function openProxy(target, token) {
     }
   });
   const forward = (incoming, body, outgoing) => {
+    const over = watch(incoming, body);
     const headers = headersFor(incoming.headers, server.address().port, target, token);
     const onward = request(new URL(incoming.url, target), { method: incoming.method, headers, agent: false });
     onward.on('response', (answer) => {
@@ -22,7 +24,10 @@ export async function openProxy(target, token) {
       answer.on('error', () => outgoing.destroy());
     });
     onward.on('error', () => outgoing.destroy());
-    outgoing.on('close', () => onward.destroy());
+    outgoing.on('close', () => {
+      over(!outgoing.writableFinished);
+      onward.destroy();
+    });
     onward.end(body);
   };
   server.listen(0, '127.0.0.1');
@@ -33,7 +38,7 @@ export async function openProxy(target, token) {
 
 // headersFor calls the proxy by the target's name, and leaves every other Host and Origin as they are: the target judges them.
 function headersFor(headers, port, target, token) {
-  const own = `127.0.0.1:${port}`, changed = { ...headers, authorization: `Bearer ${token}` };
+  const own = `127.0.0.1:${port}`, changed = { ...headers, ...(token && { authorization: `Bearer ${token}` }) };
   if (headers.host === own) {
     changed.host = new URL(target).host;
   }

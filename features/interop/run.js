@@ -15,8 +15,9 @@ import { clients as openidClient } from './clients/openid_client.js';
 import { clients as typescript } from './clients/typescript_sdk.js';
 import { startPasteport } from './pasteport.js';
 import { report, versionOf } from './report.js';
+import { tryOut } from './try_out.js';
 
-const clientLimit = 20_000; // ms for each client
+const steps = ['connect', 'list', 'call', 'refresh', 'revoke'];
 const clients = [...typescript, ...oauth4webapi, ...openidClient, ...mcpRemote];
 
 async function main(binary) {
@@ -28,33 +29,17 @@ async function main(binary) {
     const outcomes = [];
     try {
       for (const client of clients) {
-        outcomes.push(await tryOut(client, world));
+        const who = { client: client.name, version: versionOf(client.name), transport: client.transport };
+        outcomes.push(await tryOut(who, (step) => client.run(world, step)));
       }
     } finally {
       await server.stop();
     }
-    return report(outcomes, server.log());
+    return report(outcomes, steps, server.log());
   } finally {
     site.close();
     await rm(dir, { recursive: true });
   }
-}
-
-// tryOut goes through the steps until one fails.
-async function tryOut(client, world) {
-  const outcome = { client: client.name, version: versionOf(client.name), transport: client.transport, done: {} };
-  const step = async (name, act) => { outcome.done[name] = { note: await act() }; };
-  let timer;
-  const limit = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done after ${clientLimit} ms`)), clientLimit);
-  });
-  try {
-    await Promise.race([client.run(world, step), limit]);
-  } catch (error) {
-    outcome.error = error;
-  }
-  clearTimeout(timer);
-  return outcome;
 }
 
 process.exit(await main(process.argv[2] ?? 'dist/pasteport') ? 0 : 1);

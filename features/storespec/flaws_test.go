@@ -12,9 +12,11 @@ import (
 // openWith returns a correct store, or one with the flaw of that name.
 func openWith(flaw string) oauth.Store {
 	m := newMemory()
-	f := &flawed{m, m.AddGrant, m.Grant, m.UpdateGrant, m.GrantsOf, m.UpdateGrantsOf, m.UseOnce, m.DeleteExpired}
-	if spoil := flaws[flaw]; spoil != nil {
-		spoil(f)
+	f := &flawed{m, m.AddGrant, m.Grant, m.UpdateGrant, m.GrantsOf, m.UpdateGrantsOf, m.UseOnce, m.DeleteExpired, m.EndedSince, m.Take, m.GiveBack}
+	for _, flaws := range everyFlaw {
+		if spoil := flaws[flaw]; spoil != nil {
+			spoil(f)
+		}
 	}
 	return f
 }
@@ -27,6 +29,8 @@ func reopenWith(flaw string) func(oauth.Store) oauth.Store {
 		return store
 	}
 }
+
+var everyFlaw = []map[string]func(f *flawed){flaws, watchingFlaws, countingFlaws}
 
 var flaws = map[string]func(f *flawed){
 	"checks, then acts": func(f *flawed) { f.update = f.checkThenAct },

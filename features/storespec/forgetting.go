@@ -35,6 +35,20 @@ func forgetting(w *world) {
 		Expect(w.read(ctx, next.Refresh)).To(Equal(before))
 	})
 
+	It("keeps the box that a refresh makes while the box before it is forgotten", Label("J9", "D27", "I15"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		second, err := w.refresh(ctx, tokens.Refresh, func() {})
+		Expect(err).NotTo(HaveOccurred())
+		w.now = w.read(ctx, second.Refresh).GraceEnd
+		var third *oauth.Tokens
+		refresh := func(inside func()) (err error) { third, err = w.refresh(ctx, second.Refresh, inside); return err }
+		forget := func(func()) error { _, err := w.store.DeleteExpired(ctx, w.now); return err }
+		Expect(overtaken(refresh, forget)).To(HaveEach(Succeed()))
+		again, err := w.refresh(ctx, second.Refresh, func() {})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.Refresh.Digest()).To(Equal(third.Refresh.Digest()))
+	})
+
 	DescribeTable("empties the wraps of all secrets of a grant when it ends, and no others", Label("H6", "I12", "J8"),
 		func(ctx SpecContext, end func(context.Context, oauth.Secret) error) {
 			_, others := w.activeWith(ctx, "another token")

@@ -133,7 +133,7 @@ func (w *world) admits(ctx context.Context, token oauth.Secret) error {
 	if err != nil {
 		return err
 	}
-	_, err = grant.Admits(token.Digest(), w.settings.Resource, w.now)
+	_, err = grant.Admits(token.Digest(), w.settings.Resource(), w.now)
 	return err
 }
 

@@ -21,17 +21,18 @@ type contents struct {
 	grants  map[string]oauth.GrantSnapshot
 	secrets map[string]oauth.SecretSnapshot // by digest
 	used    map[oauth.Digest]time.Time
+	counted map[oauth.Digest]counted
 }
 
 func newMemory() *memory {
-	return &memory{kept: contents{map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}}}
+	return &memory{kept: contents{map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}, map[oauth.Digest]counted{}}}
 }
 
 // transaction works on a copy that replaces the contents if all goes well.
 func (m *memory) transaction(work func(next contents) error) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	next := contents{maps.Clone(m.kept.grants), maps.Clone(m.kept.secrets), maps.Clone(m.kept.used)}
+	next := contents{maps.Clone(m.kept.grants), maps.Clone(m.kept.secrets), maps.Clone(m.kept.used), maps.Clone(m.kept.counted)}
 	if err := work(next); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (m *memory) UseOnce(_ context.Context, assertion oauth.Digest, forgetAfter 
 func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 	before, after := 0, 0
 	err := m.transaction(func(next contents) error {
-		before = len(next.grants) + len(next.secrets) + len(next.used)
+		before = len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
 		for id, grant := range next.grants {
 			if !grant.ForgetAfter.After(now) {
 				next.remove(id)
@@ -166,7 +167,8 @@ func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 		}
 		maps.DeleteFunc(next.secrets, func(_ string, secret oauth.SecretSnapshot) bool { return !secret.ForgetAfter.After(now) })
 		maps.DeleteFunc(next.used, func(_ oauth.Digest, forgetAfter time.Time) bool { return !forgetAfter.After(now) })
-		after = len(next.grants) + len(next.secrets) + len(next.used)
+		maps.DeleteFunc(next.counted, func(_ oauth.Digest, c counted) bool { return !c.ends.After(now) })
+		after = len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
 		return nil
 	})
 	return before - after, err

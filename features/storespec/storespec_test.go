@@ -24,6 +24,8 @@ func TestStorespec(t *testing.T) {
 
 var _ = Describe("A store", func() {
 	Contract(func() oauth.Store { return openWith(flaw) }, reopenWith(flaw))
+	WatchingEnds(func() oauth.Store { return openWith(flaw) })
+	Counting(func() oauth.Store { return openWith(flaw) })
 })
 
 var _ = Describe("The store contract", func() {
@@ -78,12 +80,29 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "keeps used assertions", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),
 		Entry(nil, "forgets too early", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),
 		Entry(nil, "forgets too late", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),
+		Entry(nil, "overlooks what ends at the very instant", "tells which grants have ended since an instant, that instant included, and no others"),
+		Entry(nil, "tells of what ended before", "tells which tokens were revoked since an instant, that instant included, and no others"),
+		Entry(nil, "tells of whole grants only", "tells which tokens were revoked since an instant, that instant included, and no others"),
+		Entry(nil, "takes the living for ended", "tells nothing while nothing ends"),
+		Entry(nil, "counts one too many", "counts up to the limit of a window, and says how long a full one lasts"),
+		Entry(nil, "takes all for one", "counts up to the limit of a window, and says how long a full one lasts"),
+		Entry(nil, "begins anew too late", "begins anew at the very instant that a window is over"),
+		Entry(nil, "believes a clock that was ahead", "locks nobody out for years when the clock is set back"),
+		Entry(nil, "believes the slowest clock", "goes on with a window that a clock has opened which is a little ahead"),
+		Entry(nil, "counts on some of the windows", "counts on all windows or on none, and waits for the last"),
+		Entry(nil, "looks, then counts", "lets exactly as many of 16 at the same moment pass as there is room for"),
+		Entry(nil, "gives nothing back", "takes back what was counted, and never more"),
+		Entry(nil, "gives back more than there was", "takes back what was counted, and never more"),
+		Entry(nil, "gives back what is none of it", "takes nothing back from a window that was opened later"),
+		Entry(nil, "keeps windows", "forgets a window at the very instant that it is over, and only that one"),
 		Entry(nil, "starts empty", "keeps its word after being reopened"),
 	)
 
 	It("is held against every flaw", func() {
-		for name := range flaws {
-			Expect(bites).To(HaveKey(name))
+		for _, flaws := range everyFlaw {
+			for name := range flaws {
+				Expect(bites).To(HaveKey(name))
+			}
 		}
 	})
 })

@@ -31,6 +31,13 @@ func tokenInfo(caller oauth.Caller) *auth.TokenInfo {
 type identity struct {
 	token  string
 	caller oauth.Caller
+	host   oauth.HostToken // for the upstream of a gateway only (J13)
+}
+
+// digest is that of the token, by which a store names it.
+func (i *identity) digest() oauth.Digest {
+	secret, _ := oauth.ParseSecret(oauth.AccessTokenSecret, i.token)
+	return secret.Digest()
 }
 
 type identityKey struct{}

@@ -15,12 +15,13 @@ const retryAfter = "5" // seconds
 // refusal is an answer of the bearer check; its texts are fixed and fit into a quoted-string (G12, G17).
 type refusal struct {
 	status            int
+	rule              string
 	code, description string
 	scope             oauth.Scopes
 }
 
 var malformedCredentials = refusal{
-	status: http.StatusBadRequest, code: oauth.InvalidRequest.Code(),
+	status: http.StatusBadRequest, rule: "G5", code: oauth.InvalidRequest.Code(),
 	description: "Present exactly one bearer token, in the Authorization header",
 }
 
@@ -32,14 +33,14 @@ func missingToken(scope oauth.Scopes) refusal {
 // invalidToken is the same for every reason (G7).
 func invalidToken(scope oauth.Scopes) refusal {
 	return refusal{
-		status: http.StatusUnauthorized, code: oauth.InvalidToken.Code(), scope: scope,
+		status: http.StatusUnauthorized, rule: "G6", code: oauth.InvalidToken.Code(), scope: scope,
 		description: "The access token is invalid or has expired",
 	}
 }
 
 func insufficientScope(scope oauth.Scopes) refusal {
 	return refusal{
-		status: http.StatusForbidden, code: oauth.InsufficientScope.Code(), scope: scope,
+		status: http.StatusForbidden, rule: "G10", code: oauth.InsufficientScope.Code(), scope: scope,
 		description: "The access token lacks a scope that this operation needs",
 	}
 }

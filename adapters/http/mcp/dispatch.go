@@ -18,6 +18,7 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
 	nameHeader    = "Mcp-Name"
+	methodHeader  = "Mcp-Method"
 )
 
 // bodyLimit is how long a client may take to send a message.
@@ -39,18 +40,37 @@ func (s *Server) admit(next route) http.Handler {
 				return
 			}
 			m = peek(body)
+			if s.upstream != nil && !s.understands(out, r, m) {
+				return
+			}
+			if s.upstream != nil {
+				m.tools = append(m.tools, named(r.Header)...)
+			}
 		}
 		if out.over() {
 			s.challenge.refuse(w, invalidToken(s.options.Scopes.Defaults()))
 			return
 		}
 		if needed, lacking := s.policy.lacks(identityOf(r.Context()).caller, m.tools...); lacking {
-			s.challenge.refuse(w, insufficientScope(needed))
+			lacks := insufficientScope(needed)
+			noteRefusal(r.Context(), lacks)
+			s.challenge.refuse(w, lacks)
 			return
 		}
 		out.begin(m.listen || r.Method == http.MethodGet)
 		next(out, r, m)
+		s.answerCut(out)
 	})
+}
+
+// answerCut tells a client that waits why there is no answer; without it there would be an empty 200.
+func (s *Server) answerCut(out *stream) {
+	switch cause := out.unanswered(); {
+	case errors.Is(cause, errOver):
+		s.challenge.refuse(out.ResponseWriter, invalidToken(s.options.Scopes.Defaults()))
+	case errors.Is(cause, errDraining):
+		unavailable(out.ResponseWriter, "The service is shutting down")
+	}
 }
 
 // readBody buffers the body, so that a proxy in front never sees an answer before the end of its request.
@@ -82,7 +102,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m message) {
 		w.Header().Set("Allow", http.MethodPost)
 		rpcError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(sessionHeader) != "":
-		s.inSession(w, r)
+		s.inSession(w, r, m)
 	case !strings.Contains(r.Header.Get("Accept"), eventStream):
 		rpcError(w, http.StatusNotAcceptable, "Not Acceptable: this is a stream of text/event-stream")
 	case r.Method == http.MethodHead:
@@ -98,7 +118,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 		decodeName(r.Header)
 		s.stateless.ServeHTTP(w, r)
 	case r.Header.Get(sessionHeader) != "":
-		s.inSession(w, r)
+		s.inSession(w, r, m)
 	case !m.decoded:
 		s.stateless.ServeHTTP(w, r) // which says what is malformed
 	case !m.initialize:
@@ -106,28 +126,34 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 	case s.streams.full(identityOf(r.Context()).caller.Grant):
 		unavailable(w, "There are too many open sessions")
 	default:
-		s.sessions.ServeHTTP(w, r)
+		grant := identityOf(r.Context()).caller.Grant
+		s.sessions.ServeHTTP(&introduction{ResponseWriter: w, name: func(id string) (string, error) { return s.sessionName(id, grant) }}, r)
 	}
 }
 
-// inSession hides the session of another grant, where the SDK would say 403: after a new login a client still names its old
-// session, and only 404 tells it to start another.
-func (s *Server) inSession(w http.ResponseWriter, r *http.Request) {
-	if s.streams.foreign(r.Header.Get(sessionHeader), identityOf(r.Context()).caller.Grant) {
-		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+// inSession leaves a request to whoever holds its session.
+func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m message) {
+	name := r.Header.Get(sessionHeader)
+	if name == "" {
+		s.sessions.ServeHTTP(w, r) // which says what is missing
 		return
 	}
-	s.sessions.ServeHTTP(w, r)
+	s.hold(w, r, name, endpointMCP, m)
 }
 
 // decodeName reads a name that had to be encoded to fit into a header; the SDK compares it raw.
 func decodeName(header http.Header) {
-	encoded, prefixed := strings.CutPrefix(header.Get(nameHeader), "=?base64?")
+	if name := header.Get(nameHeader); name != "" {
+		header.Set(nameHeader, decodedName(name))
+	}
+}
+
+func decodedName(value string) string {
+	encoded, prefixed := strings.CutPrefix(value, "=?base64?")
 	encoded, suffixed := strings.CutSuffix(encoded, "?=")
-	if !prefixed || !suffixed {
-		return
+	name, err := base64.StdEncoding.DecodeString(encoded)
+	if !prefixed || !suffixed || err != nil {
+		return value
 	}
-	if name, err := base64.StdEncoding.DecodeString(encoded); err == nil {
-		header.Set(nameHeader, string(name))
-	}
+	return string(name)
 }

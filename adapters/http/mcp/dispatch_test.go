@@ -23,7 +23,7 @@ var _ = Describe("Finding the binding for a request", func() {
 			Expect(got.body).To(ContainSubstring(part))
 		},
 		Entry("a legacy call without a session", "POST", call(1, "read"), nil, 400, `"message":"Bad Request: Mcp-Session-Id is missing"`),
-		Entry("a session that is not known", "POST", call(1, "read"), []string{"Mcp-Session-Id", "none"}, 404, "session not found"),
+		Entry("a session that is not known", "POST", call(1, "read"), []string{"Mcp-Session-Id", "none"}, 404, "there is no such session"),
 		Entry("a malformed body", "POST", "{", nil, 400, "malformed"),
 		Entry("a body of brackets only", "POST", strings.Repeat("[", 2000), nil, 400, "malformed"),
 		Entry("a revision of the future", "POST", strings.ReplaceAll(modern("tools/list", `"x":1`), "2026-07-28", "2099-01-01"),

@@ -8,4 +8,9 @@
 //	admit     body limit, the scopes that the body needs (G10), the stream's end with its token (G16)
 //	dispatch  the SDK's session handler, its stateless handler, or the HTTP+SSE binding of this package
 //	policy    inside the SDK: which tools the caller sees and may call, whatever the transport
+//
+// A session lives in one process, whose random name is in the session's. With a Bus, a request that reaches another replica passes the same
+// gate, guard and admit there, and then goes through the tunnel to the holder of the session, which answers it as one of its own (R1-R5).
+//
+// The same guard stands before an MCP server elsewhere; then relay takes the place of dispatch, and an Upstream answers (U4-U15).
 package mcp

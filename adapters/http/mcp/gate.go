@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // What a browser may send and see (G2).
@@ -62,6 +65,7 @@ func (g gate) wrap(next http.Handler) http.Handler {
 		origins := r.Header.Values("Origin")
 		foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
 		if foreign || !g.knows(r.Host) {
+			trace.From(r.Context()).RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
 			rpcError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
 			return
 		}

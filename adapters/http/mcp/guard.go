@@ -11,44 +11,78 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 const maxTokenLength = 512
 
 // guard lets a request pass that presents a valid access token of this resource, before its body is read (G3-G9, G13).
 func (s *Server) guard(next http.Handler) http.Handler {
-	authenticated := authenticatedBySDK(next)
+	authenticated := withoutToken(next)
+	if s.upstream == nil {
+		authenticated = authenticatedBySDK(next)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defaults := s.options.Scopes.Defaults()
 		token, refused := bearer(r, defaults)
 		if refused != nil {
+			noteRefusal(r.Context(), *refused)
 			s.challenge.refuse(w, *refused)
 			return
 		}
-		caller, err := s.authenticate(r.Context(), token)
+		who, err := s.authenticate(r.Context(), token)
+		if err != nil && !isInvalidToken(err) && r.Context().Err() != nil { // nobody is waiting any more
+			return
+		}
+		trace.From(r.Context()).Reach(step(r))
 		switch {
 		case err == nil:
-			ctx := context.WithValue(r.Context(), identityKey{}, &identity{token, caller})
+			ctx := context.WithValue(r.Context(), identityKey{}, who)
 			authenticated.ServeHTTP(w, r.WithContext(ctx))
 		case isInvalidToken(err):
 			s.options.Logger.InfoContext(r.Context(), "refused a bearer token", "reason", err)
+			trace.From(r.Context()).Refuse(err)
 			s.challenge.refuse(w, invalidToken(defaults))
-		case r.Context().Err() != nil: // nobody is waiting any more
 		default:
 			s.options.Logger.ErrorContext(r.Context(), "cannot check a bearer token", "error", err)
+			trace.From(r.Context()).Refuse(err)
 			unavailable(w, "The access token cannot be checked just now")
 		}
 	})
 }
 
+// step is what a request is, once it bears a token.
+func step(r *http.Request) trace.Kind {
+	if r.Method == http.MethodGet {
+		return trace.Stream
+	}
+	return trace.Call
+}
+
+// noteRefusal tells the trace; a request without a token is the first step of a connection, and nothing is wrong with it (G3).
+func noteRefusal(ctx context.Context, r refusal) {
+	walk := trace.From(ctx)
+	if r.code == "" {
+		walk.Reach(trace.Challenge)
+		return
+	}
+	walk.RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
+}
+
 // authenticate turns a panic into an outage (G11).
-func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.Caller, err error) {
+func (s *Server) authenticate(ctx context.Context, token string) (who *identity, err error) {
 	defer func() {
 		if recover() != nil { // its value may hold the token
 			err = fmt.Errorf("panic while checking a bearer token: %s", debug.Stack())
 		}
 	}()
-	return s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
+	who = &identity{token: token}
+	if s.options.HostTokens != nil {
+		who.caller, who.host, err = s.options.HostTokens.AuthenticateWithHostToken(ctx, token, s.options.Resource)
+		return who, err
+	}
+	who.caller, err = s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
+	return who, err
 }
 
 // bearer reads the one bearer token of the Authorization header (G3-G6).
@@ -87,16 +121,22 @@ func isInvalidToken(err error) bool {
 	return ok && kind == oauth.InvalidToken
 }
 
-// authenticatedBySDK hands the identity to the SDK, whose context key only its own middleware can set, and then removes the
-// token from the headers (G14). The SDK must not judge the expiry: it does not know our clock.
+// withoutToken removes the token from the headers (G14).
+func withoutToken(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Authorization")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// authenticatedBySDK hands the identity to the SDK, whose context key only its own middleware can set. The SDK must not judge the expiry: it does not know our clock.
 func authenticatedBySDK(next http.Handler) http.Handler {
 	known := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		return tokenInfo(identityOf(ctx).caller), nil
 	}
 	cleaned := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		auth.TokenInfoFromContext(r.Context()).Expiration = identityOf(r.Context()).caller.ExpiresAt
-		r.Header.Del("Authorization")
-		next.ServeHTTP(w, r)
+		withoutToken(next).ServeHTTP(w, r)
 	})
 	return auth.RequireBearerToken(known, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(cleaned)
 }

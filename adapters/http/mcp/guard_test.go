@@ -102,7 +102,7 @@ var _ = Describe("Guarding the endpoint", func() {
 	})
 
 	It("takes an error that is a refusal of another kind for an outage", Label("G11"), func(ctx SpecContext) {
-		s.tokens.set(func(t *tokens) { t.outage = oauth.Refuse(oauth.TemporarilyUnavailable, "busy") })
+		s.tokens.set(func(t *tokens) { t.outage = oauth.Refuse(oauth.TemporarilyUnavailable, "G11", "busy") })
 		got := s.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...)
 		Expect(got.StatusCode).To(Equal(http.StatusServiceUnavailable))
 	})

@@ -1,6 +1,9 @@
 package mcp
 
-import "github.com/pasteport/pasteport/adapters/http/wellknown"
+import (
+	"github.com/pasteport/pasteport/adapters/http/wellknown"
+	"github.com/pasteport/pasteport/domain/trace"
+)
 
 // resourceMetadata is the document of RFC 9728, built from the configuration alone (F6, F8).
 type resourceMetadata struct {
@@ -12,7 +15,7 @@ type resourceMetadata struct {
 }
 
 func newMetadata(o Options) *wellknown.Document {
-	return wellknown.New(resourceMetadata{
+	return wellknown.New(trace.ResourceMetadata, resourceMetadata{
 		Resource: o.Resource.String(), AuthorizationServers: []string{o.Issuer}, ScopesSupported: o.Scopes.Known().Values(),
 		BearerMethods: []string{"header"}, ResourceName: o.ResourceName,
 	})

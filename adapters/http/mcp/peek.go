@@ -1,14 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 
 	segjson "github.com/segmentio/encoding/json"
 )
 
 const (
-	versionKey = "io.modelcontextprotocol/protocolVersion"
-	maxDepth   = 1000 // the SDK refuses what is nested deeper
+	maxDepth = 1000 // the SDK refuses what is nested deeper
 )
 
 // message is a POST body and what dispatching needs to know of it. The zero value is no body at all.
@@ -18,6 +18,7 @@ type message struct {
 	modern     bool     // names its revision itself, as 2026-07-28 does
 	initialize bool     // opens a session
 	listen     bool     // opens a long stream
+	id         []byte   // of the only request, as it was sent; nil in a batch, and for what needs no answer
 	tools      []string // that it calls, in every element of a batch
 }
 
@@ -29,8 +30,8 @@ func peek(body []byte) message {
 		return m
 	}
 	var batch []json.RawMessage
-	if decode(body, &batch) != nil {
-		m.add(body)
+	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) == 0 || first[0] != '[' || decode(body, &batch) != nil {
+		m.id = m.add(body)
 	}
 	for _, element := range batch {
 		m.add(element)
@@ -38,25 +39,27 @@ func peek(body []byte) message {
 	return m
 }
 
-func (m *message) add(raw []byte) {
+// add returns the id of a request.
+func (m *message) add(raw []byte) (id []byte) {
 	var request struct {
+		ID     json.RawMessage `json:"id"`
 		Method json.RawMessage `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
 	if decode(raw, &request) != nil {
-		return
+		return nil
 	}
 	m.decoded = true
 	var params struct {
-		Meta map[string]json.RawMessage `json:"_meta"`
-		Name string                     `json:"name"`
+		Meta struct {
+			Version json.RawMessage `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+		Name string `json:"name"`
 	}
 	var method string
 	_ = decode(request.Method, &method) // a response has none
 	_ = decode(request.Params, &params) // what does not fit is not executed either
-	if _, named := params.Meta[versionKey]; named {
-		m.modern = true
-	}
+	m.modern = m.modern || params.Meta.Version != nil
 	switch method {
 	case "initialize":
 		m.initialize = true
@@ -65,6 +68,7 @@ func (m *message) add(raw []byte) {
 	case "tools/call":
 		m.tools = append(m.tools, params.Name)
 	}
+	return request.ID
 }
 
 func decode(raw []byte, into any) error {

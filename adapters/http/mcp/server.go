@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -23,6 +25,14 @@ type Authorization interface {
 	Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error)
 }
 
+// HostTokens is what a gateway needs of the OAuth layer that hands people's own tokens to its upstream.
+type HostTokens interface {
+	// AuthenticateWithHostToken is Authenticate that also opens the host token.
+	AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, oauth.HostToken, error)
+	// EndByUpstream ends the grant of the token, because the upstream does not take its host token any more.
+	EndByUpstream(ctx context.Context, bearer string) error
+}
+
 // ToolPolicy tells whether the caller may know and call a tool.
 type ToolPolicy func(caller oauth.Caller, tool string) bool
 
@@ -31,8 +41,12 @@ type Options struct {
 	Issuer        string               // the authorization server's URL
 	Resource      oauth.Resource       // the URL of this endpoint; its path is where Mount puts it
 	ResourceName  string               // shown to people; left out of the metadata
+	Further       bool                 // not the first server of its issuer: no metadata at the root address (U1)
 	Scopes        oauth.ScopeCatalogue // what can be asked for; its defaults are named in challenges
 	Authorization Authorization
+	Keys          oauth.Keys          // bind sessions to their grants, and seal what replicas tell each other
+	HostTokens    HostTokens          // of a gateway; nil when its upstream gets no host token
+	Follow        echo.MiddlewareFunc // sees every request; none
 
 	AllowedOrigins []string // browser origins besides those of Issuer and Resource
 	AllowedHosts   []string // further names of a server on this computer
@@ -44,6 +58,8 @@ type Options struct {
 	MaxSessionsPerGrant int           // 100, so that one client cannot keep everybody else out
 	MaxBody             int64         // in bytes; 1 MiB
 	SessionTimeout      time.Duration // without a POST; 1 hour
+
+	Bus Bus // to the other replicas of this server; nil when there are none
 
 	Now    func() time.Time // time.Now
 	Logger *slog.Logger     // silent
@@ -65,6 +81,9 @@ func (o Options) withDefaults() Options {
 	if o.ToolScopes == nil {
 		o.ToolScopes = func(string) oauth.Scopes { return o.Scopes.Defaults() }
 	}
+	if o.Follow == nil {
+		o.Follow = func(next echo.HandlerFunc) echo.HandlerFunc { return next }
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -82,58 +101,104 @@ type Server struct {
 	gate     gate
 	metadata *wellknown.Document
 
+	endpoint route // what is behind admit
+	message  route
+	upstream Upstream // of a gateway; everything of the SDK is nil then
+
 	mcp       *sdk.Server
 	sessions  http.Handler // 2025-03-26 to 2025-11-25
 	stateless http.Handler // 2026-07-28 and whatever follows
 	legacy    sync.Map     // 2024-11-05: *legacySession by id
+	replica   string       // this very process, until it ends
+	tunnel    *tunnel      // nil without a Bus
 	streams   *registry
 	challenge challenger
 }
 
 // New protects the SDK's server. It adds a receiving middleware to it, so it is called once for each sdk.Server.
 func New(server *sdk.Server, o Options) *Server {
+	s := newServer(o)
+	s.mcp, s.endpoint, s.message = server, s.dispatch, s.deliver
+	get := func(*http.Request) *sdk.Server { return server }
+	s.sessions = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
+		SessionTimeout: s.options.SessionTimeout, EventStore: sdk.NewMemoryEventStore(nil), MaxRequestBodyBytes: s.options.MaxBody,
+		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate knows the real hosts
+	})
+	s.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: s.options.MaxBody,
+		DisableLocalhostProtection: true, Logger: s.options.Logger,
+	})
+	server.AddReceivingMiddleware(s.receive)
+	if s.options.Bus != nil {
+		s.tunnel = newTunnel(s)
+	}
+	return s
+}
+
+// newServer is a server that answers nothing yet.
+func newServer(o Options) *Server {
 	o = o.withDefaults()
 	origin, path := splitOrigin(o.Resource.String())
 	s := &Server{
-		options: o, path: path, mcp: server,
+		options: o, path: path,
 		policy:    policy{catalogue: o.Scopes, allows: o.ToolPolicy, needs: o.ToolScopes},
 		gate:      newGate(o),
 		metadata:  newMetadata(o),
 		challenge: challenger{metadata: origin + wellKnown + path},
 	}
 	s.streams = newRegistry(s)
-	get := func(*http.Request) *sdk.Server { return server }
-	s.sessions = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		SessionTimeout: o.SessionTimeout, EventStore: sdk.NewMemoryEventStore(nil), MaxRequestBodyBytes: o.MaxBody,
-		DisableLocalhostProtection: true, Logger: o.Logger, // the gate knows the real hosts
-	})
-	s.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: o.MaxBody,
-		DisableLocalhostProtection: true, Logger: o.Logger,
-	})
-	server.AddReceivingMiddleware(s.receive)
+	s.replica = rand.Text()
 	return s
 }
 
 // Mount registers the endpoint, its message endpoint and its metadata (F6) at the resource's path. Unknown suffixes are 404.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
-	endpoint := s.gate.wrap(s.guard(s.admit(s.dispatch)))
-	e.Match(methods, orRoot(s.path), echo.WrapHandler(endpoint))
-	message := s.gate.wrap(s.guard(s.admit(s.deliver)))
-	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, echo.WrapHandler(message))
+	endpoint := s.gate.wrap(s.guard(s.admit(s.endpoint)))
+	e.Match(methods, orRoot(s.path), echo.WrapHandler(endpoint), s.options.Follow)
+	message := s.gate.wrap(s.guard(s.admit(s.message)))
+	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, echo.WrapHandler(message), s.options.Follow)
 
-	s.metadata.Mount(e, wellKnown)
+	s.metadata.Mount(e, wellKnown+s.path, s.options.Follow)
 	e.RouteNotFound(wellKnown+"/*", echo.NotFoundHandler)
 	if s.path == "" {
 		return
 	}
-	s.metadata.Mount(e, wellKnown+s.path)
+	if !s.options.Further {
+		s.metadata.Mount(e, wellKnown, s.options.Follow)
+	}
 	e.RouteNotFound(s.path+"/*", echo.NotFoundHandler)
 }
 
+// Join begins to answer what other replicas are asked about sessions of this one (R1).
+func (s *Server) Join() error {
+	if s.tunnel == nil {
+		return nil
+	}
+	if err := s.options.Bus.Listen(addressOf(s.replica), s.tunnel.take); err != nil {
+		return fmt.Errorf("listening for other replicas: %w", err)
+	}
+	return nil
+}
+
+// Settle waits until no request of another replica is under way. http.Server.Shutdown waits for those of clients only.
+func (s *Server) Settle(ctx context.Context) {
+	for s.tunnel != nil && s.tunnel.exchanges.count() > 0 && ctx.Err() == nil {
+		rest(ctx)
+	}
+}
+
 // CloseGrant ends every stream and session of a grant at once (G16).
-func (s *Server) CloseGrant(grant string) { s.streams.closeGrant(grant) }
+func (s *Server) CloseGrant(grant string) { s.CloseEnded(oauth.Ended{Grants: []string{grant}}) }
+
+// CloseEnded ends every stream and session of what has ended, whichever process ended it (G16). Doing it again is harmless.
+func (s *Server) CloseEnded(ended oauth.Ended) { s.streams.end(ended) }
+
+// Idle reports that there is nothing that CloseEnded could end.
+func (s *Server) Idle() bool { return s.streams.idle() }
+
+// Open counts the streams and the sessions that are open.
+func (s *Server) Open() (streams, sessions int) { return s.streams.numbers() }
 
 // Drain ends every stream and session and admits no new ones, so that http.Server.Shutdown returns. It is meant for
 // http.Server.RegisterOnShutdown.

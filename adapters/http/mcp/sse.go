@@ -12,6 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 const messagePath = "/message"
@@ -82,11 +84,16 @@ func (s *Server) openLegacy(w http.ResponseWriter, r *http.Request) {
 		id: rand.Text(), grant: identityOf(r.Context()).caller.Grant, out: w,
 		in: make(chan jsonrpc.Message), done: make(chan struct{}),
 	}
+	name, err := s.sessionName(session.id, session.grant)
+	if err != nil {
+		s.noSession(w, r, err)
+		return
+	}
 	s.legacy.Store(session.id, session)
 	defer s.legacy.Delete(session.id)
 	w.Header().Set("Content-Type", eventStream)
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
-	if session.send("endpoint", []byte(s.path+messagePath+"?sessionid="+session.id)) != nil {
+	if session.send("endpoint", []byte(s.path+messagePath+"?sessionid="+name)) != nil {
 		return
 	}
 	s.serveLegacy(r.Context(), session)
@@ -110,20 +117,24 @@ func (s *Server) serveLegacy(ctx context.Context, session *legacySession) {
 	}
 }
 
-// deliver is POST to the message endpoint. Every message carries its own caller: its token may be newer than the stream's.
+// deliver is POST to the message endpoint.
 func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m message) {
-	who := identityOf(r.Context())
-	found, _ := s.legacy.Load(r.URL.Query().Get("sessionid"))
+	s.hold(w, r, r.URL.Query().Get("sessionid"), endpointMessage, m)
+}
+
+// handOver gives a message to the session of a stream. Every message carries its own caller: its token may be newer than the stream's.
+func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, body []byte) {
+	found, _ := s.legacy.Load(id)
 	session, ok := found.(*legacySession)
-	if !ok || session.grant != who.caller.Grant { // another grant's session looks like none
-		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+	if !ok || session.grant != identityOf(r.Context()).caller.Grant {
+		s.noSession(w, r, oauth.ErrNotFound)
 		return
 	}
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		rpcError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
 		return
 	}
-	decoded, err := jsonrpc.DecodeMessage(m.body)
+	decoded, err := jsonrpc.DecodeMessage(body)
 	if err != nil {
 		rpcError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
 		return

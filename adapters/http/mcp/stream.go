@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,6 +17,12 @@ const (
 	writeTimeout = time.Minute
 )
 
+// Why an answer is cut: what it was given for has ended, or the service does.
+var (
+	errOver     = errors.New("the grant or the access token has ended")
+	errDraining = errors.New("the service is shutting down")
+)
+
 // stream is the ResponseWriter of one answer. Nothing can be written once its context has ended.
 type stream struct {
 	http.ResponseWriter
@@ -23,11 +30,16 @@ type stream struct {
 	registry *registry
 	who      *identity
 	long     bool
+	client   context.Context // until it hangs up
 	ctx      context.Context
-	cancel   context.CancelFunc
+	cancel   context.CancelCauseFunc
+
+	relayed bool // the answer of an upstream, which is passed on as it is
 
 	mu      sync.Mutex // also serializes the SDK's writes and the beat's
-	events  bool       // the first event was written
+	begun   bool       // the answer has a status
+	events  bool       // the first event was written, or the head of a relayed stream
+	tail    string     // the last bytes that were written
 	refused int        // status of a refusal whose text the SDK has not written yet
 	stopped bool
 	beat    *time.Timer
@@ -49,17 +61,33 @@ func (s *stream) begin(long bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if expiry := s.who.caller.ExpiresAt; long && !expiry.IsZero() {
-		s.end = time.AfterFunc(expiry.Sub(s.registry.now()), s.cancel)
+		s.end = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.cancel(errOver) })
 	}
 	every := s.registry.interval
 	s.beat = time.AfterFunc(every, func() {
-		if s.long && s.registry.revoked(s) {
-			s.cancel()
+		if s.outlived() {
+			s.cancel(errOver)
 			return
 		}
 		s.comment(every)
 	})
 }
+
+// callLimit is how much longer than its access token an answer may take that is no long stream. Only an upstream answers a message
+// with a stream that has no end.
+const callLimit = 10 * time.Minute
+
+// outlived reports that the answer goes on although what it was given for has ended, perhaps in another process.
+func (s *stream) outlived() bool {
+	expiry := s.who.caller.ExpiresAt
+	if s.long || !s.relayed || expiry.IsZero() || s.registry.now().Before(expiry) {
+		return s.lasting() && s.registry.revoked(s)
+	}
+	return !s.registry.now().Before(expiry.Add(callLimit))
+}
+
+// lasting reports that the answer may go on for long, so that it ends with the token that it was asked for.
+func (s *stream) lasting() bool { return s.long || s.relayed }
 
 // comment keeps proxies from closing an idle stream. Before the first event it would be an early 200.
 func (s *stream) comment(next time.Duration) {
@@ -69,8 +97,8 @@ func (s *stream) comment(next time.Duration) {
 		return
 	}
 	s.beat.Reset(next)
-	if s.events {
-		s.limit()
+	s.limit()
+	if s.events && s.betweenEvents() {
 		_, _ = s.ResponseWriter.Write([]byte(": keep-alive\n\n"))
 		_ = s.control.Flush()
 	}
@@ -85,23 +113,35 @@ func (s *stream) finish() {
 		s.ResponseWriter.WriteHeader(s.refused)
 	}
 	s.stopped = true
+	_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
 	for _, timer := range []*time.Timer{s.beat, s.end} {
 		if timer != nil {
 			timer.Stop()
 		}
 	}
-	s.cancel()
+	s.cancel(nil)
+}
+
+// unanswered returns why an answer was cut before it began, nil when it did begin or nobody waits for it.
+func (s *stream) unanswered() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun || s.client.Err() != nil {
+		return nil
+	}
+	return context.Cause(s.ctx)
 }
 
 // WriteHeader tells proxies not to buffer events. It holds a refusal in plain text back until Write has its words.
 func (s *stream) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if status >= http.StatusBadRequest && strings.HasPrefix(s.Header().Get("Content-Type"), "text/plain") {
+	s.begun = true
+	if status >= http.StatusBadRequest && !s.relayed && strings.HasPrefix(s.Header().Get("Content-Type"), "text/plain") {
 		s.refused = status
 		return
 	}
-	s.unbuffer()
+	s.events = s.unbuffer() && s.relayed
 	s.ResponseWriter.WriteHeader(status)
 }
 
@@ -112,14 +152,28 @@ func (s *stream) Write(p []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, fmt.Errorf("writing to an ended stream: %w", err)
 	}
+	s.begun = true
 	if status := s.refused; status > 0 {
 		s.refused = 0
 		rpcError(s.ResponseWriter, status, strings.TrimSpace(string(p)))
 		return len(p), nil
 	}
 	s.events = s.unbuffer()
+	s.remember(p)
 	s.limit()
 	return s.ResponseWriter.Write(p)
+}
+
+// remember keeps the last bytes, because what an upstream or another replica sends may be cut anywhere.
+func (s *stream) remember(p []byte) {
+	const longestEnd = len("\r\n\r\n")
+	last := s.tail + string(p[max(0, len(p)-longestEnd):])
+	s.tail = last[max(0, len(last)-longestEnd):]
+}
+
+// betweenEvents reports whether a comment would stand by itself.
+func (s *stream) betweenEvents() bool {
+	return s.tail == "" || strings.HasSuffix(s.tail, "\n\n") || strings.HasSuffix(s.tail, "\r\n\r\n") || strings.HasSuffix(s.tail, "\r\r")
 }
 
 // FlushError is what http.ResponseController calls.
@@ -134,7 +188,7 @@ func (s *stream) FlushError() error {
 
 // unbuffer reports whether this is a stream of events. Setting the header again is harmless.
 func (s *stream) unbuffer() bool {
-	if !strings.HasPrefix(s.Header().Get("Content-Type"), eventStream) {
+	if !strings.HasPrefix(strings.ToLower(s.Header().Get("Content-Type")), eventStream) {
 		return false
 	}
 	s.Header().Set("X-Accel-Buffering", "no")

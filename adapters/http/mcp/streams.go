@@ -12,8 +12,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// beatInterval is how often a stream shows that it is alive and asks whether its token still holds: often enough for proxies
-// that close idle connections after 30 s, and for a revocation in another process to be seen within a minute (G16).
+// beatInterval is how often a stream shows that it is alive, for proxies that close idle connections after 30 s, and asks whether its
+// token still holds: for stores that cannot tell what has ended in another process (G16).
 const beatInterval = 25 * time.Second
 
 // registry knows every answer under way and every session, so that all of a grant can be ended at once.
@@ -24,27 +24,33 @@ type registry struct {
 	interval      time.Duration
 	limit         int
 	limitPerGrant int
+	relays        bool // whose answers come from an upstream
 
 	mu       sync.Mutex
 	draining bool
 	streams  map[*stream]struct{}
-	sessions map[*sdk.ServerSession]string // grants
-	perGrant map[string]int                // sessions
-	owners   map[string]string             // grants by session id
+	sessions map[*sdk.ServerSession]held
+	perGrant map[string]int // sessions
+}
+
+// held is a session of a grant. Its end waits for its calls, so that is begun once only.
+type held struct {
+	grant string
+	end   func()
 }
 
 func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
 		interval: beatInterval, limit: s.options.MaxSessions, limitPerGrant: s.options.MaxSessionsPerGrant,
-		streams: map[*stream]struct{}{}, sessions: map[*sdk.ServerSession]string{}, perGrant: map[string]int{}, owners: map[string]string{},
+		streams: map[*stream]struct{}{}, sessions: map[*sdk.ServerSession]held{}, perGrant: map[string]int{},
 	}
 }
 
 // open ties the answer to the grant that it is given for.
 func (g *registry) open(w http.ResponseWriter, r *http.Request) (*stream, *http.Request) {
-	ctx, cancel := context.WithCancel(r.Context())
-	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: identityOf(r.Context()), ctx: ctx, cancel: cancel, registry: g}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: identityOf(r.Context()), client: r.Context(), ctx: ctx, cancel: cancel, registry: g, relayed: g.relays}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.streams[out] = struct{}{}
@@ -57,7 +63,7 @@ func (g *registry) lasts(s *stream) {
 	defer g.mu.Unlock()
 	s.long = true
 	if g.draining {
-		s.cancel()
+		s.cancel(errDraining)
 	}
 }
 
@@ -94,7 +100,7 @@ func (g *registry) add(session *sdk.ServerSession, grant string) (known, ok bool
 	if g.isFull(grant) {
 		return false, false
 	}
-	g.sessions[session], g.owners[session.ID()] = grant, grant
+	g.sessions[session] = held{grant, sync.OnceFunc(func() { go session.Close() })}
 	g.perGrant[grant]++
 	return false, true
 }
@@ -102,38 +108,76 @@ func (g *registry) add(session *sdk.ServerSession, grant string) (known, ok bool
 func (g *registry) remove(session *sdk.ServerSession) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	grant, known := g.sessions[session]
+	its, known := g.sessions[session]
 	if !known {
 		return
 	}
+	grant := its.grant
 	delete(g.sessions, session)
-	delete(g.owners, session.ID())
 	if g.perGrant[grant]--; g.perGrant[grant] == 0 {
 		delete(g.perGrant, grant)
 	}
 }
 
-// foreign reports that the session belongs to another grant.
-func (g *registry) foreign(session, grant string) bool {
+// crowded reports that no long stream of the grant can be relayed now. An upstream's sessions are its own; the streams are ours.
+func (g *registry) crowded(grant string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	owner, known := g.owners[session]
-	return known && owner != grant
+	all, own := 0, 0
+	for s := range g.streams {
+		switch {
+		case !s.long:
+		case s.who.caller.Grant == grant:
+			own++
+			fallthrough
+		default:
+			all++
+		}
+	}
+	return g.draining || all > g.limit || own > g.limitPerGrant
 }
 
-func (g *registry) closeGrant(grant string) {
+// end closes whatever was given for what has ended. A call with a token that was revoked alone may finish.
+func (g *registry) end(ended oauth.Ended) {
+	grants, tokens := setOf(ended.Grants), setOf(ended.Tokens)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for s := range g.streams {
-		if s.who.caller.Grant == grant {
-			s.cancel()
+		if grants[s.who.caller.Grant] || len(tokens) > 0 && s.lasting() && tokens[s.who.digest()] {
+			s.cancel(errOver)
 		}
 	}
-	for session, owner := range g.sessions {
-		if owner == grant {
-			go session.Close() // waits for its calls
+	for _, session := range g.sessions {
+		if grants[session.grant] {
+			session.end()
 		}
 	}
+}
+
+func setOf[T comparable](all []T) map[T]bool {
+	set := make(map[T]bool, len(all))
+	for _, one := range all {
+		set[one] = true
+	}
+	return set
+}
+
+// idle reports that there is nothing to end.
+func (g *registry) idle() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.streams)+len(g.sessions) == 0
+}
+
+func (g *registry) numbers() (streams, sessions int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for s := range g.streams {
+		if s.long {
+			streams++
+		}
+	}
+	return streams, len(g.sessions)
 }
 
 func (g *registry) drain() {
@@ -142,11 +186,11 @@ func (g *registry) drain() {
 	g.draining = true
 	for s := range g.streams {
 		if s.long {
-			s.cancel()
+			s.cancel(errDraining)
 		}
 	}
-	for session := range g.sessions {
-		go session.Close()
+	for _, session := range g.sessions {
+		session.end()
 	}
 }
 

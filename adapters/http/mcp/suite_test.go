@@ -52,7 +52,7 @@ func (t *tokens) Authenticate(_ context.Context, bearer string, resource oauth.R
 	}
 	caller, known := t.callers[bearer]
 	if !known || resource.String() != canonical {
-		return oauth.Caller{}, oauth.Refuse(oauth.InvalidToken, "unknown", errors.New("the reason is for logs"))
+		return oauth.Caller{}, oauth.Refuse(oauth.InvalidToken, "G7", "unknown", errors.New("the reason is for logs"))
 	}
 	return caller, nil
 }
@@ -99,6 +99,7 @@ func openSite(change ...func(*Options)) *site {
 	s.Server = httptest.NewUnstartedServer(e)
 	o := Options{
 		Issuer: issuer, Resource: oauth.NewResource(canonical), ResourceName: "CMS", Scopes: catalogue(), Authorization: s.tokens,
+		Keys:         oauth.NewKeys(oauth.FixedSecrets{make([]byte, 32)}),
 		AllowedHosts: []string{s.Listener.Addr().String()}, AllowedOrigins: []string{"https://app.example"},
 		ToolPolicy: func(c oauth.Caller, tool string) bool { return tool != "publish" || len(c.Roles) > 0 },
 		ToolScopes: func(tool string) oauth.Scopes {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/lucasb-eyer/go-colorful"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Appearance is what a site may change about the pages. The zero value leaves them as they are.
@@ -29,16 +31,16 @@ const (
 func (a Appearance) Check() error {
 	var mistakes []error
 	if len([]rune(clean(a.Name))) > maxSiteName {
-		mistakes = append(mistakes, fmt.Errorf("Appearance.Name is longer than %d characters", maxSiteName))
+		mistakes = append(mistakes, oauth.NewMistake("%s is longer than %d characters", oauth.Field("Appearance.Name"), maxSiteName))
 	}
 	if _, err := colorful.Hex(a.Accent); a.Accent != "" && err != nil {
-		mistakes = append(mistakes, fmt.Errorf("Appearance.Accent is %q: write a colour as #0b5a4a", a.Accent))
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q: write a colour as #0b5a4a", oauth.Field("Appearance.Accent"), a.Accent))
 	}
 	if _, known := logoType(a.Logo); len(a.Logo) > maxLogo || len(a.Logo) > 0 && !known {
-		mistakes = append(mistakes, errors.New("Appearance.Logo is no PNG, JPEG, WebP or SVG of at most 12 KiB"))
+		mistakes = append(mistakes, oauth.NewMistake("%s is no PNG, JPEG, WebP or SVG of at most 12 KiB", oauth.Field("Appearance.Logo")))
 	}
 	if u, err := url.Parse(a.TokenHelp); a.TokenHelp != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
-		mistakes = append(mistakes, fmt.Errorf("Appearance.TokenHelp is %q: give the address of a web page", a.TokenHelp))
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q: give the address of a web page", oauth.Field("Appearance.TokenHelp"), a.TokenHelp))
 	}
 	return errors.Join(mistakes...)
 }

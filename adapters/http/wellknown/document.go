@@ -10,24 +10,27 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Document is one discovery document, encoded once (F1, F6).
 type Document struct {
+	step trace.Kind
 	body []byte
 	etag string
 }
 
-// New encodes the members: a struct of strings, booleans and lists of strings, which always encode.
-func New(members any) *Document {
+// New encodes the members: a struct of strings, booleans and lists of strings, which always encode. Reading it is a step.
+func New(step trace.Kind, members any) *Document {
 	body, _ := json.Marshal(members)
 	sum := sha256.Sum256(body)
-	return &Document{body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+	return &Document{step: step, body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
 // Mount serves the document at path.
-func (d *Document) Mount(site *echo.Echo, path string) {
-	site.Match([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, path, echo.WrapHandler(d))
+func (d *Document) Mount(site *echo.Echo, path string, around ...echo.MiddlewareFunc) {
+	site.Match([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, path, echo.WrapHandler(d), around...)
 }
 
 // ServeHTTP publishes the document to every origin; conditional requests get 304.
@@ -41,6 +44,7 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	trace.From(r.Context()).Reach(d.step)
 	header.Set("Cache-Control", "public, max-age=300")
 	header.Set("Content-Type", "application/json")
 	header.Set("ETag", d.etag)

@@ -1,14 +1,13 @@
 // mcp-remote, a program between a client that speaks only stdio and our server. It knows metadata documents and has no command
 // to revoke.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { approve } from '../browser.js';
 import { callTools, listTools } from '../demo_site.js';
+import { freePort } from '../free_port.js';
 import { revoke } from '../revoke.js';
 
 const program = join(import.meta.dirname, '..', 'node_modules', 'mcp-remote', 'dist', 'proxy.js');
@@ -112,13 +111,4 @@ class Host {
     await this.nextApproval();
     return 'plain HTTP; the client asks for a new approval';
   }
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }

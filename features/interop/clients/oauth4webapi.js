@@ -13,7 +13,7 @@ export const clients = [{ name: 'oauth4webapi', transport: 'streamable, by hand'
 // signIn returns an access token.
 export async function signIn(world) {
   const program = new Program(world);
-  await program.connect();
+  await program.authorize();
   return program.tokens.access_token;
 }
 
@@ -37,6 +37,12 @@ class Program {
   }
 
   async connect() {
+    await this.authorize();
+    await this.ask('server/discover');
+    return this.tokens.scope;
+  }
+
+  async authorize() {
     await this.discover();
     const verifier = oauth.generateRandomCodeVerifier(), state = oauth.generateRandomState();
     const callback = await approve(await this.authorizationURL(verifier, state), this.world.token);
@@ -45,8 +51,6 @@ class Program {
       this.server, this.client, oauth.None(), answer, redirectURI, verifier,
       { ...insecure, additionalParameters: { resource: this.world.mcp } });
     this.tokens = await oauth.processAuthorizationCodeResponse(this.server, this.client, response);
-    await this.ask('server/discover');
-    return this.tokens.scope;
   }
 
   // discover finds the authorization server as a client does that only knows the resource.

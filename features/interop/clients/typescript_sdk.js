@@ -12,19 +12,19 @@ import { revoke } from '../revoke.js';
 
 // The first SDK asks only for the scope of the challenge, which never names offline_access; a program that wants to refresh asks
 // through the SDK's auth.
-const first = {
+export const first = {
   name: '@modelcontextprotocol/sdk', Client, UnauthorizedError, revision: '2025-11-25',
   ask: (login, serverUrl) => auth(login, { serverUrl, scope: 'mcp offline_access' }),
   callback: (answer) => [answer.get('code'), answer.get('iss')],
 };
 // The second asks for offline_access by itself.
-const second = {
+export const second = {
   name: '@modelcontextprotocol/client', Client: v2.Client, UnauthorizedError: v2.UnauthorizedError,
   ask: () => {},
   callback: (answer) => [answer],
 };
 const auto = { versionNegotiation: { mode: 'auto' } };
-const pinned = { versionNegotiation: { mode: { pin: '2026-07-28' } } };
+export const pinned = { versionNegotiation: { mode: { pin: '2026-07-28' } } };
 
 export const clients = [
   { ...first, transport: 'streamable', Transport: StreamableHTTPClientTransport },
@@ -36,7 +36,7 @@ export const clients = [
 ].map((kind) => ({ ...kind, run: (world, step) => new Program(world, kind).run(step) }));
 
 // Program is what somebody writes around the SDK.
-class Program {
+export class Program {
   constructor(world, kind) {
     Object.assign(this, { world, kind, login: new Login(world.clientID) });
   }

@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// redirect is where the code would go. Nobody listens there: doctor plays the browser and reads it from the answer. The port is
+// not in the document, as with Claude Code, so a server has to leave it open (RFC 8252 §7.3).
+const redirect = "http://127.0.0.1:33571/callback"
+
+// Client is who doctor is for the authorization server: the address of its Client ID Metadata Document.
+type Client struct {
+	ID string
+
+	certificate string // its name, when the document is served from here
+	fetches     atomic.Int64
+	server      *http.Server
+}
+
+// Document is the metadata document that has to be published at id.
+func Document(id string) []byte {
+	document, _ := json.MarshalIndent(map[string]any{ // strings always encode
+		"client_id": id, "client_name": "Pasteport doctor",
+		"redirect_uris":              []string{"http://127.0.0.1/callback", "http://localhost/callback"},
+		"grant_types":                []string{"authorization_code", "refresh_token"},
+		"response_types":             []string{"code"},
+		"token_endpoint_auth_method": "none",
+	}, "", "  ")
+	return append(document, '\n')
+}
+
+// ServeClient publishes the document on this computer, for a server that runs here too and trusts the certificate. The name is
+// what its operator calls the certificate.
+func ServeClient(certificate tls.Certificate, name string) (*Client, error) {
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		return nil, fmt.Errorf("serving the client's document: %w", err)
+	}
+	c := &Client{ID: "https://" + listener.Addr().String() + "/client.json", certificate: name}
+	c.server = &http.Server{Handler: http.HandlerFunc(c.publish), ReadHeaderTimeout: 5 * time.Second, ErrorLog: silent}
+	go func() { _ = c.server.Serve(listener) }() // ends with Close
+	return c, nil
+}
+
+func (c *Client) publish(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/client.json" {
+		http.NotFound(w, r)
+		return
+	}
+	c.fetches.Add(1)
+	w.Header().Set("Content-Type", jsonType)
+	_, _ = w.Write(Document(c.ID))
+}
+
+// Close takes the document down.
+func (c *Client) Close() error {
+	if c.server == nil {
+		return nil
+	}
+	return c.server.Close()
+}
+
+// document looks at the client's own document, where others host it.
+func (e *examination) document(ctx context.Context) verdict {
+	mend := "Host what `pasteport doctor --print-client-document --client-id " + e.Client.ID + "` prints at this address, as application/json."
+	if e.Client.server != nil {
+		return ok("served from this computer: %s", e.Client.ID)
+	}
+	d, v := e.wire.document(ctx, e.Client.ID)
+	switch {
+	case v.status != OK:
+		return fail(mend, "%s", v.seen)
+	case d.text("client_id") != e.Client.ID:
+		return fail(mend, "it names itself %q", d.text("client_id"))
+	case d.mediaType() != jsonType:
+		return fail(mend, "it is served as %q", d.header.Get("Content-Type"))
+	}
+	return ok("%s", e.Client.ID)
+}

@@ -1,0 +1,167 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestDoctor(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The doctor")
+}
+
+// script is what a server says. In every text, ISSUER stands for its own address.
+type script struct{ challenge, resource, server, page, location, token string }
+
+const hostToken = "host-token-of-the-specs"
+
+var honest = script{
+	challenge: `Bearer resource_metadata="ISSUER/.well-known/oauth-protected-resource/mcp"`,
+	resource:  `{"resource":"ISSUER/mcp","authorization_servers":["ISSUER"]}`,
+	server: `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/authorize","token_endpoint":"ISSUER/token","response_types_supported":["code"],` +
+		`"code_challenge_methods_supported":["S256"],"token_endpoint_auth_methods_supported":["none"],"client_id_metadata_document_supported":true}`,
+	page:     `<title>Hello</title><form action="/authorize"><input name="ticket" value="t"><input name="bearer_token"></form>`,
+	location: redirect + "?code=code-of-the-specs&state=s",
+	token:    `{"access_token":"access-of-the-specs","token_type":"Bearer","error":"invalid_grant"}`,
+}
+
+// serve answers as the script says.
+func (s script) serve(address string) http.Handler {
+	mux := http.NewServeMux()
+	say := func(pattern string, status int, mediaType, text string) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", mediaType)
+			w.Header().Set("WWW-Authenticate", strings.ReplaceAll(s.challenge, "ISSUER", address))
+			if status == http.StatusSeeOther {
+				w.Header().Set("Location", s.location)
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, strings.ReplaceAll(text, "ISSUER", address))
+		})
+	}
+	say("/mcp", 401, "text/plain", "")
+	say("GET /.well-known/oauth-protected-resource/mcp", 200, jsonType, s.resource)
+	say("GET /.well-known/oauth-authorization-server", 200, jsonType, s.server)
+	say("GET /authorize", 200, "text/html", s.page)
+	say("POST /authorize", 303, "text/html", s.page)
+	say("GET /client.json", 200, jsonType, `{"client_id":"ISSUER/client.json"}`)
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", jsonType)
+		if strings.Contains(r.FormValue("code"), "doctor") {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		_, _ = io.WriteString(w, s.token)
+	})
+	return mux
+}
+
+// examined is the report about a server with the script. Whatever address it names, nobody but that server is asked.
+func examined(s script) Diagnosis {
+	server := httptest.NewUnstartedServer(nil)
+	address := "http://" + server.Listener.Addr().String()
+	server.Config.Handler = s.serve(address)
+	server.Start()
+	defer server.Close()
+	endpoint, _ := url.Parse(address + "/mcp")
+	e := newExamination(Options{
+		Endpoint: endpoint, Token: hostToken, Client: &Client{ID: address + "/client.json"}, Limit: 2 * time.Second, Now: time.Now,
+		Begins: func(string) {}, Ends: func(Finding) {},
+	})
+	e.wire.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+	}
+	defer e.wire.close()
+	report, err := e.examine(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return report
+}
+
+// unfit is what must not be shown of a report, "" when all may.
+func unfit(r Diagnosis, secrets ...string) string {
+	for _, f := range r.Checks {
+		text := f.Seen + f.Mend
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				return fmt.Sprintf("%s shows %s", f.ID, secret)
+			}
+		}
+		if strings.ContainsFunc(text, unicode.IsControl) || len(f.Seen) > maxText+len("…") {
+			return fmt.Sprintf("%s shows %q", f.ID, text)
+		}
+	}
+	return ""
+}
+
+func statusOf(r Diagnosis, id string) Status {
+	for _, f := range r.Checks {
+		if f.ID == id {
+			return f.Status
+		}
+	}
+	return ""
+}
+
+var _ = Describe("Listening to a server that cannot be trusted", func() {
+	It("has every check of the table in the report, and each has a name of its own", func() {
+		r := examined(honest)
+		names := map[string]bool{}
+		for _, f := range r.Checks {
+			names[f.ID] = true
+			Expect(f.Seen).NotTo(BeEmpty(), f.ID)
+		}
+		Expect(names).To(HaveLen(len(r.Checks)))
+		Expect(statusOf(r, "flow.consent")).To(Equal(OK), "the script is good enough to come this far")
+	})
+
+	DescribeTable("fails the check, and shows neither secrets nor what a terminal obeys", func(change func(*script), id string) {
+		s := honest
+		change(&s)
+		r := examined(s)
+		Expect(statusOf(r, id)).To(Equal(Failure))
+		Expect(unfit(r, hostToken, "access-of-the-specs", "code-of-the-specs")).To(BeEmpty())
+	},
+		Entry("when the challenge ends in the middle", func(s *script) { s.challenge = `Bearer a="` }, "challenge.header"),
+		Entry("when the challenge names nonsense", func(s *script) { s.challenge = `Bearer resource_metadata="%zz"` }, "challenge.metadata"),
+		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource.document"),
+		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource.document"),
+		Entry("when the document is endless", func(s *script) { s.resource = `{"x":"` + strings.Repeat("x", maxBody) + `"}` }, "resource.document"),
+		Entry("when members are of other kinds", func(s *script) { s.resource = `{"resource":1,"authorization_servers":{}}` }, "resource.identifier"),
+		Entry("when an issuer is no URL", func(s *script) { s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}` }, "resource.addresses"),
+		Entry("when an endpoint is a script", func(s *script) { s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1) }, "server.endpoints"),
+		Entry("when the page is on its way to somebody else", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1) }, "flow.consent"),
+		Entry("when the form leads nowhere", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "%zz", 1) }, "flow.consent"),
+		Entry("when the browser is sent nowhere", func(s *script) { s.location = "%zz" }, "flow.approve"),
+		Entry("when the browser is sent elsewhere with the token", func(s *script) { s.location = "https://thief.example/?" + hostToken }, "flow.approve"),
+		Entry("when the title is the token, in red", func(s *script) { s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, "" }, "flow.approve"),
+	)
+})
+
+// FuzzExamine lets a server say anything: nothing panics, and no secret or control character is shown.
+func FuzzExamine(f *testing.F) {
+	f.Add(honest.challenge, honest.resource, honest.server, honest.page, honest.location, honest.token)
+	f.Add(`Bearer`, `{}`, `{"issuer":[]}`, `<form>`, `//x`, hostToken)
+	f.Fuzz(func(t *testing.T, challenge, resource, server, page, location, token string) {
+		r := examined(script{challenge, resource, server, page, location, token})
+		if shown := unfit(r, hostToken); shown != "" {
+			t.Error(shown)
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+const (
+	resourceWellKnown = "/.well-known/oauth-protected-resource"
+	jsonType          = "application/json"
+	offlineAccess     = "offline_access"
+)
+
+var resourceChecks = []check{
+	{
+		id: "resource.document", asks: "Can the resource metadata be read?", needs: []string{"reach.answer"},
+		why:    "It tells clients which authorization server to ask (RFC 9728 §3). The official TypeScript SDK follows no redirect to another origin.",
+		breaks: everybody, look: (*examination).readResource,
+	},
+	{
+		id: "resource.type", asks: "Is it served as application/json?", needs: []string{"resource.document"},
+		why: "RFC 9728 §3.2 wants this content type.", breaks: []string{goSDK + ", which ignore the document"},
+		look: func(e *examination, _ context.Context) verdict { return typeOf(e.resource) },
+	},
+	{
+		id: "resource.addresses", asks: "Are the addresses in it those that clients use?", needs: []string{"resource.document"},
+		why: "Behind a proxy that speaks TLS, a server that builds URLs from the request publishes http or an inner name. Clients refuse them, " +
+			"cannot reach them, or send codes in clear.",
+		breaks: everybody, look: (*examination).addresses,
+	},
+	{
+		id: "resource.identifier", asks: "Is `resource` exactly the URL that people type?", needs: []string{"resource.addresses"},
+		why: "Clients compare it byte for byte (RFC 9728 §3.3) and send it on as the audience of the token. One slash too many, or the origin " +
+			"instead of the endpoint, and the document or the token is dropped.",
+		breaks: []string{goSDK + ", which ignore the document", vsCode, claude}, look: (*examination).identifier,
+	},
+	{
+		id: "resource.well_known", asks: "Is it at the address that follows from the endpoint?", needs: []string{"resource.document"},
+		why:    "Clients that have no challenge at hand insert the well-known path before the path of the endpoint (RFC 9728 §3.1).",
+		breaks: []string{"clients that begin without a challenge"}, look: (*examination).inserted,
+	},
+	{
+		id: "resource.root", asks: "Does the address without a path say the same?", needs: []string{"resource.document"},
+		why:    "Clients try it when the other address has nothing; a page, a redirect or another document sends them astray.",
+		breaks: []string{"clients that try the root"}, look: (*examination).root,
+	},
+	{
+		id: "resource.servers", asks: "Does it name an authorization server?", needs: []string{"resource.addresses"},
+		why: "Clients take the first and look for its metadata at an address made from this text; a slash at its end makes another address.",
+		breaks: []string{goSDK + ", which fail without one and look up a wrong address when it ends with a slash",
+			"every client, when there is none"},
+		look: (*examination).servers,
+	},
+	{
+		id: "resource.scopes", asks: "Are its scopes those of the resource?", needs: []string{"resource.document"},
+		why:    "offline_access belongs into the metadata of the authorization server, which alone gives refresh tokens; the MCP specification wants it left out here.",
+		breaks: []string{"clients that ask for all scopes which are listed"}, look: (*examination).scopes,
+	},
+}
+
+// insertedURL is where the document is when there is no challenge (RFC 9728 §3.1).
+func (e *examination) insertedURL() string {
+	return originOf(e.Endpoint) + resourceWellKnown + strings.TrimSuffix(e.Endpoint.EscapedPath(), "/")
+}
+
+// resourceURLs are the places of the document, the best one first. A challenge that names another origin is judged by addresses.
+func (e *examination) resourceURLs() []string {
+	places := []string{e.insertedURL(), originOf(e.Endpoint) + resourceWellKnown}
+	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) {
+		places = slices.Insert(places, 0, e.challenge)
+	}
+	return slices.Compact(places)
+}
+
+func (e *examination) readResource(ctx context.Context) (v verdict) {
+	for _, place := range e.resourceURLs() {
+		if e.resource, v = e.wire.document(ctx, place); v.status == OK || e.resource.status != http.StatusNotFound {
+			return v
+		}
+		if place == e.challenge {
+			return fail("Publish the document where the challenge says that it is, or let resource_metadata name the place where it is: "+
+				"clients that are told an address look nowhere else.", "the challenge names an address without it: %s", e.resource)
+		}
+	}
+	return fail("Publish the document at "+e.insertedURL()+", and let the proxy pass /.well-known/oauth-* to the server.",
+		"there is none; the last try: %s", e.resource)
+}
+
+// document reads a JSON object that is at this very address.
+func (w *wire) document(ctx context.Context, place string) (document, verdict) {
+	a, err := w.get(ctx, place)
+	d := document{answer: a}
+	switch {
+	case err != nil:
+		return d, fail("Let this address answer at once, with the document alone.", "%v", err)
+	case a.redirects():
+		return d, fail("Serve the document itself at this address, and exempt /.well-known/* from redirects "+
+			"(slash at the end, www, language, login).", "%s", a)
+	case a.status != http.StatusOK:
+		return d, fail("Let the proxy pass /.well-known/oauth-* to the server, which has to answer 200.", "%s", a)
+	}
+	if d, err = parse(a); err != nil {
+		return d, fail("Serve the JSON document here; often a site's own pages answer in its place.", "%v", err)
+	}
+	return d, ok("%s", place)
+}
+
+func typeOf(d document) verdict {
+	const mend = "Send Content-Type: application/json. A static file without an extension needs a rule for it."
+	if d.mediaType() != jsonType {
+		return fail(mend, "%s is served as %q", d.url, d.header.Get("Content-Type"))
+	}
+	return ok("%s", d.header.Get("Content-Type"))
+}
+
+func (e *examination) addresses(context.Context) verdict {
+	published := map[string]string{"resource_metadata in the challenge": e.challenge, "resource": e.resource.text("resource")}
+	for _, name := range []string{"resource_metadata in the challenge", "resource"} {
+		if v, wrong := e.astray(name, published[name]); wrong {
+			return v
+		}
+	}
+	for _, issuer := range e.resource.list("authorization_servers") {
+		if !isProtected(issuer) || e.Endpoint.Scheme == "https" && strings.HasPrefix(issuer, "http:") {
+			return fail(mendScheme, "authorization_servers names %s, which is not https", issuer)
+		}
+	}
+	return ok("all of them belong to %s", originOf(e.Endpoint))
+}
+
+const mendScheme = "Tell the server its public https URL (Pasteport: Issuer, or serve --issuer) instead of letting it build URLs from requests, " +
+	"which reach it as http behind the proxy."
+
+// astray judges the scheme and the host of what is published about this endpoint; its path is judged by identifier.
+func (e *examination) astray(name, published string) (verdict, bool) {
+	u, err := url.Parse(published)
+	switch {
+	case published == "" || err != nil || u.Host == "":
+		return verdict{}, false
+	case u.Scheme == "http" && e.Endpoint.Scheme == "https":
+		return fail(mendScheme, "%s is %s, but clients use https", name, published), true
+	case !strings.EqualFold(u.Host, e.Endpoint.Host):
+		return fail("Tell the server its public URL (Pasteport: Issuer, or serve --issuer); or give people the URL with this host. "+
+			"A server that goes by the Host header needs the proxy to pass it on.", "%s is %s, on another host than %s", name, published, e.Endpoint.Host), true
+	}
+	return verdict{}, false
+}
+
+func (e *examination) identifier(context.Context) verdict {
+	typed, named := e.Endpoint.String(), e.resource.text("resource")
+	if named == typed {
+		return ok("%s", named)
+	}
+	mend := fmt.Sprintf("Publish %q as resource, and accept tokens for it; or, if that is the right one, give people %q.", typed, named)
+	switch {
+	case named == "":
+		return fail(mend, "the member resource is missing")
+	case strings.TrimSuffix(named, "/") == strings.TrimSuffix(typed, "/"):
+		return fail(mend, "it is %q: only the slash at the end differs", named)
+	case named == originOf(e.Endpoint) || named == originOf(e.Endpoint)+"/":
+		return fail(mend, "it is %q: the origin, and not the MCP endpoint", named)
+	}
+	return fail(mend, "it is %q", named)
+}
+
+func (e *examination) inserted(ctx context.Context) verdict {
+	if e.resource.url == e.insertedURL() {
+		return ok("%s", e.insertedURL())
+	}
+	return e.same(ctx, e.insertedURL(), "Serve the same document here too; let the proxy pass /.well-known/oauth-* to the server.")
+}
+
+func (e *examination) root(ctx context.Context) verdict {
+	place := originOf(e.Endpoint) + resourceWellKnown
+	if place == e.resource.url {
+		return ok("it is the one that was read")
+	}
+	if a, err := e.wire.get(ctx, place); err == nil && a.status == http.StatusNotFound {
+		return ok("there is none, which is allowed")
+	}
+	return e.same(ctx, place, "Serve the same document here, or answer 404.")
+}
+
+// same compares another copy of the document with the one that was read.
+func (e *examination) same(ctx context.Context, place, mend string) verdict {
+	other, v := e.wire.document(ctx, place)
+	switch {
+	case v.status != OK:
+		return warn(mend, "%s", v.seen)
+	case other.text("resource") != e.resource.text("resource"):
+		return warn(mend, "%s names %q as resource, %s names %q", place, other.text("resource"), e.resource.url, e.resource.text("resource"))
+	}
+	return ok("%s", place)
+}
+
+func (e *examination) servers(context.Context) verdict {
+	const mend = "List the issuer of the authorization server in authorization_servers, exactly as its own metadata spells it, without a slash at its end."
+	issuers := e.resource.list("authorization_servers")
+	if len(issuers) == 0 {
+		return fail(mend, "authorization_servers is missing or empty")
+	}
+	e.issuer = issuers[0]
+	issuer, err := url.Parse(e.issuer)
+	switch {
+	case err != nil || issuer.Host == "" || issuer.RawQuery != "" || issuer.Fragment != "":
+		return fail(mend, "%q is no issuer", e.issuer)
+	case strings.HasSuffix(e.issuer, "/"):
+		return warn(mend, "%q ends with a slash", e.issuer)
+	}
+	return ok("%s", strings.Join(issuers, ", "))
+}
+
+func (e *examination) scopes(context.Context) verdict {
+	scopes := e.resource.list("scopes_supported")
+	if slices.Contains(scopes, offlineAccess) {
+		return warn("Take offline_access out of scopes_supported here; list it in the metadata of the authorization server.", "%s", strings.Join(scopes, " "))
+	}
+	return ok("scopes_supported: %s", strings.Join(scopes, " "))
+}

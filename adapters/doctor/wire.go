@@ -1,0 +1,192 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const maxBody = 256 << 10 // bytes of an answer
+
+// wire is the way to the deployment.
+type wire struct {
+	options   Options
+	transport *http.Transport
+}
+
+func newWire(o Options) *wire {
+	return &wire{o, &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12, Time: o.Now}, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: o.Limit, MaxResponseHeaderBytes: 64 << 10,
+	}}
+}
+
+func (w *wire) close() { w.transport.CloseIdleConnections() }
+
+// question is a request; header holds names and values in turn.
+type question struct {
+	method, url, body string
+	header            []string
+}
+
+// answer is what came back, with as much of the body as is read.
+type answer struct {
+	method, url string
+	status      int
+	header      http.Header
+	body        []byte
+}
+
+// String says it in a line, without the query of a redirect, which may hold anything.
+func (a answer) String() string {
+	text := fmt.Sprintf("%s %s answered %d", a.method, a.url, a.status)
+	if location := a.header.Get("Location"); location != "" {
+		place, _, _ := strings.Cut(location, "?")
+		text += " to " + place
+	}
+	return text
+}
+
+func (a answer) redirects() bool { return a.status >= 300 && a.status < 400 }
+
+// location is where the answer sends a browser; empty when it is nowhere.
+func (a answer) location() *url.URL {
+	if target, err := url.Parse(a.header.Get("Location")); err == nil {
+		return target
+	}
+	return new(url.URL)
+}
+
+// mediaType is the content type without its parameters.
+func (a answer) mediaType() string {
+	mediaType, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
+	return mediaType
+}
+
+func (w *wire) open(ctx context.Context, q question) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, q.method, q.url, strings.NewReader(q.body))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", q.url, err)
+	}
+	request.Header.Set("User-Agent", "pasteport-doctor")
+	for i := 0; i+1 < len(q.header); i += 2 {
+		request.Header.Set(q.header[i], q.header[i+1])
+	}
+	response, err := w.transport.RoundTrip(request) // which follows no redirect
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", q.url, w.explained(err))
+	}
+	return response, nil
+}
+
+// explained says of a deadline whose it was.
+func (w *wire) explained(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s", w.options.Limit)
+	}
+	return err
+}
+
+// ask sends the question and reads the whole answer, but not of a stream, which has no end.
+func (w *wire) ask(ctx context.Context, q question) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.options.Limit)
+	defer cancel()
+	response, err := w.open(ctx, q)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	a := answer{method: q.method, url: q.url, status: response.StatusCode, header: response.Header}
+	if a.mediaType() == eventStream {
+		return a, nil
+	}
+	a.body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return a, fmt.Errorf("reading the answer of %s: %w", q.url, w.explained(err))
+	case len(a.body) > maxBody:
+		return a, fmt.Errorf("reading the answer of %s: it is longer than %d KiB", q.url, maxBody>>10)
+	}
+	return a, nil
+}
+
+// get reads a document.
+func (w *wire) get(ctx context.Context, target string, header ...string) (answer, error) {
+	return w.ask(ctx, question{method: http.MethodGet, url: target, header: append([]string{"Accept", "application/json"}, header...)})
+}
+
+// post sends a form.
+func (w *wire) post(ctx context.Context, target string, form url.Values, header ...string) (answer, error) {
+	return w.ask(ctx, question{
+		method: http.MethodPost, url: target, body: form.Encode(),
+		header: append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "application/json"}, header...),
+	})
+}
+
+// document is a JSON object that was read from somewhere.
+type document struct {
+	answer
+	members map[string]any
+}
+
+func parse(a answer) (document, error) {
+	d := document{answer: a}
+	if err := json.Unmarshal(a.body, &d.members); err != nil || d.members == nil {
+		return d, fmt.Errorf("%s answered %d with something that is not a JSON object", a.url, a.status)
+	}
+	return d, nil
+}
+
+func (d document) text(member string) string {
+	text, _ := d.members[member].(string)
+	return text
+}
+
+func (d document) flag(member string) bool {
+	flag, _ := d.members[member].(bool)
+	return flag
+}
+
+func (d document) list(member string) (texts []string) {
+	values, _ := d.members[member].([]any)
+	for _, value := range values {
+		if text, ok := value.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// originOf is the URL without its path.
+func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// sameOrigin tells whether both URLs belong to the same server.
+func sameOrigin(a, b string) bool {
+	first, err := url.Parse(a)
+	second, other := url.Parse(b)
+	return err == nil && other == nil && originOf(first) == originOf(second)
+}
+
+// IsLoopback tells whether the URL is one of this computer.
+func IsLoopback(u *url.URL) bool {
+	address := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || address != nil && address.IsLoopback()
+}
+
+// isProtected tells whether what is sent there can be read by nobody on the way.
+func isProtected(target string) bool {
+	u, err := url.Parse(target)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u))
+}
+
+// silent keeps the noise of scanners and half-open connections from the report.
+var silent = log.New(io.Discard, "", 0)

@@ -1,0 +1,104 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed" // the page
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+const (
+	connectionsPath = "/connections"
+	jsonPath        = "/connections.json"
+	mostListed      = 200 // connections on one page; JSON has them all
+)
+
+//go:embed connections.css
+var style string
+
+//go:embed connections.html
+var markup string
+
+var connectionsPage = template.Must(template.New("connections").Funcs(template.FuncMap{
+	"style":   func() template.CSS { return template.CSS(style) }, //nolint:gosec // a file of ours
+	"instant": func(at time.Time) string { return at.UTC().Format(time.DateTime) },
+	"machine": func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+	"number":  func(i int) int { return i + 1 },
+	"bad":     func(s trace.State) bool { return s == trace.HalfWay || s == trace.Stopped },
+}).Parse(markup))
+
+// stylePolicy lets the page have its own style and nothing else.
+var stylePolicy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
+}()
+
+// Connections are the pages on which an operator sees how far each attempt to connect came, newest first.
+func Connections(find func(context.Context) ([]trace.Connection, error), now func() time.Time) []Route {
+	page := tracePage{find, now}
+	return []Route{{"/", page.list}, {connectionsPath + "/*", page.one}, {jsonPath, page.json}}
+}
+
+type tracePage struct {
+	find func(context.Context) ([]trace.Connection, error)
+	now  func() time.Time
+}
+
+// shownPage is one connection, or the list of all.
+type shownPage struct {
+	At   time.Time
+	All  []trace.Connection
+	More bool // than are listed
+	One  *trace.Connection
+}
+
+func (p tracePage) list(w http.ResponseWriter, r *http.Request) {
+	all, err := p.find(r.Context())
+	if err != nil {
+		unavailable(w)
+		return
+	}
+	write(w, http.StatusOK, shownPage{At: p.now(), All: all[:min(len(all), mostListed)], More: len(all) > mostListed})
+}
+
+func (p tracePage) one(w http.ResponseWriter, r *http.Request) {
+	all, err := p.find(r.Context())
+	if err != nil {
+		unavailable(w)
+		return
+	}
+	found, only := trace.Find(all, strings.TrimPrefix(r.URL.Path, connectionsPath+"/"))
+	if !only {
+		http.Error(w, "there is not exactly one connection with this id: / lists them", http.StatusNotFound)
+		return
+	}
+	write(w, http.StatusOK, shownPage{At: p.now(), One: &found})
+}
+
+func (p tracePage) json(w http.ResponseWriter, r *http.Request) {
+	all, err := p.find(r.Context())
+	if err != nil {
+		unavailable(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(all) // whoever asked is gone
+}
+
+func unavailable(w http.ResponseWriter) {
+	http.Error(w, "the store cannot be read just now; /readyz says more", http.StatusServiceUnavailable)
+}
+
+func write(w http.ResponseWriter, status int, page shownPage) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", stylePolicy)
+	w.WriteHeader(status)
+	_ = connectionsPage.Execute(w, page) // whoever asked is gone
+}

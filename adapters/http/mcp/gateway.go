@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+// Upstream is an MCP server elsewhere, which answers what the guard lets pass. Both methods write an answer, or return an error while
+// nothing is written: oauth.ErrUnknownBearer when it does not take the host token, oauth.ErrNotFound for a session that is not the
+// sender's, or whatever keeps it from answering.
+type Upstream interface {
+	// Forward answers a request to the endpoint.
+	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
+	// Deliver answers a message of HTTP+SSE, to the address that Forward announced on its stream.
+	Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
+}
+
+// codeUnavailable is of the range that JSON-RPC leaves to servers.
+const codeUnavailable = -32000
+
+// NewGateway protects an MCP server elsewhere. The guard is the only one that knows the caller, so it holds bodies to what no two
+// readers could understand differently (U11).
+func NewGateway(to Upstream, o Options) *Server {
+	s := newServer(o)
+	s.upstream, s.endpoint, s.message = to, s.relay(to.Forward), s.relay(to.Deliver)
+	s.streams.relays = true
+	return s
+}
+
+// MessagePath is where clients post the messages of HTTP+SSE when the endpoint is at this resource.
+func MessagePath(resource oauth.Resource) string {
+	_, path := splitOrigin(resource.String())
+	return path + messagePath
+}
+
+// named are the tools that a request calls by its headers. An upstream that goes by those may not read another name in the body.
+func named(header http.Header) (tools []string) {
+	if !slices.Contains(header.Values(methodHeader), "tools/call") {
+		return nil
+	}
+	for _, name := range header.Values(nameHeader) {
+		tools = append(tools, decodedName(name))
+	}
+	return tools
+}
+
+func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error) route {
+	return func(w http.ResponseWriter, r *http.Request, m message) {
+		who := identityOf(r.Context())
+		if r.Method == http.MethodHead { // many servers answer it with a stream that never ends, which blocks the connection to them
+			w.Header().Set("Content-Type", eventStream)
+			return
+		}
+		if (m.listen || r.Method == http.MethodGet) && s.streams.crowded(who.caller.Grant) {
+			unavailable(w, "There are too many open streams")
+			return
+		}
+		if err := send(w, r, m.body, who.caller, who.host); err != nil && r.Context().Err() == nil {
+			s.answerFor(w, r, m, err)
+		}
+	}
+}
+
+// understands refuses what the upstream might read in another way than the guard (U11).
+func (s *Server) understands(w http.ResponseWriter, r *http.Request, m message) bool {
+	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := parameters["charset"]
+	switch {
+	case err != nil, mediaType != "application/json", charset != "" && !strings.EqualFold(charset, "utf-8"):
+		rpcError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
+		return false
+	case !m.decoded, !unambiguous(m.body):
+		trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U11", "the body is no JSON-RPC message that everybody reads in the same way"))
+		rpcError(w, http.StatusBadRequest, "Bad Request: the body is no JSON-RPC message, or has a member twice or in another case")
+		return false
+	}
+	return true
+}
+
+// answerFor says what the upstream could not say itself.
+func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, err error) {
+	ctx := r.Context()
+	var failure interface {
+		error
+		HTTPStatus() int
+		BrokenRule() string
+		Unwrap() error
+	}
+	switch {
+	case errors.Is(err, oauth.ErrUnknownBearer):
+		if err := s.options.HostTokens.EndByUpstream(ctx, identityOf(ctx).token); err != nil {
+			s.options.Logger.ErrorContext(ctx, "cannot end a grant whose host token the upstream does not take", "error", err)
+			unavailable(w, "The access token cannot be checked just now")
+			return
+		}
+		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway does not take the person's token any more"))
+		w.(*stream).cancel(errOver) // as the end of the grant does to all its answers, which get their challenge from admit
+	case errors.Is(err, oauth.ErrNotFound):
+		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidRequest, "U12", "there is no such session of this connection"))
+		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+	case errors.As(err, &failure):
+		s.options.Logger.WarnContext(ctx, "the upstream gave no answer", "status", failure.HTTPStatus(), "rule", failure.BrokenRule(),
+			"reason", failure, "cause", failure.Unwrap())
+		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, failure.BrokenRule(), failure.Error()))
+		rpcFailure(w, failure.HTTPStatus(), m.id, failure.Error())
+	default:
+		s.options.Logger.ErrorContext(ctx, "cannot relay a request", "error", err)
+		unavailable(w, "The request cannot be passed on just now")
+	}
+}
+
+// rpcFailure answers the request of that id, so that a client need not guess which one has failed.
+func rpcFailure(w http.ResponseWriter, status int, id []byte, text string) {
+	if !json.Valid(id) {
+		id = []byte("null")
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	body, _ := json.Marshal(map[string]any{ // of strings and what has just been found valid
+		"jsonrpc": "2.0", "id": json.RawMessage(id), "error": map[string]any{"code": codeUnavailable, "message": text},
+	})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,153 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// deadlined is a recorder that knows until when it may be written to.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+// SetWriteDeadline is what http.ResponseController calls.
+func (d *deadlined) SetWriteDeadline(until time.Time) error {
+	d.until = until
+	return nil
+}
+
+// openStream is an answer under way; relayed ones come from an upstream.
+func openStream(relayed bool) (*stream, *deadlined) {
+	to := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+	g := &registry{now: time.Now, interval: time.Hour, streams: map[*stream]struct{}{}, relays: relayed}
+	who := context.WithValue(context.Background(), identityKey{}, &identity{caller: oauth.Caller{Grant: "A"}})
+	s, _ := g.open(to, httptest.NewRequestWithContext(who, http.MethodGet, "/mcp", http.NoBody))
+	s.begin(true)
+	DeferCleanup(s.finish)
+	return s, to
+}
+
+var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
+	DescribeTable("says so between events only:", func(chunks []string, between bool) {
+		s, to := openStream(true)
+		s.Header().Set("Content-Type", eventStream)
+		s.WriteHeader(http.StatusOK)
+		for _, chunk := range chunks {
+			_, err := s.Write([]byte(chunk))
+			Expect(err).NotTo(HaveOccurred())
+		}
+		s.comment(time.Hour)
+		if between {
+			Expect(to.Body.String()).To(HaveSuffix(": keep-alive\n\n"))
+		} else {
+			Expect(to.Body.String()).NotTo(ContainSubstring("keep-alive"))
+		}
+	},
+		Entry("before the first", nil, true),
+		Entry("after a whole one", []string{"data: a\n\n"}, true),
+		Entry("after one that came in pieces", []string{"data: a", "\n", "\n"}, true),
+		Entry("after one with carriage returns", []string{"data: a\r", "\n\r", "\n"}, true),
+		Entry("in a line", []string{"data: a\n\ndata: "}, false),
+		Entry("after a line", []string{"data: a\n"}, false),
+		Entry("in an end", []string{"data: a\r\n\r"}, false),
+	)
+
+	It("says nothing in an answer that is no stream", func() {
+		s, to := openStream(true)
+		s.WriteHeader(http.StatusOK)
+		s.comment(time.Hour)
+		Expect(to.Body.String()).To(BeEmpty())
+	})
+
+	It("leaves what the upstream says in plain text as it is", func() {
+		s, to := openStream(true)
+		s.Header().Set("Content-Type", "text/plain")
+		s.WriteHeader(http.StatusNotFound)
+		_, err := s.Write([]byte("gone"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(to.Body.String()).To(Equal("gone"))
+	})
+})
+
+// judge says of every token the same.
+type judge struct{ err error }
+
+func (j judge) Authenticate(context.Context, string, oauth.Resource) (oauth.Caller, error) {
+	return oauth.Caller{}, j.err
+}
+
+var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
+	DescribeTable("goes by the grant, and gives a call more time than its token:", func(long bool, age time.Duration, revoked, ends bool) {
+		s, _ := openStream(true)
+		expiry := time.Now()
+		s.long, s.who.caller.ExpiresAt = long, expiry
+		s.registry.now = func() time.Time { return expiry.Add(age) }
+		s.registry.authorization = judge{}
+		if revoked {
+			s.registry.authorization = judge{oauth.UnknownToken()}
+		}
+		Expect(s.outlived()).To(Equal(ends))
+	},
+		Entry("a call", false, -time.Minute, false, false), Entry("a call whose grant has ended elsewhere", false, -time.Minute, true, true),
+		Entry("a call whose token expires meanwhile", false, time.Minute, true, false), Entry("a call that does not end", false, callLimit, true, true),
+		Entry("a stream", true, -time.Minute, false, false), Entry("a stream whose grant has ended elsewhere", true, -time.Minute, true, true),
+	)
+
+	It("lets no grant have more streams than sessions, and nobody more than all may", func() {
+		s, _ := openStream(true)
+		s.registry.limit, s.registry.limitPerGrant = 10, 1
+		Expect(s.registry.crowded("A")).To(BeFalse())
+		s.registry.streams[&stream{who: &identity{caller: oauth.Caller{Grant: "A"}}, long: true}] = struct{}{}
+		Expect(s.registry.crowded("A")).To(BeTrue())
+		Expect(s.registry.crowded("B")).To(BeFalse())
+		s.registry.limit = 1
+		Expect(s.registry.crowded("B")).To(BeTrue())
+		s.registry.limit, s.registry.draining = 10, true
+		Expect(s.registry.crowded("B")).To(BeTrue())
+	})
+})
+
+var _ = Describe("Limiting how long an answer may take to be read", func() {
+	It("renews the limit with every beat, and takes it back at the end, for whatever comes next on the connection", Label("G16"), func() {
+		for _, relayed := range []bool{true, false} {
+			s, to := openStream(relayed)
+			_, err := s.Write([]byte("x"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
+			to.until = time.Time{}.Add(1)
+			s.comment(time.Hour)
+			Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
+			s.finish()
+			Expect(to.until).To(BeZero())
+		}
+	})
+})
+
+var _ = Describe("Cutting an answer before it has begun", Label("G16", "G7"), func() {
+	It("says why to whoever waits, and nothing to whoever has gone", func() {
+		s := openSite()
+		for _, cut := range []struct {
+			cause  error
+			status int
+		}{{errOver, http.StatusUnauthorized}, {errDraining, http.StatusServiceUnavailable}, {nil, http.StatusOK}} {
+			out, to := openStream(true)
+			out.cancel(cut.cause)
+			s.mcp.answerCut(out)
+			Expect(to.Code).To(Equal(cut.status))
+		}
+		out, to := openStream(true)
+		out.WriteHeader(http.StatusAccepted)
+		out.cancel(errOver)
+		s.mcp.answerCut(out)
+		Expect(to.Code).To(Equal(http.StatusAccepted))
+		Expect(to.Header()).NotTo(HaveKey("Www-Authenticate"))
+	})
+})

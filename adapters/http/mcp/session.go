@@ -1,0 +1,114 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// sessionName is what clients call a session: it says which replica holds it, and opens for the grant only that it was made for, on
+// every replica and before anybody else is asked (R2).
+func (s *Server) sessionName(id, grant string) (string, error) {
+	return s.options.Keys.BindSession(s.replica+"."+id, grant)
+}
+
+// openSession returns which replica holds the session of that name, and how it calls it. It fails with oauth.ErrNotFound for a name
+// that was not made for this grant: after a new login a client still names its old session, and only 404 tells it to start another.
+func (s *Server) openSession(name, grant string) (replica, id string, err error) {
+	opened, ok, err := s.options.Keys.OpenSession(name, grant)
+	if err != nil {
+		return "", "", fmt.Errorf("reading the name of a session: %w", err)
+	}
+	replica, id, named := strings.Cut(opened, ".")
+	if !ok || !named {
+		return "", "", oauth.ErrNotFound
+	}
+	return replica, id, nil
+}
+
+// hold lets the holder of a session answer, which may be another replica.
+func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at endpoint, m message) {
+	who := identityOf(r.Context()).caller
+	replica, id, err := s.openSession(name, who.Grant)
+	if err == nil && replica != s.replica && s.tunnel == nil {
+		err = oauth.ErrNotFound
+	}
+	if err != nil {
+		s.noSession(w, r, err)
+		return
+	}
+	if s.tunnel != nil {
+		r.Header = crossing(r.Header)
+	}
+	what := request{Endpoint: at, Method: r.Method, Session: id, Header: r.Header, Caller: callerFrom(who)}
+	if replica != s.replica {
+		s.tunnel.forward(w, r, replica, what, m.body)
+		return
+	}
+	s.serveHeld(w, r, what, m.body)
+}
+
+// noSession answers why a session cannot be used.
+func (s *Server) noSession(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, oauth.ErrNotFound) {
+		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+		return
+	}
+	s.options.Logger.ErrorContext(r.Context(), "cannot reach a session", "error", err)
+	unavailable(w, "The session cannot be reached just now")
+}
+
+// introduction is the answer to initialize, in which the SDK says how it calls the new session.
+type introduction struct {
+	http.ResponseWriter
+	name func(id string) (string, error)
+	said bool
+	err  error
+}
+
+// say puts the name for clients in the place of the SDK's. A session whose name cannot be made is of no use to anybody.
+func (i *introduction) say() error {
+	if i.said {
+		return i.err
+	}
+	i.said = true
+	id := i.Header().Get(sessionHeader)
+	if id == "" {
+		return nil
+	}
+	name, err := i.name(id)
+	if err != nil {
+		i.Header().Del(sessionHeader)
+		i.err = fmt.Errorf("naming a session: %w", err)
+		unavailable(i.ResponseWriter, "There can be no session just now")
+		return i.err
+	}
+	i.Header().Set(sessionHeader, name)
+	return nil
+}
+
+// WriteHeader names the session first.
+func (i *introduction) WriteHeader(status int) {
+	if i.say() == nil {
+		i.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write names the session first.
+func (i *introduction) Write(p []byte) (int, error) {
+	if err := i.say(); err != nil {
+		return 0, err
+	}
+	return i.ResponseWriter.Write(p)
+}
+
+// FlushError is what http.ResponseController calls.
+func (i *introduction) FlushError() error {
+	if err := i.say(); err != nil {
+		return err
+	}
+	return http.NewResponseController(i.ResponseWriter).Flush()
+}

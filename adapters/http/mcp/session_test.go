@@ -1,0 +1,60 @@
+package mcp
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// losable are server secrets that cannot be read for a while.
+type losable struct{ lost atomic.Bool }
+
+func (l *losable) Secrets() ([][]byte, error) {
+	if l.lost.Load() {
+		return nil, errors.New("the disk is gone")
+	}
+	return [][]byte{make([]byte, 32)}, nil
+}
+
+// deaf is a bus on which nobody can listen.
+type deaf struct{ *wire }
+
+func (deaf) Listen(string, func([]byte, func([]byte))) error { return errDown }
+
+var _ = Describe("Naming sessions", Label("R2", "G14"), func() {
+	It("asks to come back while no name can be made or read", Label("G11"), func(ctx SpecContext) {
+		secrets := new(losable)
+		s := openSite(func(o *Options) { o.Keys = oauth.NewKeys(secrets) })
+		session := s.session(ctx, alice)
+		secrets.lost.Store(true)
+		for _, answer := range []answer{
+			s.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...),
+			s.send(ctx, http.MethodGet, "/mcp", "", append(as(alice), "Accept", "text/event-stream")...),
+			s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...),
+			s.send(ctx, http.MethodPost, "/mcp/message?sessionid="+session, call(2, "read"), as(alice)...),
+		} {
+			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable), answer.body)
+			Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
+			Expect(answer.Header).NotTo(HaveKey("Mcp-Session-Id"))
+			Expect(answer.body).NotTo(ContainSubstring("disk"))
+		}
+		secrets.lost.Store(false)
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
+	})
+
+	It("knows no session of another process where there is no bus", func(ctx SpecContext) {
+		s, stranger := openSite(), openSite()
+		session := stranger.session(ctx, alice)
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
+	})
+
+	It("tells a host that nobody could reach its sessions", Label("R5"), func() {
+		Expect(openSite().mcp.Join()).To(Succeed(), "without a bus")
+		Expect(openSite(func(o *Options) { o.Bus = deaf{newWire()} }).mcp.Join()).To(MatchError(errDown))
+	})
+})

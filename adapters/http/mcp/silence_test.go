@@ -1,0 +1,95 @@
+package mcp
+
+import (
+	"bytes"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// rotated are secrets of which a new one comes later.
+type rotated struct{ atomic.Pointer[[][]byte] }
+
+func (r *rotated) Secrets() ([][]byte, error) { return *r.Load(), nil }
+
+var _ = Describe("Waiting for a replica that is silent", Label("R4", "R5"), func() {
+	var bus *wire
+	var holder, other *site
+	var session string
+	var ahead *atomic.Int64 // the clock of both
+	BeforeEach(func(ctx SpecContext) {
+		bus, ahead = newWire(), new(atomic.Int64)
+		clock := ahead
+		holder, other = replicas(bus, func(o *Options) {
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(clock.Load())) }
+		})
+		session = holder.session(ctx, alice)
+	})
+
+	silence := func(silent bool) {
+		bus.set(func() { bus.silent[addressOf(holder.mcp.replica)] = silent })
+	}
+	post := func(ctx SpecContext) answer {
+		GinkgoHelper()
+		return other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
+	}
+
+	It("is 503 while the holder pauses, and the session goes on afterwards", func(ctx SpecContext) {
+		for range 2 {
+			silence(true)
+			paused := post(ctx)
+			Expect(paused.StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(paused.Header.Get("Retry-After")).NotTo(BeEmpty())
+			silence(false)
+			Expect(post(ctx).body).To(ContainSubstring("ran read"))
+			ahead.Add(int64(deathLimit)) // one pause has nothing to do with the other
+		}
+	})
+
+	It("is 404 when the silence lasts though the bus is there", func(ctx SpecContext) {
+		silence(true)
+		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		ahead.Add(int64(deathLimit))
+		lasting := post(ctx)
+		Expect(lasting.StatusCode).To(Equal(http.StatusNotFound))
+		Expect(lasting.body).To(ContainSubstring("there is no such session"))
+	})
+
+	It("lets a stream be opened again after a pause of the holder, however long", func(ctx SpecContext) {
+		f := listen(ctx, other, session)
+		other.mcp.tunnel.silences.meet(holder.mcp.replica, time.Now().Add(-deathLimit))
+		silence(true)
+		Eventually(f.lines).Should(BeClosed())
+		Expect(holder.mcp.tunnel.exchanges.count()).To(Equal(1), "which still hears the other")
+		silence(false)
+		Eventually(holder.mcp.tunnel.exchanges.count).Should(BeZero())
+		listen(ctx, other, session)
+	})
+
+	It("is 503 for a holder that has not got the new server secret yet", func(ctx SpecContext) {
+		first, second := make([]byte, 32), bytes.Repeat([]byte{2}, 32)
+		known := new(rotated)
+		known.Store(&[][]byte{first})
+		holder.mcp.tunnel.keys = oauth.NewKeys(known)
+		other.mcp.tunnel.keys = oauth.NewKeys(oauth.FixedSecrets{second, first})
+		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		ahead.Add(int64(deathLimit))
+		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		known.Store(&[][]byte{second, first})
+		Expect(post(ctx).body).To(ContainSubstring("ran read"))
+	})
+
+	It("forgets a silence that nobody has met for long", func() {
+		var s silences
+		start := time.Now()
+		Expect(s.meet("a", start)).To(BeZero())
+		Expect(s.meet("a", start.Add(silenceMemory))).To(Equal(silenceMemory))
+		Expect(s.meet("b", start.Add(2*silenceMemory+time.Second))).To(BeZero())
+		Expect(s.known).To(HaveLen(1))
+	})
+})

@@ -1,0 +1,102 @@
+// Package telemetry counts and times what a site answers, for Prometheus, under the names of OpenTelemetry's conventions. No
+// label can take a value that a stranger chooses.
+package telemetry
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// other stands for every value that is not in a label's list.
+const other = "_OTHER"
+
+// buckets are in seconds, as the conventions for http.server.request.duration advise.
+var buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+
+// Metrics is what one service counts.
+type Metrics struct {
+	registry  *prometheus.Registry
+	durations *prometheus.HistogramVec
+	active    *prometheus.GaugeVec
+	decisions *prometheus.CounterVec
+	events    []string
+}
+
+// NewMetrics counts requests, decisions of these events, and what the Go runtime and the process use.
+func NewMetrics(events ...string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "http_server_request_duration_seconds", Help: "Duration of HTTP requests; a stream counts until its end.", Buckets: buckets,
+		}, []string{"http_request_method", "http_route", "http_response_status_code"}),
+		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "http_server_active_requests", Help: "HTTP requests under way.",
+		}, []string{"http_request_method"}),
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "pasteport_decisions_total", Help: "Decisions of the authorization server, by audit event.",
+		}, []string{"event"}),
+		events: events,
+	}
+	for _, event := range events {
+		m.decisions.WithLabelValues(event) // so that it is seen before it happens
+	}
+	m.registry.MustRegister(m.durations, m.active, m.decisions, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler serves the metrics in the format of Prometheus.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Gauge adds a number that is read whenever somebody asks.
+func (m *Metrics) Gauge(name, help string, read func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+}
+
+// Decided counts one decision.
+func (m *Metrics) Decided(event string) {
+	if !slices.Contains(m.events, event) {
+		event = other
+	}
+	m.decisions.WithLabelValues(event).Inc()
+}
+
+// Measure times every request to the site. Errors are answered here, so that their status is known. A route is named by its
+// template; Echo has none for what fits no route.
+func (m *Metrics) Measure(site *echo.Echo) {
+	site.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			method, began := methodOf(c.Request()), time.Now()
+			active := m.active.WithLabelValues(method)
+			active.Inc()
+			defer active.Dec()
+			if err := next(c); err != nil {
+				c.Error(err)
+			}
+			m.durations.WithLabelValues(method, c.Path(), strconv.Itoa(c.Response().Status)).Observe(time.Since(began).Seconds())
+			return nil
+		}
+	})
+}
+
+// methods are those that the conventions know.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodConnect, http.MethodOptions, http.MethodTrace, "QUERY",
+}
+
+func methodOf(r *http.Request) string {
+	if slices.Contains(methods, r.Method) {
+		return r.Method
+	}
+	return other
+}

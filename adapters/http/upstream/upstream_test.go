@@ -1,0 +1,232 @@
+package upstream
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestUpstream(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Passing on to an upstream")
+}
+
+// named binds nothing: it only shows what was asked of it.
+type named struct{}
+
+func (named) BindSession(session, grant string) (string, error) { return session + "@" + grant, nil }
+
+func (named) OpenSession(bound, grant string) (session string, ok bool, err error) {
+	session, ok = strings.CutSuffix(bound, "@"+grant)
+	return session, ok, nil
+}
+
+func open(change ...func(*Options)) *Upstream {
+	GinkgoHelper()
+	o := Options{
+		URL: "http://127.0.0.1:9000/base/sse?key=1", MessagePath: "/mcp/message", Credential: Nobody(), Sessions: named{},
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, apply := range change {
+		apply(&o)
+	}
+	u, err := New(o)
+	Expect(err).NotTo(HaveOccurred())
+	return u
+}
+
+// heard is what a client reads of a stream that the upstream sends in pieces of any size.
+func heard(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (string, error) {
+	x := &exchange{target: u.url}
+	x.sender.Grant = "A"
+	answer := &http.Response{Header: http.Header{"Content-Length": {"1"}}, Body: io.NopCloser(pieces(strings.NewReader(sent)))}
+	u.announce(answer, x)
+	Expect(answer.Header).To(BeEmpty())
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
+}
+
+func announced(path string) string {
+	return "event: endpoint\ndata: /mcp/message?endpoint=endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(path)) + "%40A\n\n"
+}
+
+var _ = Describe("Announcing where to post", Label("U13"), func() {
+	whole := func(r io.Reader) io.Reader { return r }
+	for size, pieces := range map[string]func(io.Reader) io.Reader{"whole": whole, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader} {
+		DescribeTable("of a stream that comes "+size+", rewrites the first event only:", func(sent, read string) {
+			Expect(heard(open(), sent, pieces)).To(Equal(read))
+		},
+			Entry("a path", "event: endpoint\ndata: /m?s=1\n\ndata: x\n\n", announced("/m?s=1")+"data: x\n\n"),
+			Entry("a relative address", "event: endpoint\ndata: m?s=1\n\n", announced("/base/m?s=1")),
+			Entry("a whole address", "event: endpoint\ndata: http://127.0.0.1:9000/m\n\n", announced("/m")),
+			Entry("without spaces, with carriage returns", "event:endpoint\r\ndata:/m\r\n\r\n", announced("/m")),
+			Entry("the other way round, with an id", "id: 1\ndata: /m\nevent: endpoint\n\n", announced("/m")),
+			Entry("after comments", ": hello\n\n: again\nevent: endpoint\ndata: /m\n\n", ": hello\n\n: again\n"+announced("/m")),
+			Entry("not in another event", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n"),
+			Entry("not in one without a name", "data: {}\n\n", "data: {}\n\n"),
+			Entry("not in one that is cut off", "event: endpoint\ndata: /m", "event: endpoint\ndata: /m"),
+			Entry("not in a long line", "data: "+strings.Repeat("x", 3*firstEventBytes)+"\n\n", "data: "+strings.Repeat("x", 3*firstEventBytes)+"\n\n"),
+			Entry("of nothing", "", ""),
+		)
+	}
+
+	DescribeTable("ends the stream of an upstream that wants messages elsewhere:", func(address string) {
+		read, err := heard(open(), "event: endpoint\ndata: "+address+"\n\n", whole)
+		Expect(err).To(MatchError("the message endpoint is at another origin"))
+		Expect(read).To(BeEmpty())
+	},
+		Entry(nil, "http://127.0.0.1:9001/"), Entry(nil, "https://127.0.0.1:9000/"), Entry(nil, "//evil.example/"), Entry(nil, "http://127.0.0.1:9000@evil.example/"), Entry(nil, "http://127.0.0.1:9000//evil.example/m"), Entry(nil, "/.//evil.example/m"), Entry(nil, "http://%zz"))
+
+	It("finds the way back, for that grant only", func() {
+		u := open()
+		bound := "endpoint-" + base64.RawURLEncoding.EncodeToString([]byte("/m?s=1")) + "@A"
+		to, err := u.openEndpoint(map[string][]string{"endpoint": {bound}}, "A")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(to.String()).To(Equal("http://127.0.0.1:9000/m?s=1"))
+		for _, other := range []string{"", "x@A", "endpoint-!@A", bound + "x"} {
+			_, err = u.openEndpoint(map[string][]string{"endpoint": {other}}, "A")
+			Expect(err).To(MatchError(ContainSubstring("not found")), other)
+		}
+		for _, elsewhere := range []string{"//evil.example/m", "http://evil.example/m"} {
+			to, err = u.openEndpoint(map[string][]string{"endpoint": {"endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(elsewhere)) + "@A"}}, "A")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(to.Host).To(Equal("127.0.0.1:9000"))
+		}
+		_, err = u.openEndpoint(map[string][]string{"endpoint": {base64.RawURLEncoding.EncodeToString([]byte("/m")) + "@A"}}, "A")
+		Expect(err).To(MatchError(ContainSubstring("not found")), "the name of a session is no endpoint")
+		_, err = u.openEndpoint(map[string][]string{"endpoint": {bound}}, "B")
+		Expect(err).To(MatchError(ContainSubstring("not found")))
+	})
+})
+
+var _ = Describe("Choosing the headers that go on", Label("U5"), func() {
+	DescribeTable("never takes", func(name string) { Expect(CheckHeader(name)).NotTo(Succeed()) },
+		Entry(nil, "cookie"), Entry(nil, "authorization"), Entry(nil, "X-PASTEPORT-Subject"), Entry(nil, "x-forwarded-for"), Entry(nil, "X_Toolsets"), Entry(nil, "Mcp-Session-Id"),
+		Entry(nil, ""), Entry(nil, "a b"), Entry(nil, "a:b"), Entry(nil, "Connection"), Entry(nil, "signature"))
+
+	It("takes others", func() { Expect(CheckHeader("x-toolsets")).To(Succeed()) })
+})
+
+// scripted answers as it is told to.
+type scripted func(*http.Request) (*http.Response, error)
+
+func (s scripted) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
+
+var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
+	var asked int
+	var result error
+	var t *transport
+	BeforeEach(func() {
+		asked, result = 0, errors.New("no route")
+		t = newTransport(open().options, time.Minute)
+		t.next = scripted(func(r *http.Request) (*http.Response, error) {
+			asked++
+			if result != nil {
+				return nil, result
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+	})
+	ask := func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/", http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		answer, err := t.RoundTrip(r)
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	}
+
+	It("asks it no more after five failures in a row", func(ctx SpecContext) {
+		for range failuresInARow {
+			Expect(ask(ctx)).To(MatchError("The MCP server behind this gateway cannot be reached"))
+		}
+		Expect(ask(ctx)).To(And(MatchError(gobreaker.ErrOpenState), HaveField("Status", http.StatusServiceUnavailable), HaveField("Rule", "U10")))
+		Expect(asked).To(Equal(failuresInARow))
+	})
+
+	It("lets everybody in again when whoever tries it is only slow", func(ctx SpecContext) {
+		next := t.next
+		t = newTransport(open().options, 20*time.Millisecond)
+		t.next, t.probe = next, 20*time.Millisecond
+		for range failuresInARow {
+			Expect(ask(ctx)).NotTo(Succeed())
+		}
+		slow, answer := make(chan struct{}), make(chan struct{})
+		DeferCleanup(func() { close(answer) })
+		t.next = scripted(func(*http.Request) (*http.Response, error) {
+			close(slow)
+			<-answer
+			return nil, context.Canceled
+		})
+		Eventually(t.breaker.State).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(gobreaker.StateHalfOpen))
+		go func() { _ = ask(ctx) }()
+		Eventually(slow).WithContext(ctx).WithTimeout(time.Minute).Should(BeClosed())
+		t.next = scripted(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+		Eventually(ask).WithContext(ctx).WithTimeout(time.Minute).WithArguments(ctx).Should(Succeed())
+	}, SpecTimeout(2*time.Minute))
+
+	DescribeTable("counts as a failure that somebody else answers in its place:", func(ctx SpecContext, status int, counts bool) {
+		t.next = scripted(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Body: http.NoBody}, nil
+		})
+		for range failuresInARow {
+			Expect(ask(ctx)).To(Succeed())
+		}
+		Expect(ask(ctx) != nil).To(Equal(counts))
+	}, Entry(nil, 502, true), Entry(nil, 503, true), Entry(nil, 504, true), Entry(nil, 500, false), Entry(nil, 401, false))
+
+	It("frees what it has kept for an answer when that is closed", func(ctx SpecContext) {
+		var kept context.Context
+		t.next = scripted(func(r *http.Request) (*http.Response, error) {
+			kept = r.Context()
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+		Expect(ask(ctx)).To(Succeed())
+		Expect(kept.Err()).To(HaveOccurred())
+	})
+
+	It("counts neither failures between answers nor clients that have gone", func(ctx SpecContext) {
+		gone, leave := context.WithCancel(ctx)
+		leave()
+		for i := range 5 * failuresInARow {
+			if result = errors.New("no route"); i%failuresInARow == 0 {
+				result = nil
+			}
+			_ = ask(ctx)
+			result = context.Canceled
+			Expect(ask(gone)).To(MatchError(context.Canceled))
+		}
+		Expect(asked).To(Equal(10 * failuresInARow))
+	})
+
+	It("does not wait for an answer to a message for ever, but for a stream", func(ctx SpecContext) {
+		t.patience = time.Millisecond
+		t.next = scripted(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, fmt.Errorf("cut: %w", r.Context().Err())
+		})
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/", http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = t.RoundTrip(r)
+		Expect(err).To(And(MatchError(errSlow), HaveField("Status", http.StatusGatewayTimeout)))
+		short, end := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer end()
+		Expect(ask(short)).To(MatchError(context.DeadlineExceeded))
+	})
+})

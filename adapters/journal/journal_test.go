@@ -1,0 +1,232 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+func TestJournal(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Journal")
+}
+
+// shelf is a trace.Log that can be shut.
+type shelf struct {
+	mu    sync.Mutex
+	steps []trace.Step
+	kept  []int // how many were to stay, each time
+	shut  error
+	held  chan struct{} // each batch waits for one; nil never waits
+}
+
+func (s *shelf) AddSteps(_ context.Context, steps []trace.Step) error {
+	if s.held != nil {
+		<-s.held
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut == nil {
+		s.steps = append(s.steps, steps...)
+	}
+	return s.shut
+}
+
+func (s *shelf) Steps(context.Context, int64) ([]trace.Step, error) { return nil, nil }
+
+func (s *shelf) ForgetSteps(_ context.Context, before time.Time, keep int) (int, error) {
+	Expect(before).To(BeZero())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = append(s.kept, keep)
+	return 0, nil
+}
+
+// Written are the steps that it has.
+func (s *shelf) Written() []trace.Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.steps)
+}
+
+// Forgotten says how many were to stay, each time.
+func (s *shelf) Forgotten() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.kept)
+}
+
+// Shut closes the shelf, or opens it again.
+func (s *shelf) Shut(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut = why
+}
+
+var then = time.UnixMilli(1_770_091_506_789).UTC()
+
+var _ = Describe("A journal", func() {
+	var kept *shelf
+	var logged *gbytes.Buffer
+	var journal *Journal
+	BeforeEach(func() {
+		kept = &shelf{}
+		logged = gbytes.NewBuffer()
+	})
+	open := func() {
+		journal = New(kept, slog.New(slog.NewTextHandler(logged, nil)))
+		DeferCleanup(journal.Close)
+	}
+
+	It("writes everything that it was told before it is closed, in order", func() {
+		open()
+		for range 500 {
+			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Outcome: trace.Passed, Attempt: "a"})
+		}
+		journal.Close()
+		Expect(kept.steps).To(HaveLen(500))
+		journal.Close() // again is no mistake
+	})
+
+	It("keeps nobody waiting: what is too much is lost, and said", func() {
+		kept.held = make(chan struct{})
+		open()
+		for range waiting + 2*batch + 10 {
+			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
+		}
+		close(kept.held)
+		journal.Close()
+		Expect(len(kept.steps)).To(BeNumerically("<=", waiting+2*batch))
+		Expect(logged).To(gbytes.Say("trace not complete"))
+	})
+
+	DescribeTable("loses what anybody can do first:", func(stranger trace.Step) {
+		kept.held = make(chan struct{})
+		open()
+		for i := range 2 * waiting {
+			stranger.At, stranger.Agent = then, fmt.Sprint(i)
+			journal.Note(stranger)
+		}
+		for range waiting/2 - batch {
+			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
+		}
+		close(kept.held)
+		journal.Close()
+		var granted int
+		for _, step := range kept.steps {
+			if step.Kind == trace.Refresh {
+				granted++
+			}
+		}
+		Expect(granted).To(Equal(waiting/2 - batch))
+	},
+		Entry("pages", trace.Step{Kind: trace.Page, Attempt: "b"}),
+		Entry("calls with a token that nobody knows", trace.Step{Kind: trace.Call, Outcome: trace.Refused}),
+	)
+
+	It("says what it could not write in the end", func() {
+		kept.shut = errors.New("disk full")
+		kept.held = make(chan struct{})
+		open()
+		for range 2*batch + 5 {
+			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
+		}
+		go journal.Close()
+		<-journal.closing
+		close(kept.held)
+		<-journal.closed
+		told := 0
+		for _, line := range regexp.MustCompile(`steps=(\d+)`).FindAllStringSubmatch(string(logged.Contents()), -1) {
+			steps, err := strconv.Atoi(line[1])
+			Expect(err).NotTo(HaveOccurred())
+			told += steps
+		}
+		Expect(told).To(Equal(2*batch + 5))
+	})
+
+	It("says when the store does not take it, and tells later calls of the connection then", func() {
+		call := trace.Step{At: then, Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}
+		kept.shut = errors.New("disk full")
+		open()
+		journal.Note(call)
+		Eventually(logged).WithTimeout(patience).Should(gbytes.Say("disk full"))
+		kept.Shut(nil)
+		Eventually(func() []trace.Step { // the step is given back a moment after it was logged
+			journal.Note(call)
+			return kept.Written()
+		}).WithTimeout(patience).Should(HaveLen(1))
+		journal.Close()
+		Expect(kept.steps).To(HaveLen(1))
+	})
+
+	It("has the oldest forgotten after every thousand", func() {
+		open()
+		for range forgetting + batch {
+			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
+			for len(journal.queue) > waiting/2 {
+				runtime.Gosched()
+			}
+		}
+		Eventually(kept.Forgotten).WithTimeout(patience).Should(Equal([]int{10_000}))
+	})
+
+	DescribeTable("leaves out what tells nothing new", func(first, second trace.Step, written int) {
+		open()
+		first.At = then
+		if second.At.IsZero() {
+			second.At = then
+		}
+		journal.Note(first)
+		journal.Note(second)
+		journal.Close()
+		Expect(kept.steps).To(HaveLen(written))
+	},
+		Entry("a stranger's step within a minute", trace.Step{Kind: trace.Challenge, Request: "1"}, trace.Step{Kind: trace.Challenge, Request: "2"}, 1),
+		Entry("but not a minute later", trace.Step{Kind: trace.Challenge}, trace.Step{Kind: trace.Challenge, At: then.Add(time.Minute)}, 2),
+		Entry("but not of another network", trace.Step{Kind: trace.Challenge, Address: "a"}, trace.Step{Kind: trace.Challenge, Address: "b"}, 2),
+		Entry("a connection's later calls", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
+			trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a", Address: "elsewhere", At: then.Add(24*time.Hour - 1)}, 1),
+		Entry("but not those of the next day", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
+			trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a", At: then.Add(24 * time.Hour)}, 2),
+		Entry("its calls that are refused again", trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, 1),
+		Entry("but no page, whose id a person has read", trace.Step{Kind: trace.Page, Outcome: trace.Refused}, trace.Step{Kind: trace.Page, Outcome: trace.Refused}, 2),
+		Entry("but not another connection's", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}, trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "b"}, 2),
+		Entry("but each wrong token", trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, 2),
+	)
+
+	It("tells what a stranger does again after something else, because then they begin anew", func() {
+		open()
+		for range 2 {
+			journal.Note(trace.Step{At: then, Kind: trace.Challenge})
+			journal.Note(trace.Step{At: then, Kind: trace.ResourceMetadata})
+		}
+		journal.Close()
+		Expect(kept.steps).To(HaveLen(4))
+	})
+
+	DescribeTable("tells a connection's next call after something of it did not pass:", func(kind trace.Kind) {
+		open()
+		call := trace.Step{At: then, Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}
+		for _, step := range []trace.Step{call, {At: then, Kind: kind, Outcome: trace.Failed, Attempt: "a"}, call, call} {
+			journal.Note(step)
+		}
+		journal.Close()
+		Expect(kept.steps).To(HaveLen(3))
+	},
+		Entry("a refresh", trace.Refresh), Entry("another call, so that it is seen that it works again", trace.Call),
+	)
+})

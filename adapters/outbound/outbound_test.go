@@ -1,0 +1,51 @@
+package outbound
+
+import (
+	"net"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestOutbound(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Reaching the site")
+}
+
+var _ = Describe("Reaching a server of the site", func() {
+	DescribeTable("speaks http with", func(address string, allowed bool) {
+		err := refusePublic("tcp", net.JoinHostPort(address, "80"), nil)
+		if allowed {
+			Expect(err).NotTo(HaveOccurred())
+		} else {
+			Expect(err).To(MatchError(ContainSubstring("use https")))
+		}
+	},
+		Entry("this computer", "127.0.0.1", true), Entry("this computer in IPv6", "::1", true), Entry("a private network", "10.1.2.3", true),
+		Entry("a private network, mapped", "::ffff:192.168.0.1", true), Entry("a private network in IPv6", "fd00::1", true),
+		Entry("nobody in public", "203.0.113.1", false), Entry("nobody in public, mapped", "::ffff:203.0.113.1", false),
+		Entry("no cloud's metadata", "169.254.169.254", false), Entry("no address of all", "0.0.0.0", false),
+	)
+
+	DescribeTable("refuses the address", func(address, remedy string) {
+		Expect(Options{}.CheckURL(address)).To(MatchError(And(ContainSubstring(remedy), Not(ContainSubstring("s3cret")))))
+	},
+		Entry("of nothing", "", "write it like"), Entry("without a scheme", "cms.example/s3cret", "write it like"),
+		Entry("of a file", "file:///s3cret", "write it like"), Entry("that is none", "https://%zz/s3cret", "write it like"),
+		Entry("with a user", "https://me:s3cret@cms.example/", "leave them out"), Entry("with a fragment", "https://cms.example/#s3cret", "leave them out"),
+		Entry("of plain http", "http://cms.example/s3cret", "use https"),
+	)
+
+	It("takes https, and http where it is allowed", func() {
+		Expect(Options{}.CheckURL("https://cms.example/token?x=y")).To(Succeed())
+		Expect(Options{AllowHTTP: true}.CheckURL("http://site:3000/token")).To(Succeed())
+	})
+
+	DescribeTable("sees in the address itself whether http will do, when it is allowed", func(host string, will bool) {
+		Expect(Options{AllowHTTP: true}.CheckURL("http://"+host+"/") == nil).To(Equal(will))
+		Expect(Options{AllowHTTP: true}.CheckURL("https://" + host + "/")).To(Succeed())
+	},
+		Entry(nil, "127.0.0.1:3000", true), Entry(nil, "[::1]", true), Entry(nil, "10.1.2.3", true), Entry(nil, "[fd00::1]:80", true),
+		Entry(nil, "203.0.113.1", false), Entry(nil, "[2001:db8::1]:80", false), Entry(nil, "[::ffff:203.0.113.1]", false), Entry(nil, "169.254.169.254", false))
+})

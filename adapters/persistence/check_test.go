@@ -1,0 +1,155 @@
+package persistence
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// problems are what does not hold, by name.
+func problems(checks []Check) map[string]string {
+	found := map[string]string{}
+	for _, check := range checks {
+		if check.Problem != "" {
+			found[check.Name] = check.Problem
+		}
+	}
+	return found
+}
+
+// forgetful are how an administrator lets a server forget what it has answered, and takes that back.
+var forgetful = map[string][2]string{
+	"PostgreSQL": {"ALTER ROLE pasteport SET synchronous_commit = off", "ALTER ROLE pasteport RESET synchronous_commit"},
+	"MariaDB":    {"SET GLOBAL innodb_flush_log_at_trx_commit = 2", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"},
+}
+
+var _ = Describe("Checking a store", func() {
+	for name, openEmpty := range openNew {
+		Context("of "+name, Label("engines"), func() {
+			var store *Store
+			BeforeEach(func(ctx SpecContext) { store = openEmpty(ctx) })
+
+			It("is content with one that is in order, and changes nothing", func(ctx SpecContext) {
+				Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+				prints, err := oauth.NewKeys(store).Prints()
+				Expect(err).NotTo(HaveOccurred())
+				for range 2 {
+					checks := store.Checks(ctx)
+					Expect(problems(checks)).To(BeEmpty())
+					Expect(checks).To(ContainElements(Check{Name: "grants", Found: "1 rows, all readable"}, Check{Name: "counters", Found: "0 rows"}))
+					Expect(witnesses(store.reader)).To(BeEmpty(), "it was only looked at")
+				}
+				Expect(store.Agree(ctx, prints)).To(Succeed())
+				Expect(problems(store.Checks(ctx))).To(BeEmpty())
+			})
+
+			DescribeTable("says what does not hold, and what to do about it", func(ctx SpecContext, check, said string, spoil func() error) {
+				Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+				Expect(spoil()).To(Succeed())
+				Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue(check, ContainSubstring(said))))
+			},
+				Entry("an older schema", Label("H7"), "schema", "pasteport store migrate", func() error {
+					return store.writer.Exec("DELETE FROM schema_migrations WHERE id = ?", migrations[len(migrations)-1].id).Error
+				}),
+				Entry("a newer schema", Label("H7"), "schema", "a newer version of Pasteport", func() error {
+					return store.writer.Exec("INSERT INTO schema_migrations (id) VALUES ('9999_more')").Error
+				}),
+				Entry("a database of somebody else", "schema", "name the data of a service", func() error {
+					return store.writer.Exec("DROP TABLE schema_migrations").Error
+				}),
+				Entry("a secret that is gone", Label("J2"), "server secret", "restore it", func() error { return os.Remove(store.secretFile) }),
+				Entry("a grant in a state that nobody knows", "grants", "id is g: this version cannot read it", func() error {
+					return store.writer.Exec("UPDATE grants SET state = 'paused'").Error
+				}),
+				Entry("a grant of which something would be lost", "grants", "id is g: this version cannot read it", func() error {
+					return store.writer.Exec("UPDATE grants SET code_digest = ?", []byte("short")).Error
+				}),
+				Entry("a secret of a kind that nobody knows", "secrets", "this version cannot read it", func() error {
+					return store.writer.Exec("UPDATE secrets SET kind = 'ppx_'").Error
+				}),
+			)
+		})
+	}
+
+	for name, engine := range engineServers {
+		Context("of "+name, Label("engines"), func() {
+			It("finds another server secret than that of the replicas", Label("J2"), func(ctx SpecContext) {
+				at := engine.place(ctx)
+				store := at.open()
+				Expect(store.writer.Create(&witnessRow{onlyWitness, []byte(strings.Repeat("x", 16))}).Error).To(Succeed())
+				Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("server secret", ContainSubstring("name the file that the replicas have"))))
+			})
+
+			It("finds clocks that are apart", func(ctx SpecContext) {
+				store := engine.place(ctx).open()
+				Expect(store.Checks(ctx)).To(ContainElement(And(HaveField("Name", "clock"), HaveField("Found", MatchRegexp(`^within \d+ms of`)))))
+				clock := store.engine.clock
+				for _, wrong := range []string{" + 60000", " - 60000"} {
+					store.engine.clock = clock + wrong
+					Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("clock", MatchRegexp(`are (1m0(\.00\d)?|59\.\d+)s apart: .*NTP`))))
+				}
+			})
+
+			It("finds a server that forgets what it has answered", Label("H5"), Serial, func(ctx SpecContext) {
+				at := engine.place(ctx)
+				at.open()
+				forgets := forgetful[name]
+				Expect(engine.engine.Ask(ctx, forgets[0])).To(Succeed())
+				DeferCleanup(func(ctx SpecContext) { Expect(engine.engine.Ask(ctx, forgets[1])).To(Succeed()) })
+				store, err := OpenUncheckedServer(at.url, ServerOptions{SecretFile: at.secretFile})
+				Expect(err).NotTo(HaveOccurred())
+				DeferCleanup(store.Close)
+				Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("durability", ContainSubstring("a power failure would"))))
+			})
+		})
+	}
+
+	It("finds secrets without a grant", func(ctx SpecContext) {
+		store := openIn(GinkgoT().TempDir())
+		Expect(store.writer.Exec("PRAGMA foreign_keys = OFF").Error).To(Succeed())
+		key := digest(0)
+		Expect(store.writer.Create(&secretRow{Digest: key[:], Grant: "nobody's", Kind: "ppa_"}).Error).To(Succeed())
+		Expect(store.writer.Exec("PRAGMA foreign_keys = ON").Error).To(Succeed())
+		Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("secrets of grants", ContainSubstring("1 secrets belong to no grant"))))
+	})
+
+	It("finds a file that is damaged", func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		file := filepath.Join(directory, "oauth.db")
+		store := openIn(directory)
+		fill(store)
+		Expect(store.Close()).To(Succeed())
+		content, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		copy(content[len(content)-3*4096:], make([]byte, 2*4096))
+		Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
+		store, err = OpenUnchecked(file)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(store.Close)
+		Expect(problems(store.Checks(ctx))).To(HaveKeyWithValue("file", ContainSubstring("restore it")))
+	})
+
+	It("is content with a grant that another version would have forgotten at another time", func(ctx SpecContext) {
+		store := openIn(GinkgoT().TempDir())
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(store.writer.Exec("UPDATE grants SET forget_after = forget_after + 1000").Error).To(Succeed())
+		Expect(problems(store.Checks(ctx))).To(BeEmpty())
+	})
+
+	It("is content with whatever was in use", Label("H5"), func(ctx SpecContext) {
+		store := openIn(GinkgoT().TempDir())
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {
+			g.Used(then)
+			g.End(oauth.EndedByHost, then.Add(time.Hour))
+			return nil
+		})).To(Succeed())
+		Expect(problems(store.Checks(ctx))).To(BeEmpty())
+	})
+})

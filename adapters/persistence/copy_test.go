@@ -1,0 +1,191 @@
+package persistence
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+// openNew are empty stores by the engine that keeps them.
+var openNew = map[string]func(context.Context) *Store{
+	"SQLite":     func(context.Context) *Store { return openIn(GinkgoT().TempDir()) },
+	"PostgreSQL": func(ctx context.Context) *Store { return engineServers["PostgreSQL"].place(ctx).open() },
+	"MariaDB":    func(ctx context.Context) *Store { return engineServers["MariaDB"].place(ctx).open() },
+}
+
+// fill makes more rows than one batch has, some of every kind and with everything that engines keep in ways of their own.
+func fill(store *Store) {
+	GinkgoHelper()
+	var grants []grantRow
+	var secrets []secretRow
+	for i := range 2*batchRows + 50 {
+		key, id := digest(i), fmt.Sprintf("%032x", i)
+		grant, _ := aGrant(id, 0).Snapshot()
+		grants = append(grants, grantRow(grant))
+		secrets = append(secrets, secretRow{Digest: key[:], Grant: id, Kind: "ppr_", Generation: i})
+	}
+	grants[0].ClientName, grants[0].Subject, grants[0].Roles = "Ein Gerät 📱 \\'\"%_", "zoë  ", "editor\nauthor"
+	grants[1].HostBox = []byte(strings.Repeat("\x00\xff'", 100<<10/3))
+	grants[2].HostBox, grants[2].EndedAt, grants[2].State = nil, then, "ended"
+	grants[3].CreatedAt = time.Time{}
+	Expect(store.writer.CreateInBatches(&grants, 100).Error).To(Succeed())
+	Expect(store.writer.CreateInBatches(&secrets, 100).Error).To(Succeed())
+	used := digest(7)
+	Expect(store.writer.Create(&[]assertionRow{{Digest: used[:], ForgetAfter: then}}).Error).To(Succeed())
+	Expect(store.writer.Create(&[]stepRow{{Number: 3, At: then, Kind: "challenge"}, {Number: 900, At: then, Kind: "exchange", Agent: "x"}}).Error).To(Succeed())
+	Expect(store.writer.Create(&counterRow{Name: used[:], EndsAt: then}).Error).To(Succeed())
+}
+
+// contents are all rows that a copy takes along.
+func contents(store *Store) (rows []any) {
+	GinkgoHelper()
+	Expect(batches(store.reader, func(some []grantRow) error { rows = append(rows, some); return nil })).To(Succeed())
+	Expect(batches(store.reader, func(some []secretRow) error { rows = append(rows, some); return nil })).To(Succeed())
+	Expect(batches(store.reader, func(some []assertionRow) error { rows = append(rows, some); return nil })).To(Succeed())
+	Expect(batches(store.reader, func(some []stepRow) error { rows = append(rows, some); return nil })).To(Succeed())
+	return rows
+}
+
+func silently(CopyStep) {}
+
+// comparing does something when everything is copied, before it is compared.
+func comparing(do func()) func(CopyStep) {
+	return func(step CopyStep) {
+		if step.Comparing && step.Table == "grants" {
+			do()
+		}
+	}
+}
+
+var _ = Describe("Copying a store", func() {
+	for from, openSource := range openNew {
+		for to, openTarget := range openNew {
+			It("brings everything over from "+from+" to "+to, Label("engines", "H4"), func(ctx SpecContext) {
+				source, target := openSource(ctx), openTarget(ctx)
+				fill(source)
+				Expect(Copy(ctx, source, target, silently)).To(Succeed())
+				Expect(contents(target)).To(Equal(contents(source)))
+				var counters int64
+				Expect(target.reader.Model(&counterRow{}).Count(&counters).Error).To(Succeed())
+				Expect(counters).To(BeZero())
+				Expect(target.AddSteps(ctx, []trace.Step{{At: then}})).To(Succeed())
+				Expect(target.Steps(ctx, 900)).To(ConsistOf(HaveField("Number", BeNumerically("==", 901))))
+			}, NodeTimeout(time.Minute))
+		}
+
+		Context("of "+from, Label("engines"), func() {
+			var source, target *Store
+			BeforeEach(func(ctx SpecContext) {
+				source, target = openSource(ctx), openSource(ctx)
+				fill(source)
+			})
+
+			It("completes one that was interrupted, and mends what has changed meanwhile", func(ctx SpecContext) {
+				short, interrupt := context.WithCancel(ctx)
+				Expect(Copy(short, source, target, func(step CopyStep) {
+					if step.Table == "secrets" && step.Rows > 0 {
+						interrupt()
+					}
+				})).To(MatchError(context.Canceled))
+				Expect(contents(target)).NotTo(BeEmpty())
+				Expect(source.writer.Exec("UPDATE grants SET state = 'ended', host_box = NULL").Error).To(Succeed())
+				Expect(target.writer.Exec("UPDATE secrets SET kind = 'ppa_'").Error).To(Succeed())
+				Expect(Copy(ctx, source, target, silently)).To(Succeed())
+				Expect(contents(target)).To(Equal(contents(source)))
+			}, NodeTimeout(time.Minute))
+
+			It("says how far it is", func(ctx SpecContext) {
+				var steps []CopyStep
+				Expect(Copy(ctx, source, target, func(step CopyStep) { steps = append(steps, step) })).To(Succeed())
+				Expect(steps).To(ContainElements(CopyStep{"grants", 0, 450, false}, CopyStep{"grants", 200, 450, false}, CopyStep{"trace_steps", 2, 2, false}, CopyStep{"secrets", 450, 450, true}))
+			}, NodeTimeout(time.Minute))
+
+			DescribeTable("notices in the end", func(ctx SpecContext, said string, spoil func() *gorm.DB) {
+				err := Copy(ctx, source, target, comparing(func() { Expect(spoil().Error).To(Succeed()) }))
+				Expect(err).To(MatchError(And(ContainSubstring(said), ContainSubstring("start the copy again"))))
+			},
+				Entry("a grant that is another one in the destination", "grants differs", func() *gorm.DB {
+					return target.writer.Exec("UPDATE grants SET generation = 9 WHERE id = ?", fmt.Sprintf("%032x", 5))
+				}),
+				Entry("a secret that is gone in the destination", "secrets differs, 450 rows in the source and 449 in the destination", func() *gorm.DB {
+					key := digest(5)
+					return target.writer.Delete(&secretRow{Digest: key[:]})
+				}),
+				Entry("a byte that is another one in the destination", "grants differs", func() *gorm.DB {
+					return target.writer.Exec("UPDATE grants SET host_box = ? WHERE id = ?", []byte(strings.Repeat("\x00\xff'", 100<<10/3-1)+"\x00\xfe'"), fmt.Sprintf("%032x", 1))
+				}),
+				Entry("a time that is another one in the destination", "trace_steps differs", func() *gorm.DB {
+					return target.writer.Exec("UPDATE trace_steps SET at = at + 1 WHERE number = 900")
+				}),
+				Entry("two texts that have changed places in the destination", "grants differs", func() *gorm.DB {
+					return target.writer.Exec("UPDATE grants SET subject = roles, roles = 'zoë  ' WHERE id = ?", fmt.Sprintf("%032x", 0))
+				}),
+			)
+
+			DescribeTable("refuses, before it writes a row, a destination", func(ctx SpecContext, said string, prepare func()) {
+				prepare()
+				before := contents(target)
+				Expect(Copy(ctx, source, target, silently)).To(MatchError(And(ContainSubstring(said), ContainSubstring("drop and create the database"))))
+				Expect(contents(target)).To(Equal(before))
+			},
+				Entry("with a row that the source does not have", "used_assertions of the destination has rows that the source does not have, 1 of them", func() {
+					other := digest(1000)
+					Expect(target.UseOnce(context.Background(), other, then)).To(Succeed())
+				}),
+				Entry("that a service has used", "a service has used the destination", func() {
+					Expect(target.writer.Create(&witnessRow{onlyWitness, make([]byte, 16)}).Error).To(Succeed())
+				}),
+			)
+
+			It("refuses to copy a store to itself, whatever it is called", func(ctx SpecContext) {
+				Expect(Copy(ctx, source, source, silently)).To(MatchError(errSame))
+				var marks int64
+				Expect(source.reader.Model(&counterRow{}).Count(&marks).Error).To(Succeed())
+				Expect(marks).To(BeEquivalentTo(1), "the one that was there")
+			}, NodeTimeout(time.Minute))
+		})
+	}
+
+	It("lets nobody write to a SQLite file meanwhile", func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		source, service, target := openIn(directory), openIn(directory), openIn(GinkgoT().TempDir())
+		Expect(Copy(ctx, source, target, comparing(func() {
+			short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			Expect(service.UseOnce(short, digest(0), then)).NotTo(Succeed())
+		}))).To(Succeed())
+		Expect(service.UseOnce(ctx, digest(0), then)).To(Succeed())
+	})
+
+	for name, engine := range engineServers {
+		It("notices a source on "+name+" that was written meanwhile", Label("engines"), func(ctx SpecContext) {
+			source, target := engine.place(ctx).open(), openIn(GinkgoT().TempDir())
+			fill(source)
+			Expect(Copy(ctx, source, target, comparing(func() { Expect(source.UseOnce(ctx, digest(8), then)).To(Succeed()) }))).
+				To(MatchError(ContainSubstring("used_assertions of the source has changed meanwhile: stop every service on it")))
+		}, NodeTimeout(time.Minute))
+	}
+
+	It("takes along every column of every table that is not of the moment", func() {
+		store := openIn(GinkgoT().TempDir())
+		var columns []string
+		Expect(store.reader.Raw(`SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c
+			WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name NOT IN ('schema_migrations', 'counters', 'secret_witness')`).Scan(&columns).Error).To(Succeed())
+		var taken []string
+		for _, rows := range []any{grantRow{}, secretRow{}, assertionRow{}, stepRow{}} {
+			statement := &gorm.Statement{DB: store.reader}
+			Expect(statement.Parse(rows)).To(Succeed())
+			for _, column := range statement.Schema.DBNames {
+				taken = append(taken, statement.Schema.Table+"."+column)
+			}
+		}
+		Expect(taken).To(ConsistOf(columns))
+	})
+})

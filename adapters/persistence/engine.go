@@ -1,0 +1,116 @@
+package persistence
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	codes "modernc.org/sqlite/lib"
+)
+
+// engine is what differs between the databases that a Store can be in.
+type engine struct {
+	name       string
+	server     bool                 // reached over a network and shared by replicas, so that rows are locked and not a file
+	schema     []string             // word for word, what the schema's words mean here
+	find       string               // the question of every bearer check
+	lock       func(*gorm.DB) error // lets one process migrate at a time
+	unlock     func(*gorm.DB) error // what the end of a transaction does not
+	durable    func(*gorm.DB) error // refuses settings under which an answered commit can be lost
+	statements bool                 // GORM prepares them; the driver does not
+	clock      string               // asks a server for its time in milliseconds
+	renumber   string               // continues the numbers of the trace behind those that were copied, where that does not follow by itself
+}
+
+// ddl is a statement of the schema in this engine's words.
+func (e engine) ddl(statement string) string {
+	statement = strings.NewReplacer(e.schema...).Replace(statement)
+	if e.name == mysqlName && strings.HasPrefix(statement, "CREATE INDEX") { // it knows no index of some rows
+		statement, _, _ = strings.Cut(statement, " WHERE ")
+	}
+	return statement
+}
+
+// isolation is enough because every change locks its grant first; SQLite knows only one, which is stricter.
+func (e engine) isolation() []*sql.TxOptions {
+	if e.server {
+		return []*sql.TxOptions{{Isolation: sql.LevelReadCommitted}}
+	}
+	return nil
+}
+
+// locking reads rows that nobody else changes until the transaction ends.
+func (e engine) locking(tx *gorm.DB) *gorm.DB {
+	if e.server {
+		return tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
+	}
+	return tx
+}
+
+// The errors that are told apart, by engine.
+const (
+	pgUnique       = "23505"
+	pgSerialize    = "40001"
+	pgDeadlock     = "40P01"
+	pgStalePlan    = "0A000" // another replica has brought the schema up to date
+	pgNoTable      = "42P01"
+	mysqlNoTable   = 1146
+	mysqlUnique    = 1062
+	mysqlDeadlock  = 1213
+	mysqlTableHere = 1050
+	mysqlFieldHere = 1060
+	mysqlKeyHere   = 1061
+	mysqlNoField   = 1054
+)
+
+func isDuplicate(err error) bool {
+	switch sqliteCode(err) {
+	case codes.SQLITE_CONSTRAINT_PRIMARYKEY, codes.SQLITE_CONSTRAINT_UNIQUE:
+		return true
+	}
+	return postgresCode(err) == pgUnique || mysqlCode(err) == mysqlUnique
+}
+
+// errOvertaken is for what another transaction has done between two steps of this one.
+var errOvertaken = errors.New("another transaction was faster")
+
+// overtaken is failed for a row that was not there when the transaction looked a moment before.
+func overtaken(err error, doing string) error {
+	if isDuplicate(err) {
+		return errors.Join(failed(doing, err), errOvertaken)
+	}
+	return failed(doing, err)
+}
+
+// collides reports that the same work may succeed when it is done once more from the beginning.
+func collides(err error) bool {
+	switch postgresCode(err) {
+	case pgSerialize, pgDeadlock, pgStalePlan:
+		return true
+	}
+	return mysqlCode(err) == mysqlDeadlock || errors.Is(err, errOvertaken)
+}
+
+func isMissingTable(err error) bool {
+	return sqliteCode(err)&0xff == codes.SQLITE_ERROR || postgresCode(err) == pgNoTable || mysqlCode(err) == mysqlNoTable
+}
+
+func postgresCode(err error) string {
+	var failure *pgconn.PgError
+	if !errors.As(err, &failure) {
+		return ""
+	}
+	return failure.Code
+}
+
+func mysqlCode(err error) uint16 {
+	var failure *mysql.MySQLError
+	if !errors.As(err, &failure) {
+		return 0
+	}
+	return failure.Number
+}

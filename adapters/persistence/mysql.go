@@ -1,0 +1,79 @@
+package persistence
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	driver "github.com/go-sql-driver/mysql"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+)
+
+const mysqlName = "MySQL"
+
+var mysqlEngine = engine{
+	name: mysqlName, server: true, statements: true,
+	schema: []string{
+		"{id}", "VARCHAR(64)", "{text}", "TEXT", "{word}", "VARCHAR(64)", "{digest}", "VARBINARY(32)", "{bytes}", "MEDIUMBLOB", "{integer}", "BIGINT",
+		"{serial}", "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+		"{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin", "{keyed}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+	},
+	clock: "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
+	find:  findGrant,
+	lock: func(tx *gorm.DB) error {
+		var got int
+		err := tx.Raw("SELECT GET_LOCK('pasteport_migrations', ?)", int(migrationLimit.Seconds())).Scan(&got).Error
+		if err == nil && got != 1 {
+			err = fmt.Errorf("nobody else was done within %s", migrationLimit)
+		}
+		return err
+	},
+	unlock: func(tx *gorm.DB) error {
+		return failed("letting other replicas migrate the schema", tx.Exec("DO RELEASE_LOCK('pasteport_migrations')").Error)
+	},
+	durable: func(db *gorm.DB) error {
+		var flushed int
+		if err := db.Raw("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").Scan(&flushed).Error; err != nil {
+			return failed("checking innodb_flush_log_at_trx_commit", err)
+		}
+		if flushed != 1 {
+			return fmt.Errorf("MySQL runs with innodb_flush_log_at_trx_commit=%d: a power failure would bring revoked tokens back: set it to 1", flushed)
+		}
+		var logged, synced int
+		if err := db.Raw("SELECT @@GLOBAL.log_bin, @@GLOBAL.sync_binlog").Row().Scan(&logged, &synced); err != nil {
+			return failed("checking sync_binlog", err)
+		}
+		if logged == 1 && synced != 1 {
+			return fmt.Errorf("MySQL runs with a binary log and sync_binlog=%d: a power failure would bring revoked tokens back: set it to 1", synced)
+		}
+		return nil
+	},
+}
+
+// openMySQL makes the session refuse what does not fit instead of cutting it off.
+func openMySQL(address *url.URL) (engine, *sql.DB, gorm.Dialector, error) {
+	host := net.JoinHostPort(address.Hostname(), cmp.Or(address.Port(), "3306"))
+	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" + address.RawQuery)
+	if err != nil || config.DBName == "" {
+		return engine{}, nil, nil, errAddress
+	}
+	config.User = address.User.Username()
+	config.Passwd, _ = address.User.Password()
+	config.Timeout, config.RejectReadOnly = connectLimit, true // so that a primary that is none any more is left
+	config.Logger = new(driver.NopLogger)
+	if config.Params == nil {
+		config.Params = map[string]string{}
+	}
+	config.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
+	config.Params["innodb_lock_wait_timeout"] = fmt.Sprint(int(patience.Seconds()))
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return engine{}, nil, nil, errAddress
+	}
+	pool := sql.OpenDB(connector)
+	return mysqlEngine, pool, mysql.New(mysql.Config{Conn: pool}), nil
+}

@@ -1,0 +1,167 @@
+package persistence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// ServerOptions say how a database server is used. Every zero value means the default in its comment.
+type ServerOptions struct {
+	SecretFile  string // holds the server secret, the same one for every replica; drawn when neither it nor the database knows one
+	Connections int    // at most, of this process; 16
+}
+
+const (
+	DefaultConnections = 16
+	connectionIdle     = 5 * time.Minute
+	connectionLife     = 30 * time.Minute // so that a failover's new addresses are found
+	migrationLimit     = 5 * time.Minute  // for the lock and the migrations: a large table takes its time
+	attempts           = 8                // of a transaction that others get in the way of
+)
+
+// OpenServer opens the database that a URL of the scheme postgres, postgresql, mysql or mariadb names, and brings its schema up to
+// date. Any number of replicas may share it and start at once.
+func OpenServer(address string, options ServerOptions) (*Store, error) {
+	return openServer(address, options, (*Store).prepareServer)
+}
+
+// OpenExistingServer is OpenServer that makes, migrates and draws nothing.
+func OpenExistingServer(address string, options ServerOptions) (*Store, error) {
+	return openServer(address, options, (*Store).compare)
+}
+
+func openServer(address string, options ServerOptions, ready func(*Store) error) (*Store, error) {
+	store, err := connectToServer(address, options)
+	if err != nil {
+		return nil, fmt.Errorf("opening the OAuth database: %w", err)
+	}
+	err = store.reach()
+	if err == nil {
+		err = ready(store)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the OAuth database %s: %w", Redacted(address), err), disconnect(store.writer))
+	}
+	return store, nil
+}
+
+// errAddress does not repeat the address, which holds a password.
+var errAddress = errors.New("the address is none of a database: write postgres://user:password@host/name or mysql://user:password@host/name, " +
+	"with %2F for a slash of the password, %23 for #, and so on")
+
+func connectToServer(address string, options ServerOptions) (*Store, error) {
+	if !IsServer(address) {
+		return nil, errAddress
+	}
+	named, _ := url.Parse(address)
+	kind, pool, dialector, err := servers[named.Scheme](named)
+	if err != nil {
+		return nil, err
+	}
+	size := options.Connections
+	if size == 0 {
+		size = DefaultConnections
+	}
+	pool.SetMaxOpenConns(size)
+	pool.SetMaxIdleConns(size)
+	pool.SetConnMaxIdleTime(connectionIdle)
+	pool.SetConnMaxLifetime(connectionLife)
+	db, err := gorm.Open(dialector, &gorm.Config{
+		PrepareStmt: kind.statements, SkipDefaultTransaction: true, Logger: logger.Discard, DisableAutomaticPing: true,
+	})
+	if err != nil {
+		return nil, errors.Join(notLetIn(err), pool.Close())
+	}
+	return &Store{engine: kind, writer: db, reader: db, secretFile: options.SecretFile, patience: patience}, nil
+}
+
+// servers are the engines by the scheme of their addresses.
+var servers = map[string]func(*url.URL) (engine, *sql.DB, gorm.Dialector, error){
+	"postgres": openPostgres, "postgresql": openPostgres, "mysql": openMySQL, "mariadb": openMySQL,
+}
+
+// reach finds out whether the server is there and lets us in.
+func (s *Store) reach() error {
+	pool, err := s.writer.DB()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	if err := pool.PingContext(ctx); err != nil {
+		return notLetIn(err)
+	}
+	return nil
+}
+
+func notLetIn(err error) error {
+	return fmt.Errorf("the server does not let us in: check its address, the database, the user and the password: %w", err)
+}
+
+// IsServer reports that an address is of a kind that OpenServer knows.
+func IsServer(address string) bool {
+	named, err := url.Parse(address)
+	if err != nil || servers[named.Scheme] == nil || named.Fragment != "" || strings.Contains(named.EscapedPath(), "@") {
+		return false // what follows a slash or a sharp of a password is read as something else, which would be told
+	}
+	return named.Host != "" || named.Query().Has("host") // a socket's folder is a query
+}
+
+// Redacted is an address without its password and its options, which may hold one too.
+func Redacted(address string) string {
+	named, err := url.Parse(address)
+	if err != nil || !IsServer(address) {
+		return "[hidden]"
+	}
+	return named.Scheme + "://" + named.Host + named.EscapedPath()
+}
+
+func (s *Store) prepareServer() error {
+	_, err := s.migrateServer(s.makeSharedSecret)
+	return err
+}
+
+// migrateServer migrates under a lock, so that replicas that start together do it once, and does also what has to be done once.
+func (s *Store) migrateServer(also func(tx *gorm.DB) error) (applied []string, err error) {
+	if err := s.engine.durable(s.writer); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), migrationLimit)
+	defer cancel()
+	err = s.again(ctx, cancel, func(tx *gorm.DB) (err error) {
+		if err := s.engine.lock(tx); err != nil {
+			return failed("waiting for other replicas to migrate the schema", err)
+		}
+		if applied, err = migrate(tx, s.engine, migrations); err == nil {
+			err = also(tx)
+		}
+		return errors.Join(err, s.engine.unlock(tx))
+	})
+	return applied, err
+}
+
+// makeSharedSecret draws a secret for the first replica of all. Whoever comes later has to bring the same one.
+func (s *Store) makeSharedSecret(tx *gorm.DB) error {
+	if _, err := os.Stat(s.secretFile); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, protectShared(s.secretFile))
+	}
+	known, err := witnesses(tx)
+	if err != nil {
+		return err
+	}
+	if len(known) > 0 {
+		return fmt.Errorf("%s is missing, and the database was used with a server secret: copy the file from another replica, or restore it; "+
+			"if it is lost, \"pasteport keys rotate --forget-old\" draws another one, and clients connect again", s.secretFile)
+	}
+	return makeSecret(s.secretFile)
+}

@@ -1,0 +1,163 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/engines"
+	"github.com/pasteport/pasteport/features/storespec"
+)
+
+// server is one database server for the whole suite, started when it is first needed.
+type server struct {
+	start  func(context.Context, ...string) (*engines.Server, error)
+	once   sync.Once
+	engine *engines.Server
+	err    error
+}
+
+var engineServers = map[string]*server{"PostgreSQL": {start: engines.Postgres}, "MariaDB": {start: engines.MariaDB}}
+
+var _ = AfterSuite(func() {
+	for _, s := range engineServers {
+		if s.engine != nil {
+			Expect(s.engine.Close()).To(Succeed())
+		}
+	}
+})
+
+func (s *server) running(ctx context.Context) *engines.Server {
+	GinkgoHelper()
+	s.once.Do(func() { s.engine, s.err = s.start(ctx) })
+	if errors.Is(s.err, engines.ErrMissing) && !engines.Required() {
+		Skip(s.err.Error())
+	}
+	Expect(s.err).NotTo(HaveOccurred())
+	return s.engine
+}
+
+// place is an empty database and a file for the server secret.
+type place struct{ url, secretFile string }
+
+func (s *server) place(ctx context.Context) place {
+	GinkgoHelper()
+	url, err := s.running(ctx).Database(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return place{url, filepath.Join(GinkgoT().TempDir(), "secret")}
+}
+
+func (p place) open() *Store {
+	GinkgoHelper()
+	store, err := OpenServer(p.url, ServerOptions{SecretFile: p.secretFile})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { _ = store.Close() })
+	return store
+}
+
+// placed remembers where a store is.
+type placed struct {
+	*Store
+	place
+}
+
+var _ = Describe("A store on a database server", func() {
+	for name, engine := range engineServers {
+		Context("of "+name, Label("engines", name), func() {
+			storespec.Contract(func() oauth.Store {
+				at := engine.place(context.Background())
+				return placed{at.open(), at}
+			}, func(former oauth.Store) oauth.Store {
+				Expect(former.(placed).Close()).To(Succeed())
+				return placed{former.(placed).open(), former.(placed).place}
+			})
+			storespec.WatchingEnds(func() oauth.Store { return engine.place(context.Background()).open() })
+			storespec.Counting(func() oauth.Store { return engine.place(context.Background()).open() })
+			itForgetsMany(func(ctx SpecContext) *Store { return engine.place(ctx).open() })
+			itCountsBesideBearers(engine)
+
+			Context("that two replicas share", Label("I22"), func() {
+				storespec.Contract(func() oauth.Store {
+					at := engine.place(context.Background())
+					return &alternating{stores: []oauth.Store{at.open(), at.open()}}
+				})
+			})
+
+			It("is migrated once by replicas that start together", Label("H7"), func(ctx SpecContext) {
+				at := engine.place(ctx)
+				var starting sync.WaitGroup
+				for range 6 {
+					starting.Go(func() {
+						defer GinkgoRecover()
+						Expect(at.open().Ping(ctx)).To(Succeed())
+					})
+				}
+				starting.Wait()
+				var applied []string
+				Expect(at.open().reader.Raw("SELECT id FROM schema_migrations").Scan(&applied).Error).To(Succeed())
+				Expect(applied).To(HaveLen(len(migrations)))
+			}, NodeTimeout(time.Minute))
+
+			It("says that a server which is gone is an outage, and goes on when it is back", Label("N14", "G11", "D30"), func(ctx SpecContext) {
+				at := engine.place(ctx)
+				store := at.open()
+				Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+				Expect(engine.engine.Stop()).To(Succeed())
+				DeferCleanup(func(ctx SpecContext) {
+					if engine.engine.Ask(ctx, "SELECT 1") != nil {
+						Expect(engine.engine.Start(ctx)).To(Succeed())
+					}
+				})
+				_, err := store.Grant(ctx, digest(0))
+				Expect(err).To(MatchError(oauth.ErrUnavailable))
+				Expect(store.UpdateGrant(ctx, digest(0), nil)).To(MatchError(oauth.ErrUnavailable))
+				Expect(store.AddGrant(ctx, aGrant("h", 0), nil)).To(MatchError(oauth.ErrUnavailable))
+				Expect(store.UseOnce(ctx, digest(1), then)).To(MatchError(oauth.ErrUnavailable))
+				Expect(engine.engine.Start(ctx)).To(Succeed())
+				Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then); return nil })).To(Succeed())
+				_, err = store.Grant(ctx, digest(0))
+				Expect(err).NotTo(HaveOccurred())
+			}, NodeTimeout(time.Minute))
+		})
+	}
+})
+
+var _ = Describe("The address of a database server", func() {
+	DescribeTable("is refused, and not repeated, when it is", func(address string) {
+		Expect(IsServer(address)).To(BeFalse())
+		_, err := OpenServer(address, ServerOptions{})
+		Expect(err).To(MatchError(ContainSubstring("postgres://user:password@host/name")))
+		Expect(err.Error()).NotTo(Or(ContainSubstring("geheim"), ContainSubstring("shibboleth")))
+		Expect(Redacted(address)).NotTo(Or(ContainSubstring("geheim"), ContainSubstring("shibboleth")))
+	},
+		Entry("of another kind", "oracle://me:geheim@host/name"),
+		Entry("none at all", "geheim"),
+		Entry("without a host", "postgres:///name"),
+		Entry("one whose password begins with a slash", "postgres://me:/geheim@host/name"),
+		Entry("one whose password has digits before a slash", "mysql://me:7/geheim@host/name"),
+		Entry("one whose password has a sharp", "postgres://me:7#geheim@host/name"),
+		Entry("one whose port is none", "postgres://me:geheim@host:shibboleth/name"),
+	)
+
+	It("is shown without the password and the options", func() {
+		Expect(Redacted("postgres://me:geheim@host:5432/name?sslpassword=geheim")).To(Equal("postgres://host:5432/name"))
+	})
+})
+
+var _ = Describe("A database server that only reads", Label("A33", "engines"), func() {
+	It("is not ready", func(ctx SpecContext) {
+		at := engineServers["PostgreSQL"].place(ctx)
+		store, err := OpenServer(at.url, ServerOptions{SecretFile: at.secretFile, Connections: 1})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { _ = store.Close() })
+		Expect(store.Ping(ctx)).To(Succeed())
+		Expect(store.writer.Exec("SET default_transaction_read_only = on").Error).To(Succeed())
+		Expect(store.Ping(ctx)).To(MatchError(oauth.ErrUnavailable))
+	})
+})

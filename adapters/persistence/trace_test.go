@@ -1,0 +1,93 @@
+package persistence
+
+import (
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+var _ = Describe("A trace in a SQLite file", func() {
+	var store *Store
+	BeforeEach(func() { store = openIn(GinkgoT().TempDir()) })
+	steps := func(count int, attempt string, at time.Time) []trace.Step {
+		made := make([]trace.Step, count)
+		for i := range made {
+			made[i] = trace.Step{At: at, Kind: trace.Refresh, Outcome: trace.Passed, Attempt: attempt}
+		}
+		return made
+	}
+
+	It("gives back every member of a step, in order, from any step on", func(ctx SpecContext) {
+		step := trace.Step{At: then, Kind: trace.Exchange, Outcome: trace.Refused, Attempt: "a", Request: "r", Client: "c", Address: "n", Agent: "u", Rule: "D16", Reason: "why"}
+		Expect(store.AddSteps(ctx, append(steps(300, "b", then), step))).To(Succeed())
+		found, err := store.Steps(ctx, 0)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(HaveLen(301))
+		step.Number = found[300].Number
+		Expect(found[300]).To(Equal(step))
+		Expect(store.Steps(ctx, found[299].Number)).To(Equal([]trace.Step{step}))
+	})
+
+	It("forgets what is too old", func(ctx SpecContext) {
+		Expect(store.AddSteps(ctx, append(steps(2, "a", then), steps(1, "a", then.Add(time.Second))...))).To(Succeed())
+		Expect(store.ForgetSteps(ctx, then.Add(time.Second), 10)).To(Equal(2))
+		Expect(store.Steps(ctx, 0)).To(HaveLen(1))
+	})
+
+	It("keeps the newest of those that belong to a grant, however many strangers knock, and the newest of those", func(ctx SpecContext) {
+		strangers := append(steps(25, "", then), steps(25, "b", then)...)
+		for i := range strangers {
+			strangers[i].Kind = trace.Unproven[i%len(trace.Unproven)]
+		}
+		granted := steps(5, "a", then)
+		granted[1].Kind = trace.Page // of the same attempt
+		Expect(store.AddSteps(ctx, append(granted, strangers...))).To(Succeed())
+		Expect(store.ForgetSteps(ctx, then, 4)).To(Equal(1 + 46))
+		found, err := store.Steps(ctx, 0)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(HaveLen(8))
+		Expect(found[0].Number).To(BeEquivalentTo(2))
+		Expect(found[7].Number).To(BeEquivalentTo(55))
+	})
+
+	It("forgets what is too old for good, even when it then cannot go on", func(ctx SpecContext) {
+		Expect(store.AddSteps(ctx, append(steps(2, "a", then), steps(2, "b", then.Add(time.Second))...))).To(Succeed())
+		Expect(store.writer.Exec("CREATE TRIGGER stuck BEFORE DELETE ON trace_steps WHEN old.attempt = 'b' BEGIN SELECT RAISE(ABORT, 'stuck'); END").Error).To(Succeed())
+		deleted, err := store.ForgetSteps(ctx, then.Add(time.Second), 1)
+		Expect(err).To(MatchError(ContainSubstring("stuck")))
+		Expect(deleted).To(Equal(2))
+		Expect(store.Steps(ctx, 0)).To(HaveLen(2))
+	})
+
+	itForgetsMany(func(SpecContext) *Store { return store })
+})
+
+// itForgetsMany adds the spec of a trace that has grown far beyond its bound: half of the strangers' steps are of one attempt, each other
+// of one of its own.
+func itForgetsMany(open func(SpecContext) *Store) {
+	It("forgets as many as have come while it could not", func(ctx SpecContext) {
+		store := open(ctx)
+		some := make([]trace.Step, trace.Capacity)
+		for part := range 3 {
+			for i := range some {
+				some[i] = trace.Step{At: then, Kind: trace.Page, Outcome: trace.Passed, Attempt: "reloaded"}
+				switch i % 4 {
+				case 0:
+					some[i].Attempt = strconv.Itoa(part*len(some) + i)
+				case 1, 2:
+					some[i].Kind, some[i].Attempt = trace.Refresh, "granted "+strconv.Itoa(i/8)
+				}
+			}
+			Expect(store.AddSteps(ctx, some)).To(Succeed())
+		}
+		Expect(store.ForgetSteps(ctx, then, trace.Capacity)).To(Equal(trace.Capacity))
+		found, err := store.Steps(ctx, 0)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(HaveLen(2 * trace.Capacity))
+		Expect(found).To(HaveEach(HaveField("Number", BeNumerically(">", trace.Capacity))))
+	})
+}

@@ -1,0 +1,86 @@
+package persistence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// transaction does work in one, again from the beginning when replicas get in each other's way. However many wait, nobody waits longer
+// than the store's patience.
+func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
+	ctx, cancel := s.detached(ctx)
+	defer cancel()
+	return s.again(ctx, cancel, work)
+}
+
+func (s *Store) again(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
+	for attempt := 1; ; attempt++ {
+		err := s.attempt(ctx, cancel, work)
+		if attempt == attempts || !s.engine.server || !collides(err) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(rand.N(time.Duration(attempt) * time.Millisecond)) // so that the same ones do not meet again
+	}
+}
+
+// attempt holds SQLite's write lock while work runs. GORM's own keeps silent about a rollback that fails.
+func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
+	waiting := time.AfterFunc(s.patience, cancel)
+	tx := s.writer.WithContext(ctx).Begin(s.engine.isolation()...)
+	waiting.Stop()
+	if tx.Error != nil {
+		return failed("beginning a transaction", tx.Error)
+	}
+	finished := false
+	defer func() {
+		if !finished { // work panics; the only write connection has to come back
+			tx.Rollback()
+		}
+	}()
+	err := work(tx)
+	finished = true
+	if err == nil {
+		return failed("committing", tx.Commit().Error)
+	}
+	undone := tx.Rollback().Error
+	if undone == nil || errors.Is(undone, sql.ErrTxDone) { // done: the context has ended and taken everything back
+		return err
+	}
+	return errors.Join(err, failed("rolling back", undone))
+}
+
+// failed says what was being done, in the words of the port where it has some.
+func failed(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, gorm.ErrRecordNotFound):
+		err = oauth.ErrNotFound
+	case isDuplicate(err):
+		err = oauth.ErrDuplicate
+	default:
+		err = fmt.Errorf("%w: %w", oauth.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// detached lets a short piece of work finish when its client hangs up: a server's drivers would drop their connection instead. A
+// deadline still holds.
+func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !s.engine.server {
+		return context.WithCancel(ctx)
+	}
+	limit := time.Now().Add(s.patience)
+	if deadline, has := ctx.Deadline(); has && deadline.Before(limit) {
+		limit = deadline
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), limit)
+}

@@ -1,0 +1,111 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Client is who asks an introspection endpoint (RFC 7662 §2.1).
+type Client struct{ ID, Secret string }
+
+// Introspection asks an RFC 7662 endpoint. A token holds when it is active and has not expired; sub is the subject, and roles
+// (RFC 9068 §2.2.3.1) are the roles.
+type Introspection struct {
+	url     string
+	by      Client
+	ceiling bool
+	client  client
+	now     func() time.Time
+}
+
+// IntrospectionOptions are what an introspection endpoint needs to be asked.
+type IntrospectionOptions struct {
+	Transport
+	URL    string
+	Client Client
+	// ScopeCeiling takes the token's scope for the most that it may grant. It is off by default because those scopes belong to
+	// the site's own authorization server, which need not know ours.
+	ScopeCeiling bool
+	Now          func() time.Time // time.Now when nil
+}
+
+// NewIntrospection expects a URL that CheckURL has passed.
+func NewIntrospection(o IntrospectionOptions) *Introspection {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Introspection{o.URL, o.Client, o.ScopeCeiling, newClient(o.Transport), o.Now}
+}
+
+// introspected is the answer of RFC 7662 §2.2, as far as it matters here.
+type introspected struct {
+	Active  *bool    `json:"active"`
+	Subject string   `json:"sub"`
+	Scope   string   `json:"scope"`
+	Expires *float64 `json:"exp"` // a NumericDate may have fractions (RFC 7519 §2)
+	Roles   []string `json:"roles"`
+}
+
+// VerifyBearer implements oauth.BearerVerifier.
+func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
+	request, err := i.request(ctx, token)
+	if err != nil {
+		return oauth.Principal{}, fmt.Errorf("asking about a token: %w", err)
+	}
+	found, err := i.ask(request)
+	switch {
+	case err != nil:
+		return oauth.Principal{}, i.client.unavailable(ctx, request, err)
+	case !*found.Active, i.expired(found):
+		return oauth.Principal{}, oauth.ErrUnknownBearer
+	}
+	principal := oauth.Principal{Subject: found.Subject, Roles: found.Roles}
+	if i.ceiling {
+		principal.Scopes = append([]string{}, strings.Fields(found.Scope)...) // none, or no word of it, is a ceiling too, unlike nil
+	}
+	return principal, nil
+}
+
+func (i *Introspection) request(ctx context.Context, token string) (*http.Request, error) {
+	form := url.Values{"token": {token}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Accept", "application/json")
+	request.SetBasicAuth(url.QueryEscape(i.by.ID), url.QueryEscape(i.by.Secret)) // RFC 6749 §2.3.1
+	return request, nil
+}
+
+// ask never mistakes a refusal of our own credentials for one of the token.
+func (i *Introspection) ask(request *http.Request) (found introspected, err error) {
+	got, err := i.client.send(request)
+	switch {
+	case err != nil:
+		return found, err
+	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
+		return found, problem(fmt.Sprintf("it answered %d: it does not take our client id and secret, correct them", got.status))
+	case got.status != http.StatusOK:
+		return found, problem(fmt.Sprintf("it answered %d instead of 200", got.status))
+	case got.mediaType != "application/json":
+		return found, problem("its answer is not application/json: is this the introspection endpoint?")
+	}
+	if err := got.read(&found, "active", "sub", "scope", "exp", "roles"); err != nil {
+		return found, err
+	}
+	if found.Active == nil {
+		return found, problem("its answer does not say \"active\": is this the introspection endpoint?")
+	}
+	return found, nil
+}
+
+func (i *Introspection) expired(found introspected) bool {
+	return found.Expires != nil && float64(i.now().Unix()) >= *found.Expires
+}

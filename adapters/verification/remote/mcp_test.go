@@ -1,0 +1,91 @@
+package remote
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Asking an MCP server", Label("U14"), func() {
+	var mcp *site
+	var verifier *MCP
+	var clock time.Time
+	anybody := oauth.Principal{Scopes: []string{"all"}}
+	BeforeEach(func() {
+		mcp, clock = newSite(), time.Unix(1, 0)
+		verifier = NewMCP(MCPOptions{Transport: mcp.transport(), URL: mcp.URL + "/mcp", Scopes: []string{"all"}, Now: func() time.Time { return clock }})
+	})
+	// knowing answers like a server that knows the token, and says status to those methods that it does not speak.
+	knowing := func(speaks func(body string, r *http.Request) bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Header.Get("Authorization") != "Bearer "+token:
+				w.WriteHeader(http.StatusUnauthorized)
+			case r.Method == http.MethodDelete:
+			case !speaks(mcp.forms[len(mcp.forms)-1], r):
+				w.WriteHeader(http.StatusBadRequest)
+			default:
+				w.Header().Set("Mcp-Session-Id", "one")
+			}
+		}
+	}
+	has := func(method string) func(string, *http.Request) bool {
+		return func(body string, _ *http.Request) bool { return strings.Contains(body, `"method":"`+method+`"`) }
+	}
+
+	DescribeTable("finds out in the way that it speaks, and leaves no session:", func(ctx SpecContext, speaks func(string, *http.Request) bool) {
+		mcp.answer = knowing(speaks)
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
+		_, err := verifier.VerifyBearer(ctx, "another")
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		Expect(mcp.asked).To(ContainElement(And(HaveField("Method", http.MethodDelete), HaveField("Header", HaveKeyWithValue("Mcp-Session-Id", []string{"one"})))))
+	},
+		Entry("2026-07-28", has("server/discover")), Entry("with sessions", has("initialize")),
+		Entry("HTTP+SSE", func(_ string, r *http.Request) bool {
+			return r.Method == http.MethodGet && r.Header.Get("Accept") == "text/event-stream"
+		}))
+
+	It("does not wait for the end of a stream", func(ctx SpecContext) {
+		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer "+token {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
+	})
+
+	It("does not believe one that takes a token which was made up, and looks again from time to time", func(ctx SpecContext) {
+		mcp.answer = answering(http.StatusOK, "application/json", "{}")
+		_, err := verifier.VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("it takes any token"))
+		mcp.answer = knowing(has("initialize"))
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
+		mcp.answer = answering(http.StatusOK, "application/json", "{}")
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody), "it was seen to refuse a moment ago")
+		clock = clock.Add(probeLife)
+		_, err = verifier.VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("it takes any token"))
+	})
+
+	DescribeTable("knows nothing when it says", Label("B9"), func(ctx SpecContext, status int) {
+		mcp.answer = answering(status, "text/plain", token)
+		_, err := verifier.VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("it answered"))
+		Expect(mcp.log.String()).NotTo(ContainSubstring(token))
+	}, Entry(nil, 403), Entry(nil, 404), Entry(nil, 307), Entry(nil, 500), Entry(nil, 429))
+
+	It("does not even ask about what no header can carry", func(ctx SpecContext) {
+		_, err := verifier.VerifyBearer(ctx, "a b")
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		Expect(mcp.asked).To(BeEmpty())
+	})
+})

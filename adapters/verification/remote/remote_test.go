@@ -1,0 +1,261 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func TestRemote(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Asking over HTTP")
+}
+
+const token = "site_token|with:signs"
+
+// site is a server of the site's, over TLS, that answers every question in one way.
+type site struct {
+	*httptest.Server
+	answer http.HandlerFunc
+	log    *bytes.Buffer
+	asked  []*http.Request
+	forms  []string
+}
+
+func newSite() *site {
+	s := &site{log: new(bytes.Buffer)}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		form, _ := io.ReadAll(r.Body)
+		s.asked, s.forms = append(s.asked, r), append(s.forms, string(form))
+		s.answer(w, r)
+	}))
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	DeferCleanup(s.Close)
+	return s
+}
+
+func (s *site) transport() Transport {
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return Transport{Options: outbound.Options{RootCAs: roots}, Logger: slog.New(slog.NewTextHandler(s.log, nil))}
+}
+
+func (s *site) introspection(change ...func(*IntrospectionOptions)) *Introspection {
+	o := IntrospectionOptions{Transport: s.transport(), URL: s.URL + "/introspect", Client: Client{"paste port", "pa&ss"}}
+	for _, apply := range change {
+		apply(&o)
+	}
+	return NewIntrospection(o)
+}
+
+func answering(status int, mediaType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// beUnavailable matches an error that neither ends nor tells anything.
+func beUnavailable(reason string) types.GomegaMatcher {
+	return And(MatchError(ContainSubstring(reason)), Not(MatchError(oauth.ErrUnknownBearer)), Not(MatchError(ContainSubstring(token))))
+}
+
+// outages are answers after which nobody knows anything, whoever was asked.
+var outages = []TableEntry{
+	Entry("redirects", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}, "it answered 307"),
+	Entry("does not find the address", http.NotFound, "it answered 404"),
+	Entry("has failed", answering(500, "text/plain", token), "it answered 500"),
+	Entry("is busy", answering(429, "text/plain", token), "it answered 429"),
+	Entry("sends too much", answering(200, "application/json", `{"active":true,"x":"`+strings.Repeat("x", answerBytes)+`"}`), "more than 65536 bytes"),
+	Entry("sends JSON that is cut off", answering(200, "application/json", `{"active":true`), "malformed"),
+	Entry("sends a list", answering(200, "application/json", `[true]`), "malformed"),
+	Entry("says one thing twice", answering(200, "application/json", `{"active":true,"roles":["reader"],"roles":["editor"]}`), "malformed"),
+	Entry("sends roles of another type", answering(200, "application/json", `{"active":true,"roles":"editor"}`), "malformed"),
+	Entry("hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the connection broke"),
+	Entry("repeats the token instead of HTTP", func(w http.ResponseWriter, r *http.Request) {
+		connection, _, _ := http.NewResponseController(w).Hijack()
+		_, _ = io.WriteString(connection, r.Header.Get("Authorization")+token+"\r\n\r\n")
+		_ = connection.Close()
+	}, "the connection broke"),
+	Entry("stops in the middle", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.WriteHeader(http.StatusOK)
+	}, "the connection broke"),
+}
+
+var _ = Describe("Asking a URL of the site", func() {
+	var s *site
+	BeforeEach(func() { s = newSite() })
+	ask := func(ctx context.Context) (oauth.Principal, error) {
+		return NewEndpoint(s.URL+"/token?key=k3y", s.transport()).VerifyBearer(ctx, token)
+	}
+
+	It("sends the token as a bearer, and only there", func(ctx SpecContext) {
+		s.answer = answering(204, "", "")
+		Expect(ask(ctx)).To(Equal(oauth.Principal{}))
+		Expect(s.asked).To(HaveLen(1))
+		Expect(s.asked[0].Method).To(Equal(http.MethodGet))
+		Expect(s.asked[0].Header["Authorization"]).To(Equal([]string{"Bearer " + token}))
+		Expect(s.asked[0].RequestURI).To(Equal("/token?key=k3y"))
+		Expect(s.log.String()).To(BeEmpty())
+	})
+
+	DescribeTable("reads", func(ctx SpecContext, answer http.HandlerFunc, person oauth.Principal) {
+		s.answer = answer
+		Expect(ask(ctx)).To(Equal(person))
+	},
+		Entry("who stands behind the token", answering(200, "application/json; charset=utf-8", `{"subject":"ada","roles":["editor"],"scopes":["mcp"],"more":1}`),
+			oauth.Principal{Subject: "ada", Roles: []string{"editor"}, Scopes: []string{"mcp"}}),
+		Entry("that it may grant nothing", answering(200, "application/json", `{"scopes":[]}`), oauth.Principal{Scopes: []string{}}),
+		Entry("nothing into an answer that says nothing", answering(200, "application/json", `{"roles":null,"scopes":null}`), oauth.Principal{}),
+		Entry("nothing into a page", answering(201, "text/html", `<p>{"subject":"eve"}`), oauth.Principal{}),
+		Entry("no member of another name", answering(200, "application/problem+json", `{"sub":"eve"}`), oauth.Principal{}),
+	)
+
+	DescribeTable("takes as no", Label("B8"), func(ctx SpecContext, status int) {
+		s.answer = answering(status, "application/json", `{"subject":"eve"}`)
+		_, err := ask(ctx)
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		Expect(s.log.String()).To(BeEmpty())
+	}, Entry("401", 401), Entry("403", 403))
+
+	DescribeTable("knows nothing, and says why in the log, when the site", Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
+		s.answer = answer
+		_, err := ask(ctx)
+		Expect(err).To(beUnavailable(reason))
+		Expect(s.log.String()).To(And(ContainSubstring("level=ERROR"), ContainSubstring(reason), ContainSubstring(s.URL+"/token"),
+			Not(ContainSubstring(token)), Not(ContainSubstring("k3y"))))
+	}, outages,
+		Entry("writes a member in another case", answering(200, "application/json", `{"subject":"ada","Scopes":[]}`), "member scopes in another case"),
+		Entry("numbers people", answering(200, "application/json", `{"subject":7}`), "another type"),
+		Entry("answers with a list", answering(200, "application/json", `["ada"]`), "another type"),
+	)
+
+	DescribeTable("does not even ask about", func(ctx SpecContext, odd string) {
+		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ctx, odd)
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		Expect(s.asked).To(BeEmpty())
+	}, Entry("nothing", ""), Entry("a space", "a b"), Entry("a line break", "a\r\nX: y"), Entry("more than ASCII", "tökën"), Entry("a tab", "a\tb"))
+})
+
+var _ = Describe("Introspecting", Label("RFC 7662"), func() {
+	var s *site
+	BeforeEach(func() { s = newSite() })
+
+	It("posts the token, with client id and secret as RFC 6749 spells them", func(ctx SpecContext) {
+		s.answer = answering(200, "application/json", `{"active":true,"sub":"ada","scope":"read","roles":["author"],"client_id":"x"}`)
+		Expect(s.introspection().VerifyBearer(ctx, token)).To(Equal(oauth.Principal{Subject: "ada", Roles: []string{"author"}}))
+		Expect(s.forms).To(Equal([]string{"token=site_token%7Cwith%3Asigns"}))
+		id, secret, _ := s.asked[0].BasicAuth()
+		Expect([]string{s.asked[0].Method, id, secret}).To(Equal([]string{http.MethodPost, "paste+port", "pa%26ss"}))
+		Expect(s.asked[0].Header.Get("Content-Type")).To(Equal("application/x-www-form-urlencoded"))
+		Expect(s.log.String()).To(BeEmpty())
+	})
+
+	DescribeTable("takes scope for a ceiling only when it is told to", func(ctx SpecContext, body string, ceiling types.GomegaMatcher) {
+		s.answer = answering(200, "application/json", body)
+		person, err := s.introspection(func(o *IntrospectionOptions) { o.ScopeCeiling = true }).VerifyBearer(ctx, token)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(person.Scopes).To(ceiling)
+	},
+		Entry("with scopes", `{"active":true,"scope":"mcp read"}`, Equal([]string{"mcp", "read"})),
+		Entry("without one", `{"active":true,"scope":""}`, And(BeEmpty(), Not(BeNil()))),
+		Entry("that is left out", `{"active":true}`, And(BeEmpty(), Not(BeNil()))),
+		Entry("that is null", `{"active":true,"scope":null}`, And(BeEmpty(), Not(BeNil()))),
+	)
+
+	DescribeTable("takes as no", Label("B8"), func(ctx SpecContext, body string) {
+		s.answer = answering(200, "application/json", body)
+		at := time.Unix(1_800_000_000, 0)
+		_, err := s.introspection(func(o *IntrospectionOptions) { o.Now = func() time.Time { return at } }).VerifyBearer(ctx, token)
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		Expect(s.log.String()).To(BeEmpty())
+	},
+		Entry("what is not active", `{"active":false,"sub":"ada"}`),
+		Entry("what expires at this instant", `{"active":true,"exp":1800000000}`),
+		Entry("what has expired long ago", `{"active":true,"exp":1}`),
+	)
+
+	It("takes what expires in a second as good", func(ctx SpecContext) {
+		s.answer = answering(200, "application/json", `{"active":true,"exp":1800000001}`)
+		_, err := s.introspection(func(o *IntrospectionOptions) { o.Now = func() time.Time { return time.Unix(1_800_000_000, 0) } }).VerifyBearer(ctx, token)
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	DescribeTable("knows nothing, and says why in the log, when the site", Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
+		s.answer = answer
+		_, err := s.introspection().VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable(reason))
+		Expect(s.log.String()).To(And(ContainSubstring("level=ERROR"), ContainSubstring(s.URL+"/introspect"),
+			Not(ContainSubstring(token)), Not(ContainSubstring("pa&ss"))))
+	}, outages,
+		Entry("does not take our secret", answering(401, "application/json", `{"error":"invalid_client"}`), "does not take our client id and secret"),
+		Entry("forbids us to ask", answering(403, "application/json", `{"active":true}`), "does not take our client id and secret"),
+		Entry("answers a page", answering(200, "text/html", `{"active":true}`), "not application/json"),
+		Entry("answers without a body", answering(204, "", ""), "it answered 204"),
+		Entry("does not say whether", answering(200, "application/json", `{"sub":"ada"}`), `does not say "active"`),
+		Entry("says null", answering(200, "application/json", `{"active":null}`), `does not say "active"`),
+		Entry("says yes in words", answering(200, "application/json", `{"active":"true"}`), "malformed"),
+		Entry("writes a member in another case", answering(200, "application/json", `{"active":true,"Roles":["editor"]}`), "member roles in another case"),
+		Entry("says when in words", answering(200, "application/json", `{"active":true,"exp":"tomorrow"}`), "malformed"),
+	)
+})
+
+var _ = Describe("Reaching the site", func() {
+	var s *site
+	BeforeEach(func() {
+		s = newSite()
+		s.answer = answering(204, "", "")
+	})
+
+	It("does not trust any certificate", func(ctx SpecContext) {
+		stranger := s.transport()
+		stranger.RootCAs = x509.NewCertPool()
+		_, err := NewEndpoint(s.URL, stranger).VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("its certificate is not trusted"))
+		Expect(s.asked).To(BeEmpty())
+	})
+
+	It("says when nobody is there", func(ctx SpecContext) {
+		s.Close()
+		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("it cannot be reached: dial tcp"))
+	})
+
+	It("waits no longer than it may", func(ctx SpecContext) {
+		ended, end := context.WithCancel(ctx)
+		gaveUp := make(chan struct{})
+		s.answer = func(http.ResponseWriter, *http.Request) {
+			end()
+			<-gaveUp // not its own context: an answer that leaves while the connection closes may still arrive
+		}
+		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ended, token)
+		close(gaveUp)
+		Expect(err).To(beUnavailable("it did not answer in time"))
+		Expect(answerLimit).To(BeNumerically("<", 5*time.Second))
+	})
+
+	It("speaks http with this computer when it may", func(ctx SpecContext) {
+		plain := httptest.NewServer(s.answer)
+		DeferCleanup(plain.Close)
+		Expect(NewEndpoint(plain.URL, Transport{Options: outbound.Options{AllowHTTP: true}, Logger: slog.New(slog.DiscardHandler)}).VerifyBearer(ctx, token)).To(Equal(oauth.Principal{}))
+	})
+})

@@ -1,0 +1,56 @@
+package tokenfile
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// The cost of one hash, the least that OWASP recommends for argon2id: about 20 ms and 19 MiB.
+const (
+	memoryKiB = 19 * 1024
+	passes    = 2
+	lanes     = 1
+	phcPrefix = "$argon2id$v=19$m=19456,t=2,p=1$"
+)
+
+// places bounds the memory of hashes at the same time: 76 MiB.
+const places = 4
+
+type (
+	salt   [16]byte
+	hash   [32]byte
+	digest struct {
+		salt salt
+		hash hash
+	}
+)
+
+// String returns the digest in the PHC string format.
+func (d digest) String() string {
+	return phcPrefix + base64.RawStdEncoding.EncodeToString(d.salt[:]) + "$" + base64.RawStdEncoding.EncodeToString(d.hash[:])
+}
+
+func newSalt() (drawn salt) {
+	_, _ = rand.Read(drawn[:]) // crypto/rand ends the process rather than fail
+	return drawn
+}
+
+func hashOf(token string, s salt) hash {
+	return hash(argon2.IDKey([]byte(token), s[:], passes, memoryKiB, lanes, uint32(len(hash{}))))
+}
+
+// hasher computes a few hashes at a time.
+type hasher chan struct{}
+
+func (h hasher) hash(ctx context.Context, token string, s salt) (hash, error) {
+	select {
+	case h <- struct{}{}:
+	case <-ctx.Done():
+		return hash{}, ctx.Err()
+	}
+	defer func() { <-h }()
+	return hashOf(token, s), nil
+}

@@ -1,0 +1,301 @@
+package tokenfile
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func TestTokenFile(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Token file")
+}
+
+// sample is the n-th of some lines that look right; nobody knows their tokens.
+func sample(n byte, words ...string) string {
+	return strings.Join(append([]string{digest{salt{1}, hash{n}}.String()}, words...), " ") + "\n"
+}
+
+func written(content string) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "tokens")
+	Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	return path
+}
+
+func replace(path, content string) {
+	GinkgoHelper()
+	Expect(os.WriteFile(path+".new", []byte(content), 0o600)).To(Succeed())
+	Expect(os.Rename(path+".new", path)).To(Succeed())
+}
+
+func lineFor(path, token string, principal oauth.Principal) string {
+	GinkgoHelper()
+	entry, err := NewLine(path, token, principal)
+	Expect(err).NotTo(HaveOccurred())
+	return entry.String() + "\n"
+}
+
+var ada = oauth.Principal{Subject: "ada", Roles: []string{"editor", "author"}, Scopes: []string{"mcp"}}
+
+var _ = Describe("Reading a token file", func() {
+	It("takes lines with and without words, comments, and what editors leave behind", func() {
+		tokens, err := parse([]byte("\ufeff# people\r\n\n" + strings.ReplaceAll(sample(1, "subject=ada", "role=editor", "role=author", "\tscope=mcp"), "\n", "\r\n") + "   \n" + sample(2)))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(tokens).To(Equal(table{salt{1}: {hash{1}: ada, hash{2}: {}}}))
+	})
+
+	DescribeTable("takes a file in which no token holds", Label("J1"), func(content string) {
+		tokens, err := parse([]byte(content))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(tokens).To(BeEmpty())
+	},
+		Entry("because nothing is there", ""),
+		Entry("because comments are all there is", "# later\n"),
+	)
+
+	DescribeTable("refuses, and says where and what to do", Label("F9"), func(content, place, remedy string) {
+		_, err := parse([]byte(content))
+		Expect(err).To(MatchError(And(HavePrefix(place), ContainSubstring(remedy))))
+		Expect(err.Error()).NotTo(ContainSubstring("AQAAAAAAAAAAAAAAAAAAAA"), "the salt")
+	},
+		Entry("a token in clear", sample(1)+"demo_secret subject=ada\n", "line 2: ", "pasteport hash-token"),
+		Entry("another hash", "$2y$10$abcdefghijklmnopqrstuv role=editor\n", "line 1: ", "pasteport hash-token"),
+		Entry("a cheaper hash", strings.Replace(sample(1), "m=19456", "m=8", 1), "line 1: ", "pasteport hash-token"),
+		Entry("a costlier hash", strings.Replace(sample(1), "m=19456", "m=4194304", 1), "line 1: ", "pasteport hash-token"),
+		Entry("a hash that is cut", strings.Replace(sample(1), "AA\n", "\n", 1), "line 1: its hash is damaged", "again"),
+		Entry("a hash that is too long", strings.Replace(sample(1), "\n", "AAAA\n", 1), "line 1: its hash is damaged", "again"),
+		Entry("a hash without a salt", phcPrefix+"$AAAA\n", "line 1: its hash is damaged", "again"),
+		Entry("a hash with bits to spare", strings.Replace(sample(1), "A\n", "B\n", 1), "line 1: its hash is damaged", "again"),
+		Entry("an unknown word", sample(1, "roles=editor"), `line 1: "roles" is not known`, "role="),
+		Entry("a word without a value", sample(1, "role="), `line 1: "role=" says nothing`, "value"),
+		Entry("a subject with a space", sample(1, "subject=Ada", "Lovelace"), `line 1: "Lovelace" says nothing`, "without spaces"),
+		Entry("two subjects", sample(1, "subject=ada", "subject=bob"), "line 1: it has two subjects", "keep one"),
+		Entry("one token twice", sample(1)+sample(2)+sample(1, "role=editor"), "line 3: it is the same token as line 1", "keep one"),
+		Entry("an escape sequence", sample(1, "role=\x1b[31m"), "line 1: it has bytes that are no text", "again"),
+		Entry("a NUL", sample(1, "role=\x00"), "line 1: it has bytes that are no text", "again"),
+		Entry("no UTF-8", sample(1, "role=\xff"), "line 1: it has bytes that are no text", "again"),
+		Entry("a last line that may be cut off", sample(1)+strings.TrimSuffix(sample(2, "role=edit"), "\n"), "the last line has no line break", "add one"),
+		Entry("too many salts", manySalts(), "line 17: it has one salt more", "--token-file"),
+		Entry("too many bytes", strings.Repeat("# all is well\n", maxBytes/10), "the file is larger than", "1048576"),
+	)
+
+	It("makes lines that it can read, with the salt of the others", func() {
+		path := written(lineFor("", "first", ada))
+		first, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		replace(path, "# two of them\n"+lineFor(path, "second", oauth.Principal{})+string(first))
+		content, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(parse(content)).To(HaveLen(1))
+		Expect(lineFor("", "first", ada)).NotTo(Equal(lineFor("", "first", ada)), "a salt of its own")
+	})
+
+	DescribeTable("makes no line with", func(principal oauth.Principal) {
+		_, err := NewLine("", "token", principal)
+		Expect(err).To(MatchError(ContainSubstring("it has to be one word")))
+	},
+		Entry("a space in the subject", oauth.Principal{Subject: "ada role=editor"}),
+		Entry("a line break in a role", oauth.Principal{Roles: []string{"editor\n# "}}),
+		Entry("an empty role", oauth.Principal{Roles: []string{""}}),
+		Entry("an escape sequence in a scope", oauth.Principal{Scopes: []string{"\x1b[31m"}}),
+	)
+
+	It("makes no line for a token that the file has, under whichever salt", func() {
+		path := written("#" + lineFor("", "first", ada) + lineFor("", "first", ada) + " " + lineFor("", "second", ada))
+		for token, line := range map[string]string{"first": "line 2 ", "second": "line 3 "} {
+			_, err := NewLine(path, token, oauth.Principal{})
+			Expect(err).To(MatchError(ContainSubstring(line)))
+		}
+	})
+
+	It("makes the first line of a file without any", func() {
+		Expect(lineFor(written("# people\n"), "first", ada)).NotTo(HavePrefix(digest{}.String()[:len(phcPrefix)+22]))
+	})
+
+	It("makes no line for a file with a mistake", func() {
+		_, err := NewLine(written("role=editor\n"), "token", ada)
+		Expect(err).To(MatchError(ContainSubstring("line 1")))
+	})
+})
+
+func manySalts() string {
+	var content strings.Builder
+	for n := range byte(maxSalts + 1) {
+		content.WriteString(digest{salt{n}, hash{1}}.String() + "\n")
+	}
+	return content.String()
+}
+
+var _ = Describe("Answering for a token file", func() {
+	var log *bytes.Buffer
+	var logger *slog.Logger
+	BeforeEach(func() {
+		log = new(bytes.Buffer)
+		logger = slog.New(slog.NewTextHandler(log, nil))
+	})
+	open := func(path string) *File {
+		GinkgoHelper()
+		file, err := Open(path, logger)
+		Expect(err).NotTo(HaveOccurred())
+		return file
+	}
+
+	It("says who stands behind a token", Label("B8"), func(ctx SpecContext) {
+		path := written(lineFor("", "alpha", ada))
+		replace(path, lineFor("", "alpha", ada)+lineFor("", "beta", oauth.Principal{Subject: "bob"}))
+		file := open(path)
+		Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
+		Expect(file.VerifyBearer(ctx, "beta")).To(Equal(oauth.Principal{Subject: "bob"}))
+		for _, wrong := range []string{"gamma", "", "ALPHA", "alpha ", lineFor("", "alpha", ada)} {
+			_, err := file.VerifyBearer(ctx, wrong)
+			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		}
+		Expect(log.String()).To(BeEmpty())
+	})
+
+	It("goes by a change at the very next question", Label("J1"), func(ctx SpecContext) {
+		path := written(lineFor("", "alpha", ada))
+		file := open(path)
+		Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
+		replace(path, lineFor(path, "beta", ada))
+		_, err := file.VerifyBearer(ctx, "alpha")
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		Expect(file.VerifyBearer(ctx, "beta")).To(Equal(ada))
+	})
+
+	DescribeTable("goes by what it read before, and says so once, while the file", Label("B9"), func(ctx SpecContext, spoil func(path string), said string) {
+		good := lineFor("", "alpha", ada)
+		path := written(good)
+		file := open(path)
+		spoil(path)
+		for range 2 {
+			Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
+		}
+		Expect(strings.Count(log.String(), "token file cannot be used")).To(Equal(1))
+		Expect(log.String()).To(And(ContainSubstring(path), ContainSubstring(said)))
+		Expect(os.RemoveAll(path)).To(Succeed())
+		replace(path, good)
+		Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
+		Expect(log.String()).To(ContainSubstring("token file is good again"))
+	},
+		Entry("has a mistake", func(path string) { replace(path, sample(1)+"x\n") }, "line 2"),
+		Entry("is empty just now, as while an editor writes it", func(path string) { replace(path, "") }, "was emptied just now"),
+		Entry("is gone", func(path string) { Expect(os.Remove(path)).To(Succeed()) }, "no such file"),
+		Entry("is a folder", func(path string) {
+			Expect(os.Remove(path)).To(Succeed())
+			Expect(os.Mkdir(path, 0o700)).To(Succeed())
+		}, "no regular file"),
+	)
+
+	DescribeTable("lets nobody in, and says so, when the last token is taken away", Label("J1"), func(ctx SpecContext, left string) {
+		path := written(lineFor("", "alpha", ada))
+		file := open(path)
+		replace(path, left)
+		Expect(os.Chtimes(path, time.Time{}, time.Now().Add(-time.Minute))).To(Succeed())
+		_, err := file.VerifyBearer(ctx, "alpha")
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		Expect(log.String()).To(And(ContainSubstring("level=WARN"), ContainSubstring("no token"), ContainSubstring(path)))
+	},
+		Entry("and the file is empty", ""),
+		Entry("and a comment is left", "# people\n"),
+	)
+
+	It("begins with a file that has no token yet", func(ctx SpecContext) {
+		path := written("")
+		file := open(path)
+		replace(path, lineFor(path, "alpha", ada))
+		Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
+	})
+
+	DescribeTable("does not begin with a file that", func(prepare func() string, said string) {
+		_, err := Open(prepare(), logger)
+		Expect(err).To(MatchError(ContainSubstring(said)))
+	},
+		Entry("is missing", func() string { return filepath.Join(GinkgoT().TempDir(), "tokens") }, "no such file"),
+		Entry("has a mistake", func() string { return written(sample(1) + "x\n") }, "line 2"),
+	)
+
+	It("warns when others may read it", func() {
+		path := written(sample(1))
+		Expect(os.Chmod(path, 0o644)).To(Succeed())
+		open(path)
+		Expect(log.String()).To(And(ContainSubstring("level=WARN"), ContainSubstring("chmod o="), ContainSubstring(path)))
+	})
+
+	It("hashes only so many at a time, and waits no longer than it may", func(ctx SpecContext) {
+		file := open(written(lineFor("", "alpha", ada)))
+		for range places {
+			file.hashes <- struct{}{}
+		}
+		ended, end := context.WithCancel(ctx)
+		end()
+		_, err := file.VerifyBearer(ended, "alpha")
+		Expect(err).To(And(MatchError(context.Canceled), Not(MatchError(oauth.ErrUnknownBearer))))
+	})
+
+	It("can be changed while it is asked", func(ctx SpecContext) {
+		path := written(lineFor("", "alpha", ada))
+		content, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		file, lines := open(path), string(content)
+		var asking sync.WaitGroup
+		for range 4 {
+			asking.Go(func() {
+				defer GinkgoRecover()
+				for range 5 {
+					Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
+				}
+			})
+		}
+		for n := range 50 {
+			replace(path, "# "+strconv.Itoa(n)+"\n"+lines)
+		}
+		asking.Wait()
+	})
+})
+
+func FuzzParse(f *testing.F) {
+	for _, content := range []string{"", sample(1), sample(1, "subject=ada", "role=editor", "scope=mcp"), "# x\n\n" + sample(2, "role=a", "role=b") + sample(3), manySalts()} {
+		f.Add([]byte(content))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		tokens, err := parse(content)
+		if err != nil {
+			return
+		}
+		if len(tokens) > maxSalts {
+			t.Fatalf("%d salts", len(tokens))
+		}
+		var again strings.Builder
+		for salt, principals := range tokens {
+			for hash, principal := range principals {
+				if err := principal.Check(); err != nil {
+					t.Fatal(err)
+				}
+				again.WriteString(Line{digest{salt, hash}, principal}.String() + "\n")
+			}
+		}
+		same, err := parse([]byte(again.String()))
+		if err != nil {
+			t.Fatalf("what was read cannot be read again: %v", err)
+		}
+		for salt := range tokens {
+			if len(same[salt]) != len(tokens[salt]) {
+				t.Fatal("a line was lost")
+			}
+		}
+	})
+}

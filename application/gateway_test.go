@@ -1,0 +1,161 @@
+package application
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/adapters/throttle"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	issuer   = "https://cms.example"
+	clientID = "https://client.example/client.json"
+	callback = "https://client.example/callback"
+	verifier = "a-verifier-that-is-long-enough-for-the-rules"
+)
+
+// oneClient is a directory that knows one client.
+type oneClient struct{}
+
+func (oneClient) Client(_ context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+	return oauth.NewClientMetadata(id, map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}}, oauth.ClientMetadataRules{})
+}
+
+// countingStore counts how often a grant is read.
+type countingStore struct {
+	*persistence.Store
+	reads int
+}
+
+func (s *countingStore) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+	s.reads++
+	return s.Store.Grant(ctx, secret)
+}
+
+func openStore() *countingStore {
+	GinkgoHelper()
+	store, err := persistence.OpenSQLite(filepath.Join(GinkgoT().TempDir(), "oauth.db"))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(store.Close()).To(Succeed()) })
+	return &countingStore{Store: store}
+}
+
+// serverOver is a server with two resources, whose site knows every token.
+func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
+	GinkgoHelper()
+	config := oauth.Config{
+		Issuer: issuer, VerifyBearer: func(string) bool { return true }, Secret: make([]byte, oauth.MinSecretLength), Now: time.Now, Random: rand.Reader,
+		MoreServers: []oauth.ProtectedServer{{Resource: issuer + "/more"}},
+	}
+	change(&config)
+	settings, err := config.Settings()
+	Expect(err).NotTo(HaveOccurred())
+	return NewServer(settings, Ports{
+		Store: store, Clients: oneClient{}, Guesses: throttle.NewGuesses(), Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+		Verifier: site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }),
+	})
+}
+
+// connect goes all the way from the request to tokens.
+func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {
+	GinkgoHelper()
+	sum := sha256.Sum256([]byte(verifier))
+	consent, err := s.RequestAuthorization(ctx, oauth.Parameters{
+		"client_id": {clientID}, "redirect_uri": {callback}, "response_type": {"code"}, "scope": {scope},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	redirect, err := s.Approve(ctx, consent, "host-token", "192.0.2.1")
+	Expect(err).NotTo(HaveOccurred())
+	target, err := url.Parse(redirect.Location)
+	Expect(err).NotTo(HaveOccurred())
+	tokens, err := s.Exchange(ctx, oauth.Credentials{Client: clientID}, oauth.Parameters{"code": {target.Query().Get("code")}, "code_verifier": {verifier}})
+	Expect(err).NotTo(HaveOccurred())
+	return tokens
+}
+
+func (s *Server) refresh(ctx context.Context, token oauth.Secret) (*oauth.Tokens, error) {
+	return s.Refresh(ctx, oauth.Credentials{Client: clientID}, oauth.Parameters{"refresh_token": {token.Reveal()}})
+}
+
+var _ = Describe("Sending the host token on to the upstream", func() {
+	var store *countingStore
+	var server *Server
+	sendingOn := func(c *oauth.Config) { c.HostTokenInUse = true }
+	BeforeEach(func() {
+		store = openStore()
+		server = serverOver(store, sendingOn)
+	})
+	refusedAs := func(kind oauth.Kind, err error) {
+		GinkgoHelper()
+		found, _ := oauth.KindOf(err)
+		Expect(found).To(Equal(kind), "%v", err)
+	}
+
+	DescribeTable("opens it with the access token, in one look at the store", Label("U6", "J3", "J13"), func(ctx SpecContext, scope string) {
+		tokens := server.connect(ctx, scope)
+		store.reads = 0
+		caller, host, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(host.Reveal()).To(Equal("host-token"))
+		Expect(server.Authenticate(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Equal(caller))
+		Expect(store.reads).To(Equal(2), "one for each")
+	}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
+
+	DescribeTable("gives it to nobody who presents", Label("U6", "G7", "G8"), func(ctx SpecContext, present func(*oauth.Tokens) (string, string)) {
+		bearer, resource := present(server.connect(ctx, "mcp offline_access"))
+		_, host, err := server.AuthenticateWithHostToken(ctx, bearer, oauth.NewResource(resource))
+		refusedAs(oauth.InvalidToken, err)
+		Expect(host).To(BeZero())
+	},
+		Entry("a token for another resource", func(t *oauth.Tokens) (string, string) { return t.Access.Reveal(), issuer + "/more" }),
+		Entry("a refresh token", func(t *oauth.Tokens) (string, string) { return t.Refresh.Reveal(), issuer + "/mcp" }),
+		Entry("no token of ours", func(*oauth.Tokens) (string, string) { return "host-token", issuer + "/mcp" }),
+	)
+
+	It("refuses a token from before it was sent on, and its refresh brings one that can", Label("U6"), func(ctx SpecContext) {
+		tokens := serverOver(store, func(*oauth.Config) {}).connect(ctx, "mcp offline_access")
+		_, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
+		refusedAs(oauth.InvalidToken, err)
+		next, err := server.refresh(ctx, tokens.Refresh)
+		Expect(err).NotTo(HaveOccurred(), "the grant lives")
+		_, host, err := server.AuthenticateWithHostToken(ctx, next.Access.Reveal(), server.settings.Resource())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(host.Reveal()).To(Equal("host-token"))
+	})
+
+	It("ends the grant when the upstream refuses it, and says so", Label("U8", "I12"), func(ctx SpecContext) {
+		var told []string
+		server.OnGrantEnded(func(grant string) { told = append(told, grant) })
+		tokens := server.connect(ctx, "mcp offline_access")
+		caller, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
+		Expect(err).NotTo(HaveOccurred())
+		for range 2 {
+			Expect(server.EndByUpstream(ctx, tokens.Access.Reveal())).To(Succeed())
+		}
+		Expect(told).To(Equal([]string{caller.Grant}))
+		_, _, err = server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
+		refusedAs(oauth.InvalidToken, err)
+		Expect(err).To(MatchError(ContainSubstring(string(oauth.EndedByHostToken))))
+		_, err = server.refresh(ctx, tokens.Refresh)
+		refusedAs(oauth.InvalidGrant, err)
+	})
+
+	It("ends nothing for a token that belongs to no grant", Label("U8"), func(ctx SpecContext) {
+		stray, err := oauth.NewSecret(oauth.AccessTokenSecret, rand.Reader)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(server.EndByUpstream(ctx, stray.Reveal())).To(Succeed())
+		refusedAs(oauth.InvalidToken, server.EndByUpstream(ctx, "host-token"))
+	})
+})

@@ -1,0 +1,109 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// ending is a store that says what has ended, or that it is down; it notes what it was asked.
+type ending struct {
+	ended oauth.Ended
+	down  error
+	asked []time.Time
+}
+
+func (e *ending) EndedSince(_ context.Context, since time.Time) (oauth.Ended, error) {
+	e.asked = append(e.asked, since)
+	return e.ended, e.down
+}
+
+// holding holds something open, or nothing, and notes what it was told to close.
+type holding struct {
+	idle bool
+	told []oauth.Ended
+}
+
+func (h *holding) Idle() bool                   { return h.idle }
+func (h *holding) CloseEnded(ended oauth.Ended) { h.told = append(h.told, ended) }
+
+var _ = Describe("Watching what other processes end", Label("G16", "E9"), func() {
+	var store *ending
+	var log *strings.Builder
+	var now, start time.Time
+	var watch *ends
+	BeforeEach(func() {
+		store, log = &ending{ended: oauth.Ended{Grants: []string{"g"}}}, &strings.Builder{}
+		start = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+		now = start
+		watch = &ends{watcher: store, now: func() time.Time { return now }, logger: slog.New(slog.NewTextHandler(log, nil)), asked: start}
+	})
+
+	It("tells every server that holds something open, and no other", func(ctx SpecContext) {
+		one, other, idle := &holding{}, &holding{}, &holding{idle: true}
+		for _, h := range []*holding{one, other, idle} {
+			watch.add(h)
+		}
+		watch.close(ctx)
+		Expect(one.told).To(ConsistOf(store.ended))
+		Expect(other.told).To(ConsistOf(store.ended))
+		Expect(idle.told).To(BeEmpty())
+	})
+
+	It("asks nothing while nothing is open", func(ctx SpecContext) {
+		watch.close(ctx)
+		watch.add(&holding{idle: true})
+		watch.close(ctx)
+		Expect(store.asked).To(BeEmpty())
+	})
+
+	It("reaches back behind the last answer, for ends that were committed later than they are dated", func(ctx SpecContext) {
+		watch.add(&holding{})
+		for range 2 {
+			now = now.Add(time.Hour)
+			watch.close(ctx)
+		}
+		Expect(store.asked).To(Equal([]time.Time{start.Add(-endsOverlap), start.Add(time.Hour - endsOverlap)}))
+	})
+
+	It("reaches back no further than to when something was opened", func(ctx SpecContext) {
+		h := &holding{idle: true}
+		watch.add(h)
+		now = now.Add(time.Hour)
+		watch.close(ctx)
+		h.idle = false
+		watch.close(ctx)
+		Expect(store.asked).To(Equal([]time.Time{start.Add(time.Hour - endsOverlap)}))
+	})
+
+	It("closes nothing during an outage, says so once, and misses nothing of it", func(ctx SpecContext) {
+		h := &holding{}
+		watch.add(h)
+		store.down = errors.New("the disk is on fire")
+		for range 3 {
+			now = now.Add(time.Minute)
+			watch.close(ctx)
+		}
+		Expect(h.told).To(BeEmpty())
+		Expect(strings.Count(log.String(), "the disk is on fire")).To(Equal(1))
+		store.down = nil
+		watch.close(ctx)
+		Expect(h.told).To(HaveLen(1))
+		Expect(store.asked).To(HaveEach(start.Add(-endsOverlap)))
+		store.down = errors.New("the disk is on fire")
+		watch.close(ctx)
+		Expect(strings.Count(log.String(), "the disk is on fire")).To(Equal(2), "the next outage")
+	})
+
+	It("asks at least twice within the second that is promised", func() {
+		Expect(endsEvery).To(BeNumerically("<=", time.Second/2))
+		Expect(endsOverlap).To(BeNumerically(">", 5*time.Second), "as long as a transaction may wait")
+	})
+})

@@ -1,0 +1,39 @@
+package bootstrap_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
+	const url = "http://127.0.0.1:9000/mcp"
+	open := func(inUse bool, to bootstrap.Upstream) error {
+		host := openHost(oauth.Config{Issuer: "https://cms.example", HostTokenInUse: inUse}, openStore(), nil)
+		_, err := bootstrap.NewGateway(to, bootstrap.WithOAuth(host.authz))
+		return err
+	}
+
+	It("takes an address alone, when access tokens can open the host token", func() {
+		Expect(open(true, bootstrap.Upstream{URL: url})).To(Succeed())
+		Expect(open(false, bootstrap.Upstream{URL: url, Credential: bootstrap.CredentialNone})).To(Succeed())
+	})
+
+	It("needs an OAuth server", func() {
+		_, err := bootstrap.NewGateway(bootstrap.Upstream{URL: url})
+		Expect(err).To(MatchError(ContainSubstring("pass WithOAuth to NewGateway")))
+	})
+
+	DescribeTable("is refused, with the remedy, when", func(inUse bool, to bootstrap.Upstream, remedy string) {
+		Expect(open(inUse, to)).To(MatchError(ContainSubstring(remedy)))
+	},
+		Entry("access tokens cannot open the host token", false, bootstrap.Upstream{URL: url}, "set HostTokenInUse"),
+		Entry("there is no address", true, bootstrap.Upstream{}, "it is no URL"),
+		Entry("keys would go in clear through the world", true, bootstrap.Upstream{URL: "http://192.0.2.1/mcp"}, "use https"),
+		Entry("there is no such credential", true, bootstrap.Upstream{URL: url, Credential: "basic"}, "choose one of"),
+		Entry("static has no secret to sign with", true, bootstrap.Upstream{URL: url, Credential: bootstrap.CredentialStatic, Secret: "x"}, "32 bytes or more"),
+		Entry("a header may not go on", true, bootstrap.Upstream{URL: url, Headers: []string{"Cookie"}}, "it is never passed on"),
+	)
+})

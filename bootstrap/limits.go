@@ -1,0 +1,58 @@
+package bootstrap
+
+import (
+	"crypto/x509"
+	"errors"
+	"strconv"
+
+	"github.com/pasteport/pasteport/adapters/cimd"
+	"github.com/pasteport/pasteport/adapters/throttle"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// WithSharedLimits counts wrong tokens and fetches of metadata documents in the store, for all processes that use it. A store that
+// several machines share is chosen by itself; the store has to be an oauth.WindowCounter.
+func WithSharedLimits() OAuthOption {
+	return func(p *parts) { p.sharedLimits = true }
+}
+
+// counterIn returns what counts for every process, nil when each one counts for itself.
+func counterIn(store oauth.Store, forced bool) (oauth.WindowCounter, error) {
+	counter, counts := store.(oauth.WindowCounter)
+	switch {
+	case forced && !counts:
+		return nil, errors.New("the store cannot count for several processes: make it an oauth.WindowCounter, or leave WithSharedLimits out")
+	case counts && (forced || counter.SharedByReplicas()):
+		return counter, nil
+	}
+	return nil, nil
+}
+
+func newGuesses(counter oauth.WindowCounter, config oauth.Config, settings *oauth.Settings) oauth.GuessLimit {
+	if counter == nil {
+		return throttle.NewGuesses()
+	}
+	return throttle.NewSharedGuesses(counter, settings.Keys, config.Logger)
+}
+
+func newDirectory(counter oauth.WindowCounter, config oauth.Config, settings *oauth.Settings, roots *x509.CertPool) *cimd.Directory {
+	options := cimd.Options{
+		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports(config.ClientIDPorts),
+		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
+		Now: config.Now, Logger: config.Logger, RootCAs: roots,
+	}
+	if counter != nil {
+		options.Shared = &cimd.Shared{Counter: counter, Keys: settings.Keys}
+	}
+	return cimd.New(options)
+}
+
+// ports are those that the Config has checked.
+func ports(texts []string) (ports []uint16) {
+	for _, text := range texts {
+		if number, err := strconv.ParseUint(text, 10, 16); err == nil {
+			ports = append(ports, uint16(number))
+		}
+	}
+	return ports
+}

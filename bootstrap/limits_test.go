@@ -1,0 +1,41 @@
+package bootstrap
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// counting is a store that counts; shared ones are several machines'.
+type counting struct {
+	oauth.Store
+	shared bool
+}
+
+func (counting) Take(context.Context, time.Time, ...oauth.Window) (time.Duration, error) {
+	return 0, nil
+}
+func (counting) GiveBack(context.Context, time.Time, ...oauth.Window) error { return nil }
+func (c counting) SharedByReplicas() bool                                   { return c.shared }
+
+var _ = Describe("Choosing where limits are counted", Label("B6", "C21", "I22"), func() {
+	DescribeTable("is the store's", func(store oauth.Store, forced, there bool) {
+		counter, err := counterIn(store, forced)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(counter != nil).To(Equal(there))
+	},
+		Entry("when several machines share it", counting{shared: true}, false, true),
+		Entry("when it is told to", counting{}, true, true),
+		Entry("but not for one machine", counting{}, false, false),
+		Entry("but not when it cannot count", struct{ oauth.Store }{}, false, false),
+	)
+
+	It("is refused where nobody can count", func() {
+		_, err := counterIn(struct{ oauth.Store }{}, true)
+		Expect(err).To(MatchError(ContainSubstring("leave WithSharedLimits out")))
+	})
+})

@@ -1,0 +1,55 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// MCPOption says how an MCP server is protected.
+type MCPOption func(*MCPServer)
+
+// WithOAuth attaches the authorization server; Register needs it.
+func WithOAuth(authz *OAuthServer) MCPOption { return func(m *MCPServer) { m.authz = authz } }
+
+// WithResource says which of the servers of the Config this one is, by its URL; without it, it is the first (U1).
+func WithResource(uri string) MCPOption { return func(m *MCPServer) { m.resource = uri } }
+
+// WithToolPolicy decides which tools a caller may know and call, usually by their roles.
+func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
+	return func(m *MCPServer) { m.options.ToolPolicy = allows }
+}
+
+// WithToolScopes names the scopes that calling a tool needs; a client without them is told to ask for them (G10).
+func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
+	return func(m *MCPServer) { m.options.ToolScopes = needs }
+}
+
+// WithAllowedOrigins lets pages of other origins call the MCP endpoint from a browser.
+func WithAllowedOrigins(origins ...string) MCPOption {
+	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
+}
+
+// WithAllowedHosts accepts other names in the Host header of a server on this computer than its own; a public server takes any.
+func WithAllowedHosts(hosts ...string) MCPOption {
+	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
+}
+
+// place is this server's among the resources, -1 when it is none of them.
+func (m *MCPServer) place() int {
+	if m.resource == "" {
+		return 0
+	}
+	return slices.IndexFunc(m.resources(), func(one oauth.ProtectedResource) bool { return one.Resource.String() == m.resource })
+}
+
+func (m *MCPServer) resources() []oauth.ProtectedResource { return m.authz.server.Settings().Resources }
+
+func (m *MCPServer) errUnknownResource() error {
+	var known []oauth.Resource
+	for _, one := range m.resources() {
+		known = append(known, one.Resource)
+	}
+	return fmt.Errorf("registering the MCP server: WithResource names %q, which is no server of the oauth.Config: choose from %v", m.resource, known)
+}

@@ -1,0 +1,122 @@
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	defaultFile = "pasteport.yaml"
+	fileLimit   = 1 << 20
+)
+
+// document is a file of settings: a flat mapping from names to values.
+type document struct {
+	path   string
+	values map[string]*yaml.Node
+	places map[string]string
+}
+
+// open reads the file that a flag or the environment names, else the one of the working folder if there is one.
+func (t *Table) open() (document, error) {
+	path := t.named
+	if path == "" {
+		path = os.Getenv(variable(t.path.Name))
+	}
+	if path == "" {
+		if _, err := os.Stat(defaultFile); errors.Is(err, fs.ErrNotExist) {
+			return document{}, nil
+		}
+		path = defaultFile
+	}
+	text, err := ReadFile(path, fileLimit)
+	if err != nil {
+		return document{}, fmt.Errorf("reading the settings: %w: name a readable file with --%s", err, t.path.Name)
+	}
+	return t.parse(path, text)
+}
+
+// ReadFile reads no more than limit bytes, and waits for nobody who would write into a pipe.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	found, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.IsDir():
+		return nil, fmt.Errorf("%s is a directory", path)
+	case !found.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return text, err
+}
+
+// parse finds every mistake of the form; the values are judged when they are set.
+func (t *Table) parse(path string, text []byte) (document, error) {
+	d := document{path: path, values: map[string]*yaml.Node{}, places: map[string]string{}}
+	var root, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	switch err := decoder.Decode(&root); {
+	case errors.Is(err, io.EOF):
+		return d, nil
+	case err != nil && strings.Contains(err.Error(), "anchor"): // whose name it would repeat
+		return document{}, fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *", path)
+	case err != nil:
+		return document{}, fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces",
+			path, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return document{}, fmt.Errorf("%s has more behind a \"---\": keep one document", path)
+	}
+	top := root.Content[0]
+	switch {
+	case top.Kind == yaml.ScalarNode && top.Tag == "!!null":
+		return d, nil
+	case top.Kind != yaml.MappingNode:
+		return document{}, fmt.Errorf("%s:%d: this is no setting: write one \"name: value\" on each line", path, top.Line)
+	}
+	var mistakes []error
+	for pair := range slices.Chunk(top.Content, 2) {
+		mistakes = append(mistakes, t.take(d, pair[0], pair[1]))
+	}
+	return d, errors.Join(mistakes...)
+}
+
+// take notes one line of the file.
+func (t *Table) take(d document, key, value *yaml.Node) error {
+	place := fmt.Sprintf("%s:%d", d.path, key.Line)
+	name := key.Value
+	switch {
+	case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
+		return fmt.Errorf("%s: this is no setting: write \"name: value\"", place)
+	case t.lookup(name) == nil:
+		return fmt.Errorf("%s: there is no setting %q%s", place, name, t.suggestion(name))
+	case d.places[name] != "":
+		return fmt.Errorf("%s: %s is set already in %s: keep one", place, name, d.places[name])
+	}
+	d.values[name], d.places[name] = value, place
+	return nil
+}
+
+func (t *Table) suggestion(name string) string {
+	if near := t.nearest(name); near != "" {
+		return ": did you mean " + near + "?"
+	}
+	return ": \"pasteport config example\" shows those that there are"
+}

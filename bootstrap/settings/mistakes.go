@@ -1,0 +1,74 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Explain tells every mistake of the configuration in a line of its own, in the spelling that was used.
+func (t *Table) Explain(err error) error {
+	switch lines := t.explain(err); len(lines) {
+	case 0:
+		return nil
+	case 1:
+		return errors.New(lines[0])
+	default:
+		return fmt.Errorf("%d settings are wrong:\n  %s", len(lines), strings.Join(lines, "\n  "))
+	}
+}
+
+func (t *Table) explain(err error) (lines []string) {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand, because each branch is a line
+	case nil:
+		return nil
+	case *oauth.Mistake:
+		return []string{e.Spelled(t.spelling)}
+	case interface{ Unwrap() []error }:
+		for _, branch := range e.Unwrap() {
+			lines = append(lines, t.explain(branch)...)
+		}
+		return lines
+	case interface{ Unwrap() error }:
+		if mistake := new(oauth.Mistake); errors.As(err, &mistake) {
+			return t.explain(e.Unwrap())
+		}
+	}
+	return []string{err.Error()}
+}
+
+func (t *Table) spelling(field oauth.Field) string {
+	for s := range t.All() {
+		if s.concerns(field) {
+			return s.spelled()
+		}
+	}
+	return string(field)
+}
+
+// ExplainFlag says what to write instead of a flag that the command does not have. No more than a flag's name is repeated, because
+// the rest may be a secret.
+func ExplainFlag(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var malformed *pflag.InvalidSyntaxError
+	switch {
+	case errors.As(err, &malformed):
+		return errors.New("bad flag syntax: write --name=value")
+	case !errors.As(err, &unknown):
+		return err
+	case unknown.GetSpecifiedShortnames() != "":
+		return errors.New("flags begin with two dashes, as in --help")
+	}
+	var known []string
+	command.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
+	if near := nearest(unknown.GetSpecifiedName(), slices.Values(known)); near != "" {
+		return fmt.Errorf("%w: did you mean --%s?", err, near)
+	}
+	return err
+}

@@ -1,0 +1,57 @@
+package settings
+
+import "strings"
+
+// source says who set a value; a later one goes before an earlier one.
+type source int
+
+const (
+	byDefault source = iota
+	byFile
+	byEnvironment
+	byFlag
+)
+
+const prefix = "PASTEPORT_"
+
+// origin is where a value comes from.
+type origin struct {
+	source source
+	name   string // the setting's, or that of the file which holds the secret
+	place  string // in the file, as in "pasteport.yaml:3"
+}
+
+// spelled is the setting's name as it was used.
+func (s *Setting) spelled() string {
+	switch o := s.origin; o.source {
+	case byFlag:
+		return "--" + o.name
+	case byEnvironment:
+		return variable(o.name)
+	case byFile:
+		return o.name + " (from " + o.place + ")"
+	default:
+		return s.Name
+	}
+}
+
+// from tells the origin in the output of "pasteport config".
+func (s *Setting) from() string {
+	switch o := s.origin; o.source {
+	case byFlag:
+		return "flag --" + o.name
+	case byEnvironment:
+		return "environment " + variable(o.name)
+	case byFile:
+		return "file " + o.place
+	}
+	if s.derived != "" && s.flag.Value.String() == "" {
+		return "default: " + s.derived
+	}
+	return "default"
+}
+
+// variable is the name of a setting's environment variable.
+func variable(name string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}

@@ -1,0 +1,153 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	secretLimit = 64 << 10
+	hidden      = "[hidden]" // printed instead of a secret
+)
+
+// Read fills in what no flag has set, from the environment or else from the file. It reports every mistake at once.
+func (t *Table) Read() error {
+	document, err := t.open()
+	t.unread = err != nil && document.values == nil
+	mistakes := []error{err, t.strayVariables()}
+	for s := range t.All() {
+		mistakes = append(mistakes, s.read(document))
+	}
+	for s := range t.All() {
+		if t.wants(s) { // whoever lists connections may not be allowed to read the secrets of the service
+			mistakes = append(mistakes, s.readSecret())
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// Unread reports that there is a file of which nothing could be read, so that nobody knows what it sets.
+func (t *Table) Unread() bool { return t.unread }
+
+func (s *Setting) read(d document) error {
+	if s.flag.Changed {
+		s.origin = origin{source: byFlag, name: s.Name}
+		var mistakes []error
+		for _, text := range s.mistyped {
+			mistakes = append(mistakes, s.wrong(text))
+		}
+		return errors.Join(mistakes...)
+	}
+	if value := os.Getenv(variable(s.Name)); value != "" { // empty is as good as unset, as in compose files
+		s.origin = origin{source: byEnvironment, name: s.Name}
+		return s.take(value)
+	}
+	if node := d.values[s.Name]; node != nil {
+		s.origin = origin{source: byFile, name: s.Name, place: d.places[s.Name]}
+		return s.takeNode(node)
+	}
+	return nil
+}
+
+func (s *Setting) take(value string) error {
+	if err := s.value.Set(value); err != nil {
+		return s.wrong(value)
+	}
+	if s.secret && value == hidden {
+		return fmt.Errorf("%s is %s, which is shown instead of a secret: put the secret itself", s.spelled(), hidden)
+	}
+	if s.keyed && strings.HasSuffix(value, "?"+hidden) {
+		return fmt.Errorf("%s has %s, which is shown instead of a secret: put the query itself", s.spelled(), hidden)
+	}
+	return nil
+}
+
+func (s *Setting) wrong(value string) error {
+	if s.secret {
+		value = hidden
+	}
+	return fmt.Errorf("%s is %q: write %s", s.spelled(), value, s.shape.ask)
+}
+
+// takeNode is as strict as the JSON schema is.
+func (s *Setting) takeNode(node *yaml.Node) error {
+	items := []*yaml.Node{node}
+	if s.shape.list {
+		items = node.Content
+	}
+	switch {
+	case node.Kind == yaml.AliasNode || slices.ContainsFunc(items, func(n *yaml.Node) bool { return n.Kind == yaml.AliasNode }):
+		return fmt.Errorf("%s is an alias: write the value itself", s.spelled())
+	case node.ShortTag() == "!!null":
+		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.shape.ask)
+	case s.shape.list != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
+		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.shown(node), s.shape.ask)
+	case !s.shape.list:
+		return s.take(node.Value)
+	}
+	var texts []string
+	for _, item := range items {
+		texts = append(texts, item.Value)
+	}
+	if err := s.flag.Value.(pflag.SliceValue).Replace(texts); err != nil {
+		return s.wrong(strings.Join(texts, ", "))
+	}
+	return nil
+}
+
+func (s *Setting) isForeign(node *yaml.Node) bool {
+	return node.Kind != yaml.ScalarNode || !slices.Contains(s.shape.tags, node.ShortTag())
+}
+
+func (s *Setting) shown(node *yaml.Node) string {
+	switch {
+	case s.secret:
+		return hidden
+	case node.Kind == yaml.MappingNode:
+		return "a mapping"
+	case node.Kind == yaml.SequenceNode:
+		return "a list"
+	default:
+		return node.Value
+	}
+}
+
+// readSecret takes the secret from its file, unless the secret itself was given in a more important place.
+func (s *Setting) readSecret() error {
+	if s.fromFile == nil || s.fromFile.flag.Value.String() == "" || s.origin.source > s.fromFile.origin.source {
+		return nil
+	}
+	if s.origin.source == s.fromFile.origin.source {
+		return fmt.Errorf("%s and %s are both set: keep one of them", s.spelled(), s.fromFile.spelled())
+	}
+	text, err := ReadFile(s.fromFile.flag.Value.String(), secretLimit)
+	secret := strings.TrimRight(string(text), "\r\n")
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s cannot be read: %w", s.fromFile.spelled(), err)
+	case secret == "":
+		return fmt.Errorf("%s names an empty file: put the secret into it", s.fromFile.spelled())
+	}
+	s.origin = s.fromFile.origin
+	return s.take(secret)
+}
+
+// strayVariables finds mistyped variables. Others with our prefix are left alone: Kubernetes makes some of a service's name.
+func (t *Table) strayVariables() error {
+	var mistakes []error
+	for _, line := range os.Environ() {
+		typed, _, _ := strings.Cut(line, "=")
+		rest, ours := strings.CutPrefix(typed, prefix)
+		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
+		if near := t.nearest(name); ours && near != "" && near != name && name != t.path.Name {
+			mistakes = append(mistakes, fmt.Errorf("there is no setting %s: did you mean %s?", typed, variable(near)))
+		}
+	}
+	return errors.Join(mistakes...)
+}

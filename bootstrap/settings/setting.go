@@ -1,0 +1,170 @@
+package settings
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Setting is one thing that can be set, by a flag, an environment variable or a key of the file.
+type Setting struct {
+	Name string
+	Doc  string
+
+	shape    shape
+	flag     *pflag.Flag // holds the value, wherever it comes from
+	value    pflag.Value // of the flag
+	mistyped []string    // on the command line
+	fields   []oauth.Field
+	example  []string
+	derived  string // what an empty default stands for
+	pattern  string
+	required bool
+	secret   bool
+	keyed    bool     // its query may hold a secret
+	fromFile *Setting // names a file with the secret
+	origin   origin
+}
+
+func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Setting {
+	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	add(flags)
+	flag := flags.Lookup(name)
+	flag.DefValue = flag.Value.String() // pflag would take it without its own spelling of lists and spans
+	s := &Setting{Name: name, Doc: doc, shape: shape, flag: flag, value: flag.Value}
+	flag.Value = typed{flag.Value, s}
+	if list, ok := s.value.(pflag.SliceValue); ok {
+		flag.Value = typedList{typed{s.value, s}, list}
+	}
+	return s
+}
+
+// typed notes what cannot be read on the command line, so that it is told together with all other mistakes.
+type typed struct {
+	pflag.Value
+	of *Setting
+}
+
+func (t typed) Set(text string) error {
+	if t.Value.Set(text) != nil {
+		t.of.mistyped = append(t.of.mistyped, text)
+	}
+	return nil
+}
+
+type typedList struct {
+	typed
+	pflag.SliceValue
+}
+
+// Text is one line of text.
+func Text(name string, target *string, doc string) *Setting {
+	return newSetting(name, doc, text, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+}
+
+// URL is a text that editors check as one.
+func URL(name string, target *string, doc string) *Setting {
+	return newSetting(name, doc, address, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+}
+
+// File is the name of a file, Folder that of a folder.
+func File(name string, target *string, doc string) *Setting {
+	return newSetting(name, doc, file, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+}
+
+// Folder is the name of a folder.
+func Folder(name string, target *string, doc string) *Setting {
+	return newSetting(name, doc, folder, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+}
+
+// Secret is a text that is never shown. NAME-file can be set instead, to the name of a file that holds it.
+func Secret(name string, target *string, doc string) *Setting {
+	s := Text(name, target, doc)
+	s.secret, s.fromFile = true, File(name+"-file", new(string), "file with the "+name+", instead of "+name+" itself").Like("/run/secrets/"+name)
+	return s
+}
+
+// Switch is on or off.
+func Switch(name string, target *bool, doc string) *Setting {
+	return newSetting(name, doc, onOff, func(f *pflag.FlagSet) { f.BoolVar(target, name, *target, doc) })
+}
+
+// Number is a whole number of 1 or more.
+func Number(name string, target *int, doc string) *Setting {
+	return newSetting(name, doc, whole, func(f *pflag.FlagSet) { f.Var(&count{target}, name, doc) })
+}
+
+// Duration is a time span in Go's spelling. It can be 0 only when that is its default.
+func Duration(name string, target *time.Duration, doc string) *Setting {
+	value := &span{target: target, orZero: *target == 0}
+	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
+}
+
+// DurationOrOff is a time span of which 0, and less, is off. Off is kept as less than 0, because 0 is left out in a Config.
+func DurationOrOff(name string, target *time.Duration, doc string) *Setting {
+	value := &span{target: target, orOff: true}
+	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
+}
+
+// Choice is one of a few words.
+func Choice(name string, target *string, words []string, doc string) *Setting {
+	return newSetting(name, doc, oneOf(words), func(f *pflag.FlagSet) { f.Var(&choice{target, words}, name, doc) })
+}
+
+// Texts is a list of texts.
+func Texts(name string, target *[]string, doc string) *Setting {
+	return List(name, target, Item[string]{Parse: func(s string) (string, error) { return s, nil }, Format: func(s string) string { return s }, Ask: "texts"}, doc)
+}
+
+// List is a list of any kind of item: a sequence in the file, a repeated flag, or separated by commas.
+func List[T any](name string, target *[]T, item Item[T], doc string) *Setting {
+	return newSetting(name, doc, listOf(item.Ask), func(f *pflag.FlagSet) { f.Var(&list[T]{target: target, item: item}, name, doc) })
+}
+
+// Checks says which fields a mistake may name that concerns this setting; a field with the same letters needs no word.
+func (s *Setting) Checks(fields ...oauth.Field) *Setting {
+	s.fields = fields
+	return s
+}
+
+// Like gives an example, for a setting without a default; only that of a list has several items.
+func (s *Setting) Like(example ...string) *Setting {
+	s.example = example
+	return s
+}
+
+// Otherwise says in words what holds when nothing is set.
+func (s *Setting) Otherwise(derived string) *Setting {
+	s.derived = derived
+	return s
+}
+
+// Keyed hides the query of a URL, which may hold a secret.
+func (s *Setting) Keyed() *Setting {
+	s.keyed = true
+	return s
+}
+
+// Matching gives editors a pattern for the value.
+func (s *Setting) Matching(pattern string) *Setting {
+	s.pattern = pattern
+	return s
+}
+
+// Required sets it in the example file.
+func (s *Setting) Required() *Setting {
+	s.required = true
+	return s
+}
+
+func (s *Setting) concerns(field oauth.Field) bool {
+	for _, known := range s.fields {
+		if known == field {
+			return true
+		}
+	}
+	return strings.EqualFold(strings.ReplaceAll(s.Name, "-", ""), string(field))
+}

@@ -1,0 +1,91 @@
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// withoutOrigins takes away what "pasteport config" says of where a value comes from.
+func withoutOrigins(printed string) string {
+	return regexp.MustCompile(`(?m) # (default|file f\.yaml:\d+)$`).ReplaceAllString(printed, "")
+}
+
+var _ = Describe("Printing durations", func() {
+	DescribeTable("leaves idle zeros out and nothing else", func(value time.Duration, text string) {
+		span := span{target: &value}
+		Expect(span.String()).To(Equal(text))
+		if value != 0 {
+			Expect(span.Set(text)).To(Succeed())
+		}
+	},
+		Entry(nil, time.Hour, "1h"), Entry(nil, 20*time.Hour, "20h"), Entry(nil, 90*time.Minute, "1h30m"), Entry(nil, 10*time.Minute, "10m"),
+		Entry(nil, time.Hour+10*time.Second, "1h0m10s"), Entry(nil, 30*time.Second, "30s"), Entry(nil, time.Duration(0), "0s"), Entry(nil, -time.Second, "-1s"))
+})
+
+var _ = Describe("Reading lists", func() {
+	It("keeps what was there when an item is wrong", func() {
+		ports := []int{1}
+		item := Item[int]{Parse: func(s string) (n int, err error) { _, err = fmt.Sscanf(s, "%d", &n); return }, Format: func(n int) string { return fmt.Sprint(n) }}
+		l := list[int]{target: &ports, item: item}
+		Expect(l.Set("2,x")).NotTo(Succeed())
+		Expect(ports).To(Equal([]int{1}))
+		Expect(l.Set("2,3")).To(Succeed())
+		Expect(l.Set("4")).To(Succeed())
+		Expect(ports).To(Equal([]int{2, 3, 4}))
+		Expect(l.String()).To(Equal("2,3,4"))
+	})
+
+	It("refuses a quote that is not closed", func() {
+		var texts []string
+		l := list[string]{target: &texts, item: Item[string]{Parse: func(s string) (string, error) { return s, nil }}}
+		Expect(l.Set(`"a,b`)).NotTo(Succeed())
+	})
+})
+
+var _ = Describe("Suggesting names", func() {
+	DescribeTable("finds the nearest", func(typed, meant string) {
+		Expect(new(sample).table().nearest(typed)).To(Equal(meant))
+	},
+		Entry(nil, "a-txt", "a-text"), Entry(nil, "A-TEXT", "a-text"), Entry(nil, "a_switch", "a-switch"), Entry(nil, "a-secret-fil", "a-secret-file"),
+		Entry("or none at all", "b", ""), Entry("or none of another length", "completely-different", ""))
+})
+
+var _ = Describe("Explaining mistakes", func() {
+	var s sample
+	var table *Table
+	BeforeEach(func() {
+		s = sample{}
+		table = s.table()
+	})
+
+	wrong := func(field oauth.Field) error { return oauth.NewMistake("%s is odd", field) }
+
+	It("finds each in a tree of errors", func() {
+		other := errors.New("something else")
+		tree := errors.Join(fmt.Errorf("configuration: %w", errors.Join(wrong("SomeTTL"), wrong("ASwitch"))), nil, fmt.Errorf("reading: %w", other))
+		Expect(table.Explain(tree)).To(MatchError("3 settings are wrong:\n  a-time is odd\n  a-switch is odd\n  reading: something else"))
+	})
+
+	It("keeps one in its line, and none", func() {
+		Expect(table.Explain(wrong("AText"))).To(MatchError("a-text is odd"))
+		Expect(table.Explain(wrong("Unknown"))).To(MatchError("Unknown is odd"))
+		Expect(table.Explain(errors.Join(nil, nil))).To(Succeed())
+	})
+
+	It("says where a value comes from", func() {
+		Expect(errors.Join(table.readText([]byte("a-text: x\n\na-time: 2h\n"))...)).To(Succeed())
+		Expect(table.Explain(wrong("SomeTTL"))).To(MatchError("a-time (from f.yaml:3) is odd"))
+		Expect(s.long).To(Equal(2 * time.Hour))
+		var printed bytes.Buffer
+		Expect(table.WriteEffective(&printed)).To(Succeed())
+		Expect(printed.String()).To(And(ContainSubstring("a-time: 2h # file f.yaml:3\n"), ContainSubstring("a-choice: red # default\n")))
+	})
+})

@@ -1,0 +1,78 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/cobra"
+)
+
+// shape is what a value looks like: to YAML, to people, to editors and to shells.
+type shape struct {
+	tags     []string // that YAML may give the value, or the items of a list
+	list     bool
+	ask      string // what to write, after "write"
+	schema   func() *jsonschema.Schema
+	complete cobra.CompletionFunc
+}
+
+const spanPattern = `^(0|-?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*)$`
+
+var (
+	text = shape{
+		tags: []string{"!!str"}, ask: "a text, in quotes if it begins with # or looks like a number",
+		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }, complete: cobra.NoFileCompletions,
+	}
+	onOff = shape{
+		tags: []string{"!!bool"}, ask: "true or false",
+		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "boolean"} }, complete: words("true", "false"),
+	}
+	whole = shape{
+		tags: []string{"!!int"}, ask: "a whole number of 1 or more", complete: cobra.NoFileCompletions,
+		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(1.0)} },
+	}
+	duration = shape{
+		tags: []string{"!!str", "!!int"}, ask: "a duration such as 1h30m",
+		schema: func() *jsonschema.Schema {
+			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: spanPattern}, {Type: "integer", Enum: []any{0}}}}
+		},
+		complete: cobra.NoFileCompletions,
+	}
+	file    = named("the name of a file", "", cobra.ShellCompDirectiveDefault)
+	folder  = named("the name of a folder", "", cobra.ShellCompDirectiveFilterDirs)
+	address = named("a URL", "uri", cobra.ShellCompDirectiveNoFileComp)
+)
+
+func named(ask, format string, directive cobra.ShellCompDirective) shape {
+	return shape{
+		tags: []string{"!!str"}, ask: ask, complete: cobra.FixedCompletions(nil, directive),
+		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Format: format} },
+	}
+}
+
+func oneOf(choices []string) shape {
+	return shape{
+		tags: []string{"!!str"}, ask: strings.Join(choices, " or "), complete: words(choices...),
+		schema: func() *jsonschema.Schema {
+			var enum []any
+			for _, word := range choices {
+				enum = append(enum, word)
+			}
+			return &jsonschema.Schema{Type: "string", Enum: enum}
+		},
+	}
+}
+
+func listOf(ask string) shape {
+	return shape{
+		tags: []string{"!!str", "!!int"}, list: true, ask: "a list of " + ask, complete: cobra.NoFileCompletions,
+		schema: func() *jsonschema.Schema {
+			return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Types: []string{"string", "integer"}}}
+		},
+	}
+}
+
+func words(choices ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(slices.Clone(choices), cobra.ShellCompDirectiveNoFileComp)
+}

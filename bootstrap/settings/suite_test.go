@@ -1,0 +1,41 @@
+package settings
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestSettings(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Settings")
+}
+
+// sample has a setting of every kind.
+type sample struct {
+	text, file, folder, url, secret, choice string
+	on                                      bool
+	long, orZero                            time.Duration
+	texts                                   []string
+}
+
+func (s *sample) table() *Table {
+	s.long, s.choice = time.Hour, "red"
+	return NewTable(Group{Title: "Every kind", Settings: []*Setting{
+		Text("a-text", &s.text, "a text"), File("a-file", &s.file, "a file"), Folder("a-folder", &s.folder, "a folder"), URL("a-url", &s.url, "a URL"),
+		Secret("a-secret", &s.secret, "a secret"), Switch("a-switch", &s.on, "a switch"), Choice("a-choice", &s.choice, []string{"red", "blue"}, "a choice"),
+		Duration("a-time", &s.long, "a time").Checks("SomeTTL"), Duration("a-pause", &s.orZero, "a pause"), Texts("some-texts", &s.texts, "some texts"),
+	}})
+}
+
+// readText is what Read does with a file that has this text.
+func (t *Table) readText(text []byte) []error {
+	document, err := t.parse("f.yaml", text)
+	mistakes := []error{err}
+	for s := range t.All() {
+		mistakes = append(mistakes, s.read(document))
+	}
+	return mistakes
+}

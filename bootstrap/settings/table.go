@@ -1,0 +1,130 @@
+package settings
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Group is a theme, in help and tables.
+type Group struct {
+	Title    string
+	Settings []*Setting
+}
+
+// Table is every setting of the program.
+type Table struct {
+	groups []Group
+	path   *Setting // where the file is; it cannot be set in the file itself
+	wanted []string // by the command; empty for all
+	named  string
+	unread bool
+}
+
+// NewTable gathers the settings. Their names have to differ.
+func NewTable(groups ...Group) *Table {
+	t := &Table{groups: groups}
+	t.path = File("config", &t.named, "file with settings; without one, "+defaultFile+" of the working folder if there is one")
+	return t
+}
+
+// All yields every setting, and behind a secret the name of its file.
+func (t *Table) All() iter.Seq[*Setting] {
+	return func(yield func(*Setting) bool) {
+		for _, group := range t.groups {
+			for _, s := range group.all() {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (g Group) all() (settings []*Setting) {
+	for _, s := range g.Settings {
+		settings = append(settings, s)
+		if s.fromFile != nil {
+			settings = append(settings, s.fromFile)
+		}
+	}
+	return settings
+}
+
+func (t *Table) lookup(name string) *Setting {
+	for s := range t.All() {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// Flags gives a command the flags of the named settings, or of all when none is named, with their help and completion.
+func (t *Table) Flags(command *cobra.Command, names ...string) {
+	t.wanted = names
+	groups := []Group{{Title: "Configuration", Settings: []*Setting{t.path}}}
+	for _, group := range t.groups {
+		wanted := slices.DeleteFunc(group.all(), func(s *Setting) bool { return !t.wants(s) })
+		groups = append(groups, Group{Title: group.Title, Settings: wanted})
+	}
+	var titled []titledFlags
+	for _, group := range groups {
+		flags := pflag.NewFlagSet(group.Title, pflag.ContinueOnError)
+		flags.SortFlags = false
+		for _, s := range group.Settings {
+			flags.AddFlag(s.flag)
+			command.Flags().AddFlag(s.flag)
+			_ = command.RegisterFlagCompletionFunc(s.Name, s.shape.complete) // fails only for an unknown or a second flag
+		}
+		titled = append(titled, titledFlags{group.Title, flags})
+	}
+	command.SetUsageFunc(usageIn(titled))
+}
+
+// NamesBut returns the names of all settings but the given ones.
+func (t *Table) NamesBut(others []string) (names []string) {
+	for s := range t.All() {
+		if !slices.Contains(others, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// Names returns the names of the group's settings.
+func (g Group) Names() (names []string) {
+	for _, s := range g.all() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func (t *Table) wants(s *Setting) bool {
+	return len(t.wanted) == 0 || slices.Contains(t.wanted, s.Name)
+}
+
+// nearest is the setting whose name looks most like the given one, or "" when none does.
+func (t *Table) nearest(name string) string {
+	return nearest(name, func(yield func(string) bool) {
+		for s := range t.All() {
+			if !yield(s.Name) {
+				return
+			}
+		}
+	})
+}
+
+func nearest(name string, known iter.Seq[string]) (found string) {
+	least := min(len(name)/3, 3) + 1
+	for candidate := range known {
+		if distance := levenshtein.ComputeDistance(strings.ToLower(name), candidate); distance < least {
+			found, least = candidate, distance
+		}
+	}
+	return found
+}

@@ -1,0 +1,159 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// span is a duration that is printed without idle zeros: 1h instead of 1h0m0s.
+type span struct {
+	target *time.Duration
+	orZero bool
+	orOff  bool
+}
+
+func (s *span) Set(text string) error {
+	value, err := time.ParseDuration(text)
+	if s.orOff && value <= 0 {
+		value = -1
+	}
+	if err == nil && value == 0 && !s.orZero {
+		err = errors.New("it cannot be 0")
+	}
+	if err == nil {
+		*s.target = value
+	}
+	return err
+}
+
+func (s *span) String() string {
+	if s.orOff && *s.target < 0 {
+		return "0s"
+	}
+	text := s.target.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func (*span) Type() string { return "duration" }
+
+// count is a number of things.
+type count struct{ target *int }
+
+func (c *count) Set(text string) error {
+	value, err := strconv.Atoi(text)
+	if err == nil && value < 1 {
+		err = errors.New("it is less than 1")
+	}
+	if err == nil {
+		*c.target = value
+	}
+	return err
+}
+
+func (c *count) String() string { return strconv.Itoa(*c.target) }
+
+func (*count) Type() string { return "number" }
+
+type choice struct {
+	target *string
+	words  []string
+}
+
+func (c *choice) Set(text string) error {
+	if !slices.Contains(c.words, text) {
+		return errors.New("it is none of " + strings.Join(c.words, ", "))
+	}
+	*c.target = text
+	return nil
+}
+
+func (c *choice) String() string { return *c.target }
+
+func (c *choice) Type() string { return strings.Join(c.words, "|") }
+
+// Item says how one item of a list is read and written.
+type Item[T any] struct {
+	Parse  func(string) (T, error)
+	Format func(T) string
+	Ask    string // what to write, in the plural, as in "host names"
+}
+
+// list is a flag that is repeated, or has commas or lines; an item with a comma is put into quotes.
+type list[T any] struct {
+	target *[]T
+	item   Item[T]
+	set    bool
+}
+
+func (l *list[T]) Set(text string) error {
+	lines := csv.NewReader(strings.NewReader(text))
+	lines.FieldsPerRecord = -1 // each line has as many items as it likes
+	records, err := lines.ReadAll()
+	if err != nil {
+		return fmt.Errorf("reading the list: %w", err)
+	}
+	items := slices.Concat(records...)
+	if !l.set {
+		return l.Replace(items)
+	}
+	for _, item := range items {
+		if err := l.Append(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Append adds one item.
+func (l *list[T]) Append(text string) error {
+	item, err := l.item.Parse(strings.TrimSpace(text))
+	if err == nil {
+		*l.target = append(*l.target, item)
+	}
+	return err
+}
+
+// Replace sets the whole list.
+func (l *list[T]) Replace(items []string) error {
+	before := *l.target
+	*l.target = make([]T, 0, len(items))
+	for _, item := range items {
+		if err := l.Append(item); err != nil {
+			*l.target = before
+			return err
+		}
+	}
+	l.set = true
+	return nil
+}
+
+// GetSlice is the list as texts.
+func (l *list[T]) GetSlice() []string {
+	items := make([]string, 0, len(*l.target))
+	for _, item := range *l.target {
+		items = append(items, l.item.Format(item))
+	}
+	return items
+}
+
+func (l *list[T]) String() string {
+	var text bytes.Buffer
+	w := csv.NewWriter(&text)
+	_ = w.Write(l.GetSlice()) // a buffer does not fail
+	w.Flush()
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+func (*list[T]) Type() string { return "list" }

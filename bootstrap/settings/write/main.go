@@ -1,0 +1,43 @@
+// Command write brings the table of settings in README.md up to date. Run it from the module's root.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+const readme = "README.md"
+
+var begin, end = []byte("<!-- settings -->\n"), []byte("<!-- end of settings -->\n")
+
+func main() {
+	if err := write(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func write() error {
+	page, err := os.ReadFile(readme)
+	if err != nil {
+		return fmt.Errorf("reading the page: %w", err)
+	}
+	before, rest, begun := bytes.Cut(page, begin)
+	_, after, ended := bytes.Cut(rest, end)
+	if !begun || !ended {
+		return errors.New("the page has lost the two comments around its table of settings: put them back")
+	}
+	var table bytes.Buffer
+	if code := bootstrap.Run(context.Background(), []string{"config", "reference"}, os.Stdin, &table, os.Stderr); code != 0 {
+		return errors.New("the settings cannot be listed")
+	}
+	if err := os.WriteFile(readme, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil), 0o644); err != nil { //nolint:gosec // everybody may read it
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	return nil
+}

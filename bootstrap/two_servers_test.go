@@ -1,0 +1,171 @@
+package bootstrap_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Two MCP servers under one issuer", func() {
+	const issuer = "https://cms.example"
+	const first, second = issuer + "/mcp", issuer + "/more/mcp"
+	var (
+		sites  map[string]*moody
+		hours  *clock
+		server *host
+	)
+	open := func(config oauth.Config, store oauth.Store) *host {
+		GinkgoHelper()
+		config.Issuer, config.Verifier, config.ResourceName, config.Now = issuer, sites[first], "First", hours.now
+		config.MoreServers = []oauth.ProtectedServer{{Resource: second, Name: "Second", Verifier: sites[second]}}
+		h := openHost(config, store, nil)
+		more := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "more", Version: "1"}, nil), bootstrap.WithOAuth(h.authz), bootstrap.WithResource(second))
+		Expect(more.Register(h.Echo)).To(Succeed())
+		return h
+	}
+	BeforeEach(func() {
+		sites, hours = map[string]*moody{first: newMoody(), second: newMoody()}, &clock{}
+		server = open(oauth.Config{RecheckEvery: time.Minute}, openStore())
+	})
+	other := map[string]string{first: second, second: first}
+	get := func(path string) map[string]any {
+		GinkgoHelper()
+		var members map[string]any
+		w := answer(server.Echo, httptest.NewRequest(http.MethodGet, issuer+path, http.NoBody))
+		Expect(json.Unmarshal(w.Body.Bytes(), &members)).To(Succeed(), w.Body.String())
+		return members
+	}
+	// opens tells which of the two a token opens: with the other it gets the challenge that is the other's.
+	opens := func(access, mine string) {
+		GinkgoHelper()
+		Expect(server.sendTo(mine, access, initialize).Code).To(Equal(http.StatusOK))
+		refused := server.sendTo(other[mine], access, initialize)
+		Expect(refused.Code).To(Equal(http.StatusUnauthorized))
+		Expect(refused.Header().Get("WWW-Authenticate")).To(And(
+			HavePrefix(`Bearer resource_metadata="`+issuer+"/.well-known/oauth-protected-resource"+other[mine][len(issuer):]+`"`),
+			ContainSubstring(`error="invalid_token"`)))
+	}
+	// counted counts how often a site is asked from now on.
+	counted := func(resource string) *atomic.Int32 {
+		asked := new(atomic.Int32)
+		sites[resource].become(func(token string) (oauth.Principal, error) {
+			asked.Add(1)
+			return well(token)
+		})
+		return asked
+	}
+
+	DescribeTable("give out tokens for one that the other refuses", Label("U1", "G8", "N16"), func(uri string) {
+		tokens := tokensOf(server.exchange(server.code(resource(uri)), resource(uri)))
+		opens(tokens.Access, uri)
+		next := tokensOf(server.refresh(tokens.Refresh, resource(uri)))
+		opens(next.Access, uri)
+	}, Entry("the first", first), Entry("the second", second))
+
+	It("have a document each, and only the first's is at the root address", Label("U1", "F6"), func() {
+		const wellKnown = "/.well-known/oauth-protected-resource"
+		Expect(get(wellKnown + "/mcp")).To(And(HaveKeyWithValue("resource", first), HaveKeyWithValue("resource_name", "First")))
+		Expect(get(wellKnown + "/more/mcp")).To(And(HaveKeyWithValue("resource", second), HaveKeyWithValue("resource_name", "Second"),
+			HaveKeyWithValue("authorization_servers", []any{issuer})))
+		Expect(get(wellKnown)).To(Equal(get(wellKnown + "/mcp")))
+		Expect(get("/.well-known/oauth-authorization-server")).To(HaveKeyWithValue("protected_resources", []any{first, second}))
+	})
+
+	It("are told apart on the consent page", Label("U2", "A35"), func() {
+		Expect(server.ask(resource(first)).Body.String()).To(And(ContainSubstring("/mcp"), Not(ContainSubstring("/more/mcp"))))
+		Expect(server.ask(resource(second)).Body.String()).To(ContainSubstring("/more/mcp"))
+	})
+
+	DescribeTable("are meant by who", Label("U2", "A28", "A30", "A31"), func(mine string, uris ...string) {
+		opens(tokensOf(server.exchange(server.code(resource(uris...)))).Access, mine)
+	},
+		Entry("names none: the first", first),
+		Entry("names an empty one: the first", first, ""),
+		Entry("writes the second in another way: the second", second, "HTTPS://CMS.example:443/more/mcp/"),
+		Entry("names the second twice: the second", second, second, second+"/"),
+	)
+
+	DescribeTable("are not reached by who", Label("U2", "A30", "A31"), func(uris ...string) {
+		w := server.ask(resource(uris...))
+		Expect(w.Code).To(Equal(http.StatusSeeOther))
+		Expect(w.Header().Get("Location")).To(ContainSubstring("error=invalid_target"))
+	},
+		Entry("names both", first, second), Entry("names both the other way round", second, first),
+		Entry("names none of ours", issuer+"/other"), Entry("names one of ours and another", second, issuer+"/other"), Entry("names the issuer", issuer),
+	)
+
+	DescribeTable("are not exchanged for each other", Label("U2", "D17"), func(mine string) {
+		code := server.code(resource(mine))
+		Expect(tokensOf(server.exchange(code, resource(other[mine]))).Error).To(Equal("invalid_target"))
+		tokens := tokensOf(server.exchange(code))
+		Expect(tokensOf(server.refresh(tokens.Refresh, resource(other[mine]))).Error).To(Equal("invalid_target"))
+		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(BeEmpty())
+	}, Entry("a token of the first", first), Entry("a token of the second", second))
+
+	DescribeTable("ask their own site only", Label("U3"), func(mine string) {
+		asked, strange := counted(mine), counted(other[mine])
+		tokens := tokensOf(server.exchange(server.code(resource(mine))))
+		Expect(asked.Load()).To(BeEquivalentTo(2), "before and after the grant is stored")
+		tokens = tokensOf(server.refresh(tokens.Refresh))
+		Expect(asked.Load()).To(BeEquivalentTo(3))
+		hours.advance(time.Minute)
+		Expect(server.sendTo(mine, tokens.Access, initialize).Code).To(Equal(http.StatusOK))
+		Expect(asked.Load()).To(BeEquivalentTo(4), "during use")
+		Expect(strange.Load()).To(BeZero())
+	}, Entry("of the first", first), Entry("of the second", second))
+
+	It("take only tokens that their own site knows", Label("U3", "B8"), func() {
+		sites[second].become(refusing)
+		Expect(server.approve(server.ticket(resource(second))).Code).To(Equal(http.StatusForbidden))
+		Expect(server.approve(server.ticket(resource(first))).Code).To(Equal(http.StatusSeeOther))
+	})
+
+	It("end what their own site has revoked, and leave the other's alone", Label("U3", "J6", "J8"), func() {
+		one, two := tokensOf(server.exchange(server.code(resource(first)))), tokensOf(server.exchange(server.code(resource(second))))
+		idle := tokensOf(server.exchange(server.code(resource(second))))
+		sites[second].become(refusing)
+		hours.advance(time.Minute)
+		Expect(server.sendTo(second, two.Access, initialize).Code).To(Equal(http.StatusUnauthorized))
+		Expect(tokensOf(server.refresh(idle.Refresh)).Error).To(Equal("invalid_grant"))
+		Expect(server.sendTo(first, one.Access, initialize).Code).To(Equal(http.StatusOK))
+		Expect(tokensOf(server.refresh(one.Refresh)).Error).To(BeEmpty())
+	})
+
+	It("share one site where only that is configured", Label("U3"), func() {
+		config := oauth.Config{Issuer: issuer, Verifier: sites[first], MoreServers: []oauth.ProtectedServer{{Resource: second}}}
+		server = openHost(config, openStore(), nil)
+		asked := counted(first)
+		server.code(resource(second))
+		Expect(asked.Load()).To(BeEquivalentTo(2))
+	})
+
+	It("end with the configuration that named them", Label("U1", "U2", "B4", "D12", "D22"), func() {
+		store := openStore()
+		server = open(oauth.Config{}, store)
+		form, code, kept := server.ticket(resource(second)), server.code(resource(second)), server.ticket(resource(first))
+		tokens := tokensOf(server.exchange(server.code(resource(second))))
+		fewer := openHost(oauth.Config{Issuer: issuer, Verifier: sites[first], Now: hours.now}, store, nil)
+		Expect(fewer.approve(form)).To(And(HaveField("Code", http.StatusBadRequest), HaveField("Header()", Not(HaveKey("Location")))))
+		Expect(tokensOf(fewer.exchange(code)).Error).To(Equal("invalid_grant"))
+		Expect(tokensOf(fewer.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+		Expect(fewer.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+		Expect(fewer.approve(kept).Code).To(Equal(http.StatusSeeOther))
+		Expect(tokensOf(server.exchange(code)).Error).To(BeEmpty(), "nothing was ended")
+	})
+
+	It("have to be in the configuration", Label("U1", "F9"), func() {
+		unknown := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "unknown", Version: "1"}, nil), bootstrap.WithOAuth(server.authz), bootstrap.WithResource(issuer+"/unknown"))
+		Expect(unknown.Register(echo.New())).To(MatchError(And(
+			ContainSubstring(`WithResource names "https://cms.example/unknown"`), ContainSubstring("choose from [https://cms.example/mcp https://cms.example/more/mcp]"))))
+	})
+})

@@ -1,0 +1,51 @@
+package oauth
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+)
+
+const sessionTagBytes = 16
+
+// BindSession ties what an upstream calls a session to the grant that opened it, so that nobody else gets in with the name alone
+// (U12). Nothing has to be remembered for it: a restart and another process know the name as well.
+func (k Keys) BindSession(session, grant string) (string, error) {
+	tags, err := k.sessionTags(session, grant)
+	if err != nil {
+		return "", err
+	}
+	return session + "." + tags[0], nil
+}
+
+// OpenSession gives back what BindSession was given; ok is false for a name that was not bound to this grant.
+func (k Keys) OpenSession(bound, grant string) (session string, ok bool, err error) {
+	at := strings.LastIndexByte(bound, '.')
+	if at < 0 {
+		return "", false, nil
+	}
+	tags, err := k.sessionTags(bound[:at], grant)
+	for _, tag := range tags {
+		ok = ok || hmac.Equal([]byte(tag), []byte(bound[at+1:]))
+	}
+	if err != nil || !ok {
+		return "", false, err
+	}
+	return bound[:at], true, nil
+}
+
+func (k Keys) sessionTags(session, grant string) ([]string, error) {
+	return each(k, func(secret []byte) (string, error) {
+		key, err := hkdf.Key(sha256.New, secret, nil, "pasteport/v1/session\x00"+grant, keyBytes)
+		if err != nil {
+			return "", fmt.Errorf("deriving a session key: %w", err)
+		}
+		mac := hmac.New(sha256.New, key)
+		_, _ = io.WriteString(mac, session)
+		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:sessionTagBytes]), nil
+	})
+}

@@ -1,0 +1,197 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// State says how far a connection came.
+type State string
+
+// A connection that is under way may still come on; one that is half way will not.
+const (
+	UnderWay  State = "under way"
+	HalfWay   State = "half way"
+	Stopped   State = "stopped"
+	Connected State = "connected"
+	Over      State = "ended"
+)
+
+// Connection is one attempt to connect, with all its steps.
+type Connection struct {
+	ID      string `json:"id"` // of the attempt, or of its first request when it never got so far
+	Client  string `json:"client_id,omitempty"`
+	Agent   string `json:"user_agent,omitempty"`
+	Address string `json:"network,omitempty"`
+	State   State  `json:"state"`
+	Missing Kind   `json:"missing,omitempty"` // the step that never came, or that is waited for
+	Verdict string `json:"verdict"`           // what is the matter, in a sentence
+	Hint    string `json:"hint,omitempty"`    // what to do about it
+	Steps   []Step `json:"steps"`
+}
+
+// gathering is how long after its first steps, which bear no name, a client may ask for authorization from the same network.
+const gathering = 10 * time.Minute
+
+// Assemble makes connections of steps, which are in order, and judges how far each came by now. The newest is first; steps that
+// are older than Memory do not count.
+func Assemble(steps []Step, now time.Time) []Connection {
+	a := assembly{
+		attempts: map[string]*Connection{}, waiting: map[string][]*Connection{},
+		openings: map[string]map[string]*Connection{}, strays: map[stranger]*Connection{},
+	}
+	for _, step := range steps {
+		if now.Sub(step.At) < Memory {
+			a.add(step)
+		}
+	}
+	found := make([]Connection, 0, len(a.order))
+	for _, connection := range a.order {
+		if len(connection.Steps) > 0 {
+			found = append(found, connection.judged(now))
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Connection) int { return b.last().At.Compare(a.last().At) })
+	return found
+}
+
+// stranger is who takes steps that bear no name.
+type stranger struct{ address, agent string }
+
+type assembly struct {
+	order    []*Connection
+	attempts map[string]*Connection            // by their id, and by the requests that never got one
+	waiting  map[string][]*Connection          // by client: attempts that came to a code
+	openings map[string]map[string]*Connection // by network and agent: what may lead up to an attempt
+	strays   map[stranger]*Connection          // what else strangers tried
+}
+
+func (a *assembly) add(step Step) {
+	switch {
+	case step.Attempt != "":
+		a.join(a.attempt(step.Attempt), step)
+	case step.Kind == Authorize, step.Kind == ClientMetadata, step.Kind == Page:
+		a.join(a.attempt(step.Request), step)
+	case step.Kind == Exchange && a.unfinished(step.Client) != nil:
+		a.join(a.unfinished(step.Client), step)
+	case beginning[step.Kind]:
+		a.open(step)
+	default:
+		who := stranger{step.Address, step.Agent}
+		a.strays[who] = a.goOn(a.strays[who], step)
+	}
+}
+
+// join adds a step to an attempt, and before it whatever led up to it: the same network asks for authorization where the client
+// is a program on the person's computer, and for the exchange where it is a service.
+func (a *assembly) join(attempt *Connection, step Step) {
+	if opening := a.openingFor(attempt, step); opening != nil {
+		delete(a.openings[opening.last().Address], opening.last().Agent)
+		attempt.Steps = append(opening.Steps, attempt.Steps...)
+		opening.Steps = nil
+	}
+	attempt.Steps = append(attempt.Steps, step)
+	if step.Kind == CodeIssued && step.Client != "" {
+		a.waiting[step.Client] = append(a.waiting[step.Client], attempt)
+	}
+}
+
+// unfinished is the client's newest attempt that waits for the exchange of its code: whoever presents another code means that.
+func (a *assembly) unfinished(client string) *Connection {
+	for all := a.waiting[client]; len(all) > 0; all = all[:len(all)-1] {
+		if newest := all[len(all)-1]; newest.last().Kind == CodeIssued {
+			a.waiting[client] = all
+			return newest
+		}
+	}
+	delete(a.waiting, client)
+	return nil
+}
+
+// openingFor is the newest of the same network that may belong to the attempt.
+func (a *assembly) openingFor(attempt *Connection, step Step) (found *Connection) {
+	if step.Kind == Exchange && !attempt.opened() {
+		return fresh(a.openings[step.Address][step.Agent], step)
+	}
+	if len(attempt.Steps) > 0 {
+		return nil
+	}
+	for agent, opening := range a.openings[step.Address] {
+		switch {
+		case fresh(opening, step) == nil:
+			delete(a.openings[step.Address], agent)
+		case found == nil || opening.last().Number > found.last().Number:
+			found = opening
+		}
+	}
+	return found
+}
+
+// fresh returns the connection if the step may belong to it.
+func fresh(c *Connection, step Step) *Connection {
+	if c == nil || step.At.Sub(c.last().At) > gathering {
+		return nil
+	}
+	return c
+}
+
+func (a *assembly) attempt(id string) *Connection {
+	if known, found := a.attempts[id]; found {
+		return known
+	}
+	made := &Connection{ID: id}
+	a.attempts[id] = made
+	a.order = append(a.order, made)
+	return made
+}
+
+// beginning are the steps that bear no name because they come before the client gives one.
+var beginning = map[Kind]bool{Challenge: true, ResourceMetadata: true, ServerMetadata: true, Registration: true}
+
+func (a *assembly) open(step Step) {
+	if a.openings[step.Address] == nil {
+		a.openings[step.Address] = map[string]*Connection{}
+	}
+	a.openings[step.Address][step.Agent] = a.goOn(a.openings[step.Address][step.Agent], step)
+}
+
+// goOn adds a step to what the same stranger did before, unless that was too long ago.
+func (a *assembly) goOn(before *Connection, step Step) *Connection {
+	c := fresh(before, step)
+	if c == nil {
+		c = &Connection{ID: step.Request}
+		a.order = append(a.order, c)
+	}
+	c.Steps = append(c.Steps, step)
+	return c
+}
+
+func (c *Connection) last() Step { return c.Steps[len(c.Steps)-1] }
+
+// opened reports whether the attempt has its first steps already.
+func (c *Connection) opened() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return beginning[s.Kind] })
+}
+
+// Find returns the connection whose id, or one of whose requests, begins with id. It is found only if it is the only one.
+func Find(connections []Connection, id string) (found Connection, ok bool) {
+	matches := 0
+	for _, connection := range connections {
+		asked := slices.ContainsFunc(connection.Steps, func(s Step) bool { return strings.HasPrefix(s.Request, id) })
+		if id != "" && (asked || strings.HasPrefix(connection.ID, id)) {
+			found, matches = connection, matches+1
+		}
+	}
+	return found, matches == 1
+}
+
+// Who is the client's host, or whatever else is known of who connects.
+func (c *Connection) Who() string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(c.Client, "https://"), "/")
+	return cmp.Or(host, c.Agent, c.Address, "somebody")
+}
+
+// Began returns when the first step was taken.
+func (c *Connection) Began() time.Time { return c.Steps[0].At }

@@ -1,0 +1,344 @@
+package trace_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+func TestTrace(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Trace")
+}
+
+var then = time.UnixMilli(1_770_091_506_789).UTC()
+
+// took makes steps a second apart, each written as "kind", "kind@attempt" or "kind:outcome".
+func took(agent, network string, written ...string) (steps []trace.Step) {
+	for i, text := range written {
+		text, outcome, _ := strings.Cut(text, ":")
+		kind, attempt, _ := strings.Cut(text, "@")
+		if outcome == "" {
+			outcome = string(trace.Passed)
+		}
+		steps = append(steps, trace.Step{
+			At: then.Add(time.Duration(i) * time.Second), Kind: trace.Kind(kind), Outcome: trace.Outcome(outcome), Attempt: attempt,
+			Request: agent + kind, Agent: agent, Address: network,
+		})
+	}
+	return steps
+}
+
+// pathOf says which steps a connection took.
+func pathOf(c trace.Connection) string {
+	var kinds []string
+	for _, step := range c.Steps {
+		kinds = append(kinds, string(step.Kind))
+	}
+	return strings.Join(kinds, " ")
+}
+
+func pathsOf(steps []trace.Step) (paths []string) {
+	for i := range steps {
+		steps[i].Number = int64(i + 1)
+	}
+	for _, connection := range trace.Assemble(steps, then.Add(time.Hour)) {
+		paths = append(paths, pathOf(connection))
+	}
+	return paths
+}
+
+const home, office = "192.0.2.0/24", "198.51.100.0/24"
+
+var _ = Describe("Assembling connections", func() {
+	It("puts what led up to an attempt from the same network before it", func() {
+		Expect(pathsOf(took("cli", home, "challenge", "resource_metadata", "server_metadata", "authorize@a", "page@a"))).To(Equal([]string{
+			"challenge resource_metadata server_metadata authorize page",
+		}))
+	})
+
+	It("keeps what another network did apart", func() {
+		steps := append(took("cli", office, "challenge"), took("browser", home, "authorize@a")...)
+		Expect(pathsOf(steps)).To(ConsistOf("challenge", "authorize"))
+	})
+
+	It("knows a service by its network and its name when it comes for its token", func() {
+		steps := append(took("service", office, "challenge"), took("other", office, "resource_metadata")...)
+		steps = append(steps, took("browser", home, "authorize@a", "code_issued@a")...)
+		steps = append(steps, took("service", office, "exchange@a")...)
+		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued exchange", "resource_metadata"))
+	})
+
+	It("gives an attempt one beginning only", func() {
+		steps := took("cli", home, "challenge", "authorize@a", "code_issued@a", "challenge", "exchange@a")
+		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued exchange", "challenge"))
+	})
+
+	DescribeTable("takes for the beginning only what is not older than", func(age time.Duration, paths ...string) {
+		steps := took("cli", home, "challenge", "authorize@a")
+		steps[1].At = then.Add(age)
+		Expect(pathsOf(steps)).To(ConsistOf(paths))
+	},
+		Entry("ten minutes", 10*time.Minute, "challenge authorize"),
+		Entry("and not a moment longer", 10*time.Minute+time.Millisecond, "challenge", "authorize"),
+	)
+
+	It("takes the newest of two beginnings from one network", func() {
+		steps := append(took("old", home, "challenge"), took("new", home, "resource_metadata")...)
+		steps = append(steps, took("browser", home, "authorize@a")...)
+		Expect(pathsOf(steps)).To(ConsistOf("challenge", "resource_metadata authorize"))
+	})
+
+	It("takes no refusal of somebody else for a beginning", func() {
+		for _, stray := range []string{"exchange:refused", "refresh:refused", "call:refused"} {
+			Expect(pathsOf(took("cli", home, stray, "challenge", "authorize@a", "call@a"))).
+				To(ConsistOf(strings.TrimSuffix(stray, ":refused"), "challenge authorize call"), stray)
+		}
+	})
+
+	It("leaves out what is older than seven days", func() {
+		steps := took("cli", home, "authorize@a", "page@a")
+		Expect(trace.Assemble(steps, then.Add(7*24*time.Hour))).To(ConsistOf(HaveField("Steps", HaveLen(1))))
+	})
+
+	It("counts a wrong code to the client's newest attempt that waits for one, and to none when nobody waits", func() {
+		for last, paths := range map[string][]string{
+			"code_issued@b": {"code_issued", "code_issued exchange"},
+			"exchange@b":    {"code_issued exchange", "exchange"},
+			"exchange@a":    {"code_issued exchange", "exchange"},
+			"ended@a":       {"code_issued ended", "exchange"},
+		} {
+			steps := took("cli", home, "code_issued@a", last, "exchange")
+			for i := range steps {
+				steps[i].Client = "https://client.example/c.json"
+			}
+			Expect(pathsOf(steps)).To(ConsistOf(paths), last)
+		}
+		Expect(pathsOf(took("cli", home, "code_issued@a", "exchange"))).To(ConsistOf("code_issued", "exchange"), "without a client_id")
+		two := took("cli", home, "code_issued@a", "code_issued@b", "exchange@b", "exchange")
+		for i := range two {
+			two[i].Client = "https://client.example/c.json"
+		}
+		Expect(pathsOf(two)).To(ConsistOf("code_issued exchange", "code_issued exchange"), "the older one still waits")
+	})
+
+	It("lists the one in which something happened last first", func() {
+		Expect(pathsOf(took("cli", home, "authorize@a", "page@b", "page@a"))).To(Equal([]string{"authorize page", "page"}))
+	})
+
+	It("names the client by its document, and the program by what it says itself and not by the browser", func() {
+		steps := append(took("browser", home, "authorize@a"), took("program", office, "exchange@a")...)
+		steps[0].Client = "https://client.example/c.json"
+		c := trace.Assemble(steps, then)[0]
+		Expect([]string{c.Client, c.Agent, c.Address, c.Who()}).To(Equal([]string{"https://client.example/c.json", "program", office, "client.example"}))
+	})
+
+	It("finds none by no id, although there is but one", func() {
+		_, ok := trace.Find(trace.Assemble(took("cli", home, "authorize@abc"), then), "")
+		Expect(ok).To(BeFalse())
+	})
+
+	DescribeTable("finds one by", func(id string, only bool) {
+		all := trace.Assemble(took("cli", home, "authorize@abc", "page@abd"), then)
+		found, ok := trace.Find(all, id)
+		Expect(ok).To(Equal(only))
+		if only {
+			Expect(found.ID).To(HavePrefix("ab"))
+		}
+	},
+		Entry("its id", "abc", true), Entry("the request of a step", "clipage", true), Entry("the beginning of two", "ab", false),
+		Entry("the beginning of a request", "clip", true), Entry("the beginning of the requests of two", "cli", false),
+	)
+})
+
+var _ = Describe("Judging a connection", func() {
+	const connected = "authorize@a page@a token_judged@a code_issued@a exchange@a call@a"
+	DescribeTable("calls it", func(state trace.State, missing trace.Kind, later time.Duration, path string) {
+		steps := took("cli", home, strings.Fields(path)...)
+		c := trace.Assemble(steps, steps[len(steps)-1].At.Add(later))[0]
+		Expect(c.State).To(Equal(state))
+		Expect(c.Missing).To(Equal(missing))
+		Expect(c.Verdict).NotTo(BeEmpty())
+	},
+		Entry("connected after the first call", trace.Connected, trace.Kind(""), time.Hour, connected),
+		Entry("connected after a refresh", trace.Connected, trace.Kind(""), time.Hour, connected+" refresh@a"),
+		Entry("connected although one call was refused", trace.Connected, trace.Kind(""), time.Hour, connected+" call@a:refused"),
+		Entry("connected although a stream was refused", trace.Connected, trace.Kind(""), time.Hour, connected+" stream@a:refused"),
+		Entry("connected although the form was sent again", trace.Connected, trace.Kind(""), time.Hour, connected+" token_judged@a:refused"),
+		Entry("under way while it only renews its token", trace.UnderWay, trace.Call, 24*time.Hour-time.Millisecond, "exchange@a refresh@a"),
+		Entry("half way when it never does anything else", trace.HalfWay, trace.Call, 24*time.Hour-time.Second, "exchange@a refresh@a refresh@a"),
+		Entry("under way although another document is not there", trace.UnderWay, trace.Authorize, time.Second, "server_metadata server_metadata:refused"),
+		Entry("stopped when the only one is not there", trace.Stopped, trace.Kind(""), time.Second, "resource_metadata server_metadata:refused"),
+		Entry("stopped when the refresh was refused", trace.Stopped, trace.Kind(""), time.Hour, connected+" refresh@a:refused"),
+		Entry("stopped when its only call was refused", trace.Stopped, trace.Kind(""), time.Hour, "exchange@a call@a:refused"),
+		Entry("stopped when a step failed", trace.Stopped, trace.Kind(""), time.Second, "authorize@a client_metadata@a:failed"),
+		Entry("ended, whatever follows", trace.Over, trace.Kind(""), time.Hour, connected+" ended@a call@a:refused"),
+		Entry("under way while a program has its minute", trace.UnderWay, trace.Call, time.Minute-time.Millisecond, "exchange@a"),
+		Entry("half way after it", trace.HalfWay, trace.Call, time.Minute, "exchange@a"),
+		Entry("under way while a person has ten", trace.UnderWay, trace.TokenJudged, 10*time.Minute-time.Millisecond, "page@a"),
+		Entry("half way after them", trace.HalfWay, trace.TokenJudged, 10*time.Minute, "page@a"),
+	)
+
+	DescribeTable("says in words why it ended", func(reason oauth.EndReason, words string) {
+		steps := took("cli", home, "ended@a")
+		steps[0].Reason = string(reason)
+		Expect(trace.Assemble(steps, then)[0].Verdict).To(And(ContainSubstring(words), Not(ContainSubstring(string(reason)))))
+	},
+		Entry(nil, oauth.EndedByCodeReplay, "used a second time"), Entry(nil, oauth.EndedByReuse, "was replaced came back"),
+		Entry(nil, oauth.EndedByRevocation, "client gave"), Entry(nil, oauth.EndedByHostToken, "does not know"),
+		Entry(nil, oauth.EndedByLostKey, "secret"), Entry(nil, oauth.EndedByHost, "site ended"),
+		Entry(nil, oauth.EndedByPerson, "person ended"), Entry(nil, oauth.EndedByOperator, "operator ended"),
+	)
+
+	DescribeTable("hints at a refusal by", func(rule string, outcome trace.Outcome, hint string) {
+		steps := took("cli", home, "exchange@a:"+string(outcome))
+		steps[0].Rule = rule
+		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring(hint))
+	},
+		Entry("its rule", "D14", trace.Refused, "auth-code-ttl"),
+		Entry("the first of its rules that has a hint", "D13, D22", trace.Refused, "right deployment"),
+		Entry("the letter of a rule without one", "D2", trace.Refused, "maker of the client"),
+		Entry("the request in the log when it is our fault", "", trace.Failed, "request cliexchange"),
+	)
+
+	DescribeTable("says where to look when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {
+		steps := took("cli", home, strings.Fields(path)...)
+		steps[len(steps)-1].Rule, steps[len(steps)-1].Reason = rule, "the reason"
+		c := trace.Assemble(steps, then)[0]
+		Expect(c.Verdict).To(ContainSubstring(`"MCP call"`))
+		Expect(c.Verdict).To(ContainSubstring("the reason"))
+		Expect(c.Hint).To(ContainSubstring(hint))
+	},
+		Entry("does not answer", "exchange@a call@a:failed", "U9", "the very address that upstream names", Label("U9")),
+		Entry("does not answer any more", connected+" call@a:failed", "U9", "upstream-timeout", Label("U9")),
+		Entry("is not asked for a while", connected+" call@a:failed", "U10", "five times in a row", Label("U10")),
+		Entry("does not get what could be misunderstood", "exchange@a call@a:refused", "U11", "in two ways", Label("U11")),
+		Entry("does not get the name of a session of others", "exchange@a call@a:refused", "U12", "session of another connection", Label("U12")),
+		Entry("has not taken the token, and the end was not noted", "exchange@a call@a:refused", "U8", "connect again", Label("U8")),
+	)
+
+	It("says how to go on when the site does not know the token any more, whoever said so", Label("gateway", "U8"), func() {
+		steps := took("cli", home, "exchange@a", "call@a", "ended@a", "call@a:refused")
+		steps[2].Reason, steps[3].Rule = string(oauth.EndedByHostToken), "U8"
+		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring("connect again with a token that holds"))
+		steps[2].Reason = string(oauth.EndedByPerson)
+		Expect(trace.Assemble(steps, then)[0].Hint).To(BeEmpty())
+	})
+
+	It("is content again once a call has passed after one that failed", Label("gateway"), func() {
+		c := trace.Assemble(took("cli", home, strings.Fields(connected+" call@a:failed call@a")...), then)[0]
+		Expect(c.Verdict).NotTo(ContainSubstring("failed"))
+		Expect(c.Hint).To(BeEmpty())
+	})
+})
+
+// notes is a trace.Journal in memory.
+type notes []trace.Step
+
+func (n *notes) Note(step trace.Step) { *n = append(*n, step) }
+
+var _ = Describe("Walking", func() {
+	var noted notes
+	begin := func() *trace.Walk {
+		noted = nil
+		return trace.From(trace.Begin(GinkgoT().Context(), &noted, func() time.Time { return then }, trace.Origin{Request: "R", Address: home, Agent: "cli"}))
+	}
+
+	It("notes every step with where it came from and whose it is, which may turn out later", func() {
+		walk := begin()
+		walk.Reach(trace.Authorize)
+		walk.Reach(trace.Page)
+		walk.About("a", "https://client.example/c.json")
+		walk.About("", "") // what is not known stays
+		Expect(noted).To(BeEmpty())
+		walk.End()
+		step := trace.Step{
+			At: then, Kind: trace.Authorize, Outcome: trace.Passed, Attempt: "a", Client: "https://client.example/c.json",
+			Request: "R", Address: home, Agent: "cli",
+		}
+		Expect(noted[0]).To(Equal(step))
+		step.Kind = trace.Page
+		Expect(noted[1:]).To(ConsistOf(step))
+		walk.End()
+		Expect(noted).To(HaveLen(2), "each step once")
+	})
+
+	It("refuses the last step only, with rule and reason", func() {
+		walk := begin()
+		walk.Reach(trace.Authorize)
+		walk.Reach(trace.Page)
+		walk.Refuse(oauth.Refuse(oauth.InvalidRequest, "A12", "the redirect_uri is another"))
+		walk.End()
+		Expect(noted[0].Outcome).To(Equal(trace.Passed))
+		Expect(noted[1].Outcome).To(Equal(trace.Refused))
+		Expect(noted[1].Rule).To(Equal("A12"))
+		Expect(noted[1].Reason).To(ContainSubstring("the redirect_uri is another"))
+	})
+
+	It("keeps the words of any other error to itself, which may hold anything", func() {
+		walk := begin()
+		walk.RefuseAt(trace.Refresh, errors.New("dial tcp: password=hunter2"))
+		walk.End()
+		Expect(noted).To(HaveLen(1))
+		Expect(noted[0].Kind).To(Equal(trace.Refresh))
+		Expect(noted[0].Outcome).To(Equal(trace.Failed))
+		Expect(noted[0].Reason).NotTo(ContainSubstring("hunter2"))
+	})
+
+	It("refuses the step that was reached, and not the one that would have come without it", func() {
+		walk := begin()
+		walk.Reach(trace.ClientMetadata)
+		walk.RefuseAt(trace.Authorize, oauth.Refuse(oauth.InvalidRequest, "C41", "nobody answers"))
+		walk.End()
+		Expect(noted).To(HaveLen(1))
+		Expect(noted[0].Kind).To(Equal(trace.ClientMetadata))
+	})
+
+	It("calls an outage of the site a failure and not a refusal", func() {
+		walk := begin()
+		walk.RefuseAt(trace.TokenJudged, oauth.Refuse(oauth.TemporarilyUnavailable, "B9", "the site does not answer"))
+		walk.End()
+		Expect(noted[0].Outcome).To(Equal(trace.Failed))
+	})
+
+	It("bounds what strangers say, and takes out of it what a terminal would obey", func() {
+		walk := trace.From(trace.Begin(GinkgoT().Context(), &noted, func() time.Time { return then }, trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}))
+		noted = nil
+		walk.Reach(trace.Challenge)
+		walk.About("", "c\x1b[2Jé"+strings.Repeat("x", 500))
+		walk.End()
+		Expect(noted[0].Agent).To(And(HavePrefix("a?[2J?x"), HaveLen(300)))
+		Expect(noted[0].Client).To(And(HavePrefix("c?[2J?x"), HaveLen(300)))
+	})
+
+	DescribeTable("learns from the status how a call went", func(kind trace.Kind, status int, outcome trace.Outcome) {
+		walk := begin()
+		walk.Reach(kind)
+		walk.Answer(status)
+		Expect(noted).To(HaveLen(1))
+		Expect(noted[0].Outcome).To(Equal(outcome))
+	},
+		Entry("that was answered", trace.Call, 200, trace.Passed), Entry("that was accepted", trace.Call, 202, trace.Passed),
+		Entry("that was refused", trace.Call, 400, trace.Refused), Entry("that failed", trace.Call, 500, trace.Failed),
+		Entry("for a stream", trace.Stream, 406, trace.Refused), Entry("but no other step, which says so itself", trace.Exchange, 400, trace.Passed),
+		Entry("nor then when it failed", trace.Exchange, 500, trace.Passed),
+	)
+
+	It("does nothing where nobody follows", func() {
+		walk := trace.From(GinkgoT().Context())
+		walk.About("a", "b")
+		walk.Reach(trace.Page)
+		walk.Refuse(errors.New("x"))
+		walk.RefuseAt(trace.Page, errors.New("x"))
+		walk.Answer(200)
+		walk.End()
+		Expect(walk.Request()).To(BeEmpty())
+	})
+})

@@ -1,0 +1,143 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Origin says where a request came from.
+type Origin struct {
+	Request string
+	Address string
+	Agent   string
+}
+
+// Walk is the way of one request through its steps.
+type Walk struct {
+	journal Journal
+	now     func() time.Time
+	origin  Origin
+	attempt string
+	client  string
+	steps   []Step
+}
+
+type walkKey struct{}
+
+// Begin lets the steps that are reached under the returned context be noted.
+func Begin(ctx context.Context, journal Journal, now func() time.Time, origin Origin) context.Context {
+	return context.WithValue(ctx, walkKey{}, &Walk{journal: journal, now: now, origin: origin})
+}
+
+// From returns the walk under ctx. Without one there is nobody to note anything for, and every method does nothing.
+func From(ctx context.Context) *Walk {
+	walk, _ := ctx.Value(walkKey{}).(*Walk)
+	return walk
+}
+
+// Request returns under which name the request is known, "" when it is not.
+func (w *Walk) Request() string {
+	if w == nil {
+		return ""
+	}
+	return w.origin.Request
+}
+
+// About says whose steps these are; what is not known stays "".
+func (w *Walk) About(attempt, client string) {
+	if w == nil {
+		return
+	}
+	if attempt != "" {
+		w.attempt = attempt
+	}
+	if client != "" {
+		w.client = client
+	}
+}
+
+// Reach begins the next step; the one before it has passed.
+func (w *Walk) Reach(kind Kind) {
+	if w == nil {
+		return
+	}
+	w.steps = append(w.steps, Step{At: w.now(), Kind: kind, Outcome: Passed})
+}
+
+// Refuse says why the step that was reached last did not pass.
+func (w *Walk) Refuse(err error) {
+	if w == nil || len(w.steps) == 0 {
+		return
+	}
+	last := &w.steps[len(w.steps)-1]
+	last.Outcome, last.Rule, last.Reason = explain(err)
+}
+
+// RefuseAt is Refuse for a request that may not have reached anything yet.
+func (w *Walk) RefuseAt(kind Kind, err error) {
+	if w != nil && len(w.steps) == 0 && kind != "" {
+		w.Reach(kind)
+	}
+	w.Refuse(err)
+}
+
+// Answer ends the walk now that the status of the answer is known: the MCP layer refuses with nothing else.
+func (w *Walk) Answer(status int) {
+	if w != nil && len(w.steps) > 0 {
+		last := &w.steps[len(w.steps)-1]
+		called := last.Outcome == Passed && (last.Kind == Call || last.Kind == Stream)
+		switch {
+		case called && status >= 500:
+			last.Outcome, last.Reason = Failed, fmt.Sprintf("The answer was HTTP %d.", status)
+		case called && status >= 400:
+			last.Outcome, last.Reason = Refused, fmt.Sprintf("The answer was HTTP %d.", status)
+		}
+	}
+	w.End()
+}
+
+// End notes what was reached. More steps may follow.
+func (w *Walk) End() {
+	if w == nil {
+		return
+	}
+	for _, step := range w.steps {
+		step.Attempt, step.Client = w.attempt, shorten(w.client)
+		step.Request, step.Address, step.Agent = w.origin.Request, w.origin.Address, shorten(w.origin.Agent)
+		w.journal.Note(step)
+	}
+	w.steps = nil
+}
+
+// explain keeps the text of a refusal only, because any other error may say anything.
+func explain(err error) (outcome Outcome, rule, reason string) {
+	var refused *oauth.Error
+	switch {
+	case !errors.As(err, &refused):
+		return Failed, "", "This service could not answer; the log says why."
+	case refused.Kind.Code() == oauth.TemporarilyUnavailable.Code():
+		return Failed, refused.Rule, shorten(refused.Detail())
+	}
+	return Refused, refused.Rule, shorten(refused.Detail())
+}
+
+const longest = 300 // bytes
+
+// shorten bounds what others have a say in, and leaves printable ASCII only, because it is shown on terminals.
+func shorten(text string) string {
+	printable := strings.Map(func(c rune) rune {
+		if c == '\n' { // between two causes
+			return ' '
+		}
+		if c < 0x20 || c > 0x7e {
+			return '?'
+		}
+		return c
+	}, text)
+	return printable[:min(len(printable), longest)]
+}

@@ -1,0 +1,37 @@
+// Package chromium starts the browser in which the specs and the newcomer look at the pages.
+package chromium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/chromedp/chromedp"
+)
+
+// ErrMissing means that there is no chromium to start; .ci/run installs one.
+var ErrMissing = errors.New("there is no chromium on the PATH")
+
+// Open starts a Chromium with a profile of its own and returns a window of it; leave ends the whole browser.
+func Open() (window context.Context, leave func() error, err error) {
+	if _, err := exec.LookPath("chromium"); err != nil {
+		return nil, nil, ErrMissing
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+	if os.Geteuid() == 0 { // whose Chromium refuses to sandbox
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, release := chromedp.NewExecAllocator(context.Background(), options...)
+	window, _ = chromedp.NewContext(allocator)
+	leave = func() error {
+		defer release()
+		return chromedp.Cancel(window)
+	}
+	if err := chromedp.Do(window); err != nil { // with the window's own context, which the browser lives as long as
+		return nil, nil, errors.Join(fmt.Errorf("starting chromium: %w", err), leave())
+	}
+	return window, leave, nil
+}

@@ -1,0 +1,26 @@
+package features_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// Ran is what a command line did.
+type Ran struct {
+	Code     int
+	Out, Err string
+}
+
+// Run executes a command line in this process, to its end.
+func Run(ctx context.Context, args ...string) Ran { return RunTyping(ctx, "", args...) }
+
+// RunTyping is Run with what is typed, or piped in.
+func RunTyping(ctx context.Context, typed string, args ...string) Ran {
+	var out, errOut bytes.Buffer
+	code := bootstrap.Run(ctx, args, io.NopCloser(strings.NewReader(typed)), &out, &errOut)
+	return Ran{code, out.String(), errOut.String()}
+}

@@ -1,0 +1,275 @@
+package features_test
+
+import (
+	"context"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.yaml.in/yaml/v3"
+)
+
+// Settings reads what "pasteport config" printed.
+func (r Ran) Settings() map[string]any {
+	GinkgoHelper()
+	Expect(r.Err).To(BeEmpty())
+	settings := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(r.Out), settings)).To(Succeed(), r.Out)
+	return settings
+}
+
+// workingFolder goes to an empty folder, and forgets what the tester's own environment says about the program.
+func workingFolder() string {
+	for _, line := range os.Environ() {
+		if variable, _, _ := strings.Cut(line, "="); strings.HasPrefix(variable, "PASTEPORT_") {
+			GinkgoT().Setenv(variable, "")
+		}
+	}
+	dir := GinkgoT().TempDir()
+	GinkgoT().Chdir(dir)
+	return dir
+}
+
+func write(name, text string) string {
+	GinkgoHelper()
+	Expect(os.WriteFile(name, []byte(text), 0o600)).To(Succeed())
+	return name
+}
+
+func variableOf(name string) string {
+	return "PASTEPORT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// given is a value as the example file shows it, in the three spellings.
+type given struct{ name, line, variable string }
+
+func (g given) flag() string { return "--" + g.name + "=" + g.variable }
+
+// examples are the settings of the example file, by name.
+func examples(ctx context.Context) (found []given) {
+	GinkgoHelper()
+	for _, line := range strings.Split(Run(ctx, "config", "example").Out, "\n") {
+		name, _, isSetting := strings.Cut(strings.TrimPrefix(line, "#"), ": ")
+		if strings.HasPrefix(line, "# ") || !isSetting {
+			continue
+		}
+		line = strings.TrimPrefix(line, "#")
+		value := map[string]any{}
+		Expect(yaml.Unmarshal([]byte(line), value)).To(Succeed(), line)
+		found = append(found, given{name, line, inOneLine(value[name])})
+	}
+	return found
+}
+
+// inOneLine is a value as flags and variables have it.
+func inOneLine(value any) string {
+	items, isList := value.([]any)
+	if !isList {
+		text, err := yaml.Marshal(value)
+		Expect(err).NotTo(HaveOccurred())
+		return strings.Trim(strings.TrimSpace(string(text)), `'"`)
+	}
+	var fields []string
+	for _, item := range items {
+		fields = append(fields, item.(string))
+	}
+	var text strings.Builder
+	w := csv.NewWriter(&text)
+	Expect(w.Write(fields)).To(Succeed())
+	w.Flush()
+	return strings.TrimSpace(text.String())
+}
+
+// comment is where "pasteport config" says that a setting comes from.
+func (r Ran) comment(name string) string {
+	found := regexp.MustCompile(`(?m)^` + name + `:.* # (.*)$`).FindStringSubmatch(r.Out)
+	if found == nil {
+		return r.Out + r.Err
+	}
+	return found[1]
+}
+
+// companions are what some settings need beside them, by how their names begin.
+var companions = map[string][]string{
+	"":                {"--issuer=https://cms.example.com"},
+	"default-scopes":  {"--scopes=articles:read"},
+	"tls-":            {"--tls-cert=/etc/pasteport/cert.pem", "--tls-key=/etc/pasteport/key.pem"},
+	"acme-email":      {"--acme-domains=cms.example.com"},
+	"server-secret":   {"--database=postgres://pasteport@db.internal/pasteport"},
+	"token-file":      {"--verifier=file"},
+	"verifier":        {"--token-file=/etc/pasteport/tokens"},
+	"upstream-":       {"--upstream=http://127.0.0.1:9000/mcp"},
+	"upstream-secret": {"--credential=static", "--signing-secret=another-long-random-text-of-32-bytes"},
+	"signing-secret":  {"--upstream=http://127.0.0.1:9000/mcp", "--credential=static", "--upstream-secret=a-long-random-text"},
+	"tool-scopes":     {"--upstream=http://127.0.0.1:9000/mcp", "--scopes=articles:write"},
+	"forward-headers": {"--upstream=http://127.0.0.1:9000/mcp"},
+	"verify-":         {"--verifier=http", "--verify-url=https://cms.example.com/token"},
+	"introspection-":  {"--verifier=introspection", "--introspection-url=https://login.example.com", "--introspection-client-id=me", "--introspection-client-secret=it"},
+}
+
+// beside are the companions of a setting, without itself.
+func beside(name string) (args []string) {
+	for beginning, flags := range companions {
+		if strings.HasPrefix(name, beginning) {
+			args = append(args, flags...)
+		}
+	}
+	return slices.DeleteFunc(args, func(flag string) bool { return strings.HasPrefix(flag, "--"+strings.TrimSuffix(name, "-file")+"=") })
+}
+
+var _ = Describe("Configuring the command line", Label("configuration"), func() {
+	var dir string
+	BeforeEach(func() { dir = workingFolder() })
+
+	It("takes every setting from the file, before it from the environment, and before that from a flag", func(ctx SpecContext) {
+		write("logo.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")
+		certificate, tokens := NewCertificateFiles(1, time.Hour), NewTokenFile(ctx, []string{"a-token"})
+		at := strings.NewReplacer("/etc/pasteport/cert.pem", certificate.Cert, "/etc/pasteport/key.pem", certificate.Key, "/etc/pasteport/tokens", string(tokens))
+		all := examples(ctx)
+		Expect(len(all)).To(BeNumerically(">", 30))
+		for _, setting := range all {
+			if secret, isFile := strings.CutSuffix(setting.name, "-file"); isFile && strings.HasPrefix(setting.variable, "/run/secrets/") {
+				contents := map[string]string{"database": "postgres://db.internal/pasteport", "bus": "nats://nats.internal"}
+				if contents[secret] == "" {
+					contents[secret] = "of-a-file-with-thirty-two-bytes-or-more"
+				}
+				file := write(secret+".txt", contents[secret]+"\n")
+				setting.line, setting.variable = setting.name+": "+file, file
+			}
+			setting.line, setting.variable = at.Replace(setting.line), at.Replace(setting.variable)
+			args := append([]string{"config"}, beside(setting.name)...)
+			for i := range args {
+				args[i] = at.Replace(args[i])
+			}
+			write("pasteport.yaml", setting.line+"\n")
+			inFile := Run(ctx, args...)
+			Expect(inFile.comment(setting.name)).To(Equal("file pasteport.yaml:1"), setting.name)
+			Expect(os.Setenv(variableOf(setting.name), setting.variable)).To(Succeed())
+			inEnvironment := Run(ctx, args...)
+			Expect(inEnvironment.comment(setting.name)).To(Equal("environment "+variableOf(setting.name)), setting.name)
+			byFlag := Run(ctx, append(args, setting.flag())...)
+			Expect(byFlag.comment(setting.name)).To(Equal("flag --"+setting.name), setting.name)
+			Expect(os.Unsetenv(variableOf(setting.name))).To(Succeed())
+			for _, ran := range []Ran{inEnvironment, byFlag} {
+				Expect(ran.Settings()[setting.name]).To(Equal(inFile.Settings()[setting.name]), setting.name)
+			}
+		}
+	})
+
+	DescribeTable("lets the nearest word win", func(ctx SpecContext, name, inFile, variable string, flags []string, byFile, byVariable, byFlag any) {
+		args := []string{"config", "--issuer=https://cms.example.com"}
+		write("pasteport.yaml", name+": "+inFile+"\n")
+		Expect(Run(ctx, args...).Settings()).To(HaveKeyWithValue(name, byFile))
+		GinkgoT().Setenv(variableOf(name), variable)
+		Expect(Run(ctx, args...).Settings()).To(HaveKeyWithValue(name, byVariable))
+		Expect(Run(ctx, append(args, flags...)...).Settings()).To(HaveKeyWithValue(name, byFlag))
+	},
+		Entry("of a duration", "access-token-ttl", "2h", "3h30m", []string{"--access-token-ttl", "45s1m"}, "2h", "3h30m", "1m45s"),
+		Entry("of a switch", "private-key-jwt", "true", "false", []string{"--private-key-jwt"}, true, false, true),
+		Entry("of a choice", "log-level", "debug", "warn", []string{"--log-level=error"}, "debug", "warn", "error"),
+		Entry("of a text", "site-name", `"2048"`, "two", []string{"--site-name", "drei"}, "2048", "two", "drei"),
+		Entry("of a list", "allow-clients", "[a.example, B.example]", "c.example, d.example", []string{"--allow-clients=e.example,f.example", "--allow-clients", "g.example"},
+			[]any{"a.example", "b.example"}, []any{"c.example", "d.example"}, []any{"e.example", "f.example", "g.example"}),
+		Entry("of scopes", "scopes", `["a b = Read, and write", b]`, `"b = Read, a little"`, []string{"--scopes", "c"},
+			[]any{"a b = Read, and write", "b"}, []any{"b = Read, a little"}, []any{"c"}),
+	)
+
+	It("takes every line of a list", func(ctx SpecContext) {
+		all := HaveKeyWithValue("denied-prefixes", []any{"10.0.0.0/8", "172.16.0.0/12", "192.0.2.0/24"})
+		GinkgoT().Setenv("PASTEPORT_DENIED_PREFIXES", "10.0.0.0/8\n172.16.0.0/12,192.0.2.0/24\n")
+		Expect(Run(ctx, "config", "--dev").Settings()).To(all)
+		GinkgoT().Setenv("PASTEPORT_DENIED_PREFIXES", "")
+		Expect(Run(ctx, "config", "--dev", "--denied-prefixes=10.0.0.0/8\n172.16.0.0/12", "--denied-prefixes=192.0.2.0/24").Settings()).To(all)
+	})
+
+	It("finds the file that a flag names, or a variable, or that of the working folder", func(ctx SpecContext) {
+		for _, name := range []string{"pasteport.yaml", "variable.yaml", "flag.yaml"} {
+			write(name, "issuer: https://cms.example.com\nsite-name: "+name+"\n")
+		}
+		Expect(Run(ctx, "config").Settings()).To(HaveKeyWithValue("site-name", "pasteport.yaml"))
+		GinkgoT().Setenv("PASTEPORT_CONFIG", filepath.Join(dir, "variable.yaml"))
+		Expect(Run(ctx, "config").Settings()).To(HaveKeyWithValue("site-name", "variable.yaml"))
+		Expect(Run(ctx, "config", "--config", "flag.yaml").Settings()).To(HaveKeyWithValue("site-name", "flag.yaml"))
+	})
+
+	It("takes an empty variable for none", func(ctx SpecContext) {
+		GinkgoT().Setenv("PASTEPORT_ACCESS_TOKEN_TTL", "")
+		Expect(Run(ctx, "config", "--dev").comment("access-token-ttl")).To(Equal("default"))
+	})
+
+	It("takes no grace for refresh tokens as off", Label("D27"), func(ctx SpecContext) {
+		for _, off := range []string{"0", "0s", "-1s"} {
+			Expect(Run(ctx, "config", "--dev", "--refresh-grace="+off).Settings()).To(HaveKeyWithValue("refresh-grace", "0s"))
+		}
+		Expect(Run(ctx, "config", "--dev").Settings()).To(HaveKeyWithValue("refresh-grace", "1m"))
+	})
+
+	It("shows what the pages look like when nobody says so", func(ctx SpecContext) {
+		ran := Run(ctx, "config", "--issuer=https://cms.example.com:8443")
+		Expect(ran.Settings()).To(And(HaveKeyWithValue("site-name", "cms.example.com:8443"), HaveKeyWithValue("accent", "#0b5a4a")))
+		Expect(ran.comment("allow-clients")).To(Equal("default: every client"))
+	})
+
+	It("does not claim to know an address that is chosen later", func(ctx SpecContext) {
+		ran := Run(ctx, "config", "--dev", "--addr=localhost:0")
+		Expect(ran.Settings()).To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""), HaveKeyWithValue("site-name", "")))
+		Expect(ran.comment("issuer")).To(Equal("default: with dev, http:// and addr"))
+		write("again.yaml", ran.Out)
+		Expect(Run(ctx, "config", "--config=again.yaml").Settings()).To(Equal(ran.Settings()))
+	})
+
+	It("fills in what follows from other settings", func(ctx SpecContext) {
+		Expect(Run(ctx, "config", "--dev", "--addr=127.0.0.1:9000", "--scopes=read,write").Settings()).To(And(
+			HaveKeyWithValue("issuer", "http://127.0.0.1:9000"), HaveKeyWithValue("resource", "http://127.0.0.1:9000/mcp"),
+			HaveKeyWithValue("default-scopes", []any{"read"})))
+	})
+
+	It("prints what it can read again", func(ctx SpecContext) {
+		first := Run(ctx, "config", "--issuer=https://cms.example.com", "--accent=#0b5a4a", "--site-name=yes", "--scopes", `"a b = It's: ""all"", # and more",b`)
+		write("again.yaml", first.Out)
+		again := Run(ctx, "config", "--config", "again.yaml")
+		Expect(again.Settings()).To(Equal(first.Settings()))
+		Expect(again.comment("accent")).To(HavePrefix("file again.yaml:"))
+	})
+
+	It("begins with an example that a service takes", func(ctx SpecContext) {
+		write("pasteport.yaml", Run(ctx, "config", "example").Out)
+		Expect(Run(ctx, "config").comment("issuer")).To(HavePrefix("file pasteport.yaml:"))
+	})
+
+	It("is told in README.md", func(ctx SpecContext) {
+		page, err := os.ReadFile(readme)
+		Expect(err).NotTo(HaveOccurred())
+		_, rest, _ := strings.Cut(string(page), "<!-- settings -->\n")
+		table, _, _ := strings.Cut(rest, "<!-- end of settings -->")
+		Expect(table).To(Equal(Run(ctx, "config", "reference").Out), "run: go run ./bootstrap/settings/write")
+		for _, setting := range examples(ctx) {
+			Expect(table).To(ContainSubstring("| `" + setting.name + "` |"))
+		}
+	})
+
+	It("has taken the example of README.md", func(ctx SpecContext) {
+		page, err := os.ReadFile(readme)
+		Expect(err).NotTo(HaveOccurred())
+		_, rest, _ := strings.Cut(string(page), "```yaml\n")
+		example, _, _ := strings.Cut(rest, "```")
+		write("token", "of-the-editor\n")
+		write("pasteport.yaml", strings.Replace(example, "/run/secrets/demo-token", "token", 1))
+		Expect(Run(ctx, "config").Settings()).To(HaveKeyWithValue("demo-token", "[hidden]"))
+	})
+})
+
+// readme is found before a spec goes elsewhere.
+var readme = func() string {
+	path, err := filepath.Abs("../README.md")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()

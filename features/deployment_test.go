@@ -1,0 +1,183 @@
+package features_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+
+	"github.com/pasteport/pasteport/features/engines"
+)
+
+// Proxy starts a program on this address in front of the service, by its file in deploy/, and returns the file of the authority
+// that vouches for it. Some pairs of texts may be exchanged in the file.
+type Proxy func(address, upstream string, exchange ...string) (authority string)
+
+// Deployed is the built service behind a proxy. People come from another address of this computer than the proxy's.
+type Deployed struct {
+	*Operated
+	Listens     string // the service itself
+	authorities string // file of those that vouch for the proxy, and for the client site
+	run         *gexec.Session
+}
+
+const peopleAddress = "127.0.0.2"
+
+// Deploy starts both; they end with the spec. The service believes what these networks say.
+func Deploy(binary Binary, proxy Proxy, trusted string, exchange ...string) *Deployed {
+	GinkgoHelper()
+	return deploy(binary, []string{"serve", "--demo-token", editorToken}, proxy, trusted, exchange...)
+}
+
+// DeployGateway is Deploy for a gateway to the upstream.
+func DeployGateway(binary Binary, upstream *UpstreamServer, proxy Proxy) *Deployed {
+	GinkgoHelper()
+	d := deploy(binary, []string{"gateway", "--upstream", upstream.URL + "/mcp"}, proxy, "127.0.0.1")
+	d.Token = apiKey
+	return d
+}
+
+func deploy(binary Binary, command []string, proxy Proxy, trusted string, exchange ...string) *Deployed {
+	GinkgoHelper()
+	public, upstream, admin := freeAddress(), freeAddress(), freeAddress()
+	_, port, err := net.SplitHostPort(public)
+	Expect(err).NotTo(HaveOccurred())
+	world := &World{Issuer: "https://localhost:" + port, Dir: GinkgoT().TempDir(), Token: editorToken, Clients: NewClientSite()}
+	d := &Deployed{Operated: &Operated{World: world, Admin: "http://" + admin}, Listens: "http://" + upstream}
+	d.run = binary.Run([]string{"SSL_CERT_FILE=" + world.Clients.Certificate()}, append(command,
+		"--dev", "--issuer", world.Issuer, "--addr", upstream, "--admin-addr", admin, "--data", world.Dir, "--trusted-proxies", trusted)...)
+	Eventually(d.run.Out).WithTimeout(patience).Should(gbytes.Say("serving"))
+	authority := proxy(public, upstream, exchange...)
+	Eventually(shakesHands).WithArguments(public).WithTimeout(patience).Should(Succeed())
+	d.trust(authority)
+	return d
+}
+
+// shakesHands fails until there is a certificate too.
+func shakesHands(address string) error {
+	conn, err := tls.Dial("tcp", address, &tls.Config{ServerName: "localhost", InsecureSkipVerify: true})
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// freeAddress is one of this computer on which nobody listens.
+func freeAddress() string {
+	GinkgoHelper()
+	port, err := engines.FreePort()
+	Expect(err).NotTo(HaveOccurred())
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+// trust lets the spec's own clients trust the authority as well, and come from the address of people.
+func (d *Deployed) trust(authority string) {
+	GinkgoHelper()
+	vouching, err := os.ReadFile(authority)
+	Expect(err).NotTo(HaveOccurred())
+	own, err := os.ReadFile(d.Clients.Certificate())
+	Expect(err).NotTo(HaveOccurred())
+	d.authorities = filepath.Join(GinkgoT().TempDir(), "authorities.pem")
+	Expect(os.WriteFile(d.authorities, append(vouching, own...), 0o600)).To(Succeed())
+
+	before := http.DefaultTransport.(*http.Transport)
+	transport := before.Clone()
+	roots := x509.NewCertPool()
+	if before.TLSClientConfig != nil && before.TLSClientConfig.RootCAs != nil {
+		roots = before.TLSClientConfig.RootCAs.Clone()
+	}
+	Expect(roots.AppendCertsFromPEM(vouching)).To(BeTrue())
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+	people := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(peopleAddress)}}
+	transport.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+		return people.DialContext(ctx, "tcp4", address)
+	}
+	http.DefaultTransport = transport
+	DeferCleanup(func() {
+		http.DefaultTransport = before
+		transport.CloseIdleConnections()
+	})
+}
+
+// Open opens the stream of the oldest revision and returns its lines that are not empty, as they come.
+func (d *Deployed) Open(ctx context.Context, access string) (lines chan string) {
+	GinkgoHelper()
+	r := (&Conversation{World: d.World, Revision: httpSSE, Access: access}).Request(ctx, http.MethodGet)
+	answer, err := http.DefaultTransport.RoundTrip(r) // without a limit of time
+	Expect(err).NotTo(HaveOccurred())
+	Expect(answer.StatusCode).To(Equal(http.StatusOK))
+	lines = make(chan string)
+	go readLines(ctx, answer.Body, lines)
+	return lines
+}
+
+// asked finds a program of the specs that run in .ci/run only, which says so by PROXIES; there it must not be missing.
+func asked(program string) Binary {
+	GinkgoHelper()
+	if os.Getenv("PROXIES") == "" {
+		Skip(".ci/run proxies runs this")
+	}
+	path, err := exec.LookPath(program)
+	Expect(err).NotTo(HaveOccurred())
+	return Binary(path)
+}
+
+// deployed is a file of deploy/ with some texts exchanged, each of which has to be there.
+func deployed(name string, exchange ...string) string {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join("..", "deploy", name))
+	Expect(err).NotTo(HaveOccurred())
+	for i := 0; i+1 < len(exchange); i += 2 {
+		Expect(string(text)).To(ContainSubstring(exchange[i]))
+	}
+	return strings.NewReplacer(exchange...).Replace(string(text))
+}
+
+// caddyProxy makes an authority of its own for localhost, which it must not tell the system.
+func caddyProxy(address, upstream string, exchange ...string) string {
+	GinkgoHelper()
+	program, dir := asked("caddy"), GinkgoT().TempDir()
+	const here = "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n\tdefault_bind 127.0.0.1\n}\n"
+	file := filepath.Join(dir, "Caddyfile")
+	Expect(os.WriteFile(file, []byte(here+deployed("Caddyfile", exchange...)), 0o600)).To(Succeed())
+	_, port, err := net.SplitHostPort(address)
+	Expect(err).NotTo(HaveOccurred())
+	program.Run([]string{"DOMAIN=https://localhost:" + port, "UPSTREAM=" + upstream, "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir},
+		"run", "--config", file, "--adapter", "caddyfile")
+	authority := filepath.Join(dir, "caddy", "pki", "authorities", "local", "root.crt")
+	Eventually(authority).WithTimeout(patience).Should(BeAnExistingFile())
+	return authority
+}
+
+// nginxProxy has a certificate that vouches for itself.
+func nginxProxy(address, upstream string, exchange ...string) string {
+	GinkgoHelper()
+	program, dir, files := asked("nginx"), GinkgoT().TempDir(), NewCertificateFiles(1, time.Hour)
+	server := filepath.Join(dir, "server.conf")
+	Expect(os.WriteFile(server, []byte(deployed("nginx.conf", append(exchange,
+		"    listen 80;\n    listen [::]:80;", "    listen "+freeAddress()+";", "    listen [::]:443 ssl http2;\n", "",
+		"listen 443", "listen "+address, "server_name cms.example.com", "server_name localhost", "http://127.0.0.1:8080", "http://"+upstream,
+		"/etc/letsencrypt/live/cms.example.com/fullchain.pem", files.Cert, "/etc/letsencrypt/live/cms.example.com/privkey.pem", files.Key,
+	)...)), 0o600)).To(Succeed())
+	main := "daemon off;\npid " + filepath.Join(dir, "pid") + ";\nerror_log stderr;\nworker_processes 1;\nevents {}\nhttp {\n  access_log off;\n"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		main += "  " + kind + "_temp_path " + filepath.Join(dir, kind) + ";\n"
+	}
+	file := filepath.Join(dir, "nginx.conf")
+	Expect(os.WriteFile(file, []byte(main+"  include "+server+";\n}\n"), 0o600)).To(Succeed())
+	run := program.Run(nil, "-p", dir, "-c", file, "-e", "stderr")
+	DeferCleanup(func() { run.Terminate().Wait(patience) }) // killed, it would leave its worker behind
+	return files.Cert
+}

@@ -1,0 +1,161 @@
+package features_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// Finding is one check of doctor's report.
+type Finding struct {
+	ID, Asks, Status, Seen, Why, Mend string
+	Breaks                            []string
+}
+
+// Diagnosis is what one run of doctor leaves behind.
+type Diagnosis struct {
+	Ran
+	URL, Result string
+	Checks      []Finding
+	Next        string
+}
+
+// Doctor runs the command as a person does.
+func Doctor(ctx context.Context, input string, args ...string) Diagnosis {
+	return Diagnosis{Ran: RunTyping(ctx, input, append([]string{"doctor"}, args...)...)}
+}
+
+// Diagnose runs doctor and reads its report.
+func Diagnose(ctx context.Context, args ...string) Diagnosis {
+	GinkgoHelper()
+	d := Doctor(ctx, "", append(args, "--json")...)
+	Expect(json.Unmarshal([]byte(d.Out), &d)).To(Succeed(), d.Out+d.Err)
+	return d
+}
+
+// With are the IDs of the checks that ended in this way.
+func (d Diagnosis) With(status string) (ids []string) {
+	for _, f := range d.Checks {
+		if f.Status == status {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids
+}
+
+// Of is the finding of one check.
+func (d Diagnosis) Of(id string) Finding {
+	GinkgoHelper()
+	for _, f := range d.Checks {
+		if f.ID == id {
+			return f
+		}
+	}
+	Fail("there is no check " + id)
+	return Finding{}
+}
+
+// PublishDoctor hosts doctor's document at the client site, as an operator does, and returns its client_id.
+func (w *World) PublishDoctor(ctx context.Context) string {
+	GinkgoHelper()
+	id := w.Clients.URL("/doctor.json")
+	printed := Doctor(ctx, "", "--print-client-document", "--client-id", id)
+	Expect(printed.Code).To(BeZero(), printed.Err)
+	return w.Clients.Publish("/doctor.json", printed.Out)
+}
+
+// Trust is a file with the certificate of a server, for --ca.
+func Trust(server *httptest.Server) string {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "ca.pem")
+	block := pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	Expect(os.WriteFile(file, pem.EncodeToMemory(&block), 0o600)).To(Succeed())
+	return file
+}
+
+var _ = Describe("Examining a deployment that is in order", Label("doctor"), func() {
+	var world *World
+	BeforeEach(func() { world = NewWorld() })
+
+	whole := func(ctx context.Context) []string {
+		return []string{world.MCP(), "--token", world.Token, "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server),
+			"--origin", world.Issuer}
+	}
+
+	It("finds everything well, through the whole login", func(ctx SpecContext) {
+		d := Diagnose(ctx, whole(ctx)...)
+		Expect(d.With("ok")).To(HaveLen(len(d.Checks)), d.Out)
+		Expect(d.Result).To(Equal("ok"))
+		Expect(d.Code).To(BeZero())
+		Expect(d.Next).To(ContainSubstring("clients can connect to " + world.MCP()))
+	})
+
+	It("finds everything well over TLS", func(ctx SpecContext) {
+		front := NewFront(overTLS)
+		d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server))
+		Expect(d.With("failure")).To(BeEmpty(), d.Out)
+		Expect(d.With("warning")).To(BeEmpty(), d.Out)
+		Expect(d.Of("tls.certificate").Seen).To(ContainSubstring("trusted"))
+	})
+
+	It("leaves nothing behind", func(ctx SpecContext) {
+		Diagnose(ctx, whole(ctx)...)
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero(), "no grant lives")
+	})
+
+	It("says what it could not look at without a token of the site", func(ctx SpecContext) {
+		d := Diagnose(ctx, world.MCP())
+		Expect(d.Code).To(BeZero())
+		Expect(d.With("skipped")).To(HaveEach(HavePrefix("flow.")))
+		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("no --token"))
+		Expect(d.Next).To(ContainSubstring("--token"))
+	})
+
+	It("tells why pages of strangers are kept out", func(ctx SpecContext) {
+		Expect(Diagnose(ctx, world.MCP()).Of("cors.endpoint").Seen).To(ContainSubstring("403"))
+		stranger := Diagnose(ctx, world.MCP(), "--origin", "http://localhost:6274")
+		Expect(stranger.With("failure")).To(Equal([]string{"cors.endpoint"}))
+		Expect(stranger.Of("cors.endpoint").Mend).To(ContainSubstring("http://localhost:6274"))
+	})
+
+	It("prints lines for people, without colours where there is no terminal", func(ctx SpecContext) {
+		d := Doctor(ctx, "", world.MCP())
+		Expect(d.Out).To(MatchRegexp(`(?m)^ok       server\.pkce +S256$`))
+		Expect(strings.Count(d.Out, "\nskipped ")).To(Equal(1), "once for the same reason")
+		Expect(d.Out).To(MatchRegexp(`(?m)^\d+ ok, 0 warnings, 0 failures, \d+ skipped\nnext: `))
+		Expect(d.Out + d.Err).NotTo(ContainSubstring("\x1b"))
+	})
+
+	It("takes the token from standard input, and prints no secret anywhere", func(ctx SpecContext) {
+		issued := &secrets{}
+		front := NewFront(issued.listen)
+		for _, form := range []string{"--json", "--json=false"} {
+			d := Doctor(ctx, front.world.Token+"\n", front.URL()+"/mcp", "--token", "-", "--client-id", front.world.PublishDoctor(ctx),
+				"--ca", Trust(front.world.Clients.server), form)
+			Expect(d.Code).To(BeZero(), d.Out)
+			for _, secret := range append(issued.seen(), front.world.Token) {
+				Expect(d.Out + d.Err).NotTo(ContainSubstring(secret))
+			}
+		}
+		Expect(len(issued.seen())).To(BeNumerically(">=", 2*5), "code, verifier, access and refresh tokens of both runs")
+	})
+
+	It("prints a token of the site not even when the server sends it back", func(ctx SpecContext) {
+		front := NewFront(answering(http.MethodPost, "/oauth/authorize", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, "<title>"+editorToken+" \x1b[31m</title>")
+		}))
+		d := Doctor(ctx, "", front.URL()+"/mcp", "--token", editorToken, "--client-id", front.world.PublishDoctor(ctx), "--ca", Trust(front.world.Clients.server))
+		Expect(d.Out).To(ContainSubstring("[secret]"))
+		Expect(d.Out).NotTo(Or(ContainSubstring(editorToken), ContainSubstring("\x1b")))
+	})
+})

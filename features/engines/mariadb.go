@@ -1,0 +1,98 @@
+package engines
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os/user"
+	"path"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// MariaDB makes a MariaDB server and starts it. Its answers are as durable as those of a real one.
+func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
+	program, err := find("mariadbd", "/usr/sbin/mariadbd")
+	if err != nil {
+		return nil, err
+	}
+	install, err := find("mariadb-install-db")
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer("mysql")
+	if err != nil {
+		return nil, err
+	}
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	as, data := "mysql", filepath.Join(s.folder, "data")
+	if s.owner == nil {
+		known, err := user.Current()
+		if err != nil {
+			return nil, err
+		}
+		as = known.Username
+	}
+	if err := s.run(install, "--no-defaults", "--datadir="+data, "--user="+as, "--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.program = program
+	s.flags = []string{
+		"--no-defaults", "--datadir=" + data, "--user=" + as, "--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port),
+		"--socket=" + filepath.Join(s.folder, "socket"), "--pid-file=" + filepath.Join(s.folder, "pid"), "--skip-log-bin",
+	}
+	for _, setting := range settings {
+		s.flags = append(s.flags, "--"+setting)
+	}
+	s.address, s.quick = fmt.Sprintf("mysql://root@127.0.0.1:%d/%%s", port), syscall.SIGTERM
+	s.ask, s.hold = askMariaDB(port), holdMariaDB(port)
+	if err := s.Start(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func askMariaDB(port int) func(context.Context, *Server, string) error {
+	return func(ctx context.Context, _ *Server, statement string) error {
+		pool, err := poolOf(port, "")
+		if err != nil {
+			return err
+		}
+		_, err = pool.ExecContext(ctx, statement)
+		return errors.Join(err, pool.Close())
+	}
+}
+
+func holdMariaDB(port int) func(context.Context, string, []string) (func() error, error) {
+	return func(ctx context.Context, address string, statements []string) (func() error, error) {
+		pool, err := poolOf(port, path.Base(address))
+		if err != nil {
+			return nil, err
+		}
+		pool.SetMaxOpenConns(1)
+		for _, statement := range append([]string{"BEGIN"}, statements...) {
+			if _, err := pool.ExecContext(ctx, statement); err != nil {
+				return nil, errors.Join(err, pool.Close())
+			}
+		}
+		return pool.Close, nil
+	}
+}
+
+func poolOf(port int, database string) (*sql.DB, error) {
+	config := mysql.NewConfig()
+	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", fmt.Sprintf("127.0.0.1:%d", port), database
+	config.Logger = new(mysql.NopLogger)
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}

@@ -1,0 +1,257 @@
+package features_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+)
+
+// Newcomer follows docs/gateway.md in a folder of their own, with its example files as they are.
+type Newcomer struct {
+	Dir  string
+	Node string // the program
+	page string
+}
+
+// NewNewcomer begins where .ci/run has installed what npm would; FIVE_MINUTES is the folder node_modules.
+func NewNewcomer() *Newcomer {
+	GinkgoHelper()
+	packages := os.Getenv("FIVE_MINUTES")
+	if packages == "" {
+		Skip(".ci/run five_minutes runs this")
+	}
+	n := &Newcomer{Dir: GinkgoT().TempDir(), Node: filepath.Join(packages, ".bin", "node")}
+	Expect(os.CopyFS(n.Dir, os.DirFS(filepath.Join("..", "docs", "gateway")))).To(Succeed())
+	Expect(os.Symlink(packages, filepath.Join(n.Dir, "node_modules"))).To(Succeed())
+	page, err := os.ReadFile(filepath.Join("..", "docs", "gateway.md"))
+	Expect(err).NotTo(HaveOccurred())
+	n.page = string(page)
+	return n
+}
+
+// Write makes one of the files that the page speaks of.
+func (n *Newcomer) Write(name, text string) {
+	GinkgoHelper()
+	Expect(os.WriteFile(filepath.Join(n.Dir, name), []byte(text), 0o600)).To(Succeed())
+}
+
+// Command is the page's own that begins like this, in words; what the page continues on another line belongs to it.
+func (n *Newcomer) Command(beginning string) []string {
+	GinkgoHelper()
+	text := strings.ReplaceAll(n.page, "\\\n", "")
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(beginning) + `.*$`).FindString(text)
+	Expect(found).NotTo(BeEmpty(), "the page has no "+beginning)
+	return strings.Fields(found)
+}
+
+// Start starts a program in the newcomer's folder and returns what it says about where it serves.
+func (n *Newcomer) Start(program string, environment []string, args ...string) string {
+	GinkgoHelper()
+	command := exec.Command(program, args...)
+	command.Dir, command.Env = n.Dir, append(os.Environ(), environment...)
+	run, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { run.Kill().Wait(patience) })
+	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`serving (http://127\.0\.0\.1:\d+)`))
+	return regexp.MustCompile(`serving (\S+)`).FindStringSubmatch(string(run.Out.Contents()))[1]
+}
+
+// Serve starts one of the page's servers on a port of its own, and returns its URL.
+func (n *Newcomer) Serve(environment []string, server string) string {
+	GinkgoHelper()
+	_, port, _ := strings.Cut(freeAddress(), ":")
+	return n.Start(n.Node, append(environment, "PORT="+port), server)
+}
+
+// Protect starts the gateway by the page's command in front of the upstream.
+func (n *Newcomer) Protect(binary Binary, upstream, beginning string) *World {
+	GinkgoHelper()
+	clients := NewClientSite()
+	words := n.Command(beginning)
+	for i, word := range words {
+		words[i] = strings.ReplaceAll(word, "http://127.0.0.1:9000/mcp", upstream)
+	}
+	Expect(words).To(ContainElement(upstream))
+	ports := []string{"PASTEPORT_ADDR=127.0.0.1:0", "PASTEPORT_ADMIN_ADDR=off", "SSL_CERT_FILE=" + clients.Certificate()}
+	issuer := n.Start(string(binary), ports, words[1:]...)
+	return &World{Issuer: issuer, Dir: filepath.Join(n.Dir, "pasteport-data"), Clients: clients, Token: "my-first-key"}
+}
+
+var _ = Describe("Protecting a server in five minutes, by the page,", Label("five_minutes", "gateway"), Ordered, ContinueOnFailure, func() {
+	var binary Binary
+	BeforeAll(func() {
+		NewNewcomer() // or skip
+		binary = BuildBinary()
+	})
+
+	Context("with the server in Node", func() {
+		var newcomer *Newcomer
+		var world *World
+		BeforeEach(func() {
+			newcomer = NewNewcomer()
+			newcomer.Write("keys.txt", "my-first-key\n")
+			world = newcomer.Protect(binary, newcomer.Serve(nil, "server.mjs"), "pasteport gateway --dev")
+		})
+
+		It("lets in whoever has a key, and nobody else", Label("U6", "U14"), func(ctx SpecContext) {
+			client := world.NewClient()
+			Expect(client.Consent(ctx).Approve(ctx, "my-wrong-key")).To(BeAPage(http.StatusForbidden, ""))
+			talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf("add", "count"))
+			Expect(talk.Use(ctx, "add", params{"a": 2, "b": 3}).Text()).To(Equal("5"))
+			Expect(Send(talk.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusOK))
+		})
+
+		It("brings progress when it is made", Label("U4"), func(ctx SpecContext) {
+			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+			stream := Follow(talk.message(ctx, "tools/call", params{"name": "count", "arguments": params{}, "_meta": params{"progressToken": "p"}}))
+			var came []time.Time
+			for range 5 {
+				Expect(stream.Next("message")).To(ContainSubstring(`"notifications/progress"`))
+				came = append(came, time.Now())
+			}
+			Expect(stream.Next("message")).To(ContainSubstring(`"five"`))
+			Expect(time.Since(came[0])).To(BeNumerically(">", 400*time.Millisecond), "the first of five, 200 ms apart, was not held back")
+		})
+
+		It("ends what a key has opened at the next call after the server took it back", Label("U8"), func(ctx SpecContext) {
+			tokens := world.NewClient().Connect(ctx)
+			talk := world.Converse(ctx, sessions, tokens.Access)
+			newcomer.Write("keys.txt", "my-second-key\n")
+			Expect(talk.Post(ctx, "tools/list", params{})).To(BeChallenged(world, "invalid_token"))
+			world.Token = "my-second-key"
+			again := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+			Expect(again.Use(ctx, "add", params{"a": 2, "b": 3}).Text()).To(Equal("5"))
+		})
+
+		It("leaves doctor nothing to complain about", Label("doctor"), func(ctx SpecContext) {
+			d := Diagnose(ctx, world.MCP(), "--token", "my-first-key", "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server))
+			Expect(d.With("ok")).To(HaveLen(len(d.Checks)), d.Out)
+		})
+	})
+
+	Context("with a server that believes what the gateway signs", Label("U7"), func() {
+		const personal = "token-of-ada"
+		var newcomer *Newcomer
+		BeforeEach(func() { newcomer = NewNewcomer() })
+
+		It("tells the server who is calling, and nobody else can", func(ctx SpecContext) {
+			tokens, err := os.ReadFile(tokenFileOf(ctx, personal))
+			Expect(err).NotTo(HaveOccurred())
+			newcomer.Write("tokens", string(tokens))
+			newcomer.Write("upstream-secret", "an-upstream-secret")
+			newcomer.Write("signing-secret", signingSecret)
+			upstream := newcomer.Serve([]string{"SIGNING_SECRET=" + signingSecret}, "whoami.mjs")
+			world := newcomer.Protect(binary, upstream, "pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp --credential static")
+			world.Token = personal
+			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+			Expect(talk.Use(ctx, "whoami", params{}).Text()).To(Equal("Adá,: editor and café,tea"))
+			past := &Conversation{World: world, Revision: sessions, Access: "an-upstream-secret", target: upstream}
+			Expect(past.Post(ctx, "tools/list", params{}, with("X-Pasteport-Subject", "Ad%C3%A1%2C")).StatusCode).To(Equal(http.StatusUnauthorized))
+		})
+
+		DescribeTable("believes with the page's code exactly what was signed,", func(ctx SpecContext, program, file, script string) {
+			newcomer.Write(file, script)
+			Expect(newcomer.judge(ctx, program, file, newSignedRequest(ctx, personal))).To(MatchJSON(`{"subject":"Adá,","roles":["editor","café,tea"]}`))
+			for _, spoil := range spoilt {
+				request := newSignedRequest(ctx, personal)
+				spoil(&request)
+				Expect(newcomer.judge(ctx, program, file, request)).To(HavePrefix("refused: "), "%+v", request)
+			}
+		},
+			Entry("in Node", "node", "judge.mjs", inNode),
+			Entry("in Python", "python3", "judge.py", inPython),
+		)
+	})
+})
+
+// signedRequest is what a server behind the gateway has received, at this time.
+type signedRequest struct {
+	Method  string            `json:"method"`
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+	Secret  string            `json:"secret"`
+	Now     int64             `json:"now"`
+}
+
+func newSignedRequest(ctx context.Context, personal string) signedRequest {
+	GinkgoHelper()
+	upstream := NewUpstream(apiKey)
+	world := NewGateway(upstream.URL+"/mcp", static(tokenFileOf(ctx, personal)))
+	world.Token = personal
+	world.Call(ctx, world.NewClient().Connect(ctx).Access)
+	asked := upstream.Asked()[0]
+	body, err := io.ReadAll(asked.Body)
+	Expect(err).NotTo(HaveOccurred())
+	headers := map[string]string{}
+	for name := range asked.Header {
+		headers[strings.ToLower(name)] = asked.Header.Get(name)
+	}
+	return signedRequest{asked.Method, headers, string(body), signingSecret, time.Now().Unix()}
+}
+
+// spoilt are requests that the gateway has not signed, or not for now.
+var spoilt = []func(*signedRequest){
+	func(r *signedRequest) { r.Method = http.MethodDelete },
+	func(r *signedRequest) { r.Body += " " },
+	func(r *signedRequest) { r.Now += 120 },
+	func(r *signedRequest) { r.Now -= 120 },
+	func(r *signedRequest) { r.Secret = "x" },
+	func(r *signedRequest) { r.Headers["x-pasteport-subject"] = "eve" },
+	func(r *signedRequest) { r.Headers["x-pasteport-roles"] = "root" },
+	func(r *signedRequest) { delete(r.Headers, "signature") },
+	func(r *signedRequest) { delete(r.Headers, "signature-input") },
+	func(r *signedRequest) { r.Headers["signature"] += "x" },
+	func(r *signedRequest) {
+		r.Headers["signature-input"] = strings.Replace(r.Headers["signature-input"], ` "x-pasteport-subject"`, "", 1)
+	},
+}
+
+const inNode = `import { json } from 'node:stream/consumers';
+import { senderOf } from './sender.mjs';
+const { method, headers, body, secret, now } = await json(process.stdin);
+try {
+  const { subject, roles } = senderOf(method, headers, Buffer.from(body), secret, now);
+  console.log(JSON.stringify({ subject, roles }));
+} catch (error) {
+  console.log('refused: ' + error.message);
+}
+`
+
+const inPython = `import json, sys
+from sender import sender_of
+asked = json.load(sys.stdin)
+try:
+    sender = sender_of(asked["method"], asked["headers"], asked["body"].encode(), asked["secret"].encode(), asked["now"])
+    print(json.dumps({"subject": sender["subject"], "roles": sender["roles"]}))
+except ValueError as error:
+    print("refused:", error)
+`
+
+// judge lets a script of the newcomer's judge a request.
+func (n *Newcomer) judge(ctx context.Context, program, file string, request signedRequest) string {
+	GinkgoHelper()
+	if program == "node" {
+		program = n.Node
+	}
+	input, err := json.Marshal(request)
+	Expect(err).NotTo(HaveOccurred())
+	command := exec.CommandContext(ctx, program, file)
+	command.Dir, command.Stdin = n.Dir, bytes.NewReader(input)
+	said, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(said))
+	return strings.TrimSpace(string(said))
+}

@@ -1,0 +1,151 @@
+package features_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+)
+
+// Fleet is several replicas of the built program on one database server and one NATS, behind a proxy that sends each request to
+// another of them. Its issuer is the proxy's address.
+type Fleet struct {
+	*World
+	Replicas []*Member
+}
+
+// Member is one replica; it can be killed and started again at its address.
+type Member struct {
+	Address string // as of the issuer, without the proxy
+	start   func() *gexec.Session
+	run     *gexec.Session
+}
+
+const fleetSize = 3
+
+// NewFleet starts it on an empty database of the engine; it ends with the spec.
+func NewFleet(binary Binary, engine string) *Fleet {
+	GinkgoHelper()
+	w := &World{Dir: GinkgoT().TempDir(), Database: databaseServers[engine].database(), Token: editorToken, Clients: NewClientSite()}
+	public := freeAddress()
+	w.Issuer = "http://" + public
+	bus := broker()
+	f := &Fleet{World: w}
+	var addresses []string
+	for range fleetSize {
+		address := freeAddress()
+		addresses = append(addresses, address)
+		member := &Member{Address: "http://" + address}
+		member.start = func() *gexec.Session {
+			return binary.Run([]string{"SSL_CERT_FILE=" + w.Clients.Certificate(), "PASTEPORT_DATABASE=" + w.Database}, "serve", "--dev", "--issuer", w.Issuer,
+				"--addr", address, "--admin-addr", "off", "--data", w.Dir, "--bus", bus, "--demo-token", w.Token, "--trusted-proxies", "127.0.0.1", "--log-level", "warn")
+		}
+		f.Replicas = append(f.Replicas, member)
+	}
+	f.Replicas[0].Start() // draws the server secret, which the others find
+	for _, member := range f.Replicas[1:] {
+		member.Start()
+	}
+	roundRobin(public, addresses)
+	return f
+}
+
+// Start runs the replica, and returns when it serves.
+func (m *Member) Start() {
+	GinkgoHelper()
+	m.run = m.start()
+	Eventually(m.run.Out).WithTimeout(patience).Should(gbytes.Say("serving"))
+}
+
+// Kill ends it as a power failure does.
+func (m *Member) Kill() {
+	GinkgoHelper()
+	Eventually(m.run.Kill()).WithTimeout(patience).Should(gexec.Exit())
+}
+
+// At is the same world, asked at one replica.
+func (f *Fleet) At(replica int) *World {
+	one := *f.World
+	one.Issuer = f.Replicas[replica%len(f.Replicas)].Address
+	return &one
+}
+
+// ForFleets skips unless .ci/run replicas runs this, where nothing may be missing.
+func ForFleets() {
+	GinkgoHelper()
+	if os.Getenv("REPLICAS") == "" {
+		Skip(".ci/run replicas runs this")
+	}
+}
+
+// program is one that a fleet needs.
+func program(name string) Binary {
+	GinkgoHelper()
+	path, err := exec.LookPath(name)
+	Expect(err).NotTo(HaveOccurred())
+	return Binary(path)
+}
+
+// broker runs a NATS server of its own.
+func broker() string {
+	GinkgoHelper()
+	address := freeAddress()
+	_, port, err := net.SplitHostPort(address)
+	Expect(err).NotTo(HaveOccurred())
+	run := program("nats-server").Run(nil, "--addr", "127.0.0.1", "--port", port)
+	Eventually(run.Err).WithTimeout(patience).Should(gbytes.Say("Server is ready"))
+	return "nats://" + address
+}
+
+// roundRobin is a proxy without stickiness, which tries another replica when one cannot be reached.
+func roundRobin(address string, upstreams []string) {
+	GinkgoHelper()
+	dir := GinkgoT().TempDir()
+	conf := "daemon off;\nmaster_process off;\npid " + filepath.Join(dir, "pid") + ";\nerror_log stderr crit;\nevents { worker_connections 8192; }\nhttp {\n  access_log off;\n"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		conf += "  " + kind + "_temp_path " + filepath.Join(dir, kind) + ";\n"
+	}
+	conf += "  upstream replicas {\n"
+	for _, upstream := range upstreams {
+		conf += "    server " + upstream + " max_fails=1 fail_timeout=1s;\n"
+	}
+	conf += `  }
+  server {
+    listen ` + address + `;
+    client_max_body_size 2m;
+    location / {
+      proxy_pass http://replicas;
+      proxy_http_version 1.1;
+      proxy_set_header Host $http_host;
+      proxy_set_header Connection "";
+      proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_buffering off;
+      proxy_read_timeout 1h;
+    }
+  }
+}
+`
+	file := filepath.Join(dir, "nginx.conf")
+	Expect(os.WriteFile(file, []byte(conf), 0o600)).To(Succeed())
+	program("nginx").Run(nil, "-p", dir, "-e", "stderr", "-c", file)
+	Eventually(func() error {
+		answer, err := http.Get("http://" + address + "/")
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		return err
+	}).WithTimeout(patience).Should(Succeed())
+}
+
+// callAt calls one replica.
+func (f *Fleet) callAt(ctx context.Context, replica int, access string) Response {
+	GinkgoHelper()
+	return f.At(replica).Call(ctx, access)
+}

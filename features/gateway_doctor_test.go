@@ -1,0 +1,161 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// ofItself knows which tokens hold without its upstream, which may then be as broken as it likes.
+func ofItself(ctx context.Context) func(*bootstrap.ServiceConfig) {
+	file := tokenFileOf(ctx, apiKey)
+	return func(c *bootstrap.ServiceConfig) {
+		c.Gateway.Patience = time.Second
+		c.Verification.Verifier, c.Verification.TokenFile = bootstrap.VerifierFile, file
+	}
+}
+
+func redirected(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
+}
+
+// hanging never answers, not even while the connection closes: an empty answer could overtake whoever gives up.
+func hanging(_ http.ResponseWriter, r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler)
+}
+
+func forgetful(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
+
+var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
+	examine := func(ctx context.Context, world *World, more ...string) Diagnosis {
+		GinkgoHelper()
+		return Diagnose(ctx, append(more, world.MCP(), "--token", apiKey, "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server),
+			"--origin", world.Issuer)...)
+	}
+
+	DescribeTable("finds everything well, through the whole login, when the upstream", func(ctx SpecContext, path string, without ...string) {
+		d := examine(ctx, NewGateway(NewUpstream(apiKey).URL+path), "--timeout", "2s")
+		Expect(d.With("ok")).To(HaveLen(len(d.Checks)-len(without)), d.Out)
+		Expect(d.With("skipped")).To(HaveExactElements(without))
+		Expect(d.Code).To(BeZero())
+	},
+		Entry("has sessions", "/mcp"),
+		Entry("has none, and so no stream of its own", "/stateless", "flow.stream"),
+		Entry("has none, and a stream that says nothing", "/silent"),
+	)
+
+	DescribeTable("names the upstream as the cause when it", Label("U9"), func(ctx SpecContext, answer http.HandlerFunc, seen string) {
+		upstream := NewUpstream(apiKey)
+		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		upstream.Answer(answer)
+		d := examine(ctx, world, "--timeout", "3s")
+		Expect(d.With("failure")).To(Equal([]string{"flow.tools", "flow.stream"}), d.Out)
+		Expect(d.Of("flow.tools").Seen).To(Equal("The MCP server behind this gateway " + seen))
+		Expect(d.Of("flow.tools").Mend).To(HavePrefix("Look at the MCP server behind the gateway"))
+		Expect(d.Next).To(ContainSubstring("at the very address that upstream names"))
+	},
+		Entry("hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cannot be reached"),
+		Entry("fails", failing(500, "text/html", "<h1>at db.go:12</h1>"), "has failed"),
+		Entry("redirects", redirected, "redirects, and is not followed"),
+		Entry("is slow", hanging, "did not answer in time"),
+	)
+
+	It("says that the server is slow when it has no patience left itself", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx), func(c *bootstrap.ServiceConfig) { c.Gateway.Patience = time.Minute })
+		upstream.Answer(hanging)
+		d := examine(ctx, world, "--timeout", "2s")
+		Expect(d.Of("flow.tools").Seen).To(Equal("no answer within 6s"))
+		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("the one behind the gateway"))
+	})
+
+	It("says that it may be the person's own token when the upstream does not take it", Label("U8"), func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		upstream.Answer(forgetful)
+		d := examine(ctx, world)
+		Expect(d.With("failure")).To(ContainElement("flow.tools"))
+		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("Unauthorized"))
+		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("refused the person's own token"))
+	})
+
+	DescribeTable("says who is asked about tokens when the upstream cannot say:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
+		d := examine(ctx, NewGateway(upstream().URL+"/mcp"))
+		Expect(d.With("failure")).To(Equal([]string{"flow.approve"}), d.Out)
+		Expect(d.Of("flow.approve").Seen).To(HavePrefix("the page says 503"))
+		Expect(d.Of("flow.approve").Mend).To(And(ContainSubstring("the MCP server behind it"), ContainSubstring("refuse tokens that it does not know")))
+	},
+		Entry("it takes any token", func() *UpstreamServer { return NewUpstream() }),
+		Entry("it is dead", func() *UpstreamServer {
+			upstream := NewUpstream(apiKey)
+			upstream.Close()
+			return upstream
+		}),
+	)
+})
+
+var _ = Describe("Tracing connections through a gateway", Label("gateway", "trace"), func() {
+	const connects = "authorize client_metadata page token_judged code_issued exchange "
+	var upstream *UpstreamServer
+	BeforeEach(func() { upstream = NewUpstream(apiKey) })
+
+	tells := func(ctx context.Context, world *World, path, state string, says ...string) {
+		GinkgoHelper()
+		matchers := []types.GomegaMatcher{HaveField("Path", path), HaveField("State", state)}
+		for _, words := range says {
+			matchers = append(matchers, HaveField("Says", ContainSubstring(words)))
+		}
+		Eventually(world.Stories).WithContext(ctx).WithTimeout(patience).Should(ContainElement(And(matchers...)))
+	}
+
+	DescribeTable("names the step, the reason and where to look, when the upstream", func(ctx SpecContext, answer http.HandlerFunc, path, state, reason, hint string) {
+		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(answer)
+		world.Call(ctx, access)
+		tells(ctx, world, connects+path, state, reason, hint)
+	},
+		Entry("is dead", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "whether it runs", Label("U9")),
+		Entry("redirects", redirected, "call:failed", "stopped", "redirects, and is not followed", "the very address that upstream names", Label("U9")),
+		Entry("is slow", hanging, "call:failed", "stopped", "did not answer in time", "upstream-timeout", Label("U9")),
+		Entry("does not take the key any more", forgetful, "ended call:refused", "ended", "does not know the person's token any more", "connect again with a token that holds", Label("U8")),
+	)
+
+	It("says that a connection that worked fails, that the upstream is left alone, and that it works again", Label("U9", "U10"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		access := world.NewClient().Connect(ctx).Access
+		world.Call(ctx, access)
+		upstream.Answer(failing(502, "text/plain", "nobody there"))
+		for range 5 {
+			world.Call(ctx, access)
+		}
+		tells(ctx, world, connects+"call call:failed", "connected", "connected, but", "behind this gateway has failed", "whether it runs")
+		world.Call(ctx, access)
+		tells(ctx, world, connects+"call call:failed call:failed", "connected", "is tried again in a few seconds", "five times in a row")
+		upstream.Answer(nil)
+		Eventually(func() int { return world.Call(ctx, access).StatusCode }).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second / 2).Should(Equal(http.StatusOK))
+		tells(ctx, world, connects+"call call:failed call:failed call", "connected", "has used its token")
+	}, SpecTimeout(time.Minute))
+
+	It("names what the upstream was not to see", Label("U11", "U12"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		talk := &Conversation{World: world, Revision: stateless, Access: world.NewClient().Connect(ctx).Access, target: world.MCP()}
+		talk.Post(ctx, "tools/call", params{"name": "shout", "Name": "delete_all"})
+		tells(ctx, world, connects+"call:refused", "stopped", "everybody reads in the same way", "could be understood in two ways")
+		talk.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", "of-somebody-else"))
+		tells(ctx, world, connects+"call:refused call:refused", "stopped", "no such session of this connection", "session of another connection")
+	})
+
+	It("says why an upstream that takes any token is not believed", Label("U14", "B9"), func(ctx SpecContext) {
+		world := NewGateway(NewUpstream().URL + "/mcp")
+		world.NewClient().Consent(ctx).Approve(ctx, "anything")
+		tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped", "it takes any token, even one that was made up", "choose another verifier")
+	})
+})

@@ -1,0 +1,117 @@
+package features_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// haveFailed matches an answer that the gateway gives in the upstream's place, to the request of that id.
+func haveFailed(status int, text string) types.GomegaMatcher {
+	return And(HaveField("StatusCode", status), HaveField("Header", HaveKeyWithValue("Content-Type", []string{"application/json"})),
+		HaveField("Text", MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The MCP server behind this gateway `+text+`"}}`)))
+}
+
+func failing(status int, mediaType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+var _ = Describe("Standing in front of a server that cannot answer", Label("gateway", "U9"), func() {
+	var upstream *UpstreamServer
+	BeforeEach(func() { upstream = NewUpstream(apiKey) })
+
+	DescribeTable("says so to the request that has failed, and keeps its own words to itself:", func(ctx SpecContext, answer http.HandlerFunc, status int, text string) {
+		world := NewGateway(upstream.URL+"/mcp", func(c *bootstrap.ServiceConfig) { c.Gateway.Patience = time.Second })
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		upstream.Answer(answer)
+		Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(status, text))
+		Expect(world.Log.String()).NotTo(ContainSubstring(apiKey))
+		upstream.Answer(nil)
+		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3), "the grant lives")
+	},
+		Entry("an error page", failing(500, "text/html", "<h1>at db.go:12</h1>"), 502, "has failed"),
+		Entry("one that calls itself JSON", failing(500, "application/json", `{"error":"at db.go:12"}`), 502, "has failed"),
+		Entry("a pause", failing(503, "text/plain", "restarting"), 503, "has failed"),
+		Entry("a slow server behind it", failing(504, "text/plain", "slow"), 504, "has failed"),
+		Entry("a redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
+		}, 502, "redirects, and is not followed"),
+		Entry("no answer in time", hanging, 504, "did not answer in time"),
+		Entry("a line that is no header", func(w http.ResponseWriter, r *http.Request) {
+			line, _, _ := http.NewResponseController(w).Hijack()
+			_, _ = io.WriteString(line, "HTTP/1.1 200 OK\r\nyou sent "+r.Header.Get("Authorization")+"\r\n\r\n")
+			_ = line.Close()
+		}, 502, "cannot be reached"),
+		Entry("an error that never ends", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, 502, "has failed"),
+		Entry("a hung-up line", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "cannot be reached"),
+		Entry("another protocol", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "websocket")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		}, 502, "wants to change the protocol"),
+	)
+
+	It("passes on an error that clients understand", func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(failing(500, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"theirs"}}`))
+		Expect(world.Call(ctx, access)).To(And(HaveField("StatusCode", 500), HaveField("Text", ContainSubstring("theirs"))))
+	})
+
+	It("tells the operator where a redirect leads, and does not lead clients there", func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
+		})
+		Expect(world.Call(ctx, access).Header).NotTo(HaveKey("Location"))
+		Expect(world.Log.String()).To(ContainSubstring("it redirects to " + upstream.URL + "/mcp/: write that as the upstream"))
+	})
+
+	It("does not blame the person for a secret of the gateway's that is wrong", Label("U7"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL+"/mcp", func(c *bootstrap.ServiceConfig) {
+			c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, "wrong", strings.Repeat("s", 32)
+			c.Verification.Verifier, c.Verification.TokenFile = bootstrap.VerifierFile, tokenFileOf(ctx, apiKey)
+		})
+		tokens := world.NewClient().Connect(ctx)
+		for range 2 {
+			answer := world.Call(ctx, tokens.Access)
+			Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
+			Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
+		}
+		Expect(world.Log.String()).To(ContainSubstring("it answered 401: correct credential and upstream-secret"))
+	})
+
+	It("asks a dead upstream no more, until it has rested", Label("U10"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		upstream.Answer(failing(502, "text/plain", "nobody there"))
+		for range 5 {
+			Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(502, "has failed"))
+		}
+		asked := len(upstream.Asked())
+		answer := talk.Post(ctx, "tools/list", params{})
+		Expect(answer).To(haveFailed(503, "is down; it is tried again in a few seconds"))
+		Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
+		Expect(upstream.Asked()).To(HaveLen(asked))
+		upstream.Answer(nil)
+		Eventually(func() int { return talk.Post(ctx, "tools/list", params{}).StatusCode }).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second / 2).
+			Should(Equal(http.StatusOK))
+	}, SpecTimeout(time.Minute))
+})

@@ -1,0 +1,64 @@
+package features_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "U12"), func() {
+	var upstream *UpstreamServer
+	BeforeEach(func() { upstream = NewUpstream(apiKey) })
+
+	It("keeps each to its grant, also after a restart, and the upstream is not even asked", func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		mine := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		theirs := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		asked := len(upstream.Asked())
+		for _, session := range []string{theirs.session, mine.session + "x", "x" + mine.session, strings.TrimRight(mine.session, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"), "", "."} {
+			answer := mine.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", session))
+			Expect(answer.StatusCode).To(Equal(http.StatusNotFound), session)
+			Expect(answer.Text).To(ContainSubstring("there is no such session"))
+		}
+		twice := mine.Post(ctx, "tools/list", params{}, func(r *http.Request) { r.Header.Add("Mcp-Session-Id", theirs.session) })
+		Expect(twice.StatusCode).To(Equal(http.StatusNotFound))
+		Expect(upstream.Asked()).To(HaveLen(asked))
+		world.Restart()
+		Expect(mine.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
+		Expect(Send(mine.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNoContent))
+		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), "the upstream's own words")
+	})
+
+	It("takes the messages of HTTP+SSE from their own grant only", Label("U13"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/sse")
+		mine := world.Converse(ctx, httpSSE, world.NewClient().Connect(ctx).Access)
+		thief := &Conversation{World: world, Revision: httpSSE, Access: world.NewClient().Connect(ctx).Access, target: mine.target}
+		asked := len(upstream.Asked())
+		Expect(thief.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		for _, target := range []string{"/mcp/message", "/mcp/message?endpoint=", "/mcp/message?endpoint=" + url.QueryEscape("http://127.0.0.1:1/"), "/mcp/message?sessionid=x"} {
+			mine.target = world.Issuer + target
+			Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), target)
+		}
+		Expect(upstream.Asked()).To(HaveLen(asked))
+	})
+
+	DescribeTable("ends an SSE stream that wants messages elsewhere:", Label("U13"), func(ctx SpecContext, address string) {
+		world := NewGateway(upstream.URL + "/sse")
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": hello\n\nevent: endpoint\ndata: "+address+"\n\n")
+		})
+		read := &Conversation{World: world, Revision: httpSSE, Access: access}
+		answer, err := noRedirects.Do(read.Request(ctx, http.MethodGet))
+		Expect(err).NotTo(HaveOccurred())
+		text, _ := io.ReadAll(answer.Body)
+		Expect(string(text)).NotTo(ContainSubstring("endpoint"))
+		Expect(answer.Body.Close()).To(Succeed())
+		Expect(world.Log.String()).To(ContainSubstring("names a message endpoint at another origin"))
+	}, Entry(nil, "http://evil.example/"), Entry(nil, "//evil.example/"), Entry(nil, "https://127.0.0.1/"), Entry(nil, "http://%zz/"))
+})

@@ -1,0 +1,260 @@
+package features_test
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() {
+	var upstream *UpstreamServer
+	BeforeEach(func() { upstream = NewUpstream(apiKey) })
+
+	DescribeTable("lets a client connect, list and call, in revision", Label("U4", "U6", "U12", "U13"), func(ctx SpecContext, revision string) {
+		path := "/mcp"
+		if revision == httpSSE {
+			path = "/sse"
+		}
+		world := NewGateway(upstream.URL + path)
+		talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
+		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf("shout", "delete_all", "hang"))
+		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+		Expect(upstream.Asked()).To(HaveEach(HaveField("Header", HaveKeyWithValue("Authorization", []string{"Bearer " + apiKey}))))
+	}, revisions())
+
+	It("is a gateway for the Go SDK's own client", Label("U4", "X1"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		for _, revision := range []string{headers, sessions, stateless} {
+			listed, err := world.NewSDKClient().Connect(ctx, revision).ListTools(ctx, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(listed.Tools).To(HaveLen(3))
+		}
+	})
+
+	Context("about what reaches the upstream", func() {
+		It("sends neither a token of ours nor what a client says about people", Label("U5", "J13", "G14"), func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			client := world.NewClient()
+			tokens := client.Connect(ctx)
+			talk := world.Converse(ctx, sessions, tokens.Access)
+			spoiled := func(r *http.Request) {
+				for _, name := range []string{
+					"Cookie", "X-Pasteport-Subject", "X_Pasteport_Subject", "X-Forwarded-User", "X-Forwarded-For", "Forwarded", "Remote-User", "X-Remote-User",
+					"X-Auth-Request-Email", "X-Api-Key", "Mcp-Session_Id", "Mcp_Session_Id", "Proxy-Authorization", "Keep-Alive", "Te", "Upgrade", "Origin",
+					"X-Request-Id", "Content-Encoding", "Signature", "Signature-Input",
+				} {
+					r.Header.Set(name, "mallory-was-here")
+				}
+				r.Header.Set("Origin", world.Issuer)
+				r.Header.Set("Connection", "keep-alive, Mcp-Foo")
+				r.Header.Set("Mcp-Foo", "mallory-was-here")
+				r.Header.Set("Mcp-Param-Colour", "blue")
+				r.URL.RawQuery = "user=mallory-was-here"
+			}
+			Expect(talk.Post(ctx, "tools/list", params{}, spoiled).StatusCode).To(Equal(http.StatusOK))
+			refreshed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+			talk.Access = refreshed.Access
+			Expect(talk.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
+			Expect(client.Revoke(ctx, refreshed.Refresh).StatusCode).To(Equal(http.StatusOK))
+
+			wire := upstream.Wire()
+			Expect(wire).To(ContainSubstring(apiKey))
+			Expect(wire).To(ContainSubstring("Mcp-Param-Colour: blue"))
+			Expect(wire).NotTo(ContainSubstring("mallory-was-here"))
+			Expect(wire).NotTo(ContainSubstring(world.Issuer), "no Origin")
+			for _, secret := range []string{tokens.Access, tokens.Refresh, refreshed.Access, refreshed.Refresh} {
+				Expect(wire).NotTo(ContainSubstring(secret))
+				Expect(wire).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(secret))))
+			}
+		})
+
+		It("sends further headers when it is told to", Label("U5"), func(ctx SpecContext) {
+			world := NewGateway(upstream.URL+"/mcp", func(c *bootstrap.ServiceConfig) { c.Gateway.Headers = []string{"x-toolsets"} })
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			Expect(talk.Post(ctx, "tools/list", params{}, with("X-Toolsets", "all"), with("X-Other", "no")).StatusCode).To(Equal(http.StatusOK))
+			Expect(upstream.Asked()[0].Header).To(And(HaveKeyWithValue("X-Toolsets", []string{"all"}), Not(HaveKey("X-Other"))))
+		})
+
+		It("names the request as the log and the answer do", func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			answer := world.Call(ctx, world.NewClient().Connect(ctx).Access)
+			Expect(upstream.Asked()[0].Header.Get("X-Request-Id")).To(And(Not(BeEmpty()), Equal(answer.Header.Get("X-Request-Id"))))
+		})
+
+		It("sends nothing about anybody with credential none", Label("U6"), func(ctx SpecContext) {
+			open := NewUpstream()
+			world := NewGateway(open.URL+"/mcp", func(c *bootstrap.ServiceConfig) {
+				c.Gateway.Credential, c.Verification.Verifier, c.Verification.TokenFile = bootstrap.CredentialNone, bootstrap.VerifierFile, tokenFileOf(ctx, apiKey)
+			})
+			Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(open.Asked()).To(ConsistOf(HaveField("Header", Not(HaveKey("Authorization")))))
+		})
+	})
+
+	It("gives back no cookie, challenge or permission of the upstream's", Label("U15"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Set-Cookie", "early=1")
+			w.WriteHeader(http.StatusEarlyHints)
+			for name, value := range map[string]string{
+				"Set-Cookie": "session=1", "WWW-Authenticate": "Basic", "Access-Control-Allow-Origin": "*", "Access-Control-Allow-Credentials": "true",
+				"Alt-Svc": `h2="elsewhere:443"`, "X-Request-Id": "theirs", "X-Pasteport-Subject": "x", "X-Own": "kept", "Content-Type": "application/json",
+			} {
+				w.Header().Set(name, value)
+			}
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}`)
+		})
+		answer := world.Call(ctx, access)
+		Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
+		Expect(answer.Text).To(HavePrefix(`{"jsonrpc":"2.0","id":1`))
+		Expect(answer.Header).To(HaveKeyWithValue("X-Own", []string{"kept"}))
+		for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Alt-Svc", "X-Pasteport-Subject"} {
+			Expect(answer.Header).NotTo(HaveKey(name))
+		}
+		Expect(answer.Header.Values("X-Request-Id")).To(And(HaveLen(1), Not(ContainElement("theirs"))))
+	})
+
+	It("passes the encoded name of a tool on as it is", Label("U4"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		talk.Post(ctx, "tools/call", params{"name": "café", "arguments": params{}}, with("Mcp-Name", "=?base64?Y2Fmw6k=?="))
+		Expect(upstream.Asked()[0].Header.Get("Mcp-Name")).To(Equal("=?base64?Y2Fmw6k=?="))
+		Expect(upstream.Asked()[0].Host).To(Equal(upstream.Listener.Addr().String()), "and no name of ours")
+	})
+
+	It("passes nothing on that comes behind the body", Label("U15", "J13"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "X-Announced")
+			_, _ = io.WriteString(w, "{}")
+			w.Header().Set("X-Announced", r.Header.Get("Authorization"))
+			w.Header().Set(http.TrailerPrefix+"Set-Cookie", "a=b")
+		})
+		Expect(world.Call(ctx, access).Trailer).To(BeEmpty())
+	})
+
+	It("answers HEAD itself, because many servers answer it with a stream", Label("U4"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		asked := len(upstream.Asked())
+		Expect(Send(talk.Request(ctx, http.MethodHead)).StatusCode).To(Equal(http.StatusOK))
+		Expect(upstream.Asked()).To(HaveLen(asked))
+	})
+
+	It("ends the grant when the upstream does not take its token any more, and asks it nothing afterwards", Label("U8", "I12", "G7"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		client := world.NewClient()
+		tokens, others := client.Connect(ctx), world.NewClient().Connect(ctx)
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		upstream.Revoke()
+		refused := world.Call(ctx, tokens.Access)
+		Expect(refused).To(BeChallenged(world, "invalid_token"))
+		Expect(refused.Text).To(ContainSubstring(`"error":"invalid_token"`))
+		asked := len(upstream.Asked())
+		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens().Error).To(Equal("invalid_grant"))
+		Expect(upstream.Asked()).To(HaveLen(asked))
+		Expect(world.Call(ctx, others.Access)).To(BeChallenged(world, "invalid_token"), "each grant learns by itself")
+		Expect(world.Log.String()).To(ContainSubstring(`"reason":"host_token_invalid"`))
+	})
+
+	It("challenges every call that is under way when one of them learns that the token is gone", Label("U8", "G16"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		var all sync.WaitGroup
+		arrived := make(chan struct{}, 8)
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			if arrived <- struct{}{}; len(arrived) == cap(arrived) {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			<-r.Context().Done()
+		})
+		for range cap(arrived) {
+			all.Go(func() {
+				defer GinkgoRecover()
+				Expect(world.Call(ctx, access)).To(BeChallenged(world, "invalid_token"))
+			})
+		}
+		all.Wait()
+	}, SpecTimeout(time.Minute))
+
+	Context("about the end of things", Label("G16"), func() {
+		It("lets the upstream see that a client has hung up", Label("U4"), func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			calling, hangUp := context.WithCancel(ctx)
+			r := talk.message(calling, "tools/call", params{"name": "hang", "arguments": params{}})
+			go func() {
+				answer, err := noRedirects.Do(r)
+				if err == nil {
+					_ = answer.Body.Close()
+				}
+			}()
+			Eventually(func() int { return len(upstream.Asked()) }).WithContext(ctx).WithTimeout(patience).Should(Equal(1))
+			hangUp()
+			Eventually(upstream.Cancelled).WithContext(ctx).WithTimeout(patience).Should(Receive())
+		}, SpecTimeout(time.Minute))
+
+		It("closes the streams of a grant that ends, cleanly, here and at the upstream", func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+			answer, err := noRedirects.Do(talk.Request(ctx, http.MethodGet))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(answer.StatusCode).To(Equal(http.StatusOK))
+			Expect(world.EndGrantsOf(ctx, apiKey)).To(Equal(1))
+			_, err = io.ReadAll(answer.Body)
+			Expect(err).NotTo(HaveOccurred(), "the last chunk came")
+			Expect(answer.Body.Close()).To(Succeed())
+		}, SpecTimeout(time.Minute))
+	})
+
+	Context("asking the upstream about a pasted token", Label("U14", "B8", "B9"), func() {
+		It("takes 401 for no", func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			client := world.NewClient()
+			wrong := client.Consent(ctx).Approve(ctx, "another-key")
+			Expect(wrong).To(BeAPage(http.StatusForbidden, ""))
+			Expect(client.Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
+		})
+
+		It("believes none that lets everybody in", func(ctx SpecContext) {
+			world := NewGateway(NewUpstream().URL + "/mcp")
+			answer := world.NewClient().Consent(ctx).Approve(ctx, "anything")
+			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(world.Log.String()).To(ContainSubstring("it takes any token, even one that was made up"))
+		})
+
+		It("ends nothing while the upstream is down", Label("D25"), func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			client := world.NewClient()
+			tokens := client.Connect(ctx)
+			upstream.Answer(failing(500, "text/plain", "down"))
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusServiceUnavailable))
+			upstream.Answer(nil)
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+		})
+	})
+})
+
+// tokenFileOf is a file with the hash of a token, as "pasteport hash-token" makes it.
+func tokenFileOf(ctx context.Context, token string) string {
+	GinkgoHelper()
+	file := GinkgoT().TempDir() + "/tokens"
+	ran := RunTyping(ctx, token+"\n", "hash-token", "--subject", "Adá,", "--role", "editor", "--role", "café,tea")
+	Expect(ran.Code).To(Equal(0), ran.Err)
+	Expect(os.WriteFile(file, []byte(ran.Out), 0o600)).To(Succeed())
+	return file
+}

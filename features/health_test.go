@@ -1,0 +1,78 @@
+package features_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// without removes the scheme, which an address does not have.
+func without(scheme, url string) string { return strings.TrimPrefix(url, scheme) }
+
+var _ = Describe("Asking for the health of a service from a container", Label("operations", "deployment"), func() {
+	It("is content with one that is ready", func(ctx SpecContext) {
+		admin := without("http://", Operate().Admin)
+		asked := Run(ctx, "health", "--admin-addr", admin)
+		Expect(asked).To(Equal(Ran{0, "ready, says http://" + admin + "/readyz\n", ""}))
+	})
+
+	It("asks this computer when the service listens everywhere", func(ctx SpecContext) {
+		service := Operate(func(config *bootstrap.ServiceConfig) { config.AdminAddr = ":0" })
+		port := service.Admin[strings.LastIndex(service.Admin, ":"):]
+		for _, everywhere := range []string{"", "0.0.0.0", "[::]"} {
+			Expect(Run(ctx, "health", "--admin-addr", everywhere+port).Code).To(BeZero(), everywhere)
+		}
+	})
+
+	It("reads the address from the settings of the service", func(ctx SpecContext) {
+		admin := without("http://", Operate().Admin)
+		file := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
+		Expect(os.WriteFile(file, []byte("admin-addr: "+admin+"\ndemo-token-file: /run/secrets/none\n"), 0o600)).To(Succeed())
+		Expect(Run(ctx, "health", "--config", file).Code).To(BeZero())
+		GinkgoT().Setenv("PASTEPORT_ADMIN_ADDR", admin)
+		Expect(Run(ctx, "health").Code).To(BeZero())
+	})
+
+	It("fails, and says which check does", func(ctx SpecContext) {
+		service := Operate()
+		Expect(service.Site().Close()).To(Succeed())
+		asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
+		Expect(asked.Code).To(Equal(1))
+		Expect(asked.Out).To(BeEmpty())
+		Expect(asked.Err).To(MatchRegexp(`^pasteport: the service is not ready: content database: reading the content database: .*closed\n$`))
+	})
+
+	It("fails while the server secret is gone, because every consent page does", Label("A33"), func(ctx SpecContext) {
+		service := Operate()
+		secret := filepath.Join(service.Dir, "oauth.db.secret")
+		Expect(os.Rename(secret, secret+".away")).To(Succeed())
+		asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
+		Expect(asked.Code).To(Equal(1))
+		Expect(asked.Err).To(MatchRegexp(`^pasteport: the service is not ready: oauth database: reading the server secrets: .*no such file`))
+		Expect(os.Rename(secret+".away", secret)).To(Succeed())
+		Expect(Run(ctx, "health", "--admin-addr", without("http://", service.Admin)).Code).To(BeZero())
+	})
+
+	DescribeTable("fails", func(ctx SpecContext, args func() []string, code int, complaint string) {
+		asked := Run(ctx, append([]string{"health"}, args()...)...)
+		Expect(asked.Code).To(Equal(code))
+		Expect(asked.Err).To(ContainSubstring(complaint))
+	},
+		Entry("when nobody listens", func() []string { return []string{"--admin-addr", "127.0.0.1:1"} }, 1, `is "pasteport serve" running`),
+		Entry("when the listener is off", func() []string { return []string{"--admin-addr", "off"} }, 1, "nobody to ask"),
+		Entry("when the address is none", func() []string { return []string{"--admin-addr", "a b"} }, 1, "write host:port"),
+		Entry("when somebody else answers", func() []string {
+			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
+			DeferCleanup(other.Close)
+			return []string{"--admin-addr", without("http://", other.URL)}
+		}, 1, "not as pasteport does"),
+		Entry("when it is told more than it takes", func() []string { return []string{"now"} }, 2, `unexpected argument: "pasteport health" takes flags only`),
+	)
+})

@@ -1,0 +1,77 @@
+// The official Go SDK's client, as a caller of the servers behind the gateway; goclient is the program around it.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { approve } from '../browser.js';
+
+// goCallers are those of a built goclient.
+export function goCallers(program, version) {
+  return [{
+    name: 'github.com/modelcontextprotocol/go-sdk', version, speaks: () => true,
+    caller: (world, transport, revision) => new Caller(program, world, transport, revision),
+  }];
+}
+
+class Caller {
+  #world;
+  #child;
+  #hear = () => {};
+  #answer;
+  #calls = 0;
+  #said = '';
+
+  constructor(program, world, transport, revision) {
+    this.#world = world;
+    const args = ['-mcp', world.mcp, '-client', world.clientID, '-revision', revision, ...(transport === 'SSE' ? ['-sse'] : [])];
+    this.#child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    this.#child.stderr.on('data', (text) => { this.#said += text; });
+    this.#child.on('error', (error) => this.#answer?.reject(error));
+    this.#child.on('exit', () => this.#answer?.reject(new Error(`goclient left: ${this.#said}`)));
+    createInterface({ input: this.#child.stdout }).on('line', (line) => this.#take(JSON.parse(line)));
+  }
+
+  async #take({ open, heard, of, error, done }) {
+    if (open) {
+      const callback = await approve(open, this.#world.token).catch((refusal) => this.#answer.reject(refusal));
+      this.#tell({ do: 'arrive', callback });
+    } else if (heard) {
+      this.#hear(heard, of);
+    } else if (error) {
+      this.#answer.reject(new Error(error));
+    } else {
+      this.#answer.resolve(done);
+    }
+  }
+
+  #tell(order) { this.#child.stdin.write(`${JSON.stringify(order)}\n`); }
+
+  #order(order) {
+    this.#answer = Promise.withResolvers();
+    this.#tell(order);
+    return this.#answer.promise;
+  }
+
+  connect() { return this.#order({ do: 'connect' }); }
+
+  list() { return this.#order({ do: 'list' }); }
+
+  log() { return this.#order({ do: 'log' }); }
+
+  call(tool, hear, signal) {
+    const call = ++this.#calls;
+    this.#hear = (kind, of) => {
+      if (tool.logs ? kind === 'log' : of === call) {
+        hear();
+      }
+    };
+    signal?.addEventListener('abort', () => this.#tell({ do: 'cancel' }));
+    return this.#order({ do: 'call', tool: tool.name, arguments: tool.arguments });
+  }
+
+  async close() {
+    if (this.#child.exitCode === null) {
+      this.#child.stdin.end();
+      await once(this.#child, 'exit');
+    }
+  }
+}

@@ -1,0 +1,82 @@
+// Both TypeScript SDKs, as callers of the servers behind the gateway.
+import * as v2 from '@modelcontextprotocol/client';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { versionOf } from '../report.js';
+import { first, pinned, Program, second } from './typescript_sdk.js';
+
+const newest = '2026-07-28';
+
+// The first SDK always offers its newest revision; a program that speaks an older one says so in its stead.
+function offering(Transport, revision) {
+  return class extends Transport {
+    send(message, options) {
+      const offer = message.method === 'initialize' && { params: { ...message.params, protocolVersion: revision } };
+      return super.send({ ...message, ...offer }, options);
+    }
+  };
+}
+
+const one = {
+  speaks: (revision) => revision !== newest,
+  kind: (transport, revision) => {
+    const Transport = { streamable: StreamableHTTPClientTransport, SSE: SSEClientTransport }[transport];
+    return { ...first, transport, revision, Transport: offering(Transport, revision) };
+  },
+  listen: (client, hear) => client.setNotificationHandler(LoggingMessageNotificationSchema, hear),
+  call: (client, call, options) => client.callTool(call, undefined, options),
+};
+
+// optionsFor lets the second SDK speak one revision and no other.
+export function optionsFor(revision) {
+  return revision === newest ? pinned : { supportedProtocolVersions: [revision] };
+}
+
+const two = {
+  speaks: () => true,
+  kind: (transport, revision) => {
+    const Transport = { streamable: v2.StreamableHTTPClientTransport, SSE: v2.SSEClientTransport }[transport];
+    return { ...second, transport, revision, Transport, options: optionsFor(revision) };
+  },
+  listen: (client, hear) => client.setNotificationHandler('notifications/message', hear),
+  call: (client, call, options) => client.callTool(call, options),
+};
+
+export const callers = [[first, one], [second, two]].map(([{ name }, sdk]) => ({
+  name, version: versionOf(name), speaks: sdk.speaks,
+  caller: (world, transport, revision) => new Caller(world, sdk, sdk.kind(transport, revision)),
+}));
+
+class Caller {
+  #sdk;
+  #program;
+  #hear = () => {};
+
+  constructor(world, sdk, kind) {
+    this.#sdk = sdk;
+    this.#program = new Program(world, kind);
+  }
+
+  get #client() { return this.#program.client; }
+
+  // connect returns the revision that was agreed upon.
+  async connect() {
+    const revision = await this.#program.signIn();
+    this.#sdk.listen(this.#client, () => this.#hear());
+    return revision;
+  }
+
+  async list() { return (await this.#client.listTools()).tools.map((tool) => tool.name); }
+
+  log() { return this.#client.setLoggingLevel('debug'); }
+
+  // call hears what the tool says while it runs.
+  call(tool, hear, signal) {
+    this.#hear = tool.logs ? hear : () => {};
+    const onprogress = tool.logs ? undefined : hear;
+    return this.#sdk.call(this.#client, { name: tool.name, arguments: tool.arguments }, { onprogress, signal });
+  }
+
+  async close() { await this.#client?.close(); }
+}

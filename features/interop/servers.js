@@ -1,0 +1,55 @@
+// The MCP servers of other people that stand behind the gateway, unmodified, and what each of them has.
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { versionOf } from './report.js';
+import { node, program } from './servers/start.js';
+
+const here = import.meta.dirname;
+const packages = join(here, 'node_modules/@modelcontextprotocol');
+const example = (name) => node(join(packages, 'sdk/dist/esm/examples/server', `${name}.js`));
+const reference = (transport) => node(join(packages, 'server-everything/dist/index.js'), transport);
+
+export const revisions = ['2024-11-05', '2025-06-18', '2025-11-25', '2026-07-28'];
+const [oldest] = revisions, withHandshake = revisions.slice(0, 3);
+
+// Each of these tools says something ten times in a second: as progress, or in the log, of which all is waited for, because it bears
+// no sign of the call that it belongs to.
+const operation = { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 10 }, spread: 500 };
+const count = { name: 'count', arguments: {}, spread: 500 };
+const notifications = { name: 'start-notification-stream', arguments: { interval: 100, count: 10 }, spread: 500, logs: 10 };
+const announced = { ...notifications, logs: 11 };
+// This one does it thrice in 150 ms, and this one once and is done, for those who asked for a log.
+const progress = { name: 'test_tool_with_progress', arguments: {}, spread: 50 };
+const log = { name: 'log', arguments: {}, logs: 1 };
+
+// sdkVersion is that of the Go SDK, as go.mod pins it.
+export function sdkVersion() {
+  const ask = ['list', '-m', '-f', '{{.Version}}', 'github.com/modelcontextprotocol/go-sdk'];
+  return execFileSync('go', ask, { cwd: here, encoding: 'utf8' }).trim();
+}
+
+// serversOf lists them; the folder has the programs of the Go SDK. Whether a server speaks its revisions, and no others, is checked.
+// Those of suite are good enough for the conformance suite to find something.
+export function serversOf(folder) {
+  const names = ['sdk', 'server', 'server-everything'].map((name) => `${name} ${versionOf(`@modelcontextprotocol/${name}`)}`);
+  const [first, second, everything] = names;
+  const go = `Go SDK ${sdkVersion()}`;
+  const compatible = example('sseAndStreamableHttpCompatibleServer');
+  const ofGo = (name, ...more) => program(join(folder, name), (port) => ['-http', `127.0.0.1:${port}`, ...more]);
+  const sse = { transport: 'SSE', asked: [oldest], speaks: [oldest] };
+  return [
+    { name: `TypeScript ${first}, simpleStreamableHttp`, start: example('simpleStreamableHttp'), tool: notifications, suite: true },
+    { name: `TypeScript ${first}, sseAndStreamableHttpCompatibleServer`, start: compatible, tool: notifications },
+    { name: `TypeScript ${first}, sseAndStreamableHttpCompatibleServer`, start: compatible, tool: notifications, ...sse, path: '/sse' },
+    { name: `TypeScript ${first}, simpleSseServer`, start: example('simpleSseServer'), tool: announced, ...sse },
+    { name: everything, start: reference('streamableHttp'), tool: operation },
+    { name: everything, start: reference('sse'), tool: operation, ...sse, path: '/sse' },
+    { name: `TypeScript ${second}, tool of ours`, start: node(join(here, 'servers/typescript_2.js')), speaks: revisions,
+      tool: count, suite: true },
+    { name: `${go}, everything-server`, start: ofGo('everything-server'), speaks: revisions, tool: progress, suite: true },
+    { name: `${go}, everything-server -stateless=false`, start: ofGo('everything-server', '-stateless=false'),
+      tool: progress, suite: true },
+    { name: `${go}, examples/server/everything`, start: ofGo('everything'), tool: log },
+    { name: `${go}, examples/server/sse`, start: program(join(folder, 'sse'), (port) => ['-port', port]), ...sse, path: '/greeter1' },
+  ].map((server) => ({ transport: 'streamable', path: '/mcp', asked: revisions, speaks: withHandshake, ...server }));
+}

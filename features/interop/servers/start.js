@@ -1,0 +1,44 @@
+// Programs of other people, started as their users start them.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '../free_port.js';
+import { startServer } from '../pasteport.js';
+
+const startLimit = 15_000; // ms
+const onLoopback = join(import.meta.dirname, 'on_loopback.js');
+
+// node returns what starts a server on Node.
+export function node(script, ...args) {
+  return () => startServer(process.execPath, ['--import', onLoopback, script, ...args], process.env);
+}
+
+// program returns what starts a program that is told its port and does not say when it serves.
+export function program(path, args) {
+  return async () => {
+    const port = await freePort(), child = spawn(path, args(port), { stdio: 'ignore' });
+    const left = once(child, 'exit');
+    const stop = async () => {
+      child.kill('SIGTERM');
+      await left;
+    };
+    await Promise.race([accepting(port, AbortSignal.timeout(startLimit)), left.then(() => { throw new Error(`${path} left`); })]);
+    return { issuer: `http://127.0.0.1:${port}`, stop };
+  };
+}
+
+async function accepting(port, limit) {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    try {
+      await once(socket, 'connect');
+      return;
+    } catch {
+      await pause(20, undefined, { signal: limit });
+    } finally {
+      socket.destroy();
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// What arrives at a server behind the gateway, seen from just before it.
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { openProxy } from './proxy.js';
+
+// The headers that a server may see, of a request or of the connection to it.
+const harmless = new RegExp(`^(${[
+  'host', 'connection', 'content-(type|length)', 'transfer-encoding', 'accept(-encoding|-language)?', 'user-agent',
+  'cache-control', 'pragma', 'last-event-id', 'mcp-.+', 'trace(parent|state)', 'x-request-id',
+].join('|')})$`);
+const noticeLimit = 5_000; // ms
+
+// openTap stands before a server and keeps every request.
+export async function openTap(target) {
+  const tap = new Tap();
+  const { url, close } = await openProxy(target, { watch: (incoming, body) => tap.see(incoming, body) });
+  return Object.assign(tap, { url, close });
+}
+
+class Tap extends EventEmitter {
+  requests = [];
+
+  see({ method, url, headers }, body) {
+    const request = { method, url, headers, message: parse(body), hungUp: false };
+    this.requests.push(request);
+    this.emit('news');
+    return (hungUp) => {
+      request.hungUp = hungUp;
+      this.emit('news');
+    };
+  }
+
+  // forget lets the next client begin.
+  forget() { this.requests = []; }
+
+  // cancelled waits until the server learns, in the way of the revision, that its latest call is not wanted any more.
+  async cancelled(revision) {
+    const limit = AbortSignal.timeout(noticeLimit);
+    const call = this.requests.findLast(({ message }) => message?.method === 'tools/call');
+    const cancels = ({ message }) => message?.method === 'notifications/cancelled' && message.params.requestId === call.message.id;
+    const [how, known] = revision < '2026-07-28' ? ['told', () => this.requests.some(cancels)] : ['hung up', () => call.hungUp];
+    while (!known()) {
+      await once(this, 'news', { signal: limit });
+    }
+    return how;
+  }
+
+  // secrecy sees that nothing arrived which is none of the server's business.
+  secrecy(secret) {
+    for (const { method, url, headers } of this.requests) {
+      const odd = Object.keys(headers).filter((name) => !harmless.test(name));
+      assert.deepEqual(odd, [], `${method} ${url} brought headers that the server has no business with`);
+    }
+    assert(!JSON.stringify(this.requests).includes(secret), 'the server saw the token that was pasted');
+    return `${this.requests.length} requests`;
+  }
+}
+
+function parse(body) {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined; // a GET, or not ours to judge
+  }
+}

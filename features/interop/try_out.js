@@ -1,0 +1,24 @@
+// One client's way through its steps.
+
+const limit = 20_000; // ms for each client
+
+// tryOut goes through the steps until one fails, and returns whose they were, what the table says of each, and what failed.
+export async function tryOut(who, run) {
+  const outcome = { who, done: {} };
+  const step = async (name, act) => {
+    const note = await act();
+    outcome.done[name] = note ? `ok (${note})` : 'ok';
+  };
+  step.without = (name, why) => { outcome.done[name] = why; };
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done after ${limit} ms`)), limit);
+  });
+  try {
+    await Promise.race([run(step), late]);
+  } catch (error) {
+    outcome.error = error;
+  }
+  clearTimeout(timer);
+  return outcome;
+}

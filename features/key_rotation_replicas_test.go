@@ -1,0 +1,96 @@
+package features_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// NewReplica starts a service with the settings and the database of this one, and a copy of its server secret.
+func (w *World) NewReplica() *World {
+	GinkgoHelper()
+	replica := newWorld(w.adjust, func(config *bootstrap.ServiceConfig) { config.Issuer = w.Issuer })
+	replica.Clients, replica.Clock, replica.Database = w.Clients, w.Clock, w.Database
+	if w.Database == "" {
+		Expect(os.Symlink(filepath.Join(w.Dir, "oauth.db"), filepath.Join(replica.Dir, "oauth.db"))).To(Succeed())
+	}
+	replica.keepSecrets(serverSecret(w))
+	replica.start("127.0.0.1:0")
+	DeferCleanup(func() { replica.Stop() })
+	return replica
+}
+
+// keepSecrets gives a service another file of secrets, as a Secret does that has reached its pod.
+func (w *World) keepSecrets(secrets ...string) {
+	GinkgoHelper()
+	text := secrets[0]
+	if len(secrets) > 1 {
+		text = "pasteport secrets, the newest first\n"
+		for _, secret := range secrets {
+			text += time.Now().UTC().Format(time.RFC3339) + " " + base64.StdEncoding.EncodeToString([]byte(secret)) + "\n"
+		}
+	}
+	file := filepath.Join(w.Dir, "oauth.db.secret")
+	Expect(os.WriteFile(file+".next", []byte(text), 0o600)).To(Succeed())
+	Expect(os.Rename(file+".next", file)).To(Succeed())
+}
+
+var _ = Describe("Replacing the server secret of replicas, which learn of it one after the other", Label("J2"), func() {
+	var one, other *World
+	var client *Client
+	var before, next string
+	BeforeEach(func() {
+		one = NewWorld()
+		other, client = one.NewReplica(), one.NewClient()
+		before, next = serverSecret(one), strings.Repeat("the next one of 32", 2)[:32]
+	})
+	refresh := func(ctx SpecContext, at *World, token string) Response {
+		GinkgoHelper()
+		return Post(ctx, at.Issuer+"/oauth/token", client.Refresh(token))
+	}
+
+	It("loses nobody when all know the new one before anybody seals with it", func(ctx SpecContext) {
+		token := client.Connect(ctx).Refresh
+		for _, change := range []func(){
+			func() {},
+			func() { one.keepSecrets(before, next) },
+			func() { other.keepSecrets(before, next) },
+			func() { one.keepSecrets(next, before) },
+			func() { other.keepSecrets(next, before) },
+		} {
+			open := client.Consent(ctx)
+			change()
+			for _, at := range []*World{one, other, one} {
+				answer := refresh(ctx, at, token)
+				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+				token = answer.Tokens().Refresh
+			}
+			form := url.Values{"ticket": {open.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {one.Token}}
+			Expect(Post(ctx, other.Issuer+"/oauth/authorize", form).StatusCode).To(Equal(http.StatusSeeOther))
+		}
+	})
+
+	It("ends what one seals with a secret that another does not know, where nobody tells them of each other", Label("J6"), func(ctx SpecContext) {
+		if one.Database != "" {
+			Skip("they know of each other on a database server")
+		}
+		token := client.Connect(ctx).Refresh
+		one.keepSecrets(next, before)
+		token = refresh(ctx, one, token).Tokens().Refresh
+		Expect(refresh(ctx, other, token).StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(other.Log.String()).To(ContainSubstring("key_lost"))
+		Expect(refresh(ctx, one, token).StatusCode).To(Equal(http.StatusBadRequest), "for good")
+		open := client.Consent(ctx)
+		form := url.Values{"ticket": {open.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {one.Token}}
+		Expect(Post(ctx, other.Issuer+"/oauth/authorize", form).StatusCode).To(Equal(http.StatusBadRequest))
+	})
+})

@@ -1,0 +1,196 @@
+package features_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// RotateKeys replaces the server secret beside the running service.
+func (w *World) RotateKeys(ctx context.Context, flags ...string) {
+	GinkgoHelper()
+	rotated := Run(ctx, slices.Concat([]string{"keys", "rotate"}, w.Kept(), flags)...)
+	Expect(rotated.Code).To(BeZero(), rotated.Err)
+}
+
+var _ = Describe("Replacing the server secret beside a running service", Label("J2"), func() {
+	var world *World
+	var client *Client
+	BeforeEach(func(ctx SpecContext) {
+		file := NewTokenFile(ctx, []string{editorToken, "--role=editor"}) // without a subject: known by the fingerprint
+		world = NewWorld(file.verify, func(config *bootstrap.ServiceConfig) { config.RecheckEvery = time.Minute })
+		client = world.NewClient()
+	})
+
+	DescribeTable("leaves good", func(ctx SpecContext, before func(SpecContext) func(SpecContext)) {
+		after := before(ctx)
+		world.RotateKeys(ctx)
+		after(ctx)
+	},
+		Entry("a consent page that a person has open", Label("B4"), func(ctx SpecContext) func(SpecContext) {
+			page := client.Consent(ctx)
+			return func(ctx SpecContext) {
+				Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
+			}
+		}),
+		Entry("a code", func(ctx SpecContext) func(SpecContext) {
+			code := client.Authorize(ctx)
+			return func(ctx SpecContext) {
+				Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
+			}
+		}),
+		Entry("refresh tokens, generation after generation, also when an answer was lost", Label("J5", "J9"), func(ctx SpecContext) func(SpecContext) {
+			first := client.Connect(ctx)
+			second := client.Token(ctx, client.Refresh(first.Refresh)).Tokens()
+			return func(ctx SpecContext) {
+				Expect(client.Token(ctx, client.Refresh(first.Refresh)).Tokens().Refresh).To(Equal(second.Refresh))
+				third := client.Token(ctx, client.Refresh(second.Refresh)).Tokens()
+				world.RotateKeys(ctx)
+				Expect(client.Token(ctx, client.Refresh(third.Refresh)).StatusCode).To(Equal(http.StatusOK))
+			}
+		}),
+		Entry("an access token whose site is asked during use", Label("J8"), func(ctx SpecContext) func(SpecContext) {
+			tokens := client.Connect(ctx, set("scope", "mcp"))
+			return func(ctx SpecContext) {
+				world.Clock.Advance(time.Minute)
+				Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			}
+		}),
+		Entry("the site's own push", Label("J10"), func(ctx SpecContext) func(SpecContext) {
+			tokens := client.Connect(ctx)
+			return func(ctx SpecContext) {
+				later := client.Connect(ctx)
+				Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(2))
+				for _, ended := range []Tokens{tokens, later} {
+					Expect(world.Call(ctx, ended.Access)).To(BeChallenged(world, "invalid_token"))
+				}
+			}
+		}),
+		Entry("the connections page, with what was connected before first", func(ctx SpecContext) func(SpecContext) {
+			client.Connect(ctx)
+			open := world.Connections(ctx, world.Token)
+			return func(ctx SpecContext) {
+				later := client.Connect(ctx)
+				page := world.Connections(ctx, world.Token)
+				Expect(page.grants()).To(HaveLen(2))
+				Expect(page.grants()[0]).To(Equal(open.grants()[0]))
+				Expect(open.End(ctx, "").grants()).To(BeEmpty(), "of those before")
+				Expect(world.Call(ctx, later.Access).StatusCode).To(Equal(http.StatusOK))
+			}
+		}),
+	)
+
+	It("goes on after a restart", func(ctx SpecContext) {
+		tokens := client.Connect(ctx)
+		world.RotateKeys(ctx)
+		world.Restart()
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("needs the new secret only for what was made since", func(ctx SpecContext) {
+		world.RotateKeys(ctx)
+		tokens, page := client.Connect(ctx), client.Consent(ctx)
+		world.RotateKeys(ctx, "--forget-old=1h")
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
+	})
+
+	It("ends what was made under secrets that are forgotten", Label("J6"), func(ctx SpecContext) {
+		tokens, page := client.Connect(ctx), client.Consent(ctx)
+		world.RotateKeys(ctx, "--forget-old")
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(world.Log.String()).To(ContainSubstring("key_lost"))
+		Expect(client.Connect(ctx).Access).NotTo(BeEmpty())
+	})
+
+	It("says that nobody finds what was made under secrets that are forgotten, and what ends it", Label("J10"), func(ctx SpecContext) {
+		tokens := client.Connect(ctx, set("scope", "mcp"))
+		Expect(Run(ctx, append([]string{"keys", "rotate"}, world.Kept()...)...).Out).NotTo(ContainSubstring("forgotten"))
+		forgotten := Run(ctx, append([]string{"keys", "rotate", "--forget-old"}, world.Kept()...)...)
+		Expect(forgotten.Out).To(ContainSubstring("people and the site cannot find grants made under a forgotten secret"))
+		Expect(world.Connections(ctx, world.Token).grants()).To(BeEmpty())
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero())
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(forgotten.Out).To(ContainSubstring(`"pasteport grants end --all"`))
+		Expect(RunTyping(ctx, "y\n", append([]string{"grants", "end", "--all"}, world.Kept()...)...).Code).To(BeZero())
+		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+
+	It("disturbs nobody who refreshes meanwhile", Label("I15"), func(ctx SpecContext) {
+		var refreshing sync.WaitGroup
+		for range 4 {
+			tokens := client.Connect(ctx)
+			refreshing.Go(func() {
+				defer GinkgoRecover()
+				for range 8 {
+					answer := client.Token(ctx, client.Refresh(tokens.Refresh))
+					Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+					tokens = answer.Tokens()
+				}
+			})
+		}
+		for range 4 {
+			world.RotateKeys(ctx)
+		}
+		refreshing.Wait()
+	})
+
+	It("is an outage, and no more, while the secrets cannot be read", Label("D30"), func(ctx SpecContext) {
+		tokens, code := client.Connect(ctx), client.Authorize(ctx)
+		file := filepath.Join(world.Dir, "oauth.db.secret")
+		Expect(os.Rename(file, file+".away")).To(Succeed())
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(os.Rename(file+".away", file)).To(Succeed())
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
+	})
+})
+
+var _ = Describe("Looking at the server secrets", func() {
+	It("shows their ages and never a secret", Label("H3", "J2"), func(ctx SpecContext) {
+		world := NewWorld()
+		first := serverSecret(world)
+		world.RotateKeys(ctx)
+		listed := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h"}, world.Kept()...)...)
+		Expect(listed.Code).To(BeZero(), listed.Err)
+		Expect(listed.Out).To(MatchRegexp(`^DRAWN +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} [:0-9]{8}( +|\n)){3}$`))
+		asJSON := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h", "--json"}, world.Kept()...)...)
+		var keys []struct {
+			DrawnAt     time.Time `json:"drawn_at"`
+			ReplacedAt  time.Time `json:"replaced_at"`
+			NeededUntil time.Time `json:"needed_until"`
+		}
+		Expect(json.Unmarshal([]byte(asJSON.Out), &keys)).To(Succeed())
+		Expect(keys).To(HaveLen(2))
+		Expect(keys[1].ReplacedAt).To(Equal(keys[0].DrawnAt))
+		Expect(keys[1].NeededUntil.Sub(keys[1].ReplacedAt)).To(Equal(24 * time.Hour))
+		for _, said := range []string{listed.Out, asJSON.Out, world.Log.String()} {
+			Expect(said).NotTo(Or(ContainSubstring(first), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(first)))))
+		}
+	})
+
+	DescribeTable("says what is wrong", func(ctx SpecContext, code int, said string, args ...string) {
+		refused := Run(ctx, append([]string{"keys"}, args...)...)
+		Expect(refused.Code).To(Equal(code), refused.Out)
+		Expect(refused.Err).To(ContainSubstring(said))
+	},
+		Entry("when there is no data", 1, "name its folder with --data", "list", "--data", "/nowhere"),
+		Entry("when there is nothing to replace", 1, "name its folder with --data", "rotate", "--data", "/nowhere"),
+		Entry("when an age is negative", 2, "give an age such as 4320h", "rotate", "--forget-old=-1h"),
+		Entry("when an age is none", 2, "forget-old", "rotate", "--forget-old=old"),
+	)
+})

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"strings"
+)
+
+// whole is what the trace has to show of the newcomer's connection, in this order.
+var whole = []string{
+	`^  1 .+ challenge +ok$`, `resource metadata +ok$`, `server metadata +ok$`, `authorization request +ok$`, `client metadata +ok$`,
+	`consent page +ok$`, `token judged +refused \[B8\]$`, `token judged +ok$`, `code issued +ok$`, `code exchanged +ok$`, `MCP call +ok$`,
+	`ended +ok\n +ended_by_person$`, `MCP call +refused \[G7\]\n.+ended_by_person$`, `^The connection has ended: the person ended it .+$`,
+}
+
+func (n *newcomer) listConnections(ctx context.Context) (_ string, err error) {
+	if n.second, err = n.terminal.open(ctx, "trace", n.home); err != nil {
+		return "", err
+	}
+	told, err := n.second.asks(ctx, n.listing, `^([0-9a-f]{8}) .+ ended .+the person ended it `)
+	if err != nil {
+		return "", err
+	}
+	n.id = told[1]
+	return n.id + " was ended by the person", nil
+}
+
+func (n *newcomer) trace(ctx context.Context) (string, error) {
+	command := strings.Replace(n.tracing, " ID ", " "+n.id+" ", 1)
+	_, err := n.second.asks(ctx, command, whole...)
+	return "from the challenge to the refused call", err
+}
+
+func (n *newcomer) stopDemo(ctx context.Context) (string, error) {
+	if err := n.first.presses(ctx, "C-c"); err != nil {
+		return "", err
+	}
+	_, err := n.first.ends(ctx)
+	return "the demo is over", err
+}

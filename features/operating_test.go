@@ -1,0 +1,241 @@
+package features_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// Operated is a world that is served as "pasteport serve" does it, with an admin listener.
+type Operated struct {
+	*World
+	Admin string
+	Stop  func() // tells it to stop, and returns at once
+	Ended chan error
+
+	Shutdown func() // stops it and waits until everything is closed
+}
+
+// Operate starts it; it ends with the spec.
+func Operate(adjust ...func(*bootstrap.ServiceConfig)) *Operated {
+	GinkgoHelper()
+	withAdmin := func(config *bootstrap.ServiceConfig) { config.AdminAddr = "127.0.0.1:0" }
+	w := newWorld(append([]func(*bootstrap.ServiceConfig){withAdmin}, adjust...)...)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	w.open(listener)
+	ctx, stop := context.WithCancel(context.Background())
+	o := &Operated{World: w, Admin: "http://" + w.service.AdminAddr().String(), Stop: stop, Ended: make(chan error, 1)}
+	served := sync.OnceFunc(func() { o.Ended <- w.service.Serve(ctx, listener) })
+	go served()
+	o.Shutdown = sync.OnceFunc(func() {
+		stop()
+		noRedirects.CloseIdleConnections()
+		served() // waits
+		Expect(w.service.Close()).To(Succeed())
+	})
+	DeferCleanup(func() { o.Shutdown() })
+	return o
+}
+
+// AskAdmin asks the admin listener; change may spoil the request.
+func (o *Operated) AskAdmin(ctx context.Context, path string, change ...func(*http.Request)) Response {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Admin+path, http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	for _, apply := range change {
+		apply(r)
+	}
+	return Send(r)
+}
+
+// outside is an address of this computer that is none of loopback.
+func outside() string {
+	GinkgoHelper()
+	addresses, err := net.InterfaceAddrs()
+	Expect(err).NotTo(HaveOccurred())
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return network.IP.String()
+		}
+	}
+	Skip("this computer has loopback only")
+	return ""
+}
+
+// linesWith are the lines of a log that hold a text.
+func linesWith(log, text string) (found []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+var _ = Describe("Operating a service", Label("operations"), func() {
+	It("tells that it lives and is ready, each check by name", func(ctx SpecContext) {
+		service := Operate()
+		Expect(service.AskAdmin(ctx, "/healthz")).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", MatchJSON(`{"status":"ok"}`))))
+		ready := service.AskAdmin(ctx, "/readyz")
+		Expect(ready.StatusCode).To(Equal(http.StatusOK))
+		Expect(ready.Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"content database"}]}`))
+	})
+
+	It("tells which database does not answer", func(ctx SpecContext) {
+		service := Operate()
+		Expect(service.Site().Close()).To(Succeed())
+		ready := service.AskAdmin(ctx, "/readyz")
+		Expect(ready.StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(ready.Text).To(MatchRegexp(`"oauth database"},{"name":"content database","problem":"reading the content database: .*closed"}`))
+		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("shows where it spends its time, without its command line", func(ctx SpecContext) {
+		service := Operate()
+		Expect(service.AskAdmin(ctx, "/debug/pprof/goroutine?debug=1").Text).To(ContainSubstring("goroutine profile: total"))
+		Expect(service.AskAdmin(ctx, "/debug/pprof/cmdline").StatusCode).To(Equal(http.StatusNotFound))
+	})
+
+	DescribeTable("refuses", func(ctx SpecContext, status int, spoil func(*http.Request)) {
+		service := Operate()
+		for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/pprof/", "/unknown"} {
+			answer := service.AskAdmin(ctx, path, spoil)
+			Expect(answer.StatusCode).To(Equal(status), path)
+			Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Origin"))
+		}
+	},
+		Entry("a name that was rebound to its address", http.StatusForbidden, func(r *http.Request) { r.Host = "evil.example" }),
+		Entry("a name that only begins like one of this computer", http.StatusForbidden, func(r *http.Request) { r.Host = "localhost.evil.example:80" }),
+		Entry("another address than its own", http.StatusForbidden, func(r *http.Request) { r.Host = "192.0.2.1" }),
+		Entry("a page of another origin", http.StatusForbidden, with("Origin", "https://evil.example")),
+		Entry("a page that hides its origin", http.StatusForbidden, with("Origin", "null")),
+		Entry("a page of another port of this computer", http.StatusForbidden, with("Origin", "http://127.0.0.1:1")),
+		Entry("a picture or a link of another site", http.StatusForbidden, with("Sec-Fetch-Site", "cross-site")),
+		Entry("a subdomain's", http.StatusForbidden, with("Sec-Fetch-Site", "same-site")),
+		Entry("POST", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = http.MethodPost }),
+		Entry("DELETE", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = http.MethodDelete }),
+		Entry("OPTIONS", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = http.MethodOptions }),
+		Entry("a method that nobody knows", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = "BREW" }),
+	)
+
+	DescribeTable("takes", func(ctx SpecContext, change func(*http.Request)) {
+		Expect(Operate().AskAdmin(ctx, "/readyz", change).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("a name of this computer", func(r *http.Request) { r.Host = "LocalHost:8081" }),
+		Entry("another loopback address of it", func(r *http.Request) { r.Host = "[::1]:8081" }),
+		Entry("its own page", func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host) }),
+		Entry("an address that was typed in", with("Sec-Fetch-Site", "none")),
+		Entry("HEAD", func(r *http.Request) { r.Method = http.MethodHead }),
+	)
+
+	It("has no admin listener unless one is asked for", func() {
+		for _, off := range []string{"", "off"} {
+			world := NewWorld(func(config *bootstrap.ServiceConfig) { config.AdminAddr = off })
+			Expect(world.service.AdminAddr()).To(BeNil())
+		}
+	})
+
+	It("says that its admin address is taken, and leaves no trace", func(ctx SpecContext) {
+		taken := Operate().Admin[len("http://"):]
+		dir := filepath.Join(GinkgoT().TempDir(), "site")
+		ran := Run(ctx, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", taken, "--data", dir)
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(And(ContainSubstring("listening on "+taken), ContainSubstring("choose another with --admin-addr")))
+		Expect(dir).NotTo(BeADirectory())
+	})
+
+	It("warns of an admin listener that other computers reach", func(ctx SpecContext) {
+		service := Operate(func(config *bootstrap.ServiceConfig) { config.AdminAddr = "0.0.0.0:0" })
+		Expect(service.Log.String()).To(ContainSubstring("the admin listener can be reached from other computers"))
+		_, port, err := net.SplitHostPort(service.Admin[len("http://"):])
+		Expect(err).NotTo(HaveOccurred())
+		service.Admin = "http://127.0.0.1:" + port
+		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusOK))
+		Expect(service.AskAdmin(ctx, "/readyz", func(r *http.Request) { r.Host = "evil.example" }).StatusCode).To(Equal(http.StatusForbidden))
+		for _, host := range []string{"192.0.2.1", "0.0.0.0:" + port, "[::]"} {
+			Expect(service.AskAdmin(ctx, "/readyz", func(r *http.Request) { r.Host = host }).StatusCode).To(Equal(http.StatusForbidden), host)
+		}
+	})
+
+	It("tells other computers how it is, and nothing of people or of its memory", func(ctx SpecContext) {
+		service := Operate(func(config *bootstrap.ServiceConfig) { config.AdminAddr = "0.0.0.0:0" })
+		_, port, err := net.SplitHostPort(service.Admin[len("http://"):])
+		Expect(err).NotTo(HaveOccurred())
+		for host, private := range map[string]int{outside(): http.StatusForbidden, "127.0.0.1": http.StatusOK} {
+			service.Admin = "http://" + net.JoinHostPort(host, port)
+			for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+				Expect(service.AskAdmin(ctx, path).StatusCode).To(Equal(http.StatusOK), path)
+			}
+			for _, path := range []string{"/", "/connections.json", "/debug/pprof/"} {
+				Expect(service.AskAdmin(ctx, path).StatusCode).To(Equal(private), path)
+			}
+		}
+	})
+
+	It("lets nobody keep or frame what it tells", func(ctx SpecContext) {
+		service := Operate()
+		for path, policy := range map[string]string{"/readyz": "default-src 'none'; frame-ancestors 'none'", "/": "style-src 'sha256-"} {
+			answer := service.AskAdmin(ctx, path)
+			Expect(answer.Header.Get("Cache-Control")).To(Equal("no-store"))
+			Expect(answer.Header.Get("Content-Security-Policy")).To(And(ContainSubstring(policy), ContainSubstring("frame-ancestors 'none'")))
+		}
+	})
+
+	It("lets streams end cleanly when it stops, and counts those that are open", Label("G16"), func(ctx SpecContext) {
+		service := Operate()
+		for _, revision := range []string{httpSSE, sessions} {
+			talk := service.Converse(ctx, revision, service.NewClient().Connect(ctx).Access)
+			stream := talk.Listen(ctx)
+			DeferCleanup(stream.Body.Close)
+		}
+		Expect(service.AskAdmin(ctx, "/metrics").Text).To(And(ContainSubstring("\npasteport_mcp_streams 2\n"), ContainSubstring("\npasteport_mcp_sessions 2\n")))
+		bare := (&Conversation{World: service.World, Revision: httpSSE, Access: service.NewClient().Connect(ctx).Access}).Request(ctx, http.MethodGet)
+		answer, err := noRedirects.Do(bare)
+		Expect(err).NotTo(HaveOccurred())
+		service.Stop()
+		read, err := io.ReadAll(answer.Body)
+		Expect(err).NotTo(HaveOccurred(), "the last chunk came")
+		Expect(string(read)).To(HavePrefix("event: endpoint"))
+		Expect(answer.Body.Close()).To(Succeed())
+		Eventually(service.Ended).WithTimeout(patience).Should(Receive(BeNil()))
+	}, SpecTimeout(time.Minute))
+
+	It("finishes what is under way, says meanwhile that it is not ready, and leaves the admin listener open to the last", func(ctx SpecContext) {
+		service := Operate()
+		client := service.NewClient()
+		asked, release := make(chan struct{}), make(chan struct{})
+		service.Clients.Serve("/slow.json", func(w http.ResponseWriter, r *http.Request) {
+			close(asked)
+			<-release
+			http.NotFound(w, r)
+		})
+		client.ID = service.Clients.URL("/slow.json")
+		answered := make(chan Response, 1)
+		go func() {
+			defer GinkgoRecover()
+			answered <- client.AskFor(ctx, client.Request())
+		}()
+		Eventually(asked).WithTimeout(patience).Should(BeClosed())
+		service.Stop()
+		Eventually(func() string { return service.AskAdmin(ctx, "/readyz").Text }).WithTimeout(patience).
+			Should(ContainSubstring(`{"name":"serving","problem":"the service is shutting down"}`))
+		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
+		Consistently(service.Ended, "50ms").ShouldNot(Receive())
+		close(release)
+		Expect(<-answered).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+		Eventually(service.Ended).WithTimeout(patience).Should(Receive(BeNil()))
+		_, err := net.Dial("tcp", service.Admin[len("http://"):])
+		Expect(err).To(HaveOccurred())
+	}, SpecTimeout(time.Minute))
+})

@@ -1,0 +1,153 @@
+package features_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+// operatorsGrant is what "pasteport grants list --json" says of a grant.
+type operatorsGrant struct {
+	ID, Client, Name, Subject string
+	Scopes                    []string
+	Waiting                   bool
+	CreatedAt                 time.Time  `json:"created_at"`
+	LastUsedAt                *time.Time `json:"last_used_at"`
+	EndsBy                    time.Time  `json:"ends_by"`
+}
+
+// Grants runs the operator's list.
+func (w *World) Grants(ctx context.Context, flags ...string) (grants []operatorsGrant) {
+	GinkgoHelper()
+	listed := Run(ctx, slices.Concat([]string{"grants", "list", "--json"}, w.Kept(), flags)...)
+	Expect(listed.Code).To(BeZero(), listed.Err)
+	Expect(json.Unmarshal([]byte(listed.Out), &grants)).To(Succeed())
+	return grants
+}
+
+// hostOf is the host of a URL.
+func hostOf(address string) string {
+	GinkgoHelper()
+	u, err := url.Parse(address)
+	Expect(err).NotTo(HaveOccurred())
+	return u.Host
+}
+
+var _ = Describe("Listing and ending grants beside a running service", func() {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+	})
+	end := func(ctx context.Context, typed string, args ...string) Ran {
+		return RunTyping(ctx, typed, slices.Concat([]string{"grants", "end"}, world.Kept(), args)...)
+	}
+
+	It("lists every living grant, oldest first, and nothing secret", Label("H3"), func(ctx SpecContext) {
+		tokens := client.Connect(ctx)
+		world.Call(ctx, tokens.Access)
+		author := world.TokenFor(ctx, "ada", demosite.Author)
+		client.Consent(ctx).Approve(ctx, author)
+		client.Revoke(ctx, client.Connect(ctx).Refresh)
+		grants := world.Grants(ctx)
+		Expect(grants).To(HaveLen(2))
+		Expect(grants[0]).To(And(HaveField("Client", hostOf(client.ID)), HaveField("Name", "Spec Client"), HaveField("Subject", "editor"),
+			HaveField("Scopes", ConsistOf("mcp", "offline_access")), HaveField("Waiting", false), HaveField("LastUsedAt", Not(BeNil()))))
+		Expect(grants[0].EndsBy).To(BeTemporally(">", grants[0].CreatedAt.Add(24*time.Hour)))
+		Expect(grants[1]).To(And(HaveField("Subject", "ada"), HaveField("Waiting", true), HaveField("LastUsedAt", BeNil())))
+		shown := Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...)
+		Expect(shown.Out).To(And(HavePrefix("ID "), ContainSubstring(grants[0].ID), ContainSubstring("never"), ContainSubstring("Spec Client")))
+		Expect(strings.Count(shown.Out, "\n")).To(Equal(3))
+		Expect(shown.Out).NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(tokens.Refresh), ContainSubstring(world.Token), ContainSubstring(author)))
+	})
+
+	DescribeTable("finds those that are asked for", func(ctx SpecContext, found int, flags func() []string) {
+		client.Connect(ctx)
+		client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+		Expect(world.Grants(ctx, flags()...)).To(HaveLen(found))
+	},
+		Entry("by client", 2, func() []string { return []string{"--client", strings.ToUpper(hostOf(client.ID))} }),
+		Entry("by another client", 0, func() []string { return []string{"--client", "client.example"} }),
+		Entry("by person", 1, func() []string { return []string{"--subject", "ada"} }),
+		Entry("by both", 0, func() []string { return []string{"--client", "client.example", "--subject", "ada"} }),
+	)
+
+	It("ends one, at once and for good, and leaves the others alone", Label("I12", "E9"), func(ctx SpecContext) {
+		ended, kept := client.Connect(ctx), client.Connect(ctx)
+		done := end(ctx, "", "--yes", world.Grants(ctx)[0].ID[:10])
+		Expect(done.Code).To(BeZero(), done.Err)
+		Expect(done.Out).To(HaveSuffix("ended: 1\n"))
+		Expect(done.Err).To(And(ContainSubstring("grant_ended"), ContainSubstring("reason=ended_by_operator")))
+		Expect(world.Call(ctx, ended.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(client.Token(ctx, client.Refresh(ended.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(world.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Grants(ctx)).To(HaveLen(1))
+	})
+
+	DescribeTable("ends several, under whatever secret they were made", func(ctx SpecContext, left int, choose ...string) {
+		first := client.Connect(ctx)
+		world.RotateKeys(ctx)
+		client.Connect(ctx)
+		client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+		Expect(end(ctx, "", append(choose, "--yes")...).Code).To(BeZero())
+		Expect(world.Grants(ctx)).To(HaveLen(left))
+		Expect(world.Call(ctx, first.Access)).To(BeChallenged(world, "invalid_token"))
+	},
+		Entry("all of them", 0, "--all"),
+		Entry("of one person", 1, "--subject", "editor"),
+	)
+
+	DescribeTable("asks first", func(ctx SpecContext, typed string, code, left int) {
+		client.Connect(ctx)
+		answered := end(ctx, typed, "--all")
+		Expect(answered.Code).To(Equal(code))
+		Expect(answered.Err).To(ContainSubstring("End 1 of them?"))
+		Expect(world.Grants(ctx)).To(HaveLen(left))
+	},
+		Entry("and goes on after yes", "yes\n", 0, 0), Entry("and goes on after y", "Y\n", 0, 0),
+		Entry("and stops after no", "n\n", 1, 1), Entry("and stops after nothing", "", 1, 1), Entry("and stops after anything else", "\nyes\n", 1, 1),
+	)
+
+	DescribeTable("ends nothing when it is told", func(ctx SpecContext, code int, said string, args ...string) {
+		client.Connect(ctx)
+		client.Connect(ctx)
+		refused := end(ctx, "", append(args, "--yes")...)
+		Expect(refused.Code).To(Equal(code))
+		Expect(refused.Out + refused.Err).To(ContainSubstring(said))
+		Expect(world.Grants(ctx)).To(HaveLen(2))
+	},
+		Entry("nothing", 2, "say which grants"),
+		Entry("all of one person", 2, "--all alone", "--all", "--subject", "editor"),
+		Entry("one of one person", 2, "name one grant", "0", "--subject", "editor"),
+		Entry("two", 2, "name one grant", "0", "1"),
+		Entry("an id that nobody has", 1, "0 living grants have an id that begins with", "no-such-id"),
+		Entry("an empty id", 2, "say which grants", ""),
+		Entry("a person whom nobody knows", 0, "There is no living grant of this kind", "--subject", "eve"),
+	)
+
+	It("keeps what a site calls its people from moving about on the terminal", func(ctx SpecContext) {
+		site := NewTokenSite(`{"subject":"ada\u001b[2J\u202e\nbob"}`)
+		world = NewWorld(func(config *bootstrap.ServiceConfig) {
+			config.Verification = overHTTP.configure(site.site.URL("/token"))
+		})
+		world.NewClient().Connect(ctx)
+		Expect(Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...).Out).To(ContainSubstring("ada\ufffd[2J\ufffd\ufffdbob"))
+	})
+
+	It("needs a data folder, and makes none", func(ctx SpecContext) {
+		refused := Run(ctx, "grants", "list", "--data", "/nowhere")
+		Expect(refused.Code).To(Equal(1))
+		Expect(refused.Err).To(ContainSubstring("name its folder with --data"))
+	})
+})

@@ -1,0 +1,94 @@
+package features_test
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// behind trusts these networks.
+func behind(networks ...string) func(*bootstrap.ServiceConfig) {
+	return func(config *bootstrap.ServiceConfig) {
+		for _, network := range networks {
+			config.TrustedProxies = append(config.TrustedProxies, netip.MustParsePrefix(network))
+		}
+	}
+}
+
+// forwarded sets X-Forwarded-For, once for each value.
+func forwarded(values ...string) func(*http.Request) {
+	return func(r *http.Request) { r.Header["X-Forwarded-For"] = values }
+}
+
+var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
+	DescribeTable("logs the address", func(ctx SpecContext, trusted []string, change func(*http.Request), address string) {
+		world := NewWorld(behind(trusted...))
+		Post(ctx, world.Issuer+"/oauth/token", url.Values{}, change)
+		Expect(world.Log.String()).To(ContainSubstring(`"address":"` + address + `"`))
+	},
+		Entry("of the peer when nobody is trusted", nil, forwarded("203.0.113.7"), "127.0.0.1"),
+		Entry("of the peer when others are trusted", []string{"10.0.0.0/8"}, forwarded("203.0.113.7"), "127.0.0.1"),
+		Entry("that a trusted network names", []string{"127.0.0.0/8"}, forwarded("203.0.113.7"), "203.0.113.7"),
+		Entry("that a trusted address names", []string{"127.0.0.1/32"}, forwarded("203.0.113.7"), "203.0.113.7"),
+		Entry("that a proxy in front of the proxy names", []string{"127.0.0.1/32", "10.0.0.0/8"}, forwarded("203.0.113.7, 10.1.2.3"), "203.0.113.7"),
+		Entry("that the proxy added, not what the client had said", []string{"127.0.0.1/32"}, forwarded("198.51.100.1, 203.0.113.7"), "203.0.113.7"),
+		Entry("that the proxy added as a header of its own", []string{"127.0.0.1/32"}, forwarded("198.51.100.1", "203.0.113.7"), "203.0.113.7"),
+		Entry("that the proxy added, whatever rubbish came before", []string{"127.0.0.1/32"}, forwarded("<script>, 203.0.113.7"), "203.0.113.7"),
+		Entry("of the last stranger, though he claims to be behind a proxy of ours", []string{"127.0.0.1/32", "10.0.0.0/8"}, forwarded("198.51.100.1, 10.1.2.3, 203.0.113.7"), "203.0.113.7"),
+		Entry("of a private network that nobody trusts", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 10.0.0.1"), "10.0.0.1"),
+		Entry("of a link that nobody trusts", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 169.254.0.1"), "169.254.0.1"),
+		Entry("of this computer when nobody trusts it", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 127.0.0.2"), "127.0.0.2"),
+		Entry("in IPv6", []string{"127.0.0.1/32"}, forwarded("2001:db8::7"), "2001:db8::7"),
+		Entry("of the proxy when it names none", []string{"127.0.0.1/32"}, forwarded(), "127.0.0.1"),
+		Entry("of the proxy when it names rubbish", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, unknown"), "127.0.0.1"),
+		Entry("of the proxy when it names an address with a port", []string{"127.0.0.1/32"}, forwarded("203.0.113.7:5555"), "127.0.0.1"),
+		Entry("of the proxy when it names nothing", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, "), "127.0.0.1"),
+		Entry("of the peer, whatever other headers say", []string{"127.0.0.1/32"}, func(r *http.Request) {
+			r.Header = http.Header{"X-Real-Ip": {"203.0.113.7"}, "Forwarded": {"for=203.0.113.7"}, "Cf-Connecting-Ip": {"203.0.113.7"}, "True-Client-Ip": {"203.0.113.7"}}
+		}, "127.0.0.1"),
+	)
+
+	It("counts wrong tokens by the address that the proxy names", func(ctx SpecContext) {
+		world := NewWorld(behind("127.0.0.1/32"))
+		client := world.NewClient()
+		guess := func(address, token string) int {
+			page := client.Consent(ctx)
+			return Post(ctx, page.Action, url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {token}}, forwarded(address)).StatusCode
+		}
+		for range 5 {
+			Expect(guess("203.0.113.7", "demo_wrong")).To(Equal(http.StatusForbidden))
+		}
+		Expect(guess("198.51.100.1, 203.0.113.7", world.Token)).To(Equal(http.StatusTooManyRequests))
+		Expect(guess("203.0.113.8", world.Token)).To(Equal(http.StatusSeeOther))
+	})
+
+	DescribeTable("refuses to start with", func(ctx SpecContext, written, complaint string) {
+		ran := Run(ctx, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--trusted-proxies", written, "--data", GinkgoT().TempDir())
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(ContainSubstring(complaint))
+	},
+		Entry("what is no network", "proxy.example", `"proxy.example": write a list of networks such as 10.0.0.0/8, or addresses`),
+		Entry("a network of no size", "10.0.0.0/33", `networks such as 10.0.0.0/8`),
+		Entry("IPv4 in the clothes of IPv6", "::ffff:10.0.0.0/104", "networks such as 10.0.0.0/8"),
+		Entry("everybody", "0.0.0.0/0", "name the networks of your own proxies"),
+		Entry("everybody in IPv6", "::/0", "name the networks of your own proxies"),
+	)
+})
+
+var _ = Describe("Logging", Label("operations", "H8"), func() {
+	It("marks every line of a request with an id of its own, which the answer names", func(ctx SpecContext) {
+		world := NewWorld()
+		client := world.NewClient()
+		page := client.Consent(ctx)
+		answer := Post(ctx, page.Action, url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"deny"}}, with("X-Request-Id", "chosen-by-a-stranger"))
+		id := answer.Header.Get("X-Request-Id")
+		Expect(id).To(MatchRegexp(`^[A-Z2-7]{12}$`))
+		Expect(linesWith(world.Log.String(), `"request":"`+id+`"`)).To(ConsistOf(ContainSubstring(`"msg":"consent_denied"`), ContainSubstring(`"msg":"request"`)))
+		Expect(world.Log.String()).NotTo(ContainSubstring("chosen-by-a-stranger"))
+	})
+})

@@ -1,0 +1,106 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// sharingLimits counts in the store, as services do by themselves on a database server.
+func sharingLimits(config *bootstrap.ServiceConfig) { config.SharedLimits = true }
+
+var _ = Describe("Limiting what strangers try at several replicas", Label("I22"), func() {
+	var world *World
+	var replica *Replica
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld(sharingLimits, behind("127.0.0.0/8"))
+		replica, client = world.Replica(), world.NewClient()
+	})
+	// paste answers the form of the first at one or the other.
+	paste := func(ctx context.Context, at, token string) Response {
+		GinkgoHelper()
+		page := client.Consent(ctx)
+		form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {token}}
+		return Post(ctx, strings.Replace(page.Action, world.Issuer, at, 1), form)
+	}
+	both := func() []string { return []string{world.Issuer, replica.Address} }
+
+	It("counts wrong tokens that are pasted here and there together, and none that is right", Label("B6", "N5"), func(ctx SpecContext) {
+		for i := range 5 {
+			Expect(paste(ctx, both()[i%2], world.Token).StatusCode).To(Equal(http.StatusSeeOther))
+			Expect(paste(ctx, both()[i%2], "demo_wrong").StatusCode).To(Equal(http.StatusForbidden))
+		}
+		for _, at := range both() {
+			for _, token := range []string{"demo_wrong", world.Token} {
+				answer := paste(ctx, at, token)
+				Expect(answer.StatusCode).To(Equal(http.StatusTooManyRequests))
+				Expect(answer.Header.Get("Retry-After")).To(MatchRegexp(`^(2\d\d|300)$`))
+			}
+		}
+		world.Clock.Advance(5 * time.Minute)
+		Expect(paste(ctx, replica.Address, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
+	})
+
+	It("counts those of the connections page with those of the consent page", Label("B6"), func(ctx SpecContext) {
+		for i := range 5 {
+			form := url.Values{"decision": {"show"}, "bearer_token": {"demo_wrong"}}
+			Expect(Post(ctx, both()[i%2]+"/oauth/connections", form).StatusCode).To(Equal(http.StatusOK))
+		}
+		Expect(paste(ctx, replica.Address, "demo_wrong").StatusCode).To(Equal(http.StatusTooManyRequests))
+	})
+
+	It("counts what is fetched here and there together", Label("C21", "C45"), func(ctx SpecContext) {
+		look := func(at, from string, n int) int {
+			GinkgoHelper()
+			query := client.Request()
+			query.Set("client_id", world.Clients.URL("/nobody-"+strconv.Itoa(n)))
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/oauth/authorize?"+query.Encode(), nil)
+			Expect(err).NotTo(HaveOccurred())
+			forwarded(from)(r)
+			return Send(r).StatusCode
+		}
+		for i := range 30 {
+			Expect(look(both()[i%2], "203.0.113.7", i)).To(Equal(http.StatusBadGateway))
+		}
+		for _, at := range both() {
+			Expect(look(at, "203.0.113.7", 30)).To(Equal(http.StatusServiceUnavailable))
+		}
+		Expect(world.Clients.Fetches()).To(BeEquivalentTo(30))
+		Expect(look(replica.Address, "203.0.113.8", 31)).To(Equal(http.StatusBadGateway))
+		world.Clock.Advance(time.Minute)
+		Expect(look(replica.Address, "203.0.113.7", 32)).To(Equal(http.StatusBadGateway))
+	})
+
+	It("lets nobody try while nobody can count, and says so to nobody's harm", Label("B6", "C21", "D30", "N14"), func(ctx SpecContext) {
+		stranger := world.NewClient()
+		page := client.Consent(ctx) // whose document is remembered
+		fetches := world.Clients.Fetches()
+		back := world.Hide("oauth.db", "oauth.db-wal", "oauth.db-shm")
+		answer := page.Approve(ctx, "demo_wrong")
+		Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(answer.Text).NotTo(ContainSubstring("does not know that token"))
+		Expect(world.Connections(ctx, "demo_wrong").StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(stranger.AskFor(ctx, stranger.Request()).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(world.Clients.Fetches()).To(Equal(fetches))
+		Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK))
+		back()
+		Expect(page.Approve(ctx, "demo_wrong").StatusCode).To(Equal(http.StatusForbidden))
+		Expect(stranger.AskFor(ctx, stranger.Request()).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("keeps no address in the database", Label("H3"), func(ctx SpecContext) {
+		Expect(paste(ctx, world.Issuer, "demo_wrong").StatusCode).To(Equal(http.StatusForbidden))
+		counters := world.Rows(ctx)["counters"]
+		Expect(counters).NotTo(BeEmpty())
+		Expect(strings.Join(counters, "\n")).NotTo(ContainSubstring("127.0.0.1"))
+	})
+})

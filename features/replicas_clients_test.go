@@ -1,0 +1,93 @@
+package features_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+)
+
+// fewAtOnce does something for all, a few at a time.
+func fewAtOnce(all, few int, act func(i int)) {
+	turns := make(chan int)
+	var working sync.WaitGroup
+	for range few {
+		working.Go(func() {
+			defer GinkgoRecover()
+			for i := range turns {
+				act(i)
+			}
+		})
+	}
+	for i := range all {
+		turns <- i
+	}
+	close(turns)
+	working.Wait()
+}
+
+// logins is as many as one address may have judged at the same time, and one to spare.
+const logins = 4
+
+// bearing sends a token with each request.
+type bearing string
+
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+var _ = Describe("Using replicas behind a proxy without stickiness", Label("replicas", "R1"), Ordered, ContinueOnFailure, func() {
+	const connections = 200
+	var fleet *Fleet
+	BeforeAll(func() {
+		ForFleets()
+		fleet = NewFleet(BuildBinary(), "PostgreSQL")
+	})
+
+	DescribeTable("never fails the Go SDK's client, which speaks", func(ctx SpecContext, revision string) {
+		published := fleet.NewClient()
+		sessions := make([]*mcp.ClientSession, connections)
+		fewAtOnce(connections, logins, func(i int) { sessions[i] = fleet.connect(ctx, published, revision) })
+		for range 2 {
+			fewAtOnce(connections, 32, func(i int) {
+				listed, err := sessions[i].CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(listed.IsError).To(BeFalse())
+			})
+		}
+		fewAtOnce(connections, 32, func(i int) { Expect(sessions[i].Close()).To(Succeed()) })
+	}, revisions())
+
+	It("never fails the TypeScript SDKs' clients, over every transport and in every revision", func(ctx SpecContext) {
+		interop, err := filepath.Abs("interop")
+		Expect(err).NotTo(HaveOccurred())
+		command := Binary(filepath.Join(interop, "node_modules", ".bin", "node")).Command([]string{"NODE_EXTRA_CA_CERTS=" + fleet.Clients.Certificate()},
+			filepath.Join(interop, "replicas.js"), fleet.MCP(), fleet.NewClient().ID, fmt.Sprint(connections))
+		command.Stdin = strings.NewReader(fleet.Token)
+		run, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { run.Kill().Wait(patience) })
+		Eventually(run).WithContext(ctx).WithTimeout(10 * time.Minute).Should(gexec.Exit(0))
+		AddReportEntry("clients", string(run.Out.Contents()))
+	}, NodeTimeout(10*time.Minute))
+})
+
+// connect logs in and opens a session.
+func (f *Fleet) connect(ctx context.Context, published *Client, revision string) *mcp.ClientSession {
+	GinkgoHelper()
+	if revision == httpSSE {
+		tokens := published.Connect(ctx)
+		return ConnectSDK(ctx, revision, &mcp.SSEClientTransport{Endpoint: f.MCP(), HTTPClient: &http.Client{Transport: bearing(tokens.Access)}})
+	}
+	return f.sdkClientOf(published).Connect(ctx, revision)
+}

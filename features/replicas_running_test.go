@@ -1,0 +1,175 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Running replicas", Label("replicas"), func() {
+	for engine := range databaseServers {
+		Context("on "+engine, Ordered, ContinueOnFailure, func() {
+			var fleet *Fleet
+			BeforeAll(func() {
+				ForFleets()
+				fleet = NewFleet(BuildBinary(), engine)
+			})
+
+			It("answers sixteen refreshes of one token, spread over all, with one successor", Label("I15", "D27"), func(ctx SpecContext) {
+				client := fleet.NewClient()
+				tokens := client.Connect(ctx)
+				for range repetitions {
+					spread := map[int]func() Response{}
+					for i := range crowd {
+						at := *client
+						at.World = fleet.At(i)
+						form := client.Refresh(tokens.Refresh)
+						spread[i] = func() Response { return at.Token(ctx, form) }
+					}
+					successors := map[string]bool{}
+					var next Tokens
+					for i, answer := range together(spread) {
+						Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+						next = answer.Tokens()
+						successors[next.Refresh] = true
+						Expect(fleet.callAt(ctx, i+1, next.Access).StatusCode).To(Equal(http.StatusOK))
+					}
+					Expect(successors).To(HaveLen(1))
+					tokens = next
+				}
+			}, NodeTimeout(5*time.Minute))
+
+			It("refuses everywhere, at the next request, what was ended at one", Label("E9", "G7"), func(ctx SpecContext) {
+				const rounds, batch = 1000, 4 // as many pastes of one address as are judged at once, and one to spare
+				client := fleet.NewClient()
+				for first := 0; first < rounds; first += batch {
+					var rounding sync.WaitGroup
+					for round := first; round < first+batch; round++ {
+						rounding.Go(func() {
+							defer GinkgoRecover()
+							tokens := client.Connect(ctx)
+							for i := range fleet.Replicas { // each has seen it
+								Expect(fleet.callAt(ctx, i, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+							}
+							at := *client
+							at.World = fleet.At(round)
+							Expect(at.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+							for i := range fleet.Replicas {
+								Expect(fleet.callAt(ctx, round+1+i, tokens.Access)).To(BeChallenged(fleet.World, "invalid_token"))
+							}
+						})
+					}
+					rounding.Wait()
+				}
+			}, NodeTimeout(5*time.Minute))
+
+			It("closes everywhere, within a second, the streams of what was ended at one", Label("E9", "G16"), func(ctx SpecContext) {
+				for at := range fleet.Replicas {
+					client := fleet.NewClient()
+					tokens := client.Connect(ctx)
+					var open []*Stream
+					for i := range fleet.Replicas {
+						legacy := fleet.At(i).Converse(ctx, httpSSE, tokens.Access)
+						open = append(open, legacy.Listen(ctx), fleet.At(i+1).Converse(ctx, sessions, tokens.Access).Listen(ctx))
+					}
+					ending := *client
+					ending.World = fleet.At(at)
+					Expect(ending.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+					within := time.Now().Add(time.Second)
+					for _, stream := range open {
+						Eventually(stream.Events).WithTimeout(max(time.Until(within), time.Millisecond)).Should(BeClosed())
+					}
+				}
+			}, NodeTimeout(time.Minute))
+
+			It("answers 503 and nothing else while the database is restarted, and goes on when it is back", Label("D30", "G11", "E10", "N14"), func(ctx SpecContext) {
+				server := databaseServers[engine].server
+				client := fleet.NewClient()
+				tokens := client.Connect(ctx)
+				load := fleet.underLoad(ctx, client, tokens)
+				Eventually(load.Answers).WithTimeout(patience).Should(HaveKeyWithValue(http.StatusOK, BeNumerically(">", 100)))
+				Expect(server.Stop()).To(Succeed())
+				Eventually(load.Answers).WithTimeout(patience).Should(HaveKeyWithValue(http.StatusServiceUnavailable, BeNumerically(">", 20)))
+				Expect(server.Start(ctx)).To(Succeed())
+				back := time.Now()
+				load.Recovered(ctx, back.Add(2*time.Second))
+				Expect(load.Stop()).To(And(HaveLen(2), HaveKey(http.StatusOK), HaveKey(http.StatusServiceUnavailable)))
+				fresh := client.Token(ctx, client.Refresh(tokens.Refresh))
+				Expect(fresh.StatusCode).To(Equal(http.StatusOK), fresh.Text)
+			}, NodeTimeout(2*time.Minute))
+		})
+	}
+})
+
+// Load is what callers of every replica are answered all the time.
+type Load struct {
+	mu       sync.Mutex
+	answers  map[int]int // how many by status
+	failures time.Time   // when the last call began that was refused
+	stop     context.CancelFunc
+	callers  sync.WaitGroup
+}
+
+// underLoad calls the MCP server and the token endpoint of every replica until the load is stopped.
+func (f *Fleet) underLoad(ctx context.Context, client *Client, tokens Tokens) *Load {
+	ctx, stop := context.WithCancel(ctx)
+	load := &Load{answers: map[int]int{}, stop: stop}
+	for i := range 4 * len(f.Replicas) {
+		at := *client
+		at.World = f.At(i)
+		refreshing := client.Refresh(tokens.Refresh)
+		load.callers.Go(func() {
+			defer GinkgoRecover()
+			for ctx.Err() == nil {
+				began := time.Now()
+				if i%4 == 0 {
+					load.count(began, at.Token(context.WithoutCancel(ctx), refreshing))
+					continue
+				}
+				load.count(began, at.World.Call(context.WithoutCancel(ctx), tokens.Access))
+			}
+		})
+	}
+	DeferCleanup(stop)
+	return load
+}
+
+func (l *Load) count(began time.Time, answer Response) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answers[answer.StatusCode]++
+	if answer.StatusCode != http.StatusOK && began.After(l.failures) {
+		l.failures = began
+	}
+}
+
+// Answers are how many there were of each status.
+func (l *Load) Answers() map[int]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	copied := map[int]int{}
+	for status, count := range l.answers {
+		copied[status] = count
+	}
+	return copied
+}
+
+// Recovered waits until that time, and sees that no call which began later was refused.
+func (l *Load) Recovered(ctx context.Context, since time.Time) {
+	GinkgoHelper()
+	Eventually(func() time.Time { return time.Now() }).WithContext(ctx).WithTimeout(patience).Should(BeTemporally(">", since.Add(time.Second)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	Expect(l.failures).To(BeTemporally("<", since))
+}
+
+// Stop ends the load and returns what there was.
+func (l *Load) Stop() map[int]int {
+	l.stop()
+	l.callers.Wait()
+	return l.answers
+}

@@ -1,0 +1,118 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+var _ = Describe("Sharing one server secret on a database server", Label("J2", "engines"), func() {
+	for engine := range databaseServers {
+		Context("of "+engine, func() {
+			var world *World
+			BeforeEach(func() {
+				world = newWorld()
+				world.Database = databaseServers[engine].database()
+				world.start("127.0.0.1:0")
+				DeferCleanup(func() { world.Stop() })
+			})
+
+			// another starts a replica whose folder has this secret, or none.
+			another := func(secret string) error {
+				GinkgoHelper()
+				config := bootstrap.ServiceConfig{DataDir: GinkgoT().TempDir(), Development: true, EditorToken: world.Token}
+				config.Issuer, config.Database.URL = world.Issuer, world.Database
+				if secret != "" {
+					config.Database.SecretFile = filepath.Join(config.DataDir, "mounted")
+					Expect(os.WriteFile(config.Database.SecretFile, []byte(secret), 0o600)).To(Succeed())
+				}
+				service, err := bootstrap.OpenService(context.Background(), config)
+				if err == nil {
+					Expect(service.Close()).To(Succeed())
+				}
+				return err
+			}
+
+			It("lets a replica start that brings the same one", func() {
+				Expect(another(serverSecret(world))).To(Succeed())
+			})
+
+			It("refuses one that brings another, and says what to do", func(ctx SpecContext) {
+				refused := another(strings.Repeat("o", 32))
+				Expect(refused).To(MatchError(And(ContainSubstring("another server secret"), ContainSubstring("give it their file with server-secret"))))
+				Expect(refused.Error()).NotTo(ContainSubstring("ooo"))
+				Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
+			})
+
+			It("refuses one that brings none, instead of drawing another", func() {
+				Expect(another("")).To(MatchError(ContainSubstring("copy the file from another replica")))
+			})
+
+			It("goes by a new one when whoever starts keeps the old one beside it, and not back to the old", func(ctx SpecContext) {
+				before := serverSecret(world)
+				world.RotateKeys(ctx)
+				Expect(another(serverSecret(world))).To(Succeed())
+				Expect(another(before)).To(MatchError(ContainSubstring("another server secret")))
+			})
+
+			It("loses nothing while a new one has reached some replicas only", Label("J6", "D30"), func(ctx SpecContext) {
+				late, client := world.NewReplica(), world.NewClient()
+				token := client.Connect(ctx).Refresh
+				refresh := func(at *World) Response { return Post(ctx, at.Issuer+"/oauth/token", client.Refresh(token)) }
+				before := serverSecret(world)
+				world.RotateKeys(ctx)
+				Eventually(another).WithArguments(before).WithTimeout(patience).Should(MatchError(ContainSubstring("another server secret")))
+				token = refresh(world).Tokens().Refresh
+				Expect(refresh(late).StatusCode).To(Equal(http.StatusServiceUnavailable))
+				late.keepSecrets(serverSecret(world))
+				answer := refresh(late)
+				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+			})
+
+			It("begins anew when the operator says that the old one is lost", Label("J6"), func(ctx SpecContext) {
+				client := world.NewClient()
+				tokens := client.Connect(ctx)
+				Expect(os.Remove(filepath.Join(world.Dir, "oauth.db.secret"))).To(Succeed())
+				world.RotateKeys(ctx, "--forget-old")
+				world.Restart()
+				Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+				client.Connect(ctx)
+			})
+		})
+	}
+})
+
+var _ = Describe("Running out of connections to the database", Label("D30", "G11", "A33", "engines"), func() {
+	for engine := range databaseServers {
+		It("is an outage, which is over when there is one again, on "+engine, func(ctx SpecContext) {
+			world := newWorld(func(config *bootstrap.ServiceConfig) { config.Database.Connections = 2 })
+			world.Database = databaseServers[engine].database()
+			world.start("127.0.0.1:0")
+			DeferCleanup(func() { world.Stop() })
+			client := world.NewClient()
+			tokens := client.Connect(ctx)
+			unlock := world.LockGrants(ctx)
+			stuck := atOnce(2, func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) })
+			Expect(stuck).To(HaveEach(HaveField("StatusCode", http.StatusServiceUnavailable)))
+			answers := together(map[string]func() Response{
+				"a refresh": func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) },
+				"another":   func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) },
+				"a third":   func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) },
+				"a call":    func() Response { return world.Call(ctx, tokens.Access) },
+			})
+			for what, answer := range answers {
+				Expect(answer.StatusCode).To(Or(Equal(http.StatusServiceUnavailable), And(Equal(http.StatusOK), Satisfy(func(int) bool { return what == "a call" }))), what)
+			}
+			unlock()
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		})
+	}
+})

@@ -1,0 +1,192 @@
+package features_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+// Do runs the built program to its end.
+func (b Binary) Do(environment []string, args ...string) Ran {
+	GinkgoHelper()
+	run := b.Run(environment, args...)
+	Eventually(run).WithTimeout(time.Minute).Should(gexec.Exit())
+	return Ran{run.ExitCode(), string(run.Out.Contents()), string(run.Err.Contents())}
+}
+
+// storeCheck is a line of "pasteport store check --json".
+type storeCheck struct{ Check, Found, Problem string }
+
+// CheckStore runs the check of a world's store.
+func (w *World) CheckStore(ctx context.Context) (checks []storeCheck, ran Ran) {
+	GinkgoHelper()
+	ran = Run(ctx, append([]string{"store", "check", "--json"}, w.Kept()...)...)
+	Expect(json.Unmarshal([]byte(ran.Out), &checks)).To(Succeed(), ran.Err)
+	return checks, ran
+}
+
+// attempts are the attempts to connect that the trace of a world knows.
+func (w *World) attempts(ctx context.Context) string {
+	GinkgoHelper()
+	listed := Run(ctx, append([]string{"connections", "--json"}, w.Kept()...)...)
+	Expect(listed.Code).To(BeZero(), listed.Err)
+	return listed.Out
+}
+
+var _ = Describe("Moving a site from its SQLite file to a database server", Ordered, Label("engines", "H7", "J2"), func() {
+	var binary Binary
+	BeforeAll(func() { binary = BuildBinary() })
+
+	for name, server := range databaseServers {
+		It("of "+name+" is noticed by nobody who is connected", func(ctx SpecContext) {
+			world := NewWorld()
+			world.inFile()
+			url, client := server.database(), world.NewClient()
+			tokens, code, ended := client.Connect(ctx), client.Authorize(ctx), client.Connect(ctx)
+			client.Revoke(ctx, ended.Refresh)
+			refreshed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+			world.Stop()
+			before, grants := world.attempts(ctx), world.Grants(ctx)
+
+			environment := []string{"PASTEPORT_DATABASE=" + url}
+			migrated := binary.Do(environment, "store", "migrate", "--data", world.Dir)
+			Expect(migrated).To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring("applied: 0001_grants_and_secrets"))), migrated.Err)
+			Expect(binary.Do(environment, "store", "migrate", "--data", world.Dir).Out).To(ContainSubstring("nothing was missing"))
+			copied := binary.Do(environment, "store", "copy", "--data", world.Dir)
+			Expect(copied.Code).To(BeZero(), copied.Err)
+			Expect(copied.Out).To(And(MatchRegexp(`grants +3 rows\nsecrets +\d+ rows\nused_assertions +0 rows\ntrace_steps +\d+ rows\nEverything was read back from both sides`),
+				ContainSubstring(filepath.Join(world.Dir, "oauth.db.secret")), Not(ContainSubstring("\x1b"))))
+
+			world.Database = url
+			Expect(world.attempts(ctx)).To(Equal(before))
+			Expect(world.Grants(ctx)).To(Equal(grants))
+			world.start(world.Issuer[len("http://"):])
+			Expect(world.Call(ctx, refreshed.Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Call(ctx, ended.Access)).To(BeChallenged(world, "invalid_token"))
+			Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(2))
+			Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
+			next := client.Token(ctx, client.Refresh(refreshed.Refresh))
+			Expect(next.StatusCode).To(Equal(http.StatusOK), next.Text)
+			Expect(world.Call(ctx, next.Tokens().Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Connections(ctx, world.Token).End(ctx, "").grants()).To(BeEmpty())
+			Expect(world.Call(ctx, next.Tokens().Access)).To(BeChallenged(world, "invalid_token"))
+			client.Connect(ctx)
+			Expect(world.attempts(ctx)).To(ContainSubstring(client.ID))
+			_, checked := world.CheckStore(ctx)
+			Expect(checked.Code).To(BeZero(), checked.Out)
+
+			again := binary.Do(environment, "store", "copy", "--data", world.Dir)
+			Expect(again).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a service has used the destination"))))
+		}, NodeTimeout(2*time.Minute))
+
+		It("of "+name+" is refused by a replica with another server secret, before it can do harm", func(ctx SpecContext) {
+			world := NewWorld()
+			world.inFile()
+			url, client := server.database(), world.NewClient()
+			client.Connect(ctx)
+			world.Stop()
+			Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--to", url).Code).To(BeZero())
+			elsewhere := GinkgoT().TempDir()
+			started := binary.Do(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", elsewhere, "--database", url)
+			Expect(started).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("copy the file from another replica"))))
+			checked := Run(ctx, "store", "check", "--data", elsewhere, "--database", url)
+			Expect(checked.Code).To(Equal(1))
+			Expect(checked.Out).To(MatchRegexp(`(?m)^FAILED  server secret .*name the file that the replicas have`))
+			back := filepath.Join(elsewhere, "back.db")
+			Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--from", url, "--to", "sqlite://"+back).Out).
+				To(ContainSubstring("copy the server secret, " + filepath.Join(world.Dir, "oauth.db.secret") + ", to " + back + ".secret"))
+		}, NodeTimeout(2*time.Minute))
+	}
+})
+
+var _ = Describe("Looking after a store on the command line", func() {
+	It("is content with a store in use, line by line, also beside its service", func(ctx SpecContext) {
+		world := NewWorld()
+		client := world.NewClient()
+		tokens := client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+		client.Token(ctx, client.Refresh(tokens.Refresh))
+		client.Authorize(ctx)
+		client.Revoke(ctx, client.Connect(ctx).Refresh)
+		checks, ran := world.CheckStore(ctx)
+		Expect(ran.Code).To(BeZero(), ran.Out)
+		Expect(checks).To(ContainElements(storeCheck{"grants", "3 rows, all readable", ""}, HaveField("Check", "durability"), HaveField("Check", "server secret")))
+		Expect(checks).To(HaveEach(And(HaveField("Problem", ""), HaveField("Found", Not(BeEmpty())))))
+		lines := Run(ctx, append([]string{"store", "check"}, world.Kept()...)...).Out
+		Expect(strings.Split(strings.TrimSpace(lines), "\n")).To(And(HaveLen(len(checks)), HaveEach(HavePrefix("ok "))))
+		Expect(lines).NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(world.Token), ContainSubstring(serverSecret(world))))
+	})
+
+	It("fails when something does not hold", func(ctx SpecContext) {
+		world := NewWorld()
+		world.inFile()
+		world.NewClient().Connect(ctx)
+		_, err := world.database().ExecContext(ctx, "UPDATE grants SET state = 'paused'")
+		Expect(err).NotTo(HaveOccurred())
+		checks, ran := world.CheckStore(ctx)
+		Expect(ran).To(And(HaveField("Code", 1), HaveField("Err", MatchRegexp(`pasteport: 1 of \d+ checks failed`))))
+		Expect(checks).To(ContainElement(And(HaveField("Check", "grants"), HaveField("Problem", ContainSubstring("restore the database from a backup")))))
+	})
+
+	It("completes a copy that was interrupted", func(ctx SpecContext) {
+		world := NewWorld()
+		world.inFile()
+		world.NewClient().Connect(ctx)
+		world.Stop()
+		copying := []string{"store", "copy", "--data", world.Dir, "--to", "sqlite://" + filepath.Join(GinkgoT().TempDir(), "oauth.db")}
+		interrupted, press := context.WithCancel(ctx)
+		press()
+		Expect(Run(interrupted, copying...)).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the same command completes it"))))
+		Expect(Run(ctx, copying...).Code).To(BeZero())
+		Expect(Run(ctx, copying...).Code).To(BeZero(), "once more")
+	})
+
+	DescribeTable("says what is wrong, and no password", func(ctx SpecContext, code int, said string, args ...string) {
+		world := NewWorld()
+		world.inFile()
+		world.Stop()
+		args = append([]string{"store"}, args...)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "WORLD", world.Dir)
+		}
+		refused := Run(ctx, slices.Concat(args, []string{"--data", world.Dir})...)
+		Expect(refused.Code).To(Equal(code), refused.Out)
+		Expect(refused.Err).To(ContainSubstring(said))
+		Expect(refused.Out + refused.Err).NotTo(ContainSubstring("hidden"))
+	},
+		Entry("when nobody says where a copy goes", 2, "add --to, or set database", "copy"),
+		Entry("when an address is none", 2, "--to names no store", "copy", "--to", "hidden"),
+		Entry("when an address names no engine that there is", 2, "--from names no store", "copy", "--from", "oracle://user:hidden@host/name"),
+		Entry("when a file has no whole path", 2, "--to names no store", "copy", "--to", "sqlite://oauth.db"),
+		Entry("when both are the same", 1, "the same store", "copy", "--to", "sqlite://WORLD/oauth.db"),
+		Entry("when the source is not there", 1, "no such file", "copy", "--from", "sqlite:///nowhere/oauth.db", "--to", "sqlite://WORLD/other.db"),
+		Entry("when the destination does not answer", 1, "the server does not let us in", "copy", "--to", "postgres://user:hidden@127.0.0.1:1/name"),
+		Entry("when the store to migrate does not answer", 1, "the server does not let us in", "migrate", "--database", "mysql://user:hidden@127.0.0.1:1/name"),
+		Entry("when the store to check does not answer", 1, "the server does not let us in", "check", "--database", "mysql://user:hidden@127.0.0.1:1/name"),
+	)
+
+	It("needs the server secret of what it copies", Label("J2"), func(ctx SpecContext) {
+		world := NewWorld()
+		world.inFile()
+		world.Stop()
+		Expect(os.Remove(filepath.Join(world.Dir, "oauth.db.secret"))).To(Succeed())
+		target := filepath.Join(GinkgoT().TempDir(), "oauth.db")
+		Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--to", "sqlite://"+target)).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("without the server secret nobody could use the copy"))))
+		Expect(target).NotTo(BeAnExistingFile())
+	})
+
+	It("has nothing to check where there is no store", func(ctx SpecContext) {
+		Expect(Run(ctx, "store", "check", "--data", "/nowhere")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("name its folder with --data"))))
+	})
+})

@@ -1,0 +1,62 @@
+package storespec
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// WatchingEnds adds the specs of oauth.EndWatcher, for a store that is one too.
+func WatchingEnds(open func() oauth.Store) {
+	w := &world{}
+	var watcher oauth.EndWatcher
+	BeforeEach(func() {
+		*w = newWorld(open())
+		watcher = w.store.(oauth.EndWatcher)
+	})
+
+	It("tells which grants have ended since an instant, that instant included, and no others", Label("G16", "I22"), func(ctx SpecContext) {
+		w.active(ctx)
+		w.endedAt(ctx, w.now.Add(-time.Millisecond))
+		first, second := w.endedAt(ctx, w.now), w.endedAt(ctx, w.now.Add(time.Millisecond))
+		Expect(watcher.EndedSince(ctx, w.now)).To(And(HaveField("Grants", ConsistOf(first, second)), HaveField("Tokens", BeEmpty())))
+	})
+
+	It("tells which tokens were revoked since an instant, that instant included, and no others", Label("G16", "E7", "I22"), func(ctx SpecContext) {
+		w.active(ctx)
+		w.revokedAt(ctx, w.now.Add(-time.Millisecond))
+		first, second := w.revokedAt(ctx, w.now), w.revokedAt(ctx, w.now.Add(time.Millisecond))
+		Expect(watcher.EndedSince(ctx, w.now)).To(And(HaveField("Tokens", ConsistOf(first, second)), HaveField("Grants", BeEmpty())))
+	})
+
+	It("tells nothing while nothing ends", Label("G16"), func(ctx SpecContext) {
+		w.active(ctx)
+		Expect(watcher.EndedSince(ctx, time.Time{})).To(Equal(oauth.Ended{}))
+	})
+}
+
+// endedAt stores a grant that ended then.
+func (w *world) endedAt(ctx context.Context, at time.Time) (grant string) {
+	_, tokens := w.active(ctx)
+	Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), func(g *oauth.AccessGrant) error {
+		grant = g.ID()
+		g.End(oauth.EndedByHost, at)
+		return nil
+	})).To(Succeed())
+	return grant
+}
+
+// revokedAt stores an access token that its client revoked then.
+func (w *world) revokedAt(ctx context.Context, at time.Time) oauth.Digest {
+	_, tokens := w.active(ctx)
+	token := tokens.Access.Digest()
+	Expect(w.store.UpdateGrant(ctx, token, func(g *oauth.AccessGrant) error {
+		Expect(g.Revoke(token, clientID, at)).To(BeFalse(), "only the token ends")
+		return nil
+	})).To(Succeed())
+	return token
+}

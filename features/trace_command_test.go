@@ -1,0 +1,100 @@
+package features_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+var _ = Describe("Reading the trace on the command line", Label("trace"), func() {
+	var service *Operated
+	run := func(ctx context.Context, args ...string) Ran { return Run(ctx, append(args, service.Kept()...)...) }
+	BeforeEach(func(ctx SpecContext) {
+		service = Operate()
+		service.Discover(ctx)
+		client := service.NewClient()
+		service.Call(ctx, client.Connect(ctx).Access)
+		service.Newest(ctx, wholeWay)
+		client.ID += "x"
+		client.AskFor(ctx, client.Request())
+		service.Newest(ctx, "authorize client_metadata:refused")
+	})
+
+	It("lists connections, and those that are not through", func(ctx SpecContext) {
+		all := run(ctx, "connections")
+		Expect(all.Code).To(Equal(0))
+		Expect(all.Out).To(And(ContainSubstring("connected"), ContainSubstring("stopped"), ContainSubstring("next: pasteport trace ID --data "+service.Dir)))
+		var listed []Traced
+		Expect(json.Unmarshal([]byte(run(ctx, "connections", "--unfinished", "--json").Out), &listed)).To(Succeed())
+		Expect(listed).To(ConsistOf(HaveField("State", "stopped")))
+	})
+
+	It("shows the newest, or the one that is named by the beginning of its id, without colour off a terminal", func(ctx SpecContext) {
+		newest := run(ctx, "trace")
+		Expect(newest.Code).To(Equal(0))
+		Expect(newest.Out).To(And(ContainSubstring("  2  "), ContainSubstring("refused [C41]"), ContainSubstring("It stopped at the step"), Not(ContainSubstring("\x1b"))))
+		Expect(run(ctx, "trace", service.Traces(ctx)[1].ID[:8]).Out).To(And(ContainSubstring(" 10  "), ContainSubstring("The client is connected")))
+		var shown Traced
+		Expect(json.Unmarshal([]byte(run(ctx, "trace", "--json", service.Traces(ctx)[1].ID).Out), &shown)).To(Succeed())
+		Expect(shown.Path()).To(Equal(wholeWay))
+	})
+
+	It("follows steps as they happen, until it is told to stop", func(ctx SpecContext) {
+		following, stop := context.WithCancel(ctx)
+		defer stop()
+		out, ended := gbytes.NewBuffer(), make(chan int, 1)
+		go func() {
+			ended <- bootstrap.Run(following, append([]string{"trace", "--follow"}, service.Kept()...), nil, out, GinkgoWriter)
+		}()
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say("following"))
+		service.NewClient().Connect(ctx)
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say("code exchanged"))
+		stop()
+		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
+	})
+
+	It("follows one connection, from the request that nobody could name yet", func(ctx SpecContext) {
+		Post(ctx, service.MCP(), nil, with("User-Agent", "some client"))
+		begun := service.Newest(ctx, "challenge")
+		following, stop := context.WithCancel(ctx)
+		defer stop()
+		out, ended := gbytes.NewBuffer(), make(chan int, 1)
+		go func() {
+			ended <- bootstrap.Run(following, append([]string{"trace", begun.ID[:8], "--follow", "--json"}, service.Kept()...), nil, out, GinkgoWriter)
+		}()
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"challenge"`))
+		service.NewClient().Connect(ctx)
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"authorize"`))
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"exchange"`))
+		stop()
+		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
+		Expect(strings.Count(string(out.Contents()), "\n")).To(Equal(7), "each step once")
+	})
+
+	It("shows the last steps of a service that has just been stopped", func(ctx SpecContext) {
+		service.NewClient().Connect(ctx)
+		service.Shutdown()
+		Expect(run(ctx, "trace").Out).To(ContainSubstring("code exchanged"))
+	})
+
+	It("does not call what has ended unfinished, and keeps what strangers say short", func(ctx SpecContext) {
+		Post(ctx, service.MCP(), nil, with("User-Agent", strings.Repeat("x", 250)))
+		service.Newest(ctx, "challenge")
+		Expect(run(ctx, "grants", "end", "--all", "--yes").Code).To(Equal(0))
+		Expect(run(ctx, "connections").Out).To(And(ContainSubstring("operator ended it"), ContainSubstring("xxx..."), Not(ContainSubstring(strings.Repeat("x", 41)))))
+		Expect(run(ctx, "connections", "--unfinished").Out).NotTo(ContainSubstring("operator ended it"))
+	})
+
+	It("says what to do about an id that there is not, and about a folder without data", func(ctx SpecContext) {
+		Expect(run(ctx, "trace", "nobody")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
+		Expect(run(ctx, "trace", "one", "two")).To(And(HaveField("Code", 2), HaveField("Err", ContainSubstring("one attempt"))))
+		Expect(run(ctx, "trace", "nobody", "--follow")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
+		Expect(Run(ctx, "connections", "--data", GinkgoT().TempDir())).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("--data"))))
+	})
+})

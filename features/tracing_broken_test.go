@@ -1,0 +1,189 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// connectSDK lets the official SDK's client try to connect through the front, and returns why it could not.
+func connectSDK(ctx context.Context, f *Front) error {
+	GinkgoHelper()
+	wire := f.server.Client()
+	client := f.world.NewClient()
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: client.ID}, RedirectURL: client.Redirect, Client: wire,
+		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			defer GinkgoRecover()
+			page := Get(ctx, args.URL)
+			if page.StatusCode != http.StatusOK { // and the person gives up
+				return nil, context.Canceled
+			}
+			back := ReadPage(page).Approve(ctx, f.world.Token).Target().Query()
+			return &auth.AuthorizationResult{Code: back.Get("code"), State: back.Get("state"), Iss: back.Get("iss")}, nil
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	transport := &mcp.StreamableClientTransport{Endpoint: f.URL() + "/mcp", OAuthHandler: handler, HTTPClient: wire}
+	_, err = mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil).Connect(ctx, transport, nil)
+	return err
+}
+
+// throughSDK expects that it cannot.
+func throughSDK(ctx context.Context, f *Front) {
+	GinkgoHelper()
+	Expect(connectSDK(ctx, f)).NotTo(Succeed())
+}
+
+// on spoils both forms of the resource's metadata, as a deployment does that is broken there.
+func onBoth(spoil func(path string) func(*Front)) func(*Front) {
+	return both(spoil(resourcePath), spoil(rootPath))
+}
+
+// Story is a connection as its operator reads it.
+type Story struct{ Path, State, Says string }
+
+// Stories are all connections of the world, the newest first.
+func (w *World) Stories(ctx context.Context) []Story {
+	GinkgoHelper()
+	connections, err := w.service.Authz.Trace(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	stories := make([]Story, 0, len(connections))
+	for _, connection := range connections {
+		var path []string
+		for _, step := range connection.Steps {
+			name := string(step.Kind)
+			if step.Outcome != "ok" {
+				name += ":" + string(step.Outcome)
+			}
+			path = append(path, name)
+		}
+		stories = append(stories, Story{strings.Join(path, " "), string(connection.State), connection.Verdict + " " + connection.Hint})
+	}
+	return stories
+}
+
+const (
+	discovered = "challenge resource_metadata server_metadata"
+	approved   = discovered + " authorize client_metadata page token_judged code_issued"
+)
+
+var _ = Describe("Tracing connections to a deployment that is broken", Label("trace"), func() {
+	DescribeTable("names the step at which a client stops", func(ctx SpecContext, spoil func(*Front), connect func(context.Context, *Front), path, state, says string) {
+		front := NewFront(spoil)
+		connect(ctx, front)
+		front.world.Clock.Advance(time.Minute) // nothing more is waited for
+		Eventually(func() []Story { return front.world.Stories(ctx) }).WithContext(ctx).WithTimeout(patience).Should(
+			ContainElement(And(HaveField("Path", path), HaveField("State", state), HaveField("Says", ContainSubstring(says)))))
+	},
+		Entry("when the issuer is http behind a proxy with TLS", httpIssuer, throughSDK, discovered+" "+discovered, "half way", "refuses an issuer that is not the address it asked"),
+		Entry("when CORS is missing", onBoth(func(path string) func(*Front) { return header(path, "Access-Control-Allow-Origin") }), throughBrowser,
+			"resource_metadata", "half way", "CORS"),
+		Entry("when resource ends with a slash", onBoth(func(path string) func(*Front) {
+			return rewriting(path, func(text string) string { return strings.ReplaceAll(text, `/mcp"`, `/mcp/"`) })
+		}), toTheLetter, "challenge resource_metadata", "half way", "slash at the end"),
+		Entry("when the metadata is behind a redirect", onBoth(func(path string) func(*Front) {
+			return status("GET", path, 308, "Location", "/login")
+		}), toTheLetter, "challenge", "half way", "does not reach this service"),
+		Entry("when the content type of the metadata is wrong", onBoth(func(path string) func(*Front) {
+			return header(path, "Content-Type", "text/plain")
+		}), toTheLetter, "challenge resource_metadata", "half way", "application/json"),
+		Entry("when events are held back", buffered, throughSSE, approved+" exchange stream", "half way", "holds text/event-stream back"),
+		Entry("when the clock is five minutes off", func(*Front) {}, func(ctx context.Context, f *Front) {
+			f.world = NewWorld(func(config *bootstrap.ServiceConfig) { config.PrivateKeyJWT = true })
+			client := f.world.NewSigningClient("ES256")
+			form := client.Sign(client.Exchange(client.Authorize(ctx)))
+			f.world.Clock.Advance(5*time.Minute + time.Second)
+			client.Token(ctx, form)
+		}, "authorize client_metadata page token_judged code_issued exchange:refused", "stopped", "clock"),
+		Entry("when the host of the client's document is down", func(*Front) {}, func(ctx context.Context, f *Front) {
+			f.world.Clients.server.Close()
+			throughSDK(ctx, f)
+		}, discovered+" authorize client_metadata:refused", "stopped", "firewall"),
+		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), throughSDK, approved, "half way", "POST /oauth/token does not reach"),
+		Entry("when the client knows dynamic registration only", func(*Front) {}, throughRegistration, discovered+" "+discovered, "half way", "knows dynamic registration only"),
+		Entry("when WWW-Authenticate comes twice", changing("/mcp", func(r *http.Response) {
+			r.Header.Add("WWW-Authenticate", r.Header.Get("WWW-Authenticate"))
+		}), toTheLetter, "challenge", "half way", "doubles WWW-Authenticate"),
+	)
+
+	It("says that nobody came when a certificate has expired, and where to look", func(ctx SpecContext) {
+		front := NewFront(expired)
+		throughSDK(ctx, front)
+		listed := Run(ctx, append([]string{"connections"}, front.world.Kept()...)...)
+		Expect(listed.Code).To(Equal(0))
+		Expect(listed.Out).To(And(ContainSubstring("No client has reached this service"), ContainSubstring("certificate"), ContainSubstring("pasteport doctor")))
+	})
+})
+
+// throughSSE opens the stream of HTTP+SSE with a good token and gives up when no event comes.
+func throughSSE(ctx context.Context, f *Front) {
+	GinkgoHelper()
+	client := f.world.NewClient()
+	f.world.Call(ctx, "")
+	Get(ctx, f.URL()+resourcePath)
+	Get(ctx, f.URL()+serverPath)
+	form := client.Exchange(client.Authorize(ctx, func(request url.Values) { request.Del("resource") }))
+	form.Del("resource")
+	access := client.Token(ctx, form).Tokens().Access
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	transport := &mcp.SSEClientTransport{Endpoint: f.URL() + "/mcp", HTTPClient: &http.Client{Transport: bearer(access)}}
+	_, err := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil).Connect(short, transport, nil)
+	Expect(err).To(MatchError(context.DeadlineExceeded))
+}
+
+// toTheLetter takes the first steps of a client that goes by RFC 9110 and RFC 9728 to the letter, where the official Go SDK's
+// forgives: one challenge, no redirect, application/json, and the resource that it asked for. It stops where they are not kept.
+func toTheLetter(ctx context.Context, f *Front) {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL()+"/mcp", strings.NewReader(listTools))
+	Expect(err).NotTo(HaveOccurred())
+	if len(Send(r).Header.Values("WWW-Authenticate")) != 1 {
+		return
+	}
+	document := Get(ctx, f.URL()+resourcePath)
+	if document.StatusCode != http.StatusOK || document.Header.Get("Content-Type") != "application/json" || !strings.Contains(document.Text, `"`+f.URL()+`/mcp"`) {
+		return
+	}
+	Fail("the deployment is not broken")
+}
+
+// throughRegistration is the official SDK's client with nothing but dynamic registration.
+func throughRegistration(ctx context.Context, f *Front) {
+	GinkgoHelper()
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			RedirectURIs: []string{"http://127.0.0.1:4321/callback"},
+		}},
+		RedirectURL: "http://127.0.0.1:4321/callback",
+		AuthorizationCodeFetcher: func(context.Context, *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			return nil, context.Canceled
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	transport := &mcp.StreamableClientTransport{Endpoint: f.URL() + "/mcp", OAuthHandler: handler}
+	_, err = mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil).Connect(ctx, transport, nil)
+	Expect(err).To(HaveOccurred())
+}
+
+// throughBrowser reads the metadata as a page of another origin does, in a real browser.
+func throughBrowser(ctx context.Context, f *Front) {
+	GinkgoHelper()
+	browser := NewBrowser()
+	page, _ := replayed(Response{&http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}}, "<title>inspector</title>"})
+	browser.Do(ctx, chromedp.Navigate(page))
+	read := `fetch("` + f.URL() + resourcePath + `").then(() => "read", () => "blocked")`
+	Expect(Ask(ctx, browser, chromedp.Evaluate[string](read, chromedp.EvalAwaitPromise))).To(Equal("blocked"))
+}

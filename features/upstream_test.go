@@ -1,0 +1,172 @@
+package features_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+
+	"github.com/pasteport/pasteport/bootstrap"
+)
+
+// UpstreamServer is somebody's MCP server that takes API keys. It keeps everything that it is asked.
+type UpstreamServer struct {
+	*httptest.Server
+	Cancelled chan string // tools whose call was given up
+
+	mu     sync.Mutex
+	keys   []string // that hold; nil lets everybody in
+	asked  []*http.Request
+	wire   bytes.Buffer
+	answer http.HandlerFunc // instead of its own, for whoever has a key
+}
+
+const apiKey = "upstream-key-of-the-specs"
+
+// NewUpstream starts one that ends with the spec.
+func NewUpstream(keys ...string) *UpstreamServer {
+	u := &UpstreamServer{keys: keys, Cancelled: make(chan string, 10)}
+	u.Server = httptest.NewUnstartedServer(u.handler())
+	u.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	u.Start()
+	DeferCleanup(func() {
+		u.CloseClientConnections()
+		u.Close()
+	})
+	return u
+}
+
+func (u *UpstreamServer) handler() http.Handler {
+	server := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
+	u.addTools(server)
+	get := func(*http.Request) *mcp.Server { return server }
+	withSessions := mcp.NewStreamableHTTPHandler(get, nil)
+	without := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	routes := http.NewServeMux()
+	routes.Handle("/sse", mcp.NewSSEHandler(get, nil))
+	routes.Handle("/stateless", without)
+	routes.Handle("/silent", without)
+	routes.HandleFunc("GET /silent", func(w http.ResponseWriter, r *http.Request) { // as the TypeScript SDK does without sessions
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	routes.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Protocol-Version") == stateless {
+			without.ServeHTTP(w, r)
+			return
+		}
+		withSessions.ServeHTTP(w, r)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := u.note(r)
+		switch {
+		case !u.Knows(r.Header.Get("Authorization")):
+			w.Header().Set("WWW-Authenticate", `Bearer realm="upstream"`)
+			http.Error(w, "no such key", http.StatusUnauthorized)
+		case answer != nil:
+			answer(w, r)
+		default:
+			routes.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (u *UpstreamServer) addTools(server *mcp.Server) {
+	mcp.AddTool(server, &mcp.Tool{Name: "shout"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct {
+		Text string `json:"text"`
+	}) (*mcp.CallToolResult, any, error) {
+		return textual(strings.ToUpper(in.Text)), nil, nil
+	})
+	mcp.AddTool(server, &mcp.Tool{Name: "delete_all"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return textual("all gone"), nil, nil
+	})
+	mcp.AddTool(server, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		<-ctx.Done()
+		u.Cancelled <- "hang"
+		return nil, nil, ctx.Err()
+	})
+}
+
+func textual(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+// note keeps a request, and returns how it is to be answered.
+func (u *UpstreamServer) note(r *http.Request) http.HandlerFunc {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	dump, _ := httputil.DumpRequest(r, true)
+	kept := r.Clone(context.Background())
+	kept.Body = io.NopCloser(bytes.NewReader(body))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked = append(u.asked, kept)
+	u.wire.Write(dump)
+	return u.answer
+}
+
+// Knows reports whether the upstream lets the bearer in.
+func (u *UpstreamServer) Knows(authorization string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.keys == nil || slices.Contains(u.keys, strings.TrimPrefix(authorization, "Bearer "))
+}
+
+// Revoke takes its keys back.
+func (u *UpstreamServer) Revoke() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.keys = []string{}
+}
+
+// Answer lets it answer like this from now on.
+func (u *UpstreamServer) Answer(answer http.HandlerFunc) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.answer = answer
+}
+
+// Asked are the requests so far, but for those with which tokens are verified.
+func (u *UpstreamServer) Asked() []*http.Request {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(u.asked), func(r *http.Request) bool { return r.Header.Get("X-Request-Id") == "" })
+}
+
+// Wire is everything that came in, byte for byte.
+func (u *UpstreamServer) Wire() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.wire.String()
+}
+
+// gatewayTo makes a service a gateway.
+func gatewayTo(upstream string) func(*bootstrap.ServiceConfig) {
+	return func(config *bootstrap.ServiceConfig) {
+		config.EditorToken = ""
+		config.Gateway = bootstrap.GatewayConfig{
+			Upstreams: []bootstrap.UpstreamAddress{{URL: upstream}}, Credential: bootstrap.CredentialHostToken, Patience: time.Minute,
+		}
+	}
+}
+
+// NewGateway starts a world that is a gateway to the upstream, whose key people paste; adjust may change its settings.
+func NewGateway(upstream string, adjust ...func(*bootstrap.ServiceConfig)) *World {
+	GinkgoHelper()
+	w := newWorld(append([]func(*bootstrap.ServiceConfig){gatewayTo(upstream)}, adjust...)...)
+	w.Token = apiKey
+	w.start("127.0.0.1:0")
+	DeferCleanup(w.Stop)
+	return w
+}
