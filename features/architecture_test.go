@@ -40,7 +40,7 @@ var table = []law{
 	{of: []string{"adapters/http/telemetry"}, may: []string{echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
-		"domain/...", "gorm.io/...", "modernc.org/sqlite/...", "github.com/jackc/pgx/v5/...", "github.com/go-sql-driver/mysql", "github.com/go-gormigrate/gormigrate/v2", "github.com/hashicorp/golang-lru/v2"}},
+		"domain/...", "gorm.io/...", "modernc.org/sqlite/...", "github.com/jackc/pgx/v5/...", "github.com/go-sql-driver/mysql", "github.com/go-gormigrate/gormigrate/v2", "github.com/hashicorp/golang-lru/v2/simplelru"}},
 	{of: []string{"adapters/cimd"}, may: []string{
 		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/sync/singleflight", "golang.org/x/time/rate",
 		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},

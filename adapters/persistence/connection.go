@@ -3,7 +3,9 @@ package persistence
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"modernc.org/sqlite"
@@ -27,7 +29,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connection{opened.(session), c.path, file}, nil
+	return &connection{session: opened.(session), path: c.path, file: file, prepared: map[string]*statement{}}, nil
 }
 
 // open tries again while others that open the same new file keep it busy: SQLite does not wait when it is to change the journal.
@@ -59,17 +61,123 @@ type session interface {
 	driver.Validator
 }
 
+// connection prepares what it is asked once. GORM would do that for a pool, and again for each transaction on it.
 type connection struct {
 	session
-	path string
-	file os.FileInfo
+	path     string
+	file     os.FileInfo
+	prepared map[string]*statement
 }
+
+// statement cannot be asked again while somebody reads its rows.
+type statement struct {
+	prepared
+	reading bool
+}
+
+// prepared is what SQLite's driver offers of a statement.
+type prepared interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// mostPrepared is more than the statements that are written here; those of the trace's sweep have a list of any length in them.
+const mostPrepared = 64
 
 // ResetSession implements driver.SessionResetter, which comes before every use but the first: a connection to a file that is no
 // longer there is given up for a new one.
-func (c connection) ResetSession(ctx context.Context) error {
+func (c *connection) ResetSession(ctx context.Context) error {
 	if there, err := os.Stat(c.path); err != nil || !os.SameFile(there, c.file) {
 		return driver.ErrBadConn
 	}
 	return c.session.ResetSession(ctx)
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c *connection) ExecContext(ctx context.Context, query string, values []driver.NamedValue) (driver.Result, error) {
+	known, err := c.statement(ctx, query)
+	switch {
+	case err != nil:
+		return nil, err
+	case known == nil:
+		return c.session.ExecContext(ctx, query, values)
+	}
+	return known.ExecContext(ctx, values)
+}
+
+// QueryContext implements driver.QueryerContext.
+func (c *connection) QueryContext(ctx context.Context, query string, values []driver.NamedValue) (driver.Rows, error) {
+	known, err := c.statement(ctx, query)
+	switch {
+	case err != nil:
+		return nil, err
+	case known == nil:
+		return c.session.QueryContext(ctx, query, values)
+	}
+	rows, err := known.QueryContext(ctx, values)
+	if err != nil {
+		return nil, err
+	}
+	known.reading = true
+	return reading{rows.(answer), known}, nil
+}
+
+// statement returns a prepared one that nobody reads from, or nil for what is not to be prepared: some pragmas take effect when they are.
+func (c *connection) statement(ctx context.Context, query string) (*statement, error) {
+	known, found := c.prepared[query]
+	if found && !known.reading {
+		return known, nil
+	}
+	if found || strings.HasPrefix(query, "PRAGMA") {
+		return nil, nil
+	}
+	if len(c.prepared) == mostPrepared {
+		if err := c.finalize(); err != nil {
+			return nil, err
+		}
+	}
+	made, err := c.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	known = &statement{prepared: made.(prepared)}
+	c.prepared[query] = known
+	return known, nil
+}
+
+// finalize lets go of the statements that nobody reads from.
+func (c *connection) finalize() (err error) {
+	for query, known := range c.prepared {
+		if !known.reading {
+			err = errors.Join(err, known.Close())
+			delete(c.prepared, query)
+		}
+	}
+	return err
+}
+
+// Close implements driver.Conn.
+func (c *connection) Close() error { return errors.Join(c.finalize(), c.session.Close()) }
+
+// answer is what SQLite's driver offers of rows.
+type answer interface {
+	driver.Rows
+	driver.RowsColumnTypeDatabaseTypeName
+	driver.RowsColumnTypeLength
+	driver.RowsColumnTypeNullable
+	driver.RowsColumnTypePrecisionScale
+	driver.RowsColumnTypeScanType
+}
+
+// reading are rows that give their statement back.
+type reading struct {
+	answer
+	of *statement
+}
+
+// Close implements driver.Rows.
+func (r reading) Close() error {
+	r.of.reading = false
+	return r.answer.Close()
 }

@@ -1,7 +1,6 @@
 package persistence
 
 import (
-	"database/sql"
 	"errors"
 	"strings"
 
@@ -33,14 +32,6 @@ func (e engine) ddl(statement string) string {
 		statement, _, _ = strings.Cut(statement, " WHERE ")
 	}
 	return statement
-}
-
-// isolation is enough because every change locks its grant first; SQLite knows only one, which is stricter.
-func (e engine) isolation() []*sql.TxOptions {
-	if e.server {
-		return []*sql.TxOptions{{Isolation: sql.LevelReadCommitted}}
-	}
-	return nil
 }
 
 // locking reads rows that nobody else changes until the transaction ends.

@@ -15,9 +15,12 @@ import (
 )
 
 func TestPersistence(t *testing.T) {
-	if file := os.Getenv(endVariable); file != "" {
-		endGrantIn(file)
-		return
+	roles := map[string]func(file string){endVariable: endGrantIn, endsVariable: endGrantsIn, addVariable: addGrantsTo, lockVariable: lock}
+	for variable, role := range roles {
+		if file := os.Getenv(variable); file != "" {
+			role(file)
+			os.Exit(0) // without the verdict on a suite that did not run
+		}
 	}
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Persistence")

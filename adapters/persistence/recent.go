@@ -1,139 +1,124 @@
 package persistence
 
 import (
-	"context"
-	"database/sql/driver"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"sync"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const recentGrants = 1024
+const recentGrants = 4096
 
-// recent remembers what the guard has read, for as long as nobody has committed anything to the file: neither this process nor
-// another. It asks SQLite about that before each use, which takes a third of the time of reading a grant, so nothing is ever stale.
+// recent remembers what the guard has read, for as long as it holds: a commit of this process makes it forget what it changed, and that
+// of another process everything. It looks at the file before each use, so nothing is ever stale.
 type recent struct {
 	watch *watch
-	rows  *lru.Cache[oauth.Digest, recentRow]
-}
 
-// recentRow is a row that was read after the file had this version.
-type recentRow struct {
-	version version
-	found   foundRow
+	mu      sync.Mutex
+	holds   version // what the rows below are true of
+	rows    *simplelru.LRU[oauth.Digest, foundRow]
+	secrets map[string][]oauth.Digest // those of them that belong to a grant
+	writing bool
+	before  version // what the file was like when this process began to write
 }
 
 func newRecent(to connector) *recent {
-	rows, _ := lru.New[oauth.Digest, recentRow](recentGrants) // fails only for a size below one
-	return &recent{&watch{to: to}, rows}
+	r := &recent{watch: &watch{to: to}, secrets: map[string][]oauth.Digest{}}
+	r.rows, _ = simplelru.NewLRU(recentGrants, r.unlist) // fails only for a size below one
+	return r
 }
 
 // read returns what is remembered, or what ask reads now.
-func (r *recent) read(ctx context.Context, secret oauth.Digest, ask func() (foundRow, error)) (foundRow, error) {
-	now, err := r.watch.version(ctx)
+func (r *recent) read(secret oauth.Digest, ask func() (foundRow, error)) (foundRow, error) {
+	now, err := r.watch.shared()
 	if err != nil { // the reader says what is wrong, in its own way
 		return ask()
 	}
-	if known, found := r.rows.Get(secret); found && known.version == now {
-		return known.found, nil
+	if row, found := r.remembered(now, secret); found {
+		return row, nil
 	}
-	found, err := ask()
+	row, err := ask()
 	if err == nil {
-		r.rows.Add(secret, recentRow{now, found}) // what was committed since now makes it older than it is, never younger
+		r.remember(now, secret, row)
 	}
-	return found, err
+	return row, err
 }
 
-// version is what a file was like; those of two connections cannot be compared.
-type version struct{ connection, data int64 }
-
-// watch has a connection of its own, which never writes and therefore sees every commit as somebody else's.
-type watch struct {
-	to connector
-
-	mu       sync.Mutex
-	number   int64 // of the connection
-	open     *connection
-	question driver.Stmt
-}
-
-// version asks SQLite which version of the file is the newest that is committed (PRAGMA data_version).
-func (w *watch) version(ctx context.Context) (version, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.ensure(ctx); err != nil {
-		return version{}, err
-	}
-	data, err := ask(w.question)
-	if err != nil {
-		return version{}, errors.Join(fmt.Errorf("asking for the version: %w", err), w.drop())
-	}
-	return version{w.number, data}, nil
-}
-
-// ensure opens a connection, or another one when its file is no longer there.
-func (w *watch) ensure(ctx context.Context) error {
-	if w.open != nil {
-		there, err := os.Stat(w.open.path)
-		if err == nil && os.SameFile(there, w.open.file) {
-			return nil
+func (r *recent) remembered(now version, secret oauth.Digest) (foundRow, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holds != now {
+		if !r.writing { // otherwise it may be our own commit, about which settle knows more
+			r.forgetAll(now)
 		}
-		if err := errors.Join(err, w.drop()); err != nil {
-			return err
+		return foundRow{}, false
+	}
+	return r.rows.Get(secret)
+}
+
+// remember keeps a row that was read after the file was like this. What was committed since then makes it newer than that, never older.
+func (r *recent) remember(was version, secret oauth.Digest, row foundRow) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holds != was || r.rows.Contains(secret) {
+		return
+	}
+	r.rows.Add(secret, row)
+	r.secrets[row.Grant.ID] = append(r.secrets[row.Grant.ID], secret)
+}
+
+// begin expects that this process has just got the lock to write, so that nobody else commits before settle.
+func (r *recent) begin() {
+	before, err := r.watch.version()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writing, r.before = true, before
+	if err != nil {
+		r.before = version{}
+	}
+}
+
+// settle forgets what a transaction of this process has changed, which has ended and is not answered yet.
+func (r *recent) settle(made *changes) {
+	after, err := r.watch.version()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writing = false
+	switch {
+	case err != nil:
+		r.forgetAll(version{})
+	case after == r.before && r.before == r.holds: // nothing was written
+	case made.everything || r.before != r.holds || !after.follows(r.before):
+		r.forgetAll(after)
+	default:
+		for _, grant := range made.grants {
+			for _, secret := range r.secrets[grant] {
+				r.rows.Remove(secret)
+			}
+		}
+		r.holds = after
+	}
+}
+
+func (r *recent) forgetAll(now version) {
+	r.rows.Purge()
+	clear(r.secrets)
+	r.holds = now
+}
+
+// unlist is told of each row that goes.
+func (r *recent) unlist(secret oauth.Digest, row foundRow) {
+	grant := row.Grant.ID
+	left := make([]oauth.Digest, 0, len(r.secrets[grant]))
+	for _, other := range r.secrets[grant] {
+		if other != secret {
+			left = append(left, other)
 		}
 	}
-	opened, err := w.to.Connect(ctx)
-	if err != nil {
-		return err
+	if len(left) == 0 {
+		delete(r.secrets, grant)
+		return
 	}
-	own := opened.(connection)
-	question, err := own.Prepare("PRAGMA data_version")
-	if err != nil {
-		return errors.Join(err, own.Close())
-	}
-	w.number++
-	w.open, w.question = &own, question
-	return nil
+	r.secrets[grant] = left
 }
-
-func ask(question driver.Stmt) (data int64, err error) {
-	rows, err := question.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	answer := make([]driver.Value, 1)
-	if err := rows.Next(answer); err != nil {
-		return 0, err
-	}
-	data, ok := answer[0].(int64)
-	if !ok {
-		return 0, fmt.Errorf("it is %T", answer[0])
-	}
-	return data, nil
-}
-
-func (w *watch) drop() error {
-	if w.open == nil {
-		return nil
-	}
-	err := errors.Join(w.question.Close(), w.open.Close())
-	w.open, w.question = nil, nil
-	return err
-}
-
-// Close lets go of the file.
-func (w *watch) Close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.to = connector{} // nothing is opened any more
-	return w.drop()
-}
-
-var _ io.Closer = (*watch)(nil)

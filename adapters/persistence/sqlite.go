@@ -31,7 +31,7 @@ var pragmas = []struct{ name, value string }{
 
 // sqliteEngine leaves the lock of migrations to its transactions, which let one writer in at a time.
 var sqliteEngine = engine{
-	name: "SQLite", statements: true,
+	name: "SQLite",
 	schema: []string{
 		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BLOB", "{bytes}", "BLOB", "{integer}", "INTEGER",
 		"{serial}", "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "{rows}", "STRICT", "{keyed}", "STRICT, WITHOUT ROWID",
@@ -67,7 +67,7 @@ func open(file string, locate func(path string) error, name func(path string, mo
 		return nil, refusal(file, err)
 	}
 	if err := ready(store); err != nil {
-		return nil, errors.Join(refusal(file, err), disconnect(store.reader), disconnect(store.writer))
+		return nil, errors.Join(refusal(file, err), store.letGo())
 	}
 	return store, nil
 }
@@ -85,6 +85,8 @@ func connectTo(path string, name func(path string, more ...string) string) (stor
 		return nil, errors.Join(err, disconnect(store.writer))
 	}
 	store.recent = newRecent(connector{path, name(path, "query_only(1)")})
+	store.group = &group{writer: store.writer, recent: store.recent}
+	countStore(1)
 	return store, nil
 }
 
@@ -206,7 +208,7 @@ func connect(to connector, connections int) (*gorm.DB, error) {
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), &gorm.Config{
-		PrepareStmt: true, SkipDefaultTransaction: true, Logger: logger.Discard,
+		SkipDefaultTransaction: true, Logger: logger.Discard,
 	})
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())

@@ -5,7 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +24,8 @@ type Store struct {
 	patience       time.Duration
 	counting       turns
 	recent         *recent // nil on a server, where others commit without our noticing
+	group          *group  // of writes to a file; a server has its own
+	closed         sync.Once
 }
 
 var (
@@ -40,10 +42,15 @@ func (s *Store) Close() error {
 	if s.engine.server {
 		return failed("closing the connections", disconnect(s.writer))
 	}
+	return errors.Join(failed("writing the log back", s.writer.Exec("PRAGMA wal_checkpoint(TRUNCATE)").Error), s.letGo())
+}
+
+// letGo closes every connection to the file.
+func (s *Store) letGo() error {
+	defer s.closed.Do(func() { countStore(-1) })
 	return errors.Join(
 		failed("closing the watch", s.recent.watch.Close()),
 		failed("closing the readers", disconnect(s.reader)),
-		failed("writing the log back", s.writer.Exec("PRAGMA wal_checkpoint(TRUNCATE)").Error),
 		failed("closing the writer", disconnect(s.writer)),
 	)
 }
@@ -64,15 +71,16 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // AddGrant implements oauth.Store.
 func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
-	return s.transaction(ctx, func(tx *gorm.DB) error {
-		if err := clearWay(s.engine.locking(tx), tx, grant.ID(), supersede); err != nil {
+	return s.change(ctx, func(tx *changes) error {
+		tx.grants = append(tx.grants, grant.ID())
+		if err := clearWay(s.engine.locking(tx.DB), tx.DB, grant.ID(), supersede); err != nil {
 			return err
 		}
 		row, secrets := rowsOf(grant)
-		if err := overtaken(tx.Create(&row).Error, "adding a grant"); err != nil {
+		if err := overtaken(insert(tx.DB, &row), "adding a grant"); err != nil {
 			return err
 		}
-		return addSecrets(tx, secrets)
+		return addSecrets(tx.DB, secrets)
 	})
 }
 
@@ -108,7 +116,7 @@ func (s *Store) found(ctx context.Context, secret oauth.Digest) (foundRow, error
 	if s.recent == nil {
 		return ask()
 	}
-	return s.recent.read(ctx, secret, ask)
+	return s.recent.read(secret, ask)
 }
 
 // ofSecret locks the grant before its secret is read: whoever changes one of its secrets holds the same lock.
@@ -116,14 +124,14 @@ const ofSecret = "SELECT id FROM grants WHERE id = (SELECT grant_id FROM secrets
 
 // UpdateGrant implements oauth.Store.
 func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-	return s.transaction(ctx, func(tx *gorm.DB) error {
+	return s.change(ctx, func(tx *changes) error {
 		if s.engine.server {
 			var locked []string
 			if err := tx.Raw(ofSecret, secret[:]).Scan(&locked).Error; err != nil {
 				return failed("locking a grant", err)
 			}
 		}
-		found, err := s.engine.finds(tx, secret)
+		found, err := s.engine.finds(tx.DB, secret)
 		if err != nil {
 			return err
 		}
@@ -148,8 +156,8 @@ func (s *Store) Grants(ctx context.Context) ([]*oauth.AccessGrant, error) {
 
 // UpdateGrantsOf implements oauth.Store.
 func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
-	return s.transaction(ctx, func(tx *gorm.DB) error {
-		rows, err := grantsOf(s.engine.locking(tx), host)
+	return s.change(ctx, func(tx *changes) error {
+		rows, err := grantsOf(s.engine.locking(tx.DB), host)
 		if err != nil {
 			return err
 		}
@@ -164,10 +172,10 @@ func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, chan
 
 // UseOnce implements oauth.Store: the primary key lets one in.
 func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
-	ctx, done := s.detached(ctx)
-	defer done()
 	row := assertionRow{Digest: assertion[:], ForgetAfter: forgetAfter}
-	return failed("noting a used assertion", s.writer.WithContext(ctx).Create(&row).Error)
+	return s.change(ctx, func(tx *changes) error {
+		return failed("noting a used assertion", tx.Create(&row).Error)
+	})
 }
 
 // The secrets of a grant go before it does, so that no batch is longer than 500 rows. Each list has a name because MySQL reads no
@@ -222,40 +230,42 @@ func grantsOf(db *gorm.DB, host oauth.Fingerprint) (rows []grantRow, err error) 
 	return rows, failed("finding the grants of a host token", err)
 }
 
-// update lets change happen to the restored grant and writes what came of it: the grant and the secret that was found if they
-// have changed, and new ones.
-func update(tx *gorm.DB, found foundRow, grant *oauth.AccessGrant, change func(*oauth.AccessGrant) error) error {
+// update lets change happen to the restored grant and writes what came of it: what has changed of the grant and of the secret that was
+// found, and new ones.
+func update(tx *changes, found foundRow, grant *oauth.AccessGrant, change func(*oauth.AccessGrant) error) error {
 	if err := change(grant); err != nil {
 		return err
 	}
 	row, secrets := rowsOf(grant)
+	tx.grants = append(tx.grants, row.ID)
 	if found.Grant.HostBox != nil && row.HostBox == nil { // then nothing is left that a wrap could open (H6)
 		if err := tx.Exec("UPDATE secrets SET host_wrap = NULL WHERE grant_id = ? AND host_wrap IS NOT NULL", row.ID).Error; err != nil {
 			return failed("emptying wraps", err)
 		}
 	}
-	if !reflect.DeepEqual(row, found.Grant) {
-		if err := tx.Select("*").Updates(&row).Error; err != nil { // GORM skips zero values unless it is told otherwise
-			return failed("updating a grant", err)
-		}
+	if err := rewrite(tx.DB, &found.Grant, &row); err != nil {
+		return failed("updating a grant", err)
 	}
-	var added []secretRow
+	added := secrets[:0]
 	for _, secret := range secrets {
-		switch {
-		case !bytes.Equal(secret.Digest, found.Secret.Digest):
+		if !bytes.Equal(secret.Digest, found.Secret.Digest) {
 			added = append(added, secret)
-		case !reflect.DeepEqual(secret, found.Secret):
-			if err := tx.Select("*").Updates(&secret).Error; err != nil {
-				return failed("updating a secret", err)
-			}
+			continue
+		}
+		if err := rewrite(tx.DB, &found.Secret, &secret); err != nil {
+			return failed("updating a secret", err)
 		}
 	}
-	return addSecrets(tx, added)
+	return addSecrets(tx.DB, added)
 }
 
 func addSecrets(tx *gorm.DB, secrets []secretRow) error {
 	if len(secrets) == 0 {
 		return nil
 	}
-	return failed("adding secrets", tx.Create(&secrets).Error)
+	rows := make([]*secretRow, 0, len(secrets))
+	for i := range secrets {
+		rows = append(rows, &secrets[i])
+	}
+	return failed("adding secrets", insert(tx, rows...))
 }

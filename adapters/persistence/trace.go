@@ -25,24 +25,40 @@ type stepRow struct {
 	Reason  string
 }
 
+// columns are without the number, which follows.
+func (s *stepRow) columns() []column {
+	return []column{
+		{"at", (*moment)(&s.At)}, {"kind", (*string)(&s.Kind)}, {"outcome", (*string)(&s.Outcome)}, {"attempt", &s.Attempt}, {"request", &s.Request},
+		{"client", &s.Client}, {"address", &s.Address}, {"agent", &s.Agent}, {"rule", &s.Rule}, {"reason", &s.Reason},
+	}
+}
+
 // TableName implements GORM's Tabler.
 func (stepRow) TableName() string { return "trace_steps" }
 
 var _ trace.Log = (*Store)(nil)
 
-// stepsAtOnce keeps a statement below the number of values that SQLite binds.
-const stepsAtOnce = 200
+const stepsAtOnce = 200 // in one statement
 
 // AddSteps implements trace.Log.
 func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
-	rows := make([]stepRow, 0, len(steps))
+	rows := make([]*stepRow, 0, len(steps))
 	for _, step := range steps {
-		step.Number = 0
-		rows = append(rows, stepRow(step))
+		row := stepRow(step)
+		rows = append(rows, &row)
 	}
-	ctx, done := s.detached(ctx)
-	defer done()
-	return failed("adding to the trace", s.writer.WithContext(ctx).CreateInBatches(rows, stepsAtOnce).Error)
+	atOnce := 1 // a file has no way to go that could be saved, and each number of rows would be another statement to prepare
+	if s.engine.server {
+		atOnce = stepsAtOnce
+	}
+	return s.change(ctx, func(tx *changes) error {
+		for some := range slices.Chunk(rows, atOnce) {
+			if err := insert(tx.DB, some...); err != nil {
+				return failed("adding to the trace", err)
+			}
+		}
+		return nil
+	})
 }
 
 // Steps implements trace.Log.

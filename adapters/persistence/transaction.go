@@ -13,35 +13,46 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// transaction does work in one, again from the beginning when replicas get in each other's way. However many wait, nobody waits longer
-// than the store's patience.
+// transaction does work in one that may change anything.
 func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
+	return s.change(ctx, func(tx *changes) error {
+		tx.everything = true
+		return work(tx.DB.WithContext(ctx))
+	})
+}
+
+// change does work in a transaction, again from the beginning when replicas get in each other's way. However many wait, nobody waits longer
+// than the store's patience.
+func (s *Store) change(ctx context.Context, work func(tx *changes) error) error {
+	if s.group != nil {
+		return s.group.do(ctx, s.patience, work)
+	}
 	ctx, cancel := s.detached(ctx)
 	defer cancel()
-	return s.again(ctx, cancel, work)
+	return s.again(ctx, cancel, func(tx *gorm.DB) error { return work(&changes{DB: tx}) })
 }
 
 func (s *Store) again(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := s.attempt(ctx, cancel, work)
-		if attempt == attempts || !s.engine.server || !collides(err) || ctx.Err() != nil {
+		if attempt == attempts || !collides(err) || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(rand.N(time.Duration(attempt) * time.Millisecond)) // so that the same ones do not meet again
 	}
 }
 
-// attempt holds SQLite's write lock while work runs. GORM's own keeps silent about a rollback that fails.
+// attempt expects a server. GORM's own keeps silent about a rollback that fails.
 func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
 	waiting := time.AfterFunc(s.patience, cancel)
-	tx := s.writer.WithContext(ctx).Begin(s.engine.isolation()...)
+	tx := s.writer.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelReadCommitted}) // enough: every change locks its grant first
 	waiting.Stop()
 	if tx.Error != nil {
 		return failed("beginning a transaction", tx.Error)
 	}
 	finished := false
 	defer func() {
-		if !finished { // work panics; the only write connection has to come back
+		if !finished { // work panics; the connection has to come back
 			tx.Rollback()
 		}
 	}()
@@ -50,11 +61,15 @@ func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.D
 	if err == nil {
 		return failed("committing", tx.Commit().Error)
 	}
-	undone := tx.Rollback().Error
-	if undone == nil || errors.Is(undone, sql.ErrTxDone) { // done: the context has ended and taken everything back
-		return err
+	return errors.Join(err, undo(tx))
+}
+
+func undo(tx *gorm.DB) error {
+	err := tx.Rollback().Error
+	if errors.Is(err, sql.ErrTxDone) { // the context has ended and taken everything back
+		return nil
 	}
-	return errors.Join(err, failed("rolling back", undone))
+	return failed("rolling back", err)
 }
 
 // failed says what was being done, in the words of the port where it has some.
@@ -76,7 +91,7 @@ func failed(doing string, err error) error {
 // deadline still holds.
 func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !s.engine.server {
-		return context.WithCancel(ctx)
+		return ctx, func() {}
 	}
 	limit := time.Now().Add(s.patience)
 	if deadline, has := ctx.Deadline(); has && deadline.Before(limit) {

@@ -79,22 +79,27 @@ const endVariable = "PERSISTENCE_END_GRANT_IN"
 
 func endGrantIn(file string) {
 	store, err := OpenSQLite(file)
+	if err == nil {
+		fmt.Println(endGrant(store))
+		err = store.Close()
+	}
 	if err != nil {
 		fmt.Println(err)
-		return
 	}
-	outcome := "ended already"
-	err = store.UpdateGrant(context.Background(), digest(0), func(g *oauth.AccessGrant) error {
+}
+
+func endGrant(store *Store) (outcome string) {
+	outcome = "ended already"
+	err := store.UpdateGrant(context.Background(), digest(0), func(g *oauth.AccessGrant) error {
 		if g.End(oauth.EndedByHost, then) {
 			outcome = "ended"
 		}
 		return nil
 	})
 	if err != nil {
-		outcome = err.Error()
+		return err.Error()
 	}
-	fmt.Println(outcome)
-	_ = store.Close()
+	return outcome
 }
 
 // alternating asks another store at every call.

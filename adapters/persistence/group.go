@@ -1,0 +1,190 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// mostAtOnce keeps a transaction short for whoever waits for the next one.
+const mostAtOnce = 256
+
+// group carries out writes that wait at the same moment in one transaction, with one flush of the disk for all: group commit. Nobody
+// waits for company, so a lone write takes as long as by itself.
+type group struct {
+	writer *gorm.DB
+	recent *recent
+
+	mu      sync.Mutex
+	waiting []*member
+	running bool
+}
+
+// member is one of these writes. It is refused alone.
+type member struct {
+	ctx      context.Context
+	work     func(tx *changes) error
+	turn     atomic.Bool // it has been taken or has left, whichever came first
+	answered chan struct{}
+	err      error
+	panicked any
+	broken   bool // the transaction, and not just this write
+}
+
+// changes is a transaction that notes what the guard has to read anew.
+type changes struct {
+	*gorm.DB
+	grants     []string
+	everything bool
+}
+
+// do waits for its turn no longer than patience, and then for what came of it.
+func (g *group) do(ctx context.Context, patience time.Duration, work func(tx *changes) error) error {
+	m := &member{ctx: ctx, work: work, answered: make(chan struct{})}
+	g.join(m)
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	var gaveUp error
+	select {
+	case <-m.answered:
+	case <-ctx.Done():
+		gaveUp = ctx.Err()
+	case <-late.C:
+		gaveUp = context.DeadlineExceeded
+	}
+	if gaveUp != nil && m.turn.CompareAndSwap(false, true) {
+		return failed("beginning a transaction", gaveUp)
+	}
+	<-m.answered
+	if m.panicked != nil {
+		panic(m.panicked)
+	}
+	return m.err
+}
+
+func (g *group) join(m *member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = append(g.waiting, m)
+	if !g.running {
+		g.running = true
+		go g.run()
+	}
+}
+
+// run goes on until nobody waits.
+func (g *group) run() {
+	for waiting := g.queued(); waiting > 0; waiting = g.queued() {
+		runtime.Gosched() // whoever is about to write joins
+		tx := g.writer.WithContext(context.Background()).Begin()
+		if tx.Error != nil { // those who came meanwhile have not had their wait
+			letGo(g.take(waiting), failed("beginning a transaction", tx.Error))
+			continue
+		}
+		g.carryOut(tx, g.take(mostAtOnce))
+	}
+}
+
+func (g *group) queued() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running = len(g.waiting) > 0
+	return len(g.waiting)
+}
+
+// take removes the first ones, without those who have left.
+func (g *group) take(most int) []*member {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	most = min(most, len(g.waiting))
+	taken := make([]*member, 0, most)
+	for _, m := range g.waiting[:most] {
+		if m.turn.CompareAndSwap(false, true) {
+			taken = append(taken, m)
+		}
+	}
+	g.waiting = slices.Delete(g.waiting, 0, most)
+	return taken
+}
+
+// rejoin puts writes of which nothing was kept in front again.
+func (g *group) rejoin(writes []*member) {
+	for _, m := range writes {
+		m.err, m.panicked, m.broken = nil, nil, false
+		m.turn.Store(false)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = slices.Insert(g.waiting, 0, writes...)
+}
+
+// carryOut does the writes in one transaction and answers them. One that fails for a reason that is not its own may have ended the
+// transaction: it alone is answered, and the others begin again.
+func (g *group) carryOut(tx *gorm.DB, writes []*member) {
+	made := &changes{DB: tx}
+	g.recent.begin()
+	for i, m := range writes {
+		if len(writes) == 1 {
+			m.run(made)
+		} else {
+			m.runApart(made)
+		}
+		if m.broken || len(writes) == 1 && m.isRefused() {
+			m.err = errors.Join(m.err, undo(tx))
+			g.recent.settle(&changes{})
+			letGo(writes[i:i+1], nil)
+			g.rejoin(slices.Delete(writes, i, i+1))
+			return
+		}
+	}
+	err := failed("committing", tx.Commit().Error)
+	made.everything = made.everything || err != nil
+	g.recent.settle(made)
+	letGo(writes, err)
+}
+
+func (m *member) isRefused() bool { return m.err != nil || m.panicked != nil }
+
+// run keeps a panic for whoever waits.
+func (m *member) run(tx *changes) {
+	defer func() { m.panicked = recover() }()
+	m.err = m.work(tx)
+	m.broken = errors.Is(m.err, oauth.ErrUnavailable)
+	if m.err == nil {
+		m.err = failed("changing", m.ctx.Err())
+	}
+}
+
+// runApart takes nothing back but its own when it is refused.
+func (m *member) runApart(tx *changes) {
+	if m.broken = !m.execute(tx, "SAVEPOINT alone"); m.broken {
+		return
+	}
+	m.run(tx)
+	undone := !m.isRefused() || m.broken || m.execute(tx, "ROLLBACK TO alone")
+	m.broken = m.broken || !undone || !m.execute(tx, "RELEASE alone")
+}
+
+func (m *member) execute(tx *changes, statement string) bool {
+	err := execute(tx.DB, statement)
+	m.err = errors.Join(m.err, failed("keeping writes apart", err))
+	return err == nil
+}
+
+// letGo answers them, those that were not refused with what became of them all.
+func letGo(writes []*member, err error) {
+	for _, m := range writes {
+		if !m.isRefused() {
+			m.err = err
+		}
+		close(m.answered)
+	}
+}

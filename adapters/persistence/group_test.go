@@ -1,0 +1,261 @@
+package persistence
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func() {
+	var (
+		store   *Store
+		held    *holding
+		answers map[string]error
+		writing sync.WaitGroup
+	)
+	BeforeEach(func(ctx SpecContext) {
+		store = openIn(GinkgoT().TempDir())
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		held, answers = hold(ctx, store), map[string]error{}
+	})
+
+	// write waits until the write has joined, so that they come in this order.
+	var mu sync.Mutex
+	write := func(ctx context.Context, name string, work func(tx *gorm.DB) error) {
+		GinkgoHelper()
+		before := store.group.length()
+		writing.Go(func() {
+			defer GinkgoRecover()
+			err := store.transaction(ctx, work)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[name] = err
+		})
+		Eventually(store.group.length).WithContext(ctx).WithTimeout(patience).Should(Equal(before + 1))
+	}
+	add := func(ctx context.Context, id string) {
+		GinkgoHelper()
+		write(ctx, id, func(tx *gorm.DB) error { return count(tx, id, 0) })
+	}
+	kept := func() (names []string) {
+		GinkgoHelper()
+		Expect(store.reader.Raw("SELECT rtrim(CAST(name AS TEXT)) FROM counters ORDER BY 1").Scan(&names).Error).To(Succeed())
+		return names
+	}
+
+	It("share one commit", func(ctx SpecContext) {
+		before, err := store.recent.watch.version()
+		Expect(err).NotTo(HaveOccurred())
+		for i := range 20 {
+			add(ctx, strconv.Itoa(i))
+		}
+		held.release()
+		writing.Wait()
+		Expect(answers).To(HaveLen(20))
+		Expect(answers).To(HaveEach(BeNil()))
+		after, err := store.recent.watch.version()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.commits() - before.commits()).To(BeEquivalentTo(2)) // the one that they waited for, and theirs
+		Expect(kept()).To(HaveLen(20))
+	})
+
+	It("are refused alone", func(ctx SpecContext) {
+		refusal := errors.New("refused")
+		add(ctx, "before")
+		write(ctx, "refused", func(tx *gorm.DB) error {
+			Expect(count(tx, "refused", 0)).To(Succeed())
+			return refusal
+		})
+		add(ctx, "after")
+		add(ctx, "before") // a second time
+		held.release()
+		writing.Wait()
+		Expect(answers["refused"]).To(MatchError(refusal))
+		Expect(kept()).To(Equal([]string{"after", "before"}))
+	})
+
+	It("panic alone", func(ctx SpecContext) {
+		add(ctx, "before")
+		length := store.group.length()
+		writing.Go(func() {
+			defer GinkgoRecover()
+			Expect(func() {
+				_ = store.transaction(ctx, func(tx *gorm.DB) error {
+					Expect(tx.Exec("DELETE FROM counters").Error).To(Succeed())
+					panic("a bug")
+				})
+			}).To(PanicWith("a bug"))
+		})
+		Eventually(store.group.length).WithContext(ctx).WithTimeout(patience).Should(Equal(length + 1))
+		add(ctx, "after")
+		held.release()
+		writing.Wait()
+		Expect(answers).To(HaveEach(BeNil()))
+		Expect(kept()).To(Equal([]string{"after", "before"}))
+	})
+
+	It("go on without one that ends the transaction of all", func(ctx SpecContext) {
+		held.release()
+		held.wait()
+		Expect(store.writer.Exec("CREATE TRIGGER full BEFORE INSERT ON counters WHEN new.taken = 7 BEGIN SELECT RAISE(ROLLBACK, 'as if the disk were full'); END").Error).To(Succeed())
+		held = hold(ctx, store)
+		add(ctx, "before")
+		write(ctx, "breaks", func(tx *gorm.DB) error {
+			return failed("counting", count(tx, "breaks", 7))
+		})
+		add(ctx, "after")
+		held.release()
+		writing.Wait()
+		Expect(answers["breaks"]).To(And(MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("as if the disk were full"))))
+		Expect(answers["before"]).To(Succeed())
+		Expect(answers["after"]).To(Succeed())
+		Expect(kept()).To(Equal([]string{"after", "before"}))
+	})
+
+	It("leave when their context ends, and keep nobody else from it", func(ctx SpecContext) {
+		short, cancel := context.WithCancel(ctx)
+		add(ctx, "before")
+		add(short, "left")
+		add(ctx, "after")
+		cancel()
+		Eventually(func() error { mu.Lock(); defer mu.Unlock(); return answers["left"] }).WithContext(ctx).WithTimeout(patience).Should(MatchError(context.Canceled))
+		held.release()
+		writing.Wait()
+		Expect(answers["before"]).To(Succeed())
+		Expect(answers["after"]).To(Succeed())
+		Expect(kept()).To(Equal([]string{"after", "before"}))
+	})
+
+	It("are answered as one when they cannot be committed", func(ctx SpecContext) {
+		add(ctx, "one")
+		write(ctx, "orphan", func(tx *gorm.DB) error {
+			Expect(tx.Exec("PRAGMA defer_foreign_keys = ON").Error).To(Succeed())
+			key := digest(9)
+			return tx.Create(&secretRow{Digest: key[:], Grant: "nobody's"}).Error
+		})
+		held.release()
+		writing.Wait()
+		Expect(answers).To(HaveEach(And(MatchError(oauth.ErrUnavailable), MatchError(HavePrefix("committing: ")))))
+		Expect(kept()).To(BeEmpty())
+		Expect(store.AddGrant(ctx, aGrant("next", 0), nil)).To(Succeed())
+	})
+
+	It("are not lost after they were answered, whenever the process dies", Label("I19"), func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		var answered []string
+		for life := range 10 {
+			answered = append(answered, killed(ctx, filepath.Join(directory, "oauth.db"), life, 50+20*life)...)
+		}
+		grants, err := openIn(directory).Grants(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		var found []string
+		for _, grant := range grants {
+			found = append(found, grant.ID())
+		}
+		slices.Sort(found)
+		for _, id := range answered {
+			_, there := slices.BinarySearch(found, id)
+			Expect(there).To(BeTrue(), "%s was answered and is lost", id)
+		}
+	}, NodeTimeout(time.Minute))
+})
+
+// count writes a row that is easily told from others.
+func count(tx *gorm.DB, name string, taken int) error {
+	return tx.Create(&counterRow{Name: fmt.Appendf(nil, "%-32s", name), Taken: taken, EndsAt: then}).Error
+}
+
+func (g *group) length() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting)
+}
+
+// holding is a change that lasts.
+type holding struct {
+	release func()
+	done    chan struct{}
+}
+
+func (h *holding) wait() { <-h.done }
+
+// hold writes without the context of a node that ends before.
+func hold(ctx context.Context, store *Store) *holding {
+	GinkgoHelper()
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	h := &holding{sync.OnceFunc(func() { close(goOn) }), make(chan struct{})}
+	go func() {
+		defer GinkgoRecover()
+		defer close(h.done)
+		Expect(store.UpdateGrant(context.WithoutCancel(ctx), digest(0), func(g *oauth.AccessGrant) error {
+			close(begun)
+			<-goOn
+			g.Used(time.Now())
+			return nil
+		})).To(Succeed())
+	}()
+	DeferCleanup(func() { h.release(); h.wait() })
+	Eventually(begun).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
+	return h
+}
+
+// addVariable makes this test binary add grants to the file that it names, many at a time, and print each id once it is answered.
+const addVariable = "PERSISTENCE_ADD_GRANTS_TO"
+
+func addGrantsTo(file string) {
+	store, err := OpenSQLite(file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var output sync.Mutex
+	for worker := range 32 {
+		go func() {
+			for i := 0; ; i++ {
+				id := fmt.Sprintf("%s-%d-%d", os.Getenv("LIFE"), worker, i)
+				if err := store.AddGrant(context.Background(), aGrant(id, 0), nil); err != nil {
+					id = err.Error()
+				}
+				output.Lock()
+				fmt.Println(id)
+				output.Unlock()
+			}
+		}()
+	}
+	select {}
+}
+
+// killed returns what a process has answered until it was killed, after so many answers.
+func killed(ctx context.Context, file string, life, answers int) (answered []string) {
+	GinkgoHelper()
+	process := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestPersistence$")
+	process.Env = append(os.Environ(), addVariable+"="+file, "LIFE="+strconv.Itoa(life))
+	output, err := process.StdoutPipe()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(process.Start()).To(Succeed())
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		Expect(lines.Text()).To(HavePrefix("%d-", life))
+		answered = append(answered, lines.Text())
+		if len(answered) == answers {
+			Expect(process.Process.Kill()).To(Succeed())
+		}
+	}
+	_ = process.Wait() // it was killed
+	Expect(len(answered)).To(BeNumerically(">=", answers))
+	return answered
+}
