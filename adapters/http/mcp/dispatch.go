@@ -29,9 +29,9 @@ type route func(w http.ResponseWriter, r *http.Request, m message)
 
 // admit ties the answer to the caller's grant (G16), reads the body, and asks for the scopes that it needs (G10). A body may take
 // its time, and a token that ends meanwhile opens nothing.
-func (s *Server) admit(next route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		out, r := s.streams.open(w, r)
+func (s *Server) admit(next route) entrance {
+	return func(w http.ResponseWriter, r *http.Request, who *identity) {
+		out, r := s.streams.open(w, r, who)
 		defer out.finish()
 		var m message
 		if r.Method == http.MethodPost {
@@ -51,7 +51,7 @@ func (s *Server) admit(next route) http.Handler {
 			s.challenge.refuse(w, invalidToken(s.options.Scopes.Defaults()))
 			return
 		}
-		if needed, lacking := s.policy.lacks(identityOf(r.Context()).caller, m.tools...); lacking {
+		if needed, lacking := s.policy.lacks(who.caller, m.tools...); lacking {
 			lacks := insufficientScope(needed)
 			noteRefusal(r.Context(), lacks)
 			s.challenge.refuse(w, lacks)
@@ -60,7 +60,7 @@ func (s *Server) admit(next route) http.Handler {
 		out.begin(m.listen || r.Method == http.MethodGet)
 		next(out, r, m)
 		s.answerCut(out)
-	})
+	}
 }
 
 // answerCut tells a client that waits why there is no answer; without it there would be an empty 200.

@@ -8,23 +8,21 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
-
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
 const maxTokenLength = 512
 
+// entrance is where a request goes whose sender is known.
+type entrance func(w http.ResponseWriter, r *http.Request, who *identity)
+
 // guard lets a request pass that presents a valid access token of this resource, before its body is read (G3-G9, G13).
-func (s *Server) guard(next http.Handler) http.Handler {
-	authenticated := withoutToken(next)
-	if s.upstream == nil {
-		authenticated = authenticatedBySDK(next)
-	}
+func (s *Server) guard(next entrance) http.Handler {
+	defaults := s.options.Scopes.Defaults()
+	missing, invalid := missingToken(defaults), invalidToken(defaults)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defaults := s.options.Scopes.Defaults()
-		token, refused := bearer(r, defaults)
+		token, refused := bearer(r, &missing, &invalid)
 		if refused != nil {
 			noteRefusal(r.Context(), *refused)
 			s.challenge.refuse(w, *refused)
@@ -37,12 +35,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		trace.From(r.Context()).Reach(step(r))
 		switch {
 		case err == nil:
-			ctx := context.WithValue(r.Context(), identityKey{}, who)
-			authenticated.ServeHTTP(w, r.WithContext(ctx))
+			r.Header.Del("Authorization") // G14
+			next(w, r, who)
 		case isInvalidToken(err):
 			s.options.Logger.InfoContext(r.Context(), "refused a bearer token", "reason", err)
 			trace.From(r.Context()).Refuse(err)
-			s.challenge.refuse(w, invalidToken(defaults))
+			s.challenge.refuse(w, invalid)
 		default:
 			s.options.Logger.ErrorContext(r.Context(), "cannot check a bearer token", "error", err)
 			trace.From(r.Context()).Refuse(err)
@@ -76,21 +74,24 @@ func (s *Server) authenticate(ctx context.Context, token string) (who *identity,
 			err = fmt.Errorf("panic while checking a bearer token: %s", debug.Stack())
 		}
 	}()
-	who = &identity{token: token}
+	var caller oauth.Caller
+	var host oauth.HostToken
 	if s.options.HostTokens != nil {
-		who.caller, who.host, err = s.options.HostTokens.AuthenticateWithHostToken(ctx, token, s.options.Resource)
-		return who, err
+		caller, host, err = s.options.HostTokens.AuthenticateWithHostToken(ctx, token, s.options.Resource)
+	} else {
+		caller, err = s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
 	}
-	who.caller, err = s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
-	return who, err
+	if err != nil {
+		return nil, err
+	}
+	return s.identify(caller, token, host), nil
 }
 
 // bearer reads the one bearer token of the Authorization header (G3-G6).
-func bearer(r *http.Request, defaults oauth.Scopes) (string, *refusal) {
-	missing, invalid := missingToken(defaults), invalidToken(defaults)
+func bearer(r *http.Request, missing, invalid *refusal) (string, *refusal) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
-		return "", &missing
+		return "", missing
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if len(headers) > 1 || err != nil || query.Has("access_token") {
@@ -100,9 +101,9 @@ func bearer(r *http.Request, defaults oauth.Scopes) (string, *refusal) {
 	token = strings.TrimLeft(token, " ")
 	switch {
 	case !strings.EqualFold(scheme, "Bearer"), token == "":
-		return "", &missing
+		return "", missing
 	case len(token) > maxTokenLength, !isToken68(token):
-		return "", &invalid
+		return "", invalid
 	}
 	return token, nil
 }
@@ -119,24 +120,4 @@ func isToken68(token string) bool {
 func isInvalidToken(err error) bool {
 	kind, ok := oauth.KindOf(err)
 	return ok && kind == oauth.InvalidToken
-}
-
-// withoutToken removes the token from the headers (G14).
-func withoutToken(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Del("Authorization")
-		next.ServeHTTP(w, r)
-	})
-}
-
-// authenticatedBySDK hands the identity to the SDK, whose context key only its own middleware can set. The SDK must not judge the expiry: it does not know our clock.
-func authenticatedBySDK(next http.Handler) http.Handler {
-	known := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-		return tokenInfo(identityOf(ctx).caller), nil
-	}
-	cleaned := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		auth.TokenInfoFromContext(r.Context()).Expiration = identityOf(r.Context()).caller.ExpiresAt
-		withoutToken(next).ServeHTTP(w, r)
-	})
-	return auth.RequireBearerToken(known, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(cleaned)
 }

@@ -57,8 +57,8 @@ func (m *message) add(raw []byte) (id []byte) {
 		Name string `json:"name"`
 	}
 	var method string
-	_ = decode(request.Method, &method) // a response has none
-	_ = decode(request.Params, &params) // what does not fit is not executed either
+	decodeIfAny(request.Method, &method) // a response has none
+	decodeIfAny(request.Params, &params) // what does not fit is not executed either
 	m.modern = m.modern || params.Meta.Version != nil
 	switch method {
 	case "initialize":
@@ -71,8 +71,15 @@ func (m *message) add(raw []byte) (id []byte) {
 	return request.ID
 }
 
+func decodeIfAny(raw []byte, into any) {
+	if len(raw) > 0 {
+		_ = decode(raw, into)
+	}
+}
+
+// decode copies nothing, because nobody writes into a body.
 func decode(raw []byte, into any) error {
-	_, err := segjson.Parse(raw, into, segjson.DontMatchCaseInsensitiveStructFields)
+	_, err := segjson.Parse(raw, into, segjson.DontMatchCaseInsensitiveStructFields|segjson.ZeroCopy)
 	return err
 }
 

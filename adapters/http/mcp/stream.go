@@ -42,6 +42,7 @@ type stream struct {
 	tail    string     // the last bytes that were written
 	refused int        // status of a refusal whose text the SDK has not written yet
 	stopped bool
+	limited bool // there is a deadline for writing
 	beat    *time.Timer
 	end     *time.Timer // of the access token; a long stream ends with it
 }
@@ -52,9 +53,11 @@ func (s *stream) over() bool {
 	return s.ctx.Err() != nil || !expiry.IsZero() && !s.registry.now().Before(expiry)
 }
 
-// begin sets the beat. Timers instead of goroutines: an idle stream costs next to nothing. A long stream ends with its access
-// token; a call that was allowed when it came may finish.
+// begin sets what may last going. A long stream ends with its access token; a call that was allowed when it came may finish.
 func (s *stream) begin(long bool) {
+	if !long && !s.relayed {
+		return
+	}
 	if long {
 		s.registry.lasts(s)
 	}
@@ -62,6 +65,14 @@ func (s *stream) begin(long bool) {
 	defer s.mu.Unlock()
 	if expiry := s.who.caller.ExpiresAt; long && !expiry.IsZero() {
 		s.end = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.cancel(errOver) })
+	}
+	s.beats()
+}
+
+// beats sets the beat. Timers instead of goroutines: an idle stream costs next to nothing. An answer that ends at once has none.
+func (s *stream) beats() {
+	if s.beat != nil || s.stopped {
+		return
 	}
 	every := s.registry.interval
 	s.beat = time.AfterFunc(every, func() {
@@ -113,7 +124,9 @@ func (s *stream) finish() {
 		s.ResponseWriter.WriteHeader(s.refused)
 	}
 	s.stopped = true
-	_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
+	if s.limited {
+		_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
+	}
 	for _, timer := range []*time.Timer{s.beat, s.end} {
 		if timer != nil {
 			timer.Stop()
@@ -158,8 +171,9 @@ func (s *stream) Write(p []byte) (int, error) {
 		rpcError(s.ResponseWriter, status, strings.TrimSpace(string(p)))
 		return len(p), nil
 	}
-	s.events = s.unbuffer()
-	s.remember(p)
+	if s.events = s.unbuffer(); s.events {
+		s.remember(p)
+	}
 	s.limit()
 	return s.ResponseWriter.Write(p)
 }
@@ -183,6 +197,7 @@ func (s *stream) FlushError() error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
+	s.beats() // more is to come
 	return s.control.Flush()
 }
 
@@ -196,5 +211,6 @@ func (s *stream) unbuffer() bool {
 }
 
 func (s *stream) limit() {
+	s.limited = true
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // recorders in tests have no deadlines
 }

@@ -48,13 +48,13 @@ func newRegistry(s *Server) *registry {
 }
 
 // open ties the answer to the grant that it is given for.
-func (g *registry) open(w http.ResponseWriter, r *http.Request) (*stream, *http.Request) {
+func (g *registry) open(w http.ResponseWriter, r *http.Request, who *identity) (*stream, *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: identityOf(r.Context()), client: r.Context(), ctx: ctx, cancel: cancel, registry: g, relayed: g.relays}
+	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: who, client: r.Context(), ctx: ctx, cancel: cancel, registry: g, relayed: g.relays}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.streams[out] = struct{}{}
-	return out, r.WithContext(ctx)
+	return out, r.WithContext(identified{ctx, who})
 }
 
 // lasts marks a stream as long; one that comes while the server shuts down ends at once.
