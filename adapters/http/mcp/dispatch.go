@@ -35,7 +35,7 @@ func (s *Server) admit(next route) entrance {
 		defer out.finish()
 		var m message
 		if r.Method == http.MethodPost {
-			body, ok := readBody(w, r, s.options.MaxBody)
+			body, ok := readBody(out, r, s.options.MaxBody)
 			if !ok {
 				return
 			}
@@ -74,18 +74,17 @@ func (s *Server) answerCut(out *stream) {
 }
 
 // readBody buffers the body, so that a proxy in front never sees an answer before the end of its request.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
+	_ = out.control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
+	body, err := io.ReadAll(http.MaxBytesReader(out.ResponseWriter, r.Body, limit))
+	_ = out.control.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		rpcError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
+		rpcError(out.ResponseWriter, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
 		return nil, false
 	case err != nil:
-		rpcError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
+		rpcError(out.ResponseWriter, http.StatusBadRequest, "Bad Request: the body cannot be read")
 		return nil, false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
