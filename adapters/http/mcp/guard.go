@@ -8,45 +8,65 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
 const maxTokenLength = 512
 
-// entrance is where a request goes whose sender is known.
-type entrance func(w http.ResponseWriter, r *http.Request, who *identity)
+// protect is the way of every request, before its body is read past the gate and the guard (G13). The steps stand one behind the
+// other and not one in another, because whatever is on the stack while a stream idles is memory.
+func (s *Server) protect(next route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !s.gate.passes(c.Response(), c.Request()) {
+			return nil
+		}
+		who := s.guard(c.Response(), c.Request())
+		if who == nil {
+			return nil
+		}
+		out, r := s.streams.open(c.Response(), c.Request(), who)
+		defer out.finish()
+		m, admitted := s.admit(out, r)
+		if !admitted {
+			return nil
+		}
+		out.begin(m.listen || r.Method == http.MethodGet)
+		next(out, r, m)
+		s.answerCut(out)
+		return nil
+	}
+}
 
-// guard lets a request pass that presents a valid access token of this resource, before its body is read (G3-G9, G13).
-func (s *Server) guard(next entrance) http.Handler {
-	defaults := s.options.Scopes.Defaults()
-	missing, invalid := missingToken(defaults), invalidToken(defaults)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, refused := bearer(r, &missing, &invalid)
-		if refused != nil {
-			noteRefusal(r.Context(), *refused)
-			s.challenge.refuse(w, *refused)
-			return
-		}
-		who, err := s.authenticate(r.Context(), token)
-		if err != nil && !isInvalidToken(err) && r.Context().Err() != nil { // nobody is waiting any more
-			return
-		}
-		trace.From(r.Context()).Reach(step(r))
-		switch {
-		case err == nil:
-			r.Header.Del("Authorization") // G14
-			next(w, r, who)
-		case isInvalidToken(err):
-			s.options.Logger.InfoContext(r.Context(), "refused a bearer token", "reason", err)
-			trace.From(r.Context()).Refuse(err)
-			s.challenge.refuse(w, invalid)
-		default:
-			s.options.Logger.ErrorContext(r.Context(), "cannot check a bearer token", "error", err)
-			trace.From(r.Context()).Refuse(err)
-			unavailable(w, "The access token cannot be checked just now")
-		}
-	})
+// guard returns who presents a valid access token of this resource, and turns everybody else away (G3-G9).
+func (s *Server) guard(w http.ResponseWriter, r *http.Request) *identity {
+	token, refused := s.bearer(r)
+	if refused != nil {
+		noteRefusal(r.Context(), *refused)
+		s.challenge.refuse(w, *refused)
+		return nil
+	}
+	who, err := s.authenticate(r.Context(), token)
+	if err != nil && !isInvalidToken(err) && r.Context().Err() != nil { // nobody is waiting any more
+		return nil
+	}
+	trace.From(r.Context()).Reach(step(r))
+	switch {
+	case err == nil:
+		r.Header.Del("Authorization") // G14
+		return who
+	case isInvalidToken(err):
+		s.options.Logger.InfoContext(r.Context(), "refused a bearer token", "reason", err)
+		trace.From(r.Context()).Refuse(err)
+		s.challenge.refuse(w, s.invalid)
+	default:
+		s.options.Logger.ErrorContext(r.Context(), "cannot check a bearer token", "error", err)
+		trace.From(r.Context()).Refuse(err)
+		unavailable(w, "The access token cannot be checked just now")
+	}
+	return nil
 }
 
 // step is what a request is, once it bears a token.
@@ -88,10 +108,10 @@ func (s *Server) authenticate(ctx context.Context, token string) (who *identity,
 }
 
 // bearer reads the one bearer token of the Authorization header (G3-G6).
-func bearer(r *http.Request, missing, invalid *refusal) (string, *refusal) {
+func (s *Server) bearer(r *http.Request) (string, *refusal) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
-		return "", missing
+		return "", &s.missing
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if len(headers) > 1 || err != nil || query.Has("access_token") {
@@ -101,9 +121,9 @@ func bearer(r *http.Request, missing, invalid *refusal) (string, *refusal) {
 	token = strings.TrimLeft(token, " ")
 	switch {
 	case !strings.EqualFold(scheme, "Bearer"), token == "":
-		return "", missing
+		return "", &s.missing
 	case len(token) > maxTokenLength, !isToken68(token):
-		return "", invalid
+		return "", &s.invalid
 	}
 	return token, nil
 }

@@ -15,6 +15,8 @@ const (
 	// writeTimeout frees a stream whose reader has gone silent, and replaces a WriteTimeout of the server, which would cut
 	// every stream. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
+	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent.
+	buffered = 2 << 10
 )
 
 // Why an answer is cut: what it was given for has ended, or the service does.
@@ -39,6 +41,7 @@ type stream struct {
 	mu      sync.Mutex // also serializes the SDK's writes and the beat's
 	begun   bool       // the answer has a status
 	events  bool       // the first event was written, or the head of a relayed stream
+	written int        // bytes
 	tail    string     // the last bytes that were written
 	refused int        // status of a refusal whose text the SDK has not written yet
 	stopped bool
@@ -174,7 +177,9 @@ func (s *stream) Write(p []byte) (int, error) {
 	if s.events = s.unbuffer(); s.events {
 		s.remember(p)
 	}
-	s.limit()
+	if s.written += len(p); s.written > buffered || s.beat != nil {
+		s.limit()
+	}
 	return s.ResponseWriter.Write(p)
 }
 
@@ -198,6 +203,7 @@ func (s *stream) FlushError() error {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
 	s.beats() // more is to come
+	s.limit()
 	return s.control.Flush()
 }
 
