@@ -46,17 +46,17 @@ func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 	maps.Copy(r.Header, what.Header)
 	out := &remoteAnswer{tunnel: t, exchange: e, header: http.Header{}}
 	defer func() { err = out.end(recover()) }()
-	t.server.serveHeld(out, r, what, body)
+	t.server.serveHeld(out, r, what.Endpoint, what.Session, body)
 	return nil
 }
 
 // serveHeld answers a request in a session of this replica.
-func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, what request, body []byte) {
-	if what.Endpoint == endpointMessage {
-		s.handOver(w, r, what.Session, body)
+func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, at endpoint, session string, body []byte) {
+	if at == endpointMessage {
+		s.handOver(w, r, session, body)
 		return
 	}
-	r.Header.Set(sessionHeader, what.Session)
+	r.Header.Set(sessionHeader, session)
 	s.sessions.ServeHTTP(w, r)
 }
 

@@ -83,7 +83,7 @@ func (s *Server) openLegacy(out *stream, r *http.Request) {
 		return
 	}
 	<-out.ctx.Done()
-	s.streams.remove(connected)
+	s.streams.remove(session.id)
 	go connected.Close() // waits for calls, which the end of the session cancels
 }
 
@@ -118,7 +118,7 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 		s.options.Logger.ErrorContext(ctx, "cannot connect an SSE session", "error", err)
 		return nil
 	}
-	if _, ok := s.streams.add(connected, session.out.who.caller.Grant); !ok {
+	if !s.streams.add(connected, session.out.who.caller.Grant) {
 		_ = session.Close()
 		go connected.Close()
 		return nil
