@@ -33,24 +33,25 @@ func accessToken(bearer string) (oauth.Secret, error) {
 
 func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource oauth.Resource) (*oauth.AccessGrant, oauth.Caller, error) {
 	now := s.now()
-	grant, caller, err := s.admit(ctx, token, resource, now)
-	if err == nil && grant.NeedsRecheck(token.Digest(), s.settings, now) {
+	presented := token.Digest()
+	grant, caller, err := s.admit(ctx, presented, resource, now)
+	if err == nil && grant.NeedsRecheck(presented, s.settings, now) {
 		if err := s.recheck(ctx, grant, token); err != nil {
 			return nil, oauth.Caller{}, err
 		}
-		grant, caller, err = s.admit(ctx, token, resource, now) // it may have changed, or ended, while the site was asked (I18)
+		grant, caller, err = s.admit(ctx, presented, resource, now) // it may have changed, or ended, while the site was asked (I18)
 	}
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
 	if grant.Used(now) {
-		s.noteUse(ctx, token.Digest())
+		s.noteUse(ctx, presented)
 	}
 	return grant, caller, nil
 }
 
-func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.Resource, now time.Time) (*oauth.AccessGrant, oauth.Caller, error) {
-	grant, err := s.ports.Store.Grant(ctx, token.Digest())
+func (s *Server) admit(ctx context.Context, token oauth.Digest, resource oauth.Resource, now time.Time) (*oauth.AccessGrant, oauth.Caller, error) {
+	grant, err := s.ports.Store.Grant(ctx, token)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return nil, oauth.Caller{}, oauth.UnknownToken()
 	}
@@ -58,7 +59,7 @@ func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.R
 		return nil, oauth.Caller{}, err
 	}
 	trace.From(ctx).About(grant.ID(), grant.Client().String())
-	caller, err := grant.Admits(token.Digest(), resource, now)
+	caller, err := grant.Admits(token, resource, now)
 	return grant, caller, err
 }
 

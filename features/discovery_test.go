@@ -88,6 +88,22 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 		Entry("resource metadata at the root", resourceMetadata),
 	)
 
+	DescribeTable("sends a document again only to whom it is new", Label("F1", "RFC 9110"), func(ctx SpecContext, known string, status int) {
+		tag := Get(ctx, world.Issuer+serverMetadata).Header.Get("ETag")
+		answer := request(ctx, http.MethodGet, world.Issuer+serverMetadata, http.Header{"If-None-Match": {strings.ReplaceAll(known, "TAG", tag)}})
+		Expect(answer.StatusCode).To(Equal(status))
+		Expect(answer.Header.Get("ETag")).To(Equal(tag))
+		Expect(answer.Header.Get("Cache-Control")).To(Equal("public, max-age=300"))
+		Expect(answer.Text == "").To(Equal(status == http.StatusNotModified))
+	},
+		Entry("not when it has it", "TAG", http.StatusNotModified),
+		Entry("not when a proxy in between has made the tag a weak one", "W/TAG", http.StatusNotModified),
+		Entry("not when it is one of several", `"another", W/"one more" , TAG`, http.StatusNotModified),
+		Entry("not when anything will do", "*", http.StatusNotModified),
+		Entry("when it has another one", `"another"`, http.StatusOK),
+		Entry("when it says nothing that can be read", "another", http.StatusOK),
+	)
+
 	It("takes every URL from its configuration, whatever the request says", Label("F8"), func(ctx SpecContext) {
 		for _, path := range []string{serverMetadata, resourceMetadata + "/mcp"} {
 			answer := request(ctx, http.MethodGet, world.Issuer+path, http.Header{"Host": {"evil.example"}, "X-Forwarded-Host": {"evil.example"}, "X-Forwarded-Proto": {"https"}})

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"net/http"
@@ -21,10 +20,8 @@ func Follow(journal trace.Journal, now func() time.Time) echo.MiddlewareFunc {
 			return next
 		}
 		return func(c echo.Context) error {
-			origin := trace.Origin{Request: incidentOf(c), Address: networkOf(c), Agent: c.Request().UserAgent()}
-			ctx := trace.Begin(c.Request().Context(), journal, now, origin)
-			c.SetRequest(c.Request().WithContext(ctx))
-			walk := trace.From(ctx)
+			walk := walkOf(c)
+			walk.NoteIn(journal, now)
 			c.Response().Before(func() { walk.Answer(c.Response().Status) })
 			defer walk.End()
 			return next(c)
@@ -32,29 +29,34 @@ func Follow(journal trace.Journal, now func() time.Time) echo.MiddlewareFunc {
 	}
 }
 
-// requestKey is where a request's context carries its id.
-type requestKey struct{}
+// walkOf begins the walk of a request that has none yet.
+func walkOf(c echo.Context) *trace.Walk {
+	r := c.Request()
+	if walk := trace.From(r.Context()); walk != nil {
+		return walk
+	}
+	ctx := trace.Begin(r.Context(), trace.Origin{Request: newIncident(), Address: networkOf(c), Agent: r.UserAgent()})
+	c.SetRequest(r.WithContext(ctx))
+	return trace.From(ctx)
+}
 
 // Identify gives each request an id, in the answer and for RequestID; one that a stranger sends is not taken.
 func Identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		id := newIncident()
-		c.Response().Header().Set(echo.HeaderXRequestID, id)
-		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), requestKey{}, id)))
+		c.Response().Header().Set(echo.HeaderXRequestID, walkOf(c).Request())
 		return next(c)
 	}
 }
 
-// RequestID returns the id that Identify gave to the request under ctx, "" when there is none.
-func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestKey{}).(string)
-	return id
-}
+// RequestID returns the id of the request under ctx, "" when it has none.
+func RequestID(ctx context.Context) string { return trace.From(ctx).Request() }
 
 // incidentOf is the one id under which the log, the trace and the person's page know a request.
 func incidentOf(c echo.Context) string {
-	ctx := c.Request().Context()
-	return cmp.Or(trace.From(ctx).Request(), RequestID(ctx), newIncident())
+	if id := RequestID(c.Request().Context()); id != "" {
+		return id
+	}
+	return newIncident()
 }
 
 func newIncident() string { return rand.Text()[:12] }

@@ -24,12 +24,14 @@ func ParseScopes(text string) (Scopes, error) {
 			return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter holds a character that scopes cannot have")
 		}
 	}
-	return NewScopes(strings.Fields(text)...), nil
+	return setOf(strings.Fields(text)), nil
 }
 
 // NewScopes returns the set of the given values.
-func NewScopes(values ...string) Scopes {
-	values = slices.Clone(values)
+func NewScopes(values ...string) Scopes { return setOf(slices.Clone(values)) }
+
+// setOf sorts values that nobody else holds.
+func setOf(values []string) Scopes {
 	slices.Sort(values)
 	return Scopes{slices.Compact(values)}
 }
@@ -53,7 +55,7 @@ func (s Scopes) Contains(other Scopes) bool {
 
 // With returns the set extended by the values.
 func (s Scopes) With(values ...string) Scopes {
-	return NewScopes(append(slices.Clone(s.values), values...)...)
+	return setOf(append(slices.Clone(s.values), values...))
 }
 
 // Without returns the set without the value.

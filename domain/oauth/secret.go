@@ -55,9 +55,11 @@ func decode32(encoded string) ([]byte, bool) {
 	if len(encoded) != base64.RawURLEncoding.EncodedLen(secretBytes) || strings.ContainsAny(encoded, "\r\n") {
 		return nil, false
 	}
-	decoded, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	decoded, err := strictBase64.DecodeString(encoded)
 	return decoded, err == nil
 }
+
+var strictBase64 = base64.RawURLEncoding.Strict()
 
 // Digest is what the store keeps of a secret (H2).
 type Digest [sha256.Size]byte
@@ -65,4 +67,7 @@ type Digest [sha256.Size]byte
 const digestLabel = "pasteport/v1/id\x00"
 
 // Digest returns the SHA-256 under which the secret is found; it is no key to anything.
-func (s Secret) Digest() Digest { return sha256.Sum256([]byte(digestLabel + s.Reveal())) }
+func (s Secret) Digest() Digest {
+	var room [len(digestLabel) + 47]byte // keeps the text off the heap: every request bears one
+	return sha256.Sum256(append(append(room[:0], digestLabel...), s.Reveal()...))
+}

@@ -102,4 +102,4 @@ func restoreSecret(s SecretSnapshot) heldSecret {
 }
 
 // restoreScopes rebuilds a set that was accepted before.
-func restoreScopes(text string) Scopes { return NewScopes(strings.Fields(text)...) }
+func restoreScopes(text string) Scopes { return setOf(strings.Fields(text)) }

@@ -248,7 +248,9 @@ var _ = Describe("Walking", func() {
 	var noted notes
 	begin := func() *trace.Walk {
 		noted = nil
-		return trace.From(trace.Begin(GinkgoT().Context(), &noted, func() time.Time { return then }, trace.Origin{Request: "R", Address: home, Agent: "cli"}))
+		walk := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Request: "R", Address: home, Agent: "cli"}))
+		walk.NoteIn(&noted, func() time.Time { return then })
+		return walk
 	}
 
 	It("notes every step with where it came from and whose it is, which may turn out later", func() {
@@ -309,7 +311,8 @@ var _ = Describe("Walking", func() {
 	})
 
 	It("bounds what strangers say, and takes out of it what a terminal would obey", func() {
-		walk := trace.From(trace.Begin(GinkgoT().Context(), &noted, func() time.Time { return then }, trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}))
+		walk := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}))
+		walk.NoteIn(&noted, func() time.Time { return then })
 		noted = nil
 		walk.Reach(trace.Challenge)
 		walk.About("", "c\x1b[2Jé"+strings.Repeat("x", 500))

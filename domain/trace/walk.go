@@ -19,20 +19,32 @@ type Origin struct {
 
 // Walk is the way of one request through its steps.
 type Walk struct {
-	journal Journal
+	journal Journal // nil: nothing is noted
 	now     func() time.Time
 	origin  Origin
 	attempt string
 	client  string
-	steps   []Step
+	steps   []reached
+	first   [1]reached // the room for most requests' only one
+}
+
+// reached is what one step has of its own.
+type reached struct {
+	at           time.Time
+	kind         Kind
+	outcome      Outcome
+	rule, reason string
 }
 
 type walkKey struct{}
 
-// Begin lets the steps that are reached under the returned context be noted.
-func Begin(ctx context.Context, journal Journal, now func() time.Time, origin Origin) context.Context {
-	return context.WithValue(ctx, walkKey{}, &Walk{journal: journal, now: now, origin: origin})
+// Begin lets the request under the returned context be known by its origin, and its steps be noted once there is a journal.
+func Begin(ctx context.Context, origin Origin) context.Context {
+	return context.WithValue(ctx, walkKey{}, &Walk{origin: origin})
 }
+
+// NoteIn says where the steps that are reached from now on are noted.
+func (w *Walk) NoteIn(journal Journal, now func() time.Time) { w.journal, w.now = journal, now }
 
 // From returns the walk under ctx. Without one there is nobody to note anything for, and every method does nothing.
 func From(ctx context.Context) *Walk {
@@ -63,10 +75,13 @@ func (w *Walk) About(attempt, client string) {
 
 // Reach begins the next step; the one before it has passed.
 func (w *Walk) Reach(kind Kind) {
-	if w == nil {
+	if w == nil || w.journal == nil {
 		return
 	}
-	w.steps = append(w.steps, Step{At: w.now(), Kind: kind, Outcome: Passed})
+	if w.steps == nil {
+		w.steps = w.first[:0]
+	}
+	w.steps = append(w.steps, reached{at: w.now(), kind: kind, outcome: Passed})
 }
 
 // Refuse says why the step that was reached last did not pass.
@@ -75,7 +90,7 @@ func (w *Walk) Refuse(err error) {
 		return
 	}
 	last := &w.steps[len(w.steps)-1]
-	last.Outcome, last.Rule, last.Reason = explain(err)
+	last.outcome, last.rule, last.reason = explain(err)
 }
 
 // RefuseAt is Refuse for a request that may not have reached anything yet.
@@ -90,12 +105,12 @@ func (w *Walk) RefuseAt(kind Kind, err error) {
 func (w *Walk) Answer(status int) {
 	if w != nil && len(w.steps) > 0 {
 		last := &w.steps[len(w.steps)-1]
-		called := last.Outcome == Passed && (last.Kind == Call || last.Kind == Stream)
+		called := last.outcome == Passed && (last.kind == Call || last.kind == Stream)
 		switch {
 		case called && status >= 500:
-			last.Outcome, last.Reason = Failed, fmt.Sprintf("The answer was HTTP %d.", status)
+			last.outcome, last.reason = Failed, fmt.Sprintf("The answer was HTTP %d.", status)
 		case called && status >= 400:
-			last.Outcome, last.Reason = Refused, fmt.Sprintf("The answer was HTTP %d.", status)
+			last.outcome, last.reason = Refused, fmt.Sprintf("The answer was HTTP %d.", status)
 		}
 	}
 	w.End()
@@ -107,9 +122,11 @@ func (w *Walk) End() {
 		return
 	}
 	for _, step := range w.steps {
-		step.Attempt, step.Client = w.attempt, shorten(w.client)
-		step.Request, step.Address, step.Agent = w.origin.Request, w.origin.Address, shorten(w.origin.Agent)
-		w.journal.Note(step)
+		w.journal.Note(Step{
+			At: step.at, Kind: step.kind, Outcome: step.outcome, Rule: step.rule, Reason: step.reason,
+			Attempt: w.attempt, Client: shorten(w.client),
+			Request: w.origin.Request, Address: w.origin.Address, Agent: shorten(w.origin.Agent),
+		})
 	}
 	w.steps = nil
 }

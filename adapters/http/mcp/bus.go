@@ -96,7 +96,7 @@ type caller struct {
 	ExpiresAt              time.Time
 }
 
-func callerFrom(c oauth.Caller) caller {
+func callerFrom(c *oauth.Caller) caller {
 	return caller{c.Grant, c.Client.String(), c.Subject, c.Roles, c.Scopes.Values(), c.ExpiresAt}
 }
 

@@ -18,13 +18,18 @@ func CallerOf(request sdk.Request) (caller oauth.Caller, ok bool) {
 	if extra == nil || extra.TokenInfo == nil {
 		return oauth.Caller{}, false
 	}
-	caller, ok = extra.TokenInfo.Extra[callerKey].(oauth.Caller)
-	return caller, ok
+	known, ok := extra.TokenInfo.Extra[callerKey].(*oauth.Caller)
+	if !ok {
+		return oauth.Caller{}, false
+	}
+	return *known, true
 }
 
 // tokenInfo carries the caller through the SDK, which binds a session to UserID; the grant outlives refreshes (G14).
-func tokenInfo(caller oauth.Caller) *auth.TokenInfo {
-	return &auth.TokenInfo{UserID: caller.Grant, Scopes: caller.Scopes.Values(), Extra: map[string]any{callerKey: caller}}
+func tokenInfo(caller *oauth.Caller) *auth.TokenInfo {
+	return &auth.TokenInfo{
+		UserID: caller.Grant, Scopes: caller.Scopes.Values(), Expiration: caller.ExpiresAt, Extra: map[string]any{callerKey: caller},
+	}
 }
 
 // identity is what the guard found out. The token stays here, out of every header, to be asked about again (G16).
@@ -32,6 +37,15 @@ type identity struct {
 	token  string
 	caller oauth.Caller
 	host   oauth.HostToken // for the upstream of a gateway only (J13)
+	info   *auth.TokenInfo // for the SDK; nil in a gateway
+}
+
+func (s *Server) identify(caller oauth.Caller, token string, host oauth.HostToken) *identity {
+	who := &identity{token: token, caller: caller, host: host}
+	if s.upstream == nil {
+		who.info = tokenInfo(&who.caller)
+	}
+	return who
 }
 
 // digest is that of the token, by which a store names it.
@@ -41,6 +55,42 @@ func (i *identity) digest() oauth.Digest {
 }
 
 type identityKey struct{}
+
+// identified is the context of a request whose sender is known. It answers the SDK under the SDK's own key, which is set by the SDK's
+// middleware otherwise: that would read the header again, and judge the expiry by another clock than ours.
+type identified struct {
+	context.Context
+	who *identity
+}
+
+// Value implements context.Context.
+func (c identified) Value(key any) any {
+	switch key {
+	case identityKey{}:
+		return c.who
+	case sdkKey:
+		return c.who.info
+	}
+	return c.Context.Value(key)
+}
+
+// sdkKey is what the SDK asks a context for.
+var sdkKey = func() (asked any) {
+	auth.TokenInfoFromContext(listener{context.Background(), &asked})
+	return asked
+}()
+
+// listener is a context that hears what it is asked for.
+type listener struct {
+	context.Context
+	asked *any
+}
+
+// Value implements context.Context.
+func (l listener) Value(key any) any {
+	*l.asked = key
+	return nil
+}
 
 // identityOf is never nil behind the guard.
 func identityOf(ctx context.Context) *identity {

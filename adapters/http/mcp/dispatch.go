@@ -24,68 +24,60 @@ const (
 // bodyLimit is how long a client may take to send a message.
 const bodyLimit = 30 * time.Second
 
-// route is the last step of a request, behind admit.
+// route is the last step of a request, behind protect.
 type route func(w http.ResponseWriter, r *http.Request, m message)
 
-// admit ties the answer to the caller's grant (G16), reads the body, and asks for the scopes that it needs (G10). A body may take
-// its time, and a token that ends meanwhile opens nothing.
-func (s *Server) admit(next route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		out, r := s.streams.open(w, r)
-		defer out.finish()
-		var m message
-		if r.Method == http.MethodPost {
-			body, ok := readBody(w, r, s.options.MaxBody)
-			if !ok {
-				return
-			}
-			m = peek(body)
-			if s.upstream != nil && !s.understands(out, r, m) {
-				return
-			}
-			if s.upstream != nil {
-				m.tools = append(m.tools, named(r.Header)...)
-			}
+// admit reads the body, and asks for the scopes that it needs (G10). A body may take its time, and a token that ends meanwhile opens
+// nothing (G16).
+func (s *Server) admit(out *stream, r *http.Request) (m message, admitted bool) {
+	if r.Method == http.MethodPost {
+		body, ok := readBody(out, r, s.options.MaxBody)
+		if !ok {
+			return m, false
 		}
-		if out.over() {
-			s.challenge.refuse(w, invalidToken(s.options.Scopes.Defaults()))
-			return
+		m = peek(body)
+		if s.upstream != nil && !s.understands(out, r, m) {
+			return m, false
 		}
-		if needed, lacking := s.policy.lacks(identityOf(r.Context()).caller, m.tools...); lacking {
-			lacks := insufficientScope(needed)
-			noteRefusal(r.Context(), lacks)
-			s.challenge.refuse(w, lacks)
-			return
+		if s.upstream != nil {
+			m.tools = append(m.tools, named(r.Header)...)
 		}
-		out.begin(m.listen || r.Method == http.MethodGet)
-		next(out, r, m)
-		s.answerCut(out)
-	})
+	}
+	if out.over() {
+		s.challenge.refuse(out.ResponseWriter, s.invalid)
+		return m, false
+	}
+	if needed, lacking := s.policy.lacks(out.who.caller, m.tools...); lacking {
+		lacks := insufficientScope(needed)
+		noteRefusal(r.Context(), lacks)
+		s.challenge.refuse(out.ResponseWriter, lacks)
+		return m, false
+	}
+	return m, true
 }
 
 // answerCut tells a client that waits why there is no answer; without it there would be an empty 200.
 func (s *Server) answerCut(out *stream) {
 	switch cause := out.unanswered(); {
 	case errors.Is(cause, errOver):
-		s.challenge.refuse(out.ResponseWriter, invalidToken(s.options.Scopes.Defaults()))
+		s.challenge.refuse(out.ResponseWriter, s.invalid)
 	case errors.Is(cause, errDraining):
 		unavailable(out.ResponseWriter, "The service is shutting down")
 	}
 }
 
 // readBody buffers the body, so that a proxy in front never sees an answer before the end of its request.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
+	_ = out.control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
+	body, err := io.ReadAll(http.MaxBytesReader(out.ResponseWriter, r.Body, limit))
+	_ = out.control.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		rpcError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
+		rpcError(out.ResponseWriter, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
 		return nil, false
 	case err != nil:
-		rpcError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
+		rpcError(out.ResponseWriter, http.StatusBadRequest, "Bad Request: the body cannot be read")
 		return nil, false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -108,7 +100,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m message) {
 	case r.Method == http.MethodHead:
 		w.Header().Set("Content-Type", eventStream)
 	default:
-		s.openLegacy(w, r)
+		s.openLegacy(w.(*stream), r)
 	}
 }
 

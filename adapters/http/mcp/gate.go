@@ -59,26 +59,25 @@ func isLoopback(host string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, strings.ToLower(name))
 }
 
-func (g gate) wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Add("Vary", "Origin")
-		origins := r.Header.Values("Origin")
-		foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
-		if foreign || !g.knows(r.Host) {
-			trace.From(r.Context()).RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
-			rpcError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
-			return
-		}
-		if len(origins) > 0 {
-			w.Header().Set("Access-Control-Allow-Origin", origins[0])
-			w.Header().Set("Access-Control-Expose-Headers", corsExposed)
-		}
-		if r.Method == http.MethodOptions {
-			preflight(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// passes answers the requests that go no further, and says so.
+func (g gate) passes(w http.ResponseWriter, r *http.Request) bool {
+	w.Header().Add("Vary", "Origin")
+	origins := r.Header.Values("Origin")
+	foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
+	if foreign || !g.knows(r.Host) {
+		trace.From(r.Context()).RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
+		rpcError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
+		return false
+	}
+	if len(origins) > 0 {
+		w.Header().Set("Access-Control-Allow-Origin", origins[0])
+		w.Header().Set("Access-Control-Expose-Headers", corsExposed)
+	}
+	if r.Method == http.MethodOptions {
+		preflight(w, r)
+		return false
+	}
+	return true
 }
 
 func preflight(w http.ResponseWriter, r *http.Request) {

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -16,39 +16,57 @@ import (
 
 const maxTokenLength = 512
 
-// guard lets a request pass that presents a valid access token of this resource, before its body is read (G3-G9, G13).
-func (s *Server) guard(next http.Handler) http.Handler {
-	authenticated := withoutToken(next)
-	if s.upstream == nil {
-		authenticated = authenticatedBySDK(next)
+// protect is the way of every request, before its body is read past the gate and the guard (G13). The steps stand one behind the
+// other and not one in another, because whatever is on the stack while a stream idles is memory.
+func (s *Server) protect(next route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !s.gate.passes(c.Response(), c.Request()) {
+			return nil
+		}
+		who := s.guard(c.Response(), c.Request())
+		if who == nil {
+			return nil
+		}
+		out, r := s.streams.open(c.Response(), c.Request(), who)
+		defer out.finish()
+		m, admitted := s.admit(out, r)
+		if !admitted {
+			return nil
+		}
+		out.begin(m.listen || r.Method == http.MethodGet)
+		next(out, r, m)
+		s.answerCut(out)
+		return nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defaults := s.options.Scopes.Defaults()
-		token, refused := bearer(r, defaults)
-		if refused != nil {
-			noteRefusal(r.Context(), *refused)
-			s.challenge.refuse(w, *refused)
-			return
-		}
-		who, err := s.authenticate(r.Context(), token)
-		if err != nil && !isInvalidToken(err) && r.Context().Err() != nil { // nobody is waiting any more
-			return
-		}
-		trace.From(r.Context()).Reach(step(r))
-		switch {
-		case err == nil:
-			ctx := context.WithValue(r.Context(), identityKey{}, who)
-			authenticated.ServeHTTP(w, r.WithContext(ctx))
-		case isInvalidToken(err):
-			s.options.Logger.InfoContext(r.Context(), "refused a bearer token", "reason", err)
-			trace.From(r.Context()).Refuse(err)
-			s.challenge.refuse(w, invalidToken(defaults))
-		default:
-			s.options.Logger.ErrorContext(r.Context(), "cannot check a bearer token", "error", err)
-			trace.From(r.Context()).Refuse(err)
-			unavailable(w, "The access token cannot be checked just now")
-		}
-	})
+}
+
+// guard returns who presents a valid access token of this resource, and turns everybody else away (G3-G9).
+func (s *Server) guard(w http.ResponseWriter, r *http.Request) *identity {
+	token, refused := s.bearer(r)
+	if refused != nil {
+		noteRefusal(r.Context(), *refused)
+		s.challenge.refuse(w, *refused)
+		return nil
+	}
+	who, err := s.authenticate(r.Context(), token)
+	if err != nil && !isInvalidToken(err) && r.Context().Err() != nil { // nobody is waiting any more
+		return nil
+	}
+	trace.From(r.Context()).Reach(step(r))
+	switch {
+	case err == nil:
+		r.Header.Del("Authorization") // G14
+		return who
+	case isInvalidToken(err):
+		s.options.Logger.InfoContext(r.Context(), "refused a bearer token", "reason", err)
+		trace.From(r.Context()).Refuse(err)
+		s.challenge.refuse(w, s.invalid)
+	default:
+		s.options.Logger.ErrorContext(r.Context(), "cannot check a bearer token", "error", err)
+		trace.From(r.Context()).Refuse(err)
+		unavailable(w, "The access token cannot be checked just now")
+	}
+	return nil
 }
 
 // step is what a request is, once it bears a token.
@@ -76,21 +94,24 @@ func (s *Server) authenticate(ctx context.Context, token string) (who *identity,
 			err = fmt.Errorf("panic while checking a bearer token: %s", debug.Stack())
 		}
 	}()
-	who = &identity{token: token}
+	var caller oauth.Caller
+	var host oauth.HostToken
 	if s.options.HostTokens != nil {
-		who.caller, who.host, err = s.options.HostTokens.AuthenticateWithHostToken(ctx, token, s.options.Resource)
-		return who, err
+		caller, host, err = s.options.HostTokens.AuthenticateWithHostToken(ctx, token, s.options.Resource)
+	} else {
+		caller, err = s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
 	}
-	who.caller, err = s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
-	return who, err
+	if err != nil {
+		return nil, err
+	}
+	return s.identify(caller, token, host), nil
 }
 
 // bearer reads the one bearer token of the Authorization header (G3-G6).
-func bearer(r *http.Request, defaults oauth.Scopes) (string, *refusal) {
-	missing, invalid := missingToken(defaults), invalidToken(defaults)
+func (s *Server) bearer(r *http.Request) (string, *refusal) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
-		return "", &missing
+		return "", &s.missing
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if len(headers) > 1 || err != nil || query.Has("access_token") {
@@ -100,9 +121,9 @@ func bearer(r *http.Request, defaults oauth.Scopes) (string, *refusal) {
 	token = strings.TrimLeft(token, " ")
 	switch {
 	case !strings.EqualFold(scheme, "Bearer"), token == "":
-		return "", &missing
+		return "", &s.missing
 	case len(token) > maxTokenLength, !isToken68(token):
-		return "", &invalid
+		return "", &s.invalid
 	}
 	return token, nil
 }
@@ -119,24 +140,4 @@ func isToken68(token string) bool {
 func isInvalidToken(err error) bool {
 	kind, ok := oauth.KindOf(err)
 	return ok && kind == oauth.InvalidToken
-}
-
-// withoutToken removes the token from the headers (G14).
-func withoutToken(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Del("Authorization")
-		next.ServeHTTP(w, r)
-	})
-}
-
-// authenticatedBySDK hands the identity to the SDK, whose context key only its own middleware can set. The SDK must not judge the expiry: it does not know our clock.
-func authenticatedBySDK(next http.Handler) http.Handler {
-	known := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-		return tokenInfo(identityOf(ctx).caller), nil
-	}
-	cleaned := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		auth.TokenInfoFromContext(r.Context()).Expiration = identityOf(r.Context()).caller.ExpiresAt
-		withoutToken(next).ServeHTTP(w, r)
-	})
-	return auth.RequireBearerToken(known, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(cleaned)
 }

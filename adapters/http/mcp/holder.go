@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // accept takes a request that another replica was asked, once.
@@ -36,29 +38,25 @@ func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	who := &identity{caller: what.Caller.restore()}
-	ctx := context.WithValue(e.ctx, identityKey{}, who)
+	ctx := identified{e.ctx, t.server.identify(what.Caller.restore(), "", oauth.HostToken{})}
 	r, err := http.NewRequestWithContext(ctx, what.Method, t.server.options.Resource.String(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("reading a request: %w", err)
 	}
 	maps.Copy(r.Header, what.Header)
-	r.Header.Set("Authorization", "Bearer of-another-replica") // the SDK's middleware wants one, and it is gone behind that
 	out := &remoteAnswer{tunnel: t, exchange: e, header: http.Header{}}
 	defer func() { err = out.end(recover()) }()
-	authenticatedBySDK(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t.server.serveHeld(w, r, what, body)
-	})).ServeHTTP(out, r)
+	t.server.serveHeld(out, r, what.Endpoint, what.Session, body)
 	return nil
 }
 
 // serveHeld answers a request in a session of this replica.
-func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, what request, body []byte) {
-	if what.Endpoint == endpointMessage {
-		s.handOver(w, r, what.Session, body)
+func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, at endpoint, session string, body []byte) {
+	if at == endpointMessage {
+		s.handOver(w, r, session, body)
 		return
 	}
-	r.Header.Set(sessionHeader, what.Session)
+	r.Header.Set(sessionHeader, session)
 	s.sessions.ServeHTTP(w, r)
 }
 

@@ -41,38 +41,47 @@ func peek(body []byte) message {
 
 // add returns the id of a request.
 func (m *message) add(raw []byte) (id []byte) {
-	var request struct {
-		ID     json.RawMessage `json:"id"`
-		Method json.RawMessage `json:"method"`
-		Params json.RawMessage `json:"params"`
+	var seen struct { // at once, because each would be an allocation of its own
+		request struct {
+			ID     json.RawMessage `json:"id"`
+			Method json.RawMessage `json:"method"`
+			Params json.RawMessage `json:"params"`
+		}
+		method string
+		params struct {
+			Meta struct {
+				Version json.RawMessage `json:"io.modelcontextprotocol/protocolVersion"`
+			} `json:"_meta"`
+			Name string `json:"name"`
+		}
 	}
-	if decode(raw, &request) != nil {
+	if decode(raw, &seen.request) != nil {
 		return nil
 	}
 	m.decoded = true
-	var params struct {
-		Meta struct {
-			Version json.RawMessage `json:"io.modelcontextprotocol/protocolVersion"`
-		} `json:"_meta"`
-		Name string `json:"name"`
-	}
-	var method string
-	_ = decode(request.Method, &method) // a response has none
-	_ = decode(request.Params, &params) // what does not fit is not executed either
-	m.modern = m.modern || params.Meta.Version != nil
-	switch method {
+	decodeIfAny(seen.request.Method, &seen.method) // a response has none
+	decodeIfAny(seen.request.Params, &seen.params) // what does not fit is not executed either
+	m.modern = m.modern || seen.params.Meta.Version != nil
+	switch seen.method {
 	case "initialize":
 		m.initialize = true
 	case "subscriptions/listen":
 		m.listen = true
 	case "tools/call":
-		m.tools = append(m.tools, params.Name)
+		m.tools = append(m.tools, seen.params.Name)
 	}
-	return request.ID
+	return seen.request.ID
 }
 
+func decodeIfAny(raw []byte, into any) {
+	if len(raw) > 0 {
+		_ = decode(raw, into)
+	}
+}
+
+// decode copies nothing, because nobody writes into a body.
 func decode(raw []byte, into any) error {
-	_, err := segjson.Parse(raw, into, segjson.DontMatchCaseInsensitiveStructFields)
+	_, err := segjson.Parse(raw, into, segjson.DontMatchCaseInsensitiveStructFields|segjson.ZeroCopy)
 	return err
 }
 

@@ -28,8 +28,7 @@ func (d *deadlined) SetWriteDeadline(until time.Time) error {
 func openStream(relayed bool) (*stream, *deadlined) {
 	to := &deadlined{ResponseRecorder: httptest.NewRecorder()}
 	g := &registry{now: time.Now, interval: time.Hour, streams: map[*stream]struct{}{}, relays: relayed}
-	who := context.WithValue(context.Background(), identityKey{}, &identity{caller: oauth.Caller{Grant: "A"}})
-	s, _ := g.open(to, httptest.NewRequestWithContext(who, http.MethodGet, "/mcp", http.NoBody))
+	s, _ := g.open(to, httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), &identity{caller: oauth.Caller{Grant: "A"}})
 	s.begin(true)
 	DeferCleanup(s.finish)
 	return s, to

@@ -101,7 +101,7 @@ type Server struct {
 	gate     gate
 	metadata *wellknown.Document
 
-	endpoint route // what is behind admit
+	endpoint route // what is behind protect
 	message  route
 	upstream Upstream // of a gateway; everything of the SDK is nil then
 
@@ -113,6 +113,8 @@ type Server struct {
 	tunnel    *tunnel      // nil without a Bus
 	streams   *registry
 	challenge challenger
+	missing   refusal // of a token
+	invalid   refusal
 }
 
 // New protects the SDK's server. It adds a receiving middleware to it, so it is called once for each sdk.Server.
@@ -121,7 +123,7 @@ func New(server *sdk.Server, o Options) *Server {
 	s.mcp, s.endpoint, s.message = server, s.dispatch, s.deliver
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		SessionTimeout: s.options.SessionTimeout, EventStore: sdk.NewMemoryEventStore(nil), MaxRequestBodyBytes: s.options.MaxBody,
+		SessionTimeout: s.options.SessionTimeout, EventStore: events{sdk.NewMemoryEventStore(nil), s.streams.remove}, MaxRequestBodyBytes: s.options.MaxBody,
 		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate knows the real hosts
 	})
 	s.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
@@ -145,6 +147,8 @@ func newServer(o Options) *Server {
 		gate:      newGate(o),
 		metadata:  newMetadata(o),
 		challenge: challenger{metadata: origin + wellKnown + path},
+		missing:   missingToken(o.Scopes.Defaults()),
+		invalid:   invalidToken(o.Scopes.Defaults()),
 	}
 	s.streams = newRegistry(s)
 	s.replica = rand.Text()
@@ -154,10 +158,8 @@ func newServer(o Options) *Server {
 // Mount registers the endpoint, its message endpoint and its metadata (F6) at the resource's path. Unknown suffixes are 404.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
-	endpoint := s.gate.wrap(s.guard(s.admit(s.endpoint)))
-	e.Match(methods, orRoot(s.path), echo.WrapHandler(endpoint), s.options.Follow)
-	message := s.gate.wrap(s.guard(s.admit(s.message)))
-	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, echo.WrapHandler(message), s.options.Follow)
+	e.Match(methods, orRoot(s.path), s.protect(s.endpoint), s.options.Follow)
+	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, s.protect(s.message), s.options.Follow)
 
 	s.metadata.Mount(e, wellKnown+s.path, s.options.Follow)
 	e.RouteNotFound(wellKnown+"/*", echo.NotFoundHandler)

@@ -31,7 +31,7 @@ func (s *Server) openSession(name, grant string) (replica, id string, err error)
 
 // hold lets the holder of a session answer, which may be another replica.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at endpoint, m message) {
-	who := identityOf(r.Context()).caller
+	who := &identityOf(r.Context()).caller
 	replica, id, err := s.openSession(name, who.Grant)
 	if err == nil && replica != s.replica && s.tunnel == nil {
 		err = oauth.ErrNotFound
@@ -43,12 +43,11 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at en
 	if s.tunnel != nil {
 		r.Header = crossing(r.Header)
 	}
-	what := request{Endpoint: at, Method: r.Method, Session: id, Header: r.Header, Caller: callerFrom(who)}
 	if replica != s.replica {
-		s.tunnel.forward(w, r, replica, what, m.body)
+		s.tunnel.forward(w, r, replica, request{Endpoint: at, Method: r.Method, Session: id, Header: r.Header, Caller: callerFrom(who)}, m.body)
 		return
 	}
-	s.serveHeld(w, r, what, m.body)
+	s.serveHeld(w, r, at, id, m.body)
 }
 
 // noSession answers why a session cannot be used.

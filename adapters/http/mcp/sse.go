@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -21,11 +20,9 @@ const messagePath = "/message"
 // legacySession is one stream of HTTP+SSE (2024-11-05): the SDK's transport and connection at once. Answers leave on the GET,
 // messages arrive by POST. The SDK's own binding loses the caller of a message and binds a session to nobody.
 type legacySession struct {
-	id, grant string
-	out       http.ResponseWriter
-	in        chan jsonrpc.Message
-	done      chan struct{}
-	end       sync.Once
+	id  string
+	out *stream // whose end is the session's
+	in  chan jsonrpc.Message
 }
 
 // Connect is called once, by sdk.Server.Connect.
@@ -42,7 +39,7 @@ func (s *legacySession) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-s.in:
 		return m, nil
-	case <-s.done:
+	case <-s.out.ctx.Done():
 		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -62,7 +59,7 @@ func (s *legacySession) send(event string, payload []byte) error {
 	if _, err := fmt.Fprintf(s.out, "event: %s\ndata: %s\n\n", event, payload); err != nil {
 		return fmt.Errorf("sending an event: %w", err)
 	}
-	if err := http.NewResponseController(s.out).Flush(); err != nil {
+	if err := s.out.FlushError(); err != nil {
 		return fmt.Errorf("flushing an event: %w", err)
 	}
 	return nil
@@ -70,51 +67,63 @@ func (s *legacySession) send(event string, payload []byte) error {
 
 // Close ends the stream.
 func (s *legacySession) Close() error {
-	s.end.Do(func() { close(s.done) })
+	s.out.cancel(nil)
 	return nil
 }
 
-// openLegacy is GET without a session: the first event says where to post, the rest are answers.
-func (s *Server) openLegacy(w http.ResponseWriter, r *http.Request) {
-	if s.streams.full(identityOf(r.Context()).caller.Grant) {
-		unavailable(w, "There are too many open sessions")
+// openLegacy is GET without a session: the first event says where to post, the rest are answers. It waits with little on the stack.
+func (s *Server) openLegacy(out *stream, r *http.Request) {
+	session := s.announce(out, r)
+	if session == nil {
 		return
 	}
-	session := &legacySession{
-		id: rand.Text(), grant: identityOf(r.Context()).caller.Grant, out: w,
-		in: make(chan jsonrpc.Message), done: make(chan struct{}),
-	}
-	name, err := s.sessionName(session.id, session.grant)
-	if err != nil {
-		s.noSession(w, r, err)
-		return
-	}
-	s.legacy.Store(session.id, session)
 	defer s.legacy.Delete(session.id)
-	w.Header().Set("Content-Type", eventStream)
-	w.Header().Set("Cache-Control", "no-cache, no-transform")
-	if session.send("endpoint", []byte(s.path+messagePath+"?sessionid="+name)) != nil {
+	connected := s.connect(session)
+	if connected == nil {
 		return
 	}
-	s.serveLegacy(r.Context(), session)
+	<-out.ctx.Done()
+	s.streams.remove(session.id)
+	go connected.Close() // waits for calls, which the end of the session cancels
 }
 
-func (s *Server) serveLegacy(ctx context.Context, session *legacySession) {
+// announce makes a session whose client knows where to post, nil when there can be none.
+func (s *Server) announce(out *stream, r *http.Request) *legacySession {
+	grant := out.who.caller.Grant
+	if s.streams.full(grant) {
+		unavailable(out, "There are too many open sessions")
+		return nil
+	}
+	session := &legacySession{id: rand.Text(), out: out, in: make(chan jsonrpc.Message)}
+	name, err := s.sessionName(session.id, grant)
+	if err != nil {
+		s.noSession(out, r, err)
+		return nil
+	}
+	s.legacy.Store(session.id, session)
+	out.Header().Set("Content-Type", eventStream)
+	out.Header().Set("Cache-Control", "no-cache, no-transform")
+	if session.send("endpoint", []byte(s.path+messagePath+"?sessionid="+name)) != nil {
+		s.legacy.Delete(session.id)
+		return nil
+	}
+	return session
+}
+
+// connect hands the session to the SDK, and returns nil when it has ended already.
+func (s *Server) connect(session *legacySession) *sdk.ServerSession {
+	ctx := session.out.ctx
 	connected, err := s.mcp.Connect(ctx, session, nil)
 	if err != nil {
 		s.options.Logger.ErrorContext(ctx, "cannot connect an SSE session", "error", err)
-		return
+		return nil
 	}
-	defer func() { go connected.Close() }() // waits for calls, which the end of the session cancels
-	defer session.Close()
-	if _, ok := s.streams.add(connected, session.grant); !ok {
-		return
+	if !s.streams.add(connected, session.out.who.caller.Grant) {
+		_ = session.Close()
+		go connected.Close()
+		return nil
 	}
-	defer s.streams.remove(connected)
-	select {
-	case <-ctx.Done():
-	case <-session.done:
-	}
+	return connected
 }
 
 // deliver is POST to the message endpoint.
@@ -126,7 +135,7 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m message) {
 func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, body []byte) {
 	found, _ := s.legacy.Load(id)
 	session, ok := found.(*legacySession)
-	if !ok || session.grant != identityOf(r.Context()).caller.Grant {
+	if !ok || session.out.who.caller.Grant != identityOf(r.Context()).caller.Grant {
 		s.noSession(w, r, oauth.ErrNotFound)
 		return
 	}
@@ -145,7 +154,7 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, bod
 	select {
 	case session.in <- decoded:
 		w.WriteHeader(http.StatusAccepted)
-	case <-session.done:
+	case <-session.out.ctx.Done():
 		rpcError(w, http.StatusNotFound, "Not Found: the session has ended")
 	case <-r.Context().Done():
 	}

@@ -15,7 +15,7 @@ import (
 // ServeStdio serves the same server to one local client, in newline-delimited JSON and without OAuth, until the client hangs
 // up or ctx ends. Tools see the given caller, and its tool policy holds.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
-	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: tokenInfo(caller)}
+	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: tokenInfo(&caller)}
 	if err := s.mcp.Run(ctx, local); err != nil {
 		return fmt.Errorf("serving stdio: %w", err)
 	}

@@ -15,6 +15,8 @@ const (
 	// writeTimeout frees a stream whose reader has gone silent, and replaces a WriteTimeout of the server, which would cut
 	// every stream. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
+	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent.
+	buffered = 2 << 10
 )
 
 // Why an answer is cut: what it was given for has ended, or the service does.
@@ -39,9 +41,11 @@ type stream struct {
 	mu      sync.Mutex // also serializes the SDK's writes and the beat's
 	begun   bool       // the answer has a status
 	events  bool       // the first event was written, or the head of a relayed stream
+	written int        // bytes
 	tail    string     // the last bytes that were written
 	refused int        // status of a refusal whose text the SDK has not written yet
 	stopped bool
+	limited bool // there is a deadline for writing
 	beat    *time.Timer
 	end     *time.Timer // of the access token; a long stream ends with it
 }
@@ -52,9 +56,11 @@ func (s *stream) over() bool {
 	return s.ctx.Err() != nil || !expiry.IsZero() && !s.registry.now().Before(expiry)
 }
 
-// begin sets the beat. Timers instead of goroutines: an idle stream costs next to nothing. A long stream ends with its access
-// token; a call that was allowed when it came may finish.
+// begin sets what may last going. A long stream ends with its access token; a call that was allowed when it came may finish.
 func (s *stream) begin(long bool) {
+	if !long && !s.relayed {
+		return
+	}
 	if long {
 		s.registry.lasts(s)
 	}
@@ -62,6 +68,14 @@ func (s *stream) begin(long bool) {
 	defer s.mu.Unlock()
 	if expiry := s.who.caller.ExpiresAt; long && !expiry.IsZero() {
 		s.end = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.cancel(errOver) })
+	}
+	s.beats()
+}
+
+// beats sets the beat. Timers instead of goroutines: an idle stream costs next to nothing. An answer that ends at once has none.
+func (s *stream) beats() {
+	if s.beat != nil || s.stopped {
+		return
 	}
 	every := s.registry.interval
 	s.beat = time.AfterFunc(every, func() {
@@ -113,7 +127,9 @@ func (s *stream) finish() {
 		s.ResponseWriter.WriteHeader(s.refused)
 	}
 	s.stopped = true
-	_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
+	if s.limited {
+		_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
+	}
 	for _, timer := range []*time.Timer{s.beat, s.end} {
 		if timer != nil {
 			timer.Stop()
@@ -158,9 +174,12 @@ func (s *stream) Write(p []byte) (int, error) {
 		rpcError(s.ResponseWriter, status, strings.TrimSpace(string(p)))
 		return len(p), nil
 	}
-	s.events = s.unbuffer()
-	s.remember(p)
-	s.limit()
+	if s.events = s.unbuffer(); s.events {
+		s.remember(p)
+	}
+	if s.written += len(p); s.written > buffered || s.beat != nil {
+		s.limit()
+	}
 	return s.ResponseWriter.Write(p)
 }
 
@@ -183,6 +202,8 @@ func (s *stream) FlushError() error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
+	s.beats() // more is to come
+	s.limit()
 	return s.control.Flush()
 }
 
@@ -196,5 +217,6 @@ func (s *stream) unbuffer() bool {
 }
 
 func (s *stream) limit() {
+	s.limited = true
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // recorders in tests have no deadlines
 }

@@ -29,8 +29,8 @@ type registry struct {
 	mu       sync.Mutex
 	draining bool
 	streams  map[*stream]struct{}
-	sessions map[*sdk.ServerSession]held
-	perGrant map[string]int // sessions
+	sessions map[string]held // by id
+	perGrant map[string]int  // sessions
 }
 
 // held is a session of a grant. Its end waits for its calls, so that is begun once only.
@@ -43,18 +43,18 @@ func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
 		interval: beatInterval, limit: s.options.MaxSessions, limitPerGrant: s.options.MaxSessionsPerGrant,
-		streams: map[*stream]struct{}{}, sessions: map[*sdk.ServerSession]held{}, perGrant: map[string]int{},
+		streams: map[*stream]struct{}{}, sessions: map[string]held{}, perGrant: map[string]int{},
 	}
 }
 
 // open ties the answer to the grant that it is given for.
-func (g *registry) open(w http.ResponseWriter, r *http.Request) (*stream, *http.Request) {
+func (g *registry) open(w http.ResponseWriter, r *http.Request, who *identity) (*stream, *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: identityOf(r.Context()), client: r.Context(), ctx: ctx, cancel: cancel, registry: g, relayed: g.relays}
+	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: who, client: r.Context(), ctx: ctx, cancel: cancel, registry: g, relayed: g.relays}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.streams[out] = struct{}{}
-	return out, r.WithContext(ctx)
+	return out, r.WithContext(identified{ctx, who})
 }
 
 // lasts marks a stream as long; one that comes while the server shuts down ends at once.
@@ -90,30 +90,31 @@ func (g *registry) isFull(grant string) bool {
 	return g.draining || len(g.sessions) >= g.limit || g.perGrant[grant] >= g.limitPerGrant
 }
 
-// add admits a session of a grant; known tells that it was admitted before.
-func (g *registry) add(session *sdk.ServerSession, grant string) (known, ok bool) {
+// add admits a session of a grant, also one that was admitted before. A session without an id ends with its request.
+func (g *registry) add(session *sdk.ServerSession, grant string) bool {
+	id := session.ID()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, known := g.sessions[session]; known {
-		return true, true
+	if _, known := g.sessions[id]; known || id == "" {
+		return true
 	}
 	if g.isFull(grant) {
-		return false, false
+		return false
 	}
-	g.sessions[session] = held{grant, sync.OnceFunc(func() { go session.Close() })}
+	g.sessions[id] = held{grant, sync.OnceFunc(func() { go session.Close() })}
 	g.perGrant[grant]++
-	return false, true
+	return true
 }
 
-func (g *registry) remove(session *sdk.ServerSession) {
+func (g *registry) remove(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	its, known := g.sessions[session]
+	its, known := g.sessions[id]
 	if !known {
 		return
 	}
 	grant := its.grant
-	delete(g.sessions, session)
+	delete(g.sessions, id)
 	if g.perGrant[grant]--; g.perGrant[grant] == 0 {
 		delete(g.perGrant, grant)
 	}
@@ -200,15 +201,21 @@ func (s *Server) admitSession(req sdk.Request, grant string) error {
 	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
 		return nil
 	}
-	known, ok := s.streams.add(session, grant)
-	if !ok {
+	if !s.streams.add(session, grant) {
 		return &jsonrpc.Error{Code: codeRefused, Message: "too many open sessions"}
 	}
-	if !known {
-		go func() {
-			_ = session.Wait()
-			s.streams.remove(session)
-		}()
-	}
 	return nil
+}
+
+// events lets clients read on where a stream broke off. It is also where the SDK says that a session has ended: a goroutine that waits
+// for it would cost as much as the session.
+type events struct {
+	*sdk.MemoryEventStore
+	ended func(session string)
+}
+
+// SessionClosed implements sdk.EventStore.
+func (e events) SessionClosed(ctx context.Context, session string) error {
+	e.ended(session)
+	return e.MemoryEventStore.SessionClosed(ctx, session)
 }

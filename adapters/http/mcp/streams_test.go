@@ -100,8 +100,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		func(ctx SpecContext, end func(*site, *stream)) {
 			s, recorder := openSite(), httptest.NewRecorder()
 			who := &identity{token: alice, caller: oauth.Caller{Grant: "A"}}
-			r := httptest.NewRequestWithContext(context.WithValue(ctx, identityKey{}, who), http.MethodGet, "/mcp", nil)
-			out, _ := s.mcp.streams.open(recorder, r)
+			out, _ := s.mcp.streams.open(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", nil), who)
 			out.begin(true)
 			DeferCleanup(out.finish)
 			end(s, out)

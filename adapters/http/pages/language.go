@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"regexp"
 	"strings"
 
 	"golang.org/x/text/language"
@@ -21,6 +22,7 @@ var languages = []language.Tag{language.English, language.German, language.Frenc
 var (
 	translations = readTranslations()
 	matcher      = language.NewMatcher(languages)
+	sources      = readSources()
 	drawings     = drawAll()
 )
 
@@ -60,13 +62,37 @@ func drawAll() map[language.Tag]*template.Template {
 	drawn := map[language.Tag]*template.Template{}
 	for _, tag := range languages {
 		speak := message.NewPrinter(tag, message.Catalog(translations))
-		drawn[tag] = template.Must(template.New("pages").Funcs(template.FuncMap{
+		drawn[tag] = template.New("pages").Funcs(template.FuncMap{
 			"lang": tag.String, "claim": claim, "host": host, "address": address, "name": name,
 			"instant": instant, "machine": machine,
 			"t": func(text string, parts ...any) template.HTML { return translate(speak, text, parts) },
-		}).ParseFS(files, "*.html", "style.css"))
+		})
+		for name, source := range sources {
+			template.Must(drawn[tag].New(name).Parse(translateFixed(speak, source)))
+		}
 	}
 	return drawn
+}
+
+// fixed is a text that is the same for every reader of a language.
+var fixed = regexp.MustCompile(`{{t "([^"]*)"}}`)
+
+// translateFixed translates the fixed texts of a template, so that no page has to.
+func translateFixed(speak *message.Printer, source string) string {
+	return fixed.ReplaceAllStringFunc(source, func(call string) string {
+		return string(translate(speak, fixed.FindStringSubmatch(call)[1], nil))
+	})
+}
+
+// readSources maps each template to its text.
+func readSources() map[string]string {
+	texts := map[string]string{}
+	entries, _ := files.ReadDir(".") // what is embedded can be read
+	for _, entry := range entries {
+		text, _ := files.ReadFile(entry.Name())
+		texts[entry.Name()] = string(text)
+	}
+	return texts
 }
 
 // translate puts the parts into the text. Only markup of our own is taken as it is; all else is escaped. A text without parts may

@@ -111,10 +111,13 @@ type sheet struct {
 	Page  any
 }
 
+// usualSize is that of a page without a logo.
+const usualSize = 16 << 10
+
 func (e Edition) write(w http.ResponseWriter, status int, name string, page any) error {
 	s := sheet{Nonce: rand.Text(), Site: e.pages.site, Look: e.pages.look, Logo: e.pages.logo, Style: e.pages.style, Page: page}
-	var body bytes.Buffer
-	if err := drawings[e.language].ExecuteTemplate(&body, name, s); err != nil {
+	body := bytes.NewBuffer(make([]byte, 0, usualSize))
+	if err := drawings[e.language].ExecuteTemplate(body, name, s); err != nil {
 		return fmt.Errorf("render %s page: %w", name, err)
 	}
 	setHeaders(w.Header(), s.Nonce, s.Logo != "")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -27,6 +28,23 @@ type Metrics struct {
 	active    *prometheus.GaugeVec
 	decisions *prometheus.CounterVec
 	events    []string
+	known     sync.Map // prometheus.Observer by series: a vector hashes every label at each look
+}
+
+// series are the labels of one of the durations.
+type series struct {
+	method, route string
+	status        int
+}
+
+func (m *Metrics) duration(method, route string, status int) prometheus.Observer {
+	of := series{method, route, status}
+	if known, found := m.known.Load(of); found {
+		return known.(prometheus.Observer)
+	}
+	observer := m.durations.WithLabelValues(of.method, of.route, strconv.Itoa(of.status))
+	m.known.Store(of, observer)
+	return observer
 }
 
 // NewMetrics counts requests, decisions of these events, and what the Go runtime and the process use.
@@ -82,7 +100,7 @@ func (m *Metrics) Measure(site *echo.Echo) {
 			if err := next(c); err != nil {
 				c.Error(err)
 			}
-			m.durations.WithLabelValues(method, c.Path(), strconv.Itoa(c.Response().Status)).Observe(time.Since(began).Seconds())
+			m.duration(method, c.Path(), c.Response().Status).Observe(time.Since(began).Seconds())
 			return nil
 		}
 	})
