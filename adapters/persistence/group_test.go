@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -71,6 +72,31 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after.commits() - before.commits()).To(BeEquivalentTo(2)) // the one that they waited for, and theirs
 		Expect(kept()).To(HaveLen(20))
+	})
+
+	It("see what those before them have changed", Label("I22"), func(ctx SpecContext) {
+		other := oauth.Digest{31: 7}
+		held.release()
+		held.wait()
+		Expect(store.AddGrant(ctx, oauth.RestoreGrant(oauth.GrantSnapshot{ID: "other", State: "active", CreatedAt: then, IdleEnd: then.Add(time.Hour)}, oauth.SecretSnapshot{Digest: other[:], Grant: "other"}), nil)).To(Succeed())
+		Expect(ended(ctx, store, other)).To(BeFalse()) // from now on it is remembered
+		held = hold(ctx, store)
+		var ends atomic.Int32
+		for i := range 5 {
+			writing.Go(func() {
+				defer GinkgoRecover()
+				Expect(store.UpdateGrant(ctx, other, func(g *oauth.AccessGrant) error {
+					if g.End(oauth.EndedByHost, then) {
+						ends.Add(1)
+					}
+					return nil
+				})).To(Succeed())
+			})
+			Eventually(store.group.length).WithContext(ctx).WithTimeout(patience).Should(Equal(i + 1))
+		}
+		held.release()
+		writing.Wait()
+		Expect(ends.Load()).To(BeEquivalentTo(1))
 	})
 
 	It("are refused alone", func(ctx SpecContext) {

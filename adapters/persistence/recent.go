@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -77,6 +78,17 @@ func (r *recent) begin() {
 	if err != nil {
 		r.before = version{}
 	}
+}
+
+// newest returns what is remembered to the transaction that begin was for: it alone can have made that older.
+func (r *recent) newest(tx *changes, secret oauth.Digest) (foundRow, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if tx.everything || r.before != r.holds {
+		return foundRow{}, false
+	}
+	row, found := r.rows.Get(secret)
+	return row, found && !slices.Contains(tx.grants, row.Grant.ID)
 }
 
 // settle forgets what a transaction of this process has changed, which has ended and is not answered yet.

@@ -131,12 +131,22 @@ func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change fun
 				return failed("locking a grant", err)
 			}
 		}
-		found, err := s.engine.finds(tx.DB, secret)
+		found, err := s.newest(tx, secret)
 		if err != nil {
 			return err
 		}
 		return update(tx, found, found.restore(), change)
 	})
+}
+
+// newest is the state that a change is applied to. Whoever changes a grant has mostly looked at it just before.
+func (s *Store) newest(tx *changes, secret oauth.Digest) (foundRow, error) {
+	if s.recent != nil {
+		if row, known := s.recent.newest(tx, secret); known {
+			return row, nil
+		}
+	}
+	return s.engine.finds(tx.DB, secret)
 }
 
 // GrantsOf implements oauth.Store.
