@@ -98,7 +98,7 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 	},
 		Entry("not when it has it", "TAG", http.StatusNotModified),
 		Entry("not when a proxy in between has made the tag a weak one", "W/TAG", http.StatusNotModified),
-		Entry("not when it is one of several", `"another", W/"one more" , TAG`, http.StatusNotModified),
+		Entry("not when it is one of several", `"another", W/"one,more" , TAG`, http.StatusNotModified),
 		Entry("not when anything will do", "*", http.StatusNotModified),
 		Entry("when it has another one", `"another"`, http.StatusOK),
 		Entry("when it says nothing that can be read", "another", http.StatusOK),
