@@ -34,7 +34,7 @@ func (l line) clients() int {
 	return clients
 }
 
-func (l line) file() string { return strings.ReplaceAll(l.name, " ", "-") }
+func (l line) file() string { return strings.NewReplacer(" ", "-", "/", "-").Replace(l.name) }
 
 // more is better of rates only.
 func (c comparison) moreIsBetter() bool { return c.metric == rate }
@@ -76,6 +76,20 @@ func against(m metric, ours string, peers ...bar) (comparisons []comparison) {
 		comparisons = append(comparisons, comparison{metric: m, ours: ours, peer: p.peer, floor: p.floor, goal: p.goal})
 	}
 	return comparisons
+}
+
+// above is against, but by how much more ours needs.
+func above(m metric, ours string, peers ...bar) []comparison {
+	comparisons := against(m, ours, peers...)
+	for i := range comparisons {
+		comparisons[i].above = true
+	}
+	return comparisons
+}
+
+// alone is a value that stands for itself.
+func alone(m metric, ours string, floor, goal float64) []comparison {
+	return []comparison{{metric: m, ours: ours, floor: floor, goal: goal}}
 }
 
 // bar is the least that counts as done against a peer, and what is aimed at; 0 where there is none.

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/pasteport/pasteport/bench/server"
 )
 
 type options struct {
@@ -18,6 +16,8 @@ type options struct {
 	warmup, length time.Duration
 	short, check   bool
 	lines, skip    string
+	flows          int
+	sessions       int
 	profile        string
 	out            string
 }
@@ -30,25 +30,16 @@ func main() {
 }
 
 func run() error {
-	if role, does := roles[strings.Join(os.Args[1:min(2, len(os.Args))], "")]; does {
-		return role(os.Args[2:])
-	}
 	b, err := newBench()
 	if err != nil {
 		return err
 	}
 	defer b.openClientSite()()
+	if err := b.build(); err != nil {
+		return errors.Join(err, os.RemoveAll(b.programs))
+	}
+	defer func() { _ = os.RemoveAll(b.programs) }()
 	return b.all()
-}
-
-// roles are what the command does for itself in other processes.
-var roles = map[string]func(arguments []string) error{
-	"serve": func(arguments []string) error {
-		if len(arguments) != 1 {
-			return errors.New("serve needs the name of a server")
-		}
-		return server.Serve(arguments[0], os.Stdin, os.Stdout)
-	},
 }
 
 func newBench() (b *bench, err error) {
@@ -59,8 +50,10 @@ func newBench() (b *bench, err error) {
 	flag.BoolVar(&b.check, "check", false, "fail when a ratio is more than a quarter worse than in "+figuresFile)
 	flag.StringVar(&b.lines, "only", "", "only the lines whose `name` begins so")
 	flag.StringVar(&b.skip, "skip", "", "servers that are left out, by `names` with commas")
+	flag.IntVar(&b.flows, "flows", 25_000, "code `flows` after which memory and disk are looked at")
+	flag.IntVar(&b.sessions, "sessions", 10_000, "idle `sessions`")
 	flag.StringVar(&b.profile, "profile", "", "write profiles of Pasteport's processes into this `folder`")
-	flag.StringVar(&b.out, "out", "RESULTS.md", "the `file` that the table is written to; "+figuresFile+" is written beside it")
+	flag.StringVar(&b.out, "out", "RESULTS.md", "the `file` that the table is written to, with "+figuresFile+" beside it; a part of the lines is shown unless it is named")
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -70,10 +63,10 @@ func newBench() (b *bench, err error) {
 	if b.short && !given["length"] {
 		b.length = time.Second
 	}
-	b.warmup = b.length / 4
-	if b.self, err = os.Executable(); err != nil {
-		return nil, err
+	if (b.short || b.lines != "" || b.skip != "") && !given["out"] {
+		b.out = ""
 	}
+	b.warmup = b.length / 4
 	b.serverCPU, err = pinLoad()
 	return b, err
 }
@@ -91,10 +84,10 @@ func (b *bench) chosen() (chosen []line) {
 	return chosen
 }
 
-// shortened keeps what CI watches: how much is paid on top of what nobody can avoid.
+// shortened keeps what CI watches, on any computer: how much is paid on top of what nobody can avoid.
 func (l line) shortened() line {
 	l.compare = slices.DeleteFunc(slices.Clone(l.compare), func(c comparison) bool {
-		return c.metric != rate || c.peer != "echo" && c.peer != rawDatabase
+		return c.metric != rate || c.peer != bareEcho && c.peer != rawDatabase || strings.Contains(c.ours, "+")
 	})
 	l.servers = slices.DeleteFunc(slices.Clone(l.servers), func(server string) bool {
 		return !slices.ContainsFunc(l.compare, func(c comparison) bool { return c.ours == server || c.peer == server })

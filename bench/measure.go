@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,8 +15,8 @@ import (
 // bench is one run of the command.
 type bench struct {
 	options
-	serverCPU int // -1: wherever
-	self      string
+	serverCPU int    // -1: wherever
+	programs  string // the folder of what was built
 	clientID  string
 	roots     []byte
 }
@@ -36,19 +35,12 @@ const (
 	farTail  metric = "p99.9 ms"
 	busy     metric = "load's CPU" // how much of its own CPU the load used: near 1 it is the load that is measured
 	duration metric = "ms"
-	memory   metric = "MiB"
-	each     metric = "bytes each"
-)
 
-// command is how a server is run, and the database server that it needs.
-func (b *bench) command(name string) (command *exec.Cmd, database string, err error) {
-	if name == oidcProvider {
-		command, err = b.oidcCommand()
-		return command, "", err
-	}
-	name, database, _ = strings.Cut(name, "+")
-	return exec.Command(b.self, "serve", name), database, nil
-}
+	idleMemory metric = "idle MiB"
+	usedMemory metric = "used MiB"
+	perToken   metric = "bytes on disk per access token"
+	perSession metric = "bytes per session"
+)
 
 // underLoad measures a server under the load of a line.
 func (b *bench) underLoad(l line, server string) (s sample, err error) {
@@ -58,7 +50,7 @@ func (b *bench) underLoad(l line, server string) (s sample, err error) {
 	}
 	defer func() { err = errors.Join(err, p.stop()) }()
 	people, err := b.gather(p, server, l.clients())
-	defer dismiss(people)
+	defer func() { dismiss(people) }()
 	if err == nil {
 		err = together(people, scenarios[l.scenario].prepare)
 	}
@@ -109,18 +101,18 @@ func (b *bench) gather(p *process, server string, count int) (people []*person, 
 		switch {
 		case strings.HasPrefix(server, "pasteport"):
 			client.Resource = p.site.JoinPath("/mcp").String()
-		case server == oidcProvider:
+		case strings.HasPrefix(server, oidcProvider):
 			client.Scope = "openid offline_access"
 		case guardless[server]:
 			client.ID = ""
 		}
-		people = append(people, &person{Client: client})
+		people = append(people, &person{Client: client, server: server})
 	}
 	return people, nil
 }
 
 // guardless servers let everybody in.
-var guardless = map[string]bool{"echo": true, "echo-site": true, "sdk": true}
+var guardless = map[string]bool{bareEcho: true, siteEcho: true, sdkTools: true}
 
 func dismiss(people []*person) {
 	for _, p := range people {

@@ -47,7 +47,7 @@ func (b *bench) measure(l line, server string) (sample, error) {
 
 // String shows the metrics in one order.
 func (s sample) String() (text string) {
-	for _, m := range []metric{rate, cpuTime, median, tail, farTail, duration, memory, each, busy} {
+	for _, m := range []metric{rate, cpuTime, median, tail, farTail, duration, idleMemory, usedMemory, perToken, perSession, busy} {
 		if value, has := s[m]; has {
 			text += fmt.Sprintf("%s %s  ", short(value), m)
 		}

@@ -14,12 +14,12 @@ const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 type scenario struct {
 	prepare func(*person) error // once for each client, before anything counts; nil when there is nothing to do
 	do      func(*person) error
-	pages   bool // nobody needs to be connected
 }
 
 // person is one client of many, with what it has in hand.
 type person struct {
 	*load.Client
+	server  string
 	turn    int
 	request []byte   // that it sends again and again
 	spare   []string // refresh tokens that nobody uses
@@ -62,6 +62,9 @@ func (p *person) connect() error {
 func preparePing(p *person) error {
 	err := p.connect()
 	p.request = p.post(ping)
+	if p.server == oidcUserinfo {
+		p.request = load.Request(http.MethodGet, p.Site.JoinPath("/userinfo"), "", "", "Authorization: Bearer "+p.Tokens.Access)
+	}
 	return err
 }
 

@@ -17,7 +17,7 @@ peer's, and neither is ours alone. Ratio is the median of the rounds, with the l
 |---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|--:|
 `
 
-// write writes the table and the figures.
+// write writes the table and the figures, or shows the table where only a part was measured.
 func (b *bench) write(measured []results) error {
 	var text strings.Builder
 	text.WriteString(head)
@@ -26,9 +26,11 @@ func (b *bench) write(measured []results) error {
 			text.WriteString(r.row(c))
 		}
 	}
-	fmt.Fprintf(&text, "\n%d rounds of %s each, %s, %s/%s, %d CPUs; servers on one, the load on another.", b.rounds, b.length, runtime.Version(), runtime.GOOS, runtime.GOARCH, max(2, runtime.NumCPU()))
-	text.WriteString(" " + busiest(measured) + "\n")
-	text.WriteString(remarks)
+	text.WriteString("\n" + b.circumstances() + " " + busiest(measured) + "\n" + remarks)
+	if b.out == "" {
+		fmt.Print(text.String())
+		return nil
+	}
 	if err := os.WriteFile(b.out, []byte(text.String()), 0o644); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}
@@ -38,6 +40,15 @@ func (b *bench) write(measured []results) error {
 const remarks = `
 Not in the table: Smeldr, which the Go module proxy does not serve, so that it cannot be a dependency.
 `
+
+func (b *bench) circumstances() string {
+	where := "nothing was pinned, because there is one CPU only"
+	if b.serverCPU >= 0 {
+		where = "servers on one CPU, the load on another"
+	}
+	return fmt.Sprintf("%d rounds of %s each, %d code flows and %d sessions where they stay; %s, %s/%s; %s.",
+		b.rounds, b.length, b.flows, b.sessions, runtime.Version(), runtime.GOOS, runtime.GOARCH, where)
+}
 
 func (r results) row(c comparison) string {
 	s := r.compare(c)

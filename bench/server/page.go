@@ -15,11 +15,13 @@ var form = template.Must(template.New("form").Parse(`<!doctype html>
 </body></html>
 `))
 
-func showForm(w http.ResponseWriter, r *http.Request) {
+// ShowForm asks what a consent page asks.
+func ShowForm(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_ = form.Execute(w, struct{ Client, Action string }{r.URL.Query().Get("client_id"), r.URL.RequestURI()})
 }
 
-func knowsToken(r *http.Request) bool {
+// KnowsToken checks what the form brings.
+func KnowsToken(r *http.Request) bool {
 	return r.PostFormValue("decision") == "approve" && r.PostFormValue("bearer_token") == load.HostToken
 }

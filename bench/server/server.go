@@ -1,4 +1,5 @@
-// Package server is what the benchmarks compare: each server runs in a process of its own, says where it listens, and ends with its standard input.
+// Package server is what the programs below it have in common: each is one server, or one kind of server, in a process of its own, which says
+// where it listens and ends with its standard input.
 package server
 
 import (
@@ -7,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"time"
 )
 
@@ -36,33 +39,32 @@ const (
 	Profile = "profile " // and a path: note where the time goes until the end
 )
 
-// site is what a server is before it listens.
-type site struct {
-	handler http.Handler
-	close   func() error
+// Site is what a server is before it listens.
+type Site struct {
+	Handler http.Handler
+	Close   func() error
 }
 
-// open builds a server that will be reached at address.
-type open func(order Order, address string) (site, error)
+// Open builds a server that will be reached at address.
+type Open func(order Order, address string) (Site, error)
 
-func still() error { return nil }
+// Still is the end of a server that has nothing to end.
+func Still() error { return nil }
 
-var servers = map[string]open{
-	"echo":             bareEcho,
-	"echo-site":        siteEcho,
-	"pasteport":        pasteport{site: true}.open,
-	"pasteport-bare":   pasteport{}.open,
-	"pasteport-server": pasteport{site: true}.open,
-	"pasteport-tools":  pasteport{tools: true}.open,
-	"sdk":              sdkAlone,
-}
-
-// Serve runs one server until in ends.
-func Serve(name string, in io.Reader, out io.Writer) error {
-	build, known := servers[name]
-	if !known {
-		return fmt.Errorf("there is no server %q", name)
+// Main runs the server that the command line names.
+func Main(servers map[string]Open) {
+	if len(os.Args) != 2 || servers[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "name one of the servers:", slices.Sorted(maps.Keys(servers)))
+		os.Exit(2)
 	}
+	if err := serve(servers[os.Args[1]], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serve runs a server until in ends.
+func serve(open Open, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	var order Order
@@ -77,11 +79,11 @@ func Serve(name string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	address := "http://" + listener.Addr().String()
-	built, err := build(order, address)
+	built, err := open(order, address)
 	if err != nil {
-		return fmt.Errorf("building %s: %w", name, err)
+		return fmt.Errorf("building the server: %w", err)
 	}
-	server := &http.Server{Handler: built.handler, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: built.Handler, ReadHeaderTimeout: time.Minute}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			fmt.Fprintln(os.Stderr, "serving has ended:", err)
@@ -90,12 +92,12 @@ func Serve(name string, in io.Reader, out io.Writer) error {
 	if err := json.NewEncoder(out).Encode(Greeting{URL: address}); err != nil {
 		return err
 	}
-	return errors.Join(obey(lines, out), server.Close(), built.close())
+	return errors.Join(obey(lines, out), server.Close(), built.Close())
 }
 
 // obey does what it is told until nobody is there any more.
 func obey(lines *bufio.Scanner, out io.Writer) (err error) {
-	stop := still
+	stop := Still
 	for lines.Scan() && err == nil {
 		word := lines.Text()
 		switch {
@@ -113,14 +115,14 @@ func obey(lines *bufio.Scanner, out io.Writer) (err error) {
 // startProfile notes where the time goes, and at its end what was allocated and what is kept.
 func startProfile(path string) (stop func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return still, err
+		return Still, err
 	}
 	times, err := os.Create(path + ".cpu")
 	if err != nil {
-		return still, err
+		return Still, err
 	}
 	if err := pprof.StartCPUProfile(times); err != nil {
-		return still, err
+		return Still, err
 	}
 	return func() error {
 		pprof.StopCPUProfile()

@@ -1,4 +1,5 @@
-package server
+// Command fosite is a site on the library of that name, with a store in memory or in SQLite.
+package main
 
 import (
 	"net/http"
@@ -9,38 +10,40 @@ import (
 	"github.com/ory/fosite/storage"
 
 	"github.com/pasteport/pasteport/bench/load"
+	"github.com/pasteport/pasteport/bench/server"
 )
 
-func init() {
-	servers["fosite"] = func(order Order, _ string) (site, error) {
-		kept := storage.NewMemoryStore()
-		kept.Clients[order.Client] = fositeClient(order)
-		return site{fositeSite(kept), still}, nil
-	}
-	servers["fosite-sql"] = func(order Order, _ string) (site, error) {
-		kept, err := openFositeStore(order)
-		if err != nil {
-			return site{}, err
-		}
-		return site{fositeSite(kept), kept.db.Close}, nil
-	}
+func main() { server.Main(map[string]server.Open{"fosite": inMemory, "fosite-sql": inSQLite}) }
+
+func inMemory(order server.Order, _ string) (server.Site, error) {
+	kept := storage.NewMemoryStore()
+	kept.Clients[order.Client] = clientOf(order)
+	return server.Site{Handler: routes(kept), Close: server.Still}, nil
 }
 
-func fositeClient(order Order) *fosite.DefaultClient {
+func inSQLite(order server.Order, _ string) (server.Site, error) {
+	kept, err := openStore(order)
+	if err != nil {
+		return server.Site{}, err
+	}
+	return server.Site{Handler: routes(kept), Close: kept.close}, nil
+}
+
+func clientOf(order server.Order) *fosite.DefaultClient {
 	return &fosite.DefaultClient{
 		ID: order.Client, RedirectURIs: []string{load.Redirect}, Public: true, ResponseTypes: []string{"code"},
 		GrantTypes: []string{"authorization_code", "refresh_token"}, Scopes: []string{"mcp", "offline_access"},
 	}
 }
 
-type fositeHandler struct{ fosite.OAuth2Provider }
+type endpoints struct{ fosite.OAuth2Provider }
 
-func fositeSite(kept any) http.Handler {
+func routes(kept any) http.Handler {
 	config := &fosite.Config{
 		GlobalSecret: make([]byte, 32), AccessTokenLifespan: time.Hour, RefreshTokenLifespan: 30 * 24 * time.Hour,
 		EnforcePKCE: true, EnforcePKCEForPublicClients: true,
 	}
-	h := fositeHandler{compose.Compose(config, kept, compose.NewOAuth2HMACStrategy(config),
+	h := endpoints{compose.Compose(config, kept, compose.NewOAuth2HMACStrategy(config),
 		compose.OAuth2AuthorizeExplicitFactory, compose.OAuth2PKCEFactory, compose.OAuth2RefreshTokenGrantFactory,
 		compose.OAuth2TokenRevocationFactory, compose.OAuth2TokenIntrospectionFactory,
 	)}
@@ -56,12 +59,12 @@ func fositeSite(kept any) http.Handler {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
-		answer(w, r)
+		server.Answer(w, r)
 	})
 	return mux
 }
 
-func (h fositeHandler) authorize(w http.ResponseWriter, r *http.Request) {
+func (h endpoints) authorize(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	request, err := h.NewAuthorizeRequest(ctx, r)
 	if err != nil {
@@ -69,10 +72,10 @@ func (h fositeHandler) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodGet {
-		showForm(w, r)
+		server.ShowForm(w, r)
 		return
 	}
-	if !knowsToken(r) {
+	if !server.KnowsToken(r) {
 		http.Error(w, "wrong token", http.StatusForbidden)
 		return
 	}
@@ -87,7 +90,7 @@ func (h fositeHandler) authorize(w http.ResponseWriter, r *http.Request) {
 	h.WriteAuthorizeResponse(ctx, w, request, response)
 }
 
-func (h fositeHandler) token(w http.ResponseWriter, r *http.Request) {
+func (h endpoints) token(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	request, err := h.NewAccessRequest(ctx, r, new(fosite.DefaultSession))
 	if err != nil {

@@ -1,4 +1,4 @@
-package server
+package main
 
 import (
 	"context"
@@ -10,23 +10,25 @@ import (
 
 	"github.com/ory/fosite"
 	_ "modernc.org/sqlite" // the driver that Pasteport has
+
+	"github.com/pasteport/pasteport/bench/server"
 )
 
-// fositeStore keeps sessions as rows of JSON, in a SQLite database that is as durable as ours: WAL, synchronous=FULL, one connection that writes.
-type fositeStore struct {
+// store keeps sessions as rows of JSON, in a SQLite database that is as durable as ours: WAL, synchronous=FULL, one connection that writes.
+type store struct {
 	db     *sql.DB // the connection that writes
 	reader *sql.DB
 	client fosite.Client
 }
 
-const fositeSchema = `
+const schema = `
 CREATE TABLE sessions (
   kind TEXT NOT NULL, signature TEXT NOT NULL, request TEXT NOT NULL, body BLOB NOT NULL, active INTEGER NOT NULL DEFAULT 1,
   PRIMARY KEY (kind, signature)
 ) WITHOUT ROWID;
 CREATE INDEX sessions_of_a_request ON sessions (request);`
 
-func openFositeStore(order Order) (*fositeStore, error) {
+func openStore(order server.Order) (*store, error) {
 	address := "file:" + filepath.Join(order.Dir, "fosite.db") +
 		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
 	writer, err := sql.Open("sqlite", address)
@@ -34,7 +36,7 @@ func openFositeStore(order Order) (*fositeStore, error) {
 		return nil, err
 	}
 	writer.SetMaxOpenConns(1)
-	if _, err = writer.Exec(fositeSchema); err != nil {
+	if _, err = writer.Exec(schema); err != nil {
 		return nil, err
 	}
 	reader, err := sql.Open("sqlite", address)
@@ -43,28 +45,30 @@ func openFositeStore(order Order) (*fositeStore, error) {
 	}
 	reader.SetMaxOpenConns(4)
 	reader.SetMaxIdleConns(4)
-	return &fositeStore{writer, reader, fositeClient(order)}, nil
+	return &store{writer, reader, clientOf(order)}, nil
 }
+
+func (s *store) close() error { return errors.Join(s.reader.Close(), s.db.Close()) }
 
 type transaction struct{}
 
 // BeginTX implements fosite's Transactional.
-func (s *fositeStore) BeginTX(ctx context.Context) (context.Context, error) {
+func (s *store) BeginTX(ctx context.Context) (context.Context, error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	return context.WithValue(ctx, transaction{}, tx), err
 }
 
 // Commit implements fosite's Transactional.
-func (s *fositeStore) Commit(ctx context.Context) error {
+func (s *store) Commit(ctx context.Context) error {
 	return ctx.Value(transaction{}).(*sql.Tx).Commit()
 }
 
 // Rollback implements fosite's Transactional.
-func (s *fositeStore) Rollback(ctx context.Context) error {
+func (s *store) Rollback(ctx context.Context) error {
 	return ctx.Value(transaction{}).(*sql.Tx).Rollback()
 }
 
-func (s *fositeStore) exec(ctx context.Context, statement string, values ...any) (err error) {
+func (s *store) exec(ctx context.Context, statement string, values ...any) (err error) {
 	if tx, under := ctx.Value(transaction{}).(*sql.Tx); under {
 		_, err = tx.ExecContext(ctx, statement, values...)
 	} else {
@@ -82,7 +86,7 @@ type kept struct {
 	Session                                                *fosite.DefaultSession
 }
 
-func (s *fositeStore) add(ctx context.Context, kind, signature string, r fosite.Requester) error {
+func (s *store) add(ctx context.Context, kind, signature string, r fosite.Requester) error {
 	body, err := json.Marshal(kept{
 		r.GetID(), r.GetRequestedAt(), r.GetRequestedScopes(), r.GetGrantedScopes(), r.GetRequestedAudience(), r.GetGrantedAudience(),
 		r.GetRequestForm(), r.GetSession().(*fosite.DefaultSession),
@@ -93,7 +97,7 @@ func (s *fositeStore) add(ctx context.Context, kind, signature string, r fosite.
 	return s.exec(ctx, "INSERT INTO sessions (kind, signature, request, body) VALUES (?, ?, ?, ?)", kind, signature, r.GetID(), body)
 }
 
-func (s *fositeStore) get(ctx context.Context, kind, signature string) (r fosite.Requester, active bool, err error) {
+func (s *store) get(ctx context.Context, kind, signature string) (r fosite.Requester, active bool, err error) {
 	const query = "SELECT body, active FROM sessions WHERE kind = ? AND signature = ?"
 	row := func() *sql.Row {
 		if tx, under := ctx.Value(transaction{}).(*sql.Tx); under {
@@ -117,6 +121,6 @@ func (s *fositeStore) get(ctx context.Context, kind, signature string) (r fosite
 	}, active, nil
 }
 
-func (s *fositeStore) remove(ctx context.Context, kind, signature string) error {
+func (s *store) remove(ctx context.Context, kind, signature string) error {
 	return s.exec(ctx, "DELETE FROM sessions WHERE kind = ? AND signature = ?", kind, signature)
 }
