@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // figuresFile holds the ratios that are committed, by line and by what is compared.
@@ -37,7 +38,7 @@ func writeFigures(dir string, measured []results) error {
 			f[r.line.name] = map[string]float64{}
 		}
 		for _, c := range r.compared() {
-			f[r.line.name][c.name()] = r.compare(c).median
+			f[r.line.name][c.name()], _ = strconv.ParseFloat(short(r.compare(c).median), 64)
 		}
 	}
 	text, err := json.MarshalIndent(f, "", "  ")

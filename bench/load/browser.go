@@ -84,11 +84,10 @@ func (c *Client) code(verifier string) (string, error) {
 		}
 		switch answer.Status {
 		case http.StatusOK:
-			action := target
-			if action, form, err = filledIn(target, string(answer.Body)); err != nil {
+			method = http.MethodPost
+			if target, form, err = filledIn(target, string(answer.Body)); err != nil {
 				return "", err
 			}
-			target, method = action, http.MethodPost
 		case http.StatusFound, http.StatusSeeOther:
 			if target, err = target.Parse(answer.Location); err != nil {
 				return "", err

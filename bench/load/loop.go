@@ -66,7 +66,7 @@ func (l Loop) Run(do Operation) (Latencies, time.Duration, error) {
 	if failed := w.failed.Load(); failed != nil {
 		return nil, 0, *failed
 	}
-	latencies := Latencies(slices.Concat(each...))
+	latencies := slices.Concat(each...)
 	slices.Sort(latencies)
 	return latencies, length, nil
 }

@@ -127,6 +127,8 @@ func (c *copier) copy(tx *sql.Tx, changes ...any) error {
 	for i, change := range changes {
 		values[c.changed[i]] = change
 	}
-	_, err := tx.Stmt(c.insert).Exec(values...)
+	insert := tx.Stmt(c.insert)
+	defer func() { _ = insert.Close() }()
+	_, err := insert.Exec(values...)
 	return err
 }
