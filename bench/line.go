@@ -6,7 +6,6 @@ import "strings"
 type line struct {
 	name     string
 	scenario string
-	people   int     // 64
 	rate     float64 // of an open loop; 0 for a closed one
 	usesUp   bool    // ends when the clients have nothing left
 	servers  []string
@@ -25,14 +24,8 @@ type comparison struct {
 	above       bool // ours less the peer's instead
 }
 
+// clients are how many send requests at once.
 const clients = 64
-
-func (l line) clients() int {
-	if l.people > 0 {
-		return l.people
-	}
-	return clients
-}
 
 func (l line) file() string { return strings.NewReplacer(" ", "-", "/", "-").Replace(l.name) }
 

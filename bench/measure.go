@@ -49,7 +49,7 @@ func (b *bench) underLoad(l line, server string) (s sample, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.stop()) }()
-	people, err := b.gather(p, server, l.clients())
+	people, err := b.gather(p, server, clients)
 	defer func() { dismiss(people) }()
 	if err == nil {
 		err = together(people, scenarios[l.scenario].prepare)
