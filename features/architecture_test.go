@@ -67,6 +67,7 @@ var table = []law{
 	{of: []string{"bootstrap/limits.go"}, may: []string{"domain/...", "adapters/throttle", "adapters/cimd"}},
 	{of: []string{"bootstrap/gateway.go", "bootstrap/gateway_settings.go"}, may: []string{
 		"domain/...", "bootstrap/settings", "adapters/http/mcp", "adapters/http/upstream", "adapters/outbound"}},
+	{of: []string{"bootstrap/guard.go"}, may: []string{"domain/oauth", "adapters/http/mcp"}},
 	{of: []string{"bootstrap/replicas.go"}, may: []string{
 		"domain/oauth", "bootstrap/settings", "adapters/http/mcp", "adapters/http/admin", "adapters/nats"}},
 	{of: []string{"bootstrap/verification.go"}, may: []string{"domain/...", "adapters/verification/...", "adapters/outbound"}},
@@ -80,11 +81,22 @@ var table = []law{
 	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth"}},
 	{of: []string{"features/interop/fixtures"}, may: []string{ // a site with what that suite looks for
 		"bootstrap", "domain/oauth", "adapters/persistence", "github.com/labstack/echo/v4", sdk + "mcp", sdk + "jsonrpc"}},
+	{of: []string{"bench/load"}}, // cheap, because it shares the computer with what it measures
+	{of: []string{"bench/server"}, may: []string{"bench/load"}},
+	{of: []string{"bench/server/site"}, may: []string{echo}},
+	{of: []string{"bench/server/echo"}, may: []string{"bench/server/...", echo}},
+	{of: []string{"bench/server/pasteport"}, may: []string{ // a site, and so held to what a site may use
+		"bench/load", "bench/server/...", "bootstrap", "domain/oauth", "adapters/persistence", echo, sdk + "mcp"}},
+	{of: []string{"bench/server/fosite"}, may: []string{"bench/load", "bench/server", "github.com/ory/fosite/...", "modernc.org/sqlite"}},
+	{of: []string{"bench/server/gooauth2"}, may: []string{"bench/server", "github.com/go-oauth2/oauth2/v4/..."}},
+	{of: []string{"bench/server/write"}, may: []string{"bench/load", "domain/oauth", "adapters/persistence"}},
+	{of: []string{"bench"}, may: []string{"bench/load", "bench/server", "golang.org/x/sys/unix", "github.com/jackc/pgx/v5/stdlib", "github.com/go-sql-driver/mysql"}},
 }
 
 // programs are the only folders with a main function.
 var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/conformance", "features/matrix/write", "features/mutations", "features/newcomer",
-	"features/interop/fixtures", "features/interop/goclient"}
+	"features/interop/fixtures", "features/interop/goclient",
+	"bench", "bench/server/echo", "bench/server/pasteport", "bench/server/fosite", "bench/server/gooauth2", "bench/server/write"}
 
 // Tests next to the code may use whatever they need; the specs here stand outside.
 var testTable = []law{
@@ -135,7 +147,7 @@ func fits(patterns []string, name string) bool {
 // isStandard tells the standard library, whose names begin without a dot, from this module's packages.
 func isStandard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
-	return !strings.Contains(first, ".") && !slices.Contains([]string{"domain", "application", "adapters", "bootstrap", "features"}, first)
+	return !strings.Contains(first, ".") && !slices.Contains([]string{"domain", "application", "adapters", "bootstrap", "features", "bench"}, first)
 }
 
 var _ = Describe("Keeping the architecture", Label("architecture"), func() {
@@ -212,6 +224,8 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("a tool that looks inside", "features/conformance/main.go", "bootstrap", "domain/oauth", sdk+"mcp"),
 		Entry("a newcomer who looks inside", "features/newcomer/story.go", "bootstrap", "domain/trace", sdk+"mcp"),
 		Entry("a site of the specs that goes past bootstrap", "features/interop/fixtures/main.go", "application", "adapters/http", "adapters/cimd", sdk+"auth"),
+		Entry("a benchmark that goes past bootstrap", "bench/server/pasteport/main.go", "application", "adapters/http/mcp", "features/storespec"),
+		Entry("a peer that is measured by itself", "bench/load/loop.go", "bench/server", "bootstrap", "github.com/valyala/fasthttp"),
 		Entry("a matrix that is no bystander", "features/matrix/matrix.go", "bootstrap", "features/storespec", "golang.org/x/tools/go/packages"),
 		Entry("a spec that looks inside", "features/refresh_test.go", "domain/oauth", "application", "adapters/persistence", "features/storespec", echo, sdk+"jsonrpc", "golang.org/x/oauth2"),
 	)

@@ -1,0 +1,104 @@
+package persistence
+
+import (
+	"context"
+	"crypto/rand"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const writersAtOnce = 64
+
+func benchStore(b *testing.B) *Store {
+	b.Helper()
+	store, err := OpenSQLite(filepath.Join(b.TempDir(), "oauth.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	b.ReportAllocs()
+	return store
+}
+
+// approvedGrant is pending, with a code that it is found by.
+func approvedGrant() (*oauth.AccessGrant, oauth.Digest) {
+	var code oauth.Digest
+	_, _ = rand.Read(code[:]) // never fails
+	id, now := strings.ToLower(rand.Text()), time.Now()
+	return oauth.RestoreGrant(oauth.GrantSnapshot{
+		ID: id, ClientID: "https://client.example/client.json", Resource: "https://cms.example/mcp", Scopes: "mcp", State: "pending",
+		CreatedAt: now, IdleEnd: now.Add(time.Hour), AbsoluteEnd: now.Add(time.Hour), ForgetAfter: now.Add(time.Hour), CodeDigest: code[:],
+	}, oauth.SecretSnapshot{Digest: code[:], Grant: id, Kind: string(oauth.CodeSecret), ForgetAfter: now.Add(time.Hour)}), code
+}
+
+func BenchmarkAddGrant(b *testing.B) {
+	add := func(b *testing.B, store *Store) {
+		b.Helper()
+		grant, _ := approvedGrant()
+		if err := store.AddGrant(context.Background(), grant, grant.Supersedes); err != nil {
+			b.Error(err)
+		}
+	}
+	b.Run("one writer", func(b *testing.B) {
+		store := benchStore(b)
+		for b.Loop() {
+			add(b, store)
+		}
+	})
+	b.Run("64 writers", func(b *testing.B) {
+		store := benchStore(b)
+		b.SetParallelism(max(1, writersAtOnce/runtime.GOMAXPROCS(0)))
+		b.RunParallel(func(more *testing.PB) {
+			for more.Next() {
+				add(b, store)
+			}
+		})
+	})
+}
+
+func BenchmarkGrant(b *testing.B) {
+	store, digests := manyGrants(b)
+	for i := 0; b.Loop(); i++ {
+		if _, err := store.Grant(context.Background(), digests[i%len(digests)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkUpdateGrant(b *testing.B) {
+	store, digests := manyGrants(b)
+	at := time.Now()
+	for i := 0; b.Loop(); i++ {
+		at = at.Add(time.Hour)
+		used := func(grant *oauth.AccessGrant) error {
+			grant.Used(at)
+			return nil
+		}
+		if err := store.UpdateGrant(context.Background(), digests[i%len(digests)], used); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// manyGrants keeps 64 grants, as many as there are clients in the benchmarks over HTTP.
+func manyGrants(b *testing.B) (*Store, []oauth.Digest) {
+	b.Helper()
+	store, digests := benchStore(b), make([]oauth.Digest, writersAtOnce)
+	for i := range digests {
+		var grant *oauth.AccessGrant
+		grant, digests[i] = approvedGrant()
+		if err := store.AddGrant(context.Background(), grant, grant.Supersedes); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return store, digests
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestBench(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The benchmarks' own arithmetic")
+}
+
+// rounds are those of a line with two servers.
+func rounds(m metric, pairs ...[2]float64) results {
+	r := results{line: line{name: "a line", compare: against(m, "ours", bar{peer: "theirs"})}}
+	for _, pair := range pairs {
+		r.rounds = append(r.rounds, map[string]sample{"ours": {m: pair[0]}, "theirs": {m: pair[1]}})
+	}
+	return r
+}
+
+var _ = Describe("Comparing two servers", func() {
+	It("takes the ratio within each round, and the middle of those", func() {
+		r := rounds(rate, [2]float64{10, 100}, [2]float64{90, 100}, [2]float64{1, 2})
+		Expect(r.compare(r.line.compare[0])).To(Equal(spread{median: .5, least: .1, most: .9}))
+	})
+
+	It("takes the mean of the two in the middle", func() {
+		Expect(spreadOf([]float64{4, 1, 3, 2}).median).To(Equal(2.5))
+	})
+
+	It("says nothing of a server that was left out", func() {
+		r := rounds(rate, [2]float64{1, 2})
+		delete(r.rounds[0], "theirs")
+		Expect(r.compared()).To(BeEmpty())
+	})
+
+	DescribeTable("finds a fall", func(m metric, committed, now float64, count int) {
+		r, best := rounds(m, [2]float64{now, 1}), map[string]float64{}
+		r.keepBest(best)
+		name := r.line.compare[0].name()
+		Expect(falls(r, best, figures{"a line": {name: committed}})).To(HaveLen(count))
+	},
+		Entry("of a rate by more than a quarter", rate, 1.0, .74, 1),
+		Entry("but not of one by less", rate, 1.0, .76, 0),
+		Entry("of a latency that has grown by more than a third", tail, 1.0, 1.34, 1),
+		Entry("but not of one by less", tail, 1.0, 1.32, 0),
+	)
+
+	It("wants a figure for everything that is compared", func() {
+		Expect(falls(rounds(rate, [2]float64{1, 1}), map[string]float64{"ours ÷ theirs, per s": 1}, figures{})).To(ConsistOf(ContainSubstring("no committed figure")))
+	})
+
+	It("keeps the best attempt", func() {
+		best := map[string]float64{}
+		for _, value := range []float64{.5, .9, .7} {
+			rounds(rate, [2]float64{value, 1}).keepBest(best)
+		}
+		Expect(best).To(HaveKeyWithValue("ours ÷ theirs, per s", .9))
+	})
+})

@@ -1,0 +1,116 @@
+package main
+
+import "slices"
+
+// Servers that lines name.
+const (
+	ours         = "pasteport" // everything on that a site would run, on SQLite
+	oursBare     = "pasteport-bare"
+	onPostgres   = "pasteport+postgres"
+	onMariaDB    = "pasteport+mariadb"
+	ourTools     = "pasteport-tools"
+	sdkTools     = "sdk"
+	bareEcho     = "echo"
+	siteEcho     = "echo-site"
+	fosite       = "fosite"
+	fositeSQL    = "fosite-sql"
+	goOAuth2     = "go-oauth2"
+	oidcProvider = "oidc-provider"
+	oidcUserinfo = "oidc-provider userinfo"
+	ourStore     = "store"
+	rawDatabase  = "raw database"
+)
+
+// lines are what is measured, with the floors and the goals of the project.
+var lines = slices.Concat(guarded, issuing, pages, tools, open, standing, durable)
+
+var guarded = []line{
+	{
+		name: "guarded call", scenario: "guard", short: true,
+		servers: []string{ours, bareEcho, oursBare, siteEcho, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider, oidcUserinfo},
+		compare: slices.Concat(
+			against(rate, ours, bar{bareEcho, .85, .92}, bar{peer: siteEcho}, bar{fosite, 1.3, 1.5}, bar{goOAuth2, 1.6, 1.9},
+				bar{peer: fositeSQL}, bar{oidcProvider, 4.5, 5}, bar{oidcUserinfo, 20, 25}),
+			against(rate, oursBare, bar{bareEcho, .85, .92}),
+			against(rate, onPostgres, bar{peer: bareEcho}), against(rate, onMariaDB, bar{peer: bareEcho}),
+			against(tail, ours, bar{bareEcho, 1.15, 1.05}),
+			above(cpuTime, ours, bar{bareEcho, 5, 3}), above(cpuTime, oursBare, bar{bareEcho, 5, 3})),
+	},
+	{
+		name: "guarded calls among writes", scenario: "mixed", servers: []string{ours, fosite, fositeSQL},
+		compare: against(rate, ours, bar{fosite, .85, 1}, bar{peer: fositeSQL}),
+	},
+}
+
+var issuing = []line{
+	{
+		name: "code flow", scenario: "flow", servers: []string{ours, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider},
+		compare: slices.Concat(
+			against(rate, ours, bar{fosite, .75, 1}, bar{peer: goOAuth2}, bar{fositeSQL, 6, 8}, bar{oidcProvider, 14, 18}),
+			against(rate, onPostgres, bar{peer: ours}), against(rate, onMariaDB, bar{peer: ours})),
+	},
+	{
+		name: "refresh", scenario: "refresh", servers: []string{ours, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider},
+		compare: slices.Concat(
+			against(rate, ours, bar{fosite, .5, .75}, bar{peer: goOAuth2}, bar{fositeSQL, 3.8, 5}, bar{oidcProvider, 3.8, 5}),
+			against(rate, onPostgres, bar{peer: ours}), against(rate, onMariaDB, bar{peer: ours})),
+	},
+	{
+		name: "revoke", scenario: "revoke", usesUp: true, servers: []string{ours, fosite, goOAuth2, fositeSQL, oidcProvider},
+		compare: against(rate, ours, bar{peer: fosite}, bar{peer: goOAuth2}, bar{peer: fositeSQL}, bar{peer: oidcProvider}),
+	},
+}
+
+var pages = []line{
+	{name: "metadata", scenario: "metadata", short: true, servers: []string{ours, bareEcho}, compare: against(rate, ours, bar{peer: bareEcho})},
+	{name: "consent page", scenario: "page", short: true, servers: []string{ours, bareEcho}, compare: against(rate, ours, bar{peer: bareEcho})},
+}
+
+var tools = []line{
+	{name: "tools/call", scenario: "call", servers: []string{ourTools, sdkTools}, compare: against(rate, ourTools, bar{sdkTools, .97, 0})},
+	{name: "tools/call in a session", scenario: "session", servers: []string{ourTools, sdkTools}, compare: against(rate, ourTools, bar{sdkTools, .97, 0})},
+}
+
+var open = []line{
+	{
+		name: "guarded call at 2000 per s", scenario: "guard", rate: 2000, servers: []string{ours, bareEcho, fosite},
+		compare: slices.Concat(against(median, ours, bar{peer: bareEcho}), against(tail, ours, bar{peer: bareEcho}, bar{peer: fosite})),
+	},
+	{
+		name: "code flow at 80 per s", scenario: "flow", rate: 80, servers: []string{ours, fosite, fositeSQL},
+		compare: slices.Concat(against(median, ours, bar{peer: fositeSQL}), against(tail, ours, bar{peer: fositeSQL}, bar{peer: fosite})),
+	},
+}
+
+var standing = []line{
+	{
+		name: "cold start", measure: coldStart, servers: []string{ours, bareEcho, fosite, oidcProvider},
+		compare: slices.Concat(alone(duration, ours, 25, 17), against(duration, ours, bar{oidcProvider, .05, 0}, bar{peer: fosite})),
+	},
+	{
+		name: "memory and disk", measure: footprint, once: true, servers: []string{ours, fosite, fositeSQL, oidcProvider},
+		compare: slices.Concat(
+			alone(idleMemory, ours, 20, 16), alone(usedMemory, ours, 32, 26),
+			against(usedMemory, ours, bar{fosite, .18, 0}, bar{oidcProvider, .1, 0}),
+			alone(perToken, ours, 0, 0), against(perToken, ours, bar{peer: fositeSQL})),
+	},
+	{
+		name: "idle SSE sessions", measure: idleStreams, once: true, servers: []string{ourTools, sdkTools},
+		compare: slices.Concat(alone(perSession, ourTools, 0, 0), above(perSession, ourTools, bar{sdkTools, 2048, 0})),
+	},
+	{
+		name: "idle streamable sessions", measure: idleSessions, once: true, servers: []string{ourTools, sdkTools},
+		compare: slices.Concat(alone(perSession, ourTools, 0, 0), above(perSession, ourTools, bar{sdkTools, 2048, 0})),
+	},
+}
+
+var durable = []line{
+	{
+		name: "durable writes of 64", measure: durableWrites(clients), short: true, servers: []string{ourStore, rawDatabase},
+		compare: against(rate, ourStore, bar{rawDatabase, 10, 12}),
+	},
+	{
+		name: "durable writes of one", measure: durableWrites(1), short: true, servers: []string{ourStore, rawDatabase},
+		compare: against(rate, ourStore, bar{rawDatabase, .95, 0}),
+	},
+}

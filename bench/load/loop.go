@@ -1,0 +1,98 @@
+package load
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Operation is what one client does again and again.
+type Operation func(client int) error
+
+// ErrNothingLeft ends a client that has used up what it had.
+var ErrNothingLeft = errors.New("nothing is left to be used up")
+
+// Loop is how a load is put on a server.
+type Loop struct {
+	Clients int
+	Warmup  time.Duration // during which nothing counts
+	Length  time.Duration // of the measurement; 0: until the clients have nothing left
+	Rate    float64       // operations a second of all clients together; 0: each one goes on as soon as it has its answer
+	Mark    func()        // called as the measurement begins, and as it ends
+}
+
+// Latencies are sorted.
+type Latencies []time.Duration
+
+// Quantile is the latency that the part q of all operations did not exceed.
+func (l Latencies) Quantile(q float64) time.Duration {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[min(int(q*float64(len(l))), len(l)-1)]
+}
+
+type watch struct {
+	begins, ends time.Time
+	failed       atomic.Pointer[error]
+}
+
+// Run returns how long the operations took that ended while it measured, and for how long it measured. One failure is a failure of the run.
+func (l Loop) Run(do Operation) (Latencies, time.Duration, error) {
+	w := &watch{begins: time.Now().Add(l.Warmup)}
+	w.ends = w.begins.Add(l.Length)
+	if l.Length == 0 {
+		w.ends = w.begins.Add(time.Hour)
+	}
+	each, all := make([]Latencies, l.Clients), sync.WaitGroup{}
+	for client := range l.Clients {
+		all.Go(func() { each[client] = l.client(w, client, do) })
+	}
+	time.Sleep(time.Until(w.begins))
+	l.Mark()
+	began := time.Now()
+	if l.Length > 0 {
+		time.Sleep(time.Until(w.ends))
+		l.Mark()
+	}
+	all.Wait()
+	length := l.Length
+	if l.Length == 0 {
+		length = time.Since(began)
+		l.Mark()
+	}
+	if failed := w.failed.Load(); failed != nil {
+		return nil, 0, *failed
+	}
+	latencies := slices.Concat(each...)
+	slices.Sort(latencies)
+	return latencies, length, nil
+}
+
+func (l Loop) client(w *watch, client int, do Operation) (took Latencies) {
+	took = make(Latencies, 0, 1<<12)
+	next := w.begins.Add(-l.Warmup)
+	interval := time.Duration(0)
+	if l.Rate > 0 {
+		interval = time.Duration(float64(l.Clients) / l.Rate * float64(time.Second))
+		next = next.Add(interval * time.Duration(client) / time.Duration(l.Clients))
+	}
+	for began := time.Now(); began.Before(w.ends) && w.failed.Load() == nil; began = time.Now() {
+		if l.Rate > 0 {
+			time.Sleep(time.Until(next))
+			began, next = next, next.Add(interval)
+		}
+		if err := do(client); errors.Is(err, ErrNothingLeft) {
+			return took
+		} else if err != nil {
+			w.failed.CompareAndSwap(nil, &err)
+			return nil
+		}
+		if ended := time.Now(); ended.After(w.begins) && !ended.After(w.ends) {
+			took = append(took, ended.Sub(began))
+		}
+	}
+	return took
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pasteport/pasteport/bench/load"
+)
+
+// bench is one run of the command.
+type bench struct {
+	options
+	serverCPU int    // -1: wherever
+	programs  string // the folder of what was built
+	clientID  string
+	roots     []byte
+}
+
+// sample is what one run of one server gave, by metric.
+type sample map[metric]float64
+
+type metric string
+
+// Metrics, with their units.
+const (
+	rate     metric = "per s"
+	cpuTime  metric = "CPU µs/op"
+	median   metric = "p50 ms"
+	tail     metric = "p99 ms"
+	farTail  metric = "p99.9 ms"
+	busy     metric = "load's CPU" // how much of its own CPU the load used: near 1 it is the load that is measured
+	duration metric = "ms"
+
+	idleMemory metric = "idle MiB"
+	usedMemory metric = "used MiB"
+	perToken   metric = "bytes on disk per access token"
+	perSession metric = "bytes per session"
+)
+
+// underLoad measures a server under the load of a line.
+func (b *bench) underLoad(l line, server string) (s sample, err error) {
+	p, err := b.start(server)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	people, err := b.gather(p, server, clients)
+	defer func() { dismiss(people) }()
+	if err == nil {
+		err = together(people, scenarios[l.scenario].prepare)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("preparing %s on %s: %w", l.scenario, server, err)
+	}
+	if b.profile != "" && strings.HasPrefix(server, "pasteport") {
+		if err := p.tell("profile " + filepath.Join(b.profile, l.file()+"-"+server)); err != nil {
+			return nil, fmt.Errorf("profiling %s: %w", server, err)
+		}
+	}
+	return b.put(l, p, people)
+}
+
+// put puts the load on a server and measures both.
+func (b *bench) put(l line, p *process, people []*person) (sample, error) {
+	var servers, loads []time.Duration
+	loop := load.Loop{Clients: len(people), Warmup: b.warmup, Length: b.length, Rate: l.rate, Mark: func() {
+		servers, loads = append(servers, p.cpu()), append(loads, ownCPU())
+	}}
+	if l.usesUp {
+		loop.Warmup, loop.Length = 0, 0
+	}
+	do := scenarios[l.scenario].do
+	took, length, err := loop.Run(func(client int) error { return do(people[client]) })
+	if err == nil && len(took) == 0 {
+		err = errors.New("nothing was answered in time")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.name, err)
+	}
+	count, last := float64(len(took)), len(servers)-1
+	inMS := func(q float64) float64 { return took.Quantile(q).Seconds() * 1e3 }
+	return sample{
+		rate: count / length.Seconds(), cpuTime: float64((servers[last] - servers[0]).Microseconds()) / count,
+		median: inMS(.5), tail: inMS(.99), farTail: inMS(.999), busy: (loads[last] - loads[0]).Seconds() / length.Seconds(),
+	}, nil
+}
+
+// gather connects the clients of a line.
+func (b *bench) gather(p *process, server string, count int) (people []*person, err error) {
+	for i := range count {
+		connection, err := load.Dial(p.site.Host, i)
+		if err != nil {
+			return people, err
+		}
+		client := &load.Client{Conn: connection, Site: p.site, ID: b.clientID, Scope: "mcp offline_access"}
+		switch {
+		case strings.HasPrefix(server, "pasteport"):
+			client.Resource = p.site.JoinPath("/mcp").String()
+		case strings.HasPrefix(server, oidcProvider):
+			client.Scope = "openid offline_access"
+		case guardless[server]:
+			client.ID = ""
+		}
+		people = append(people, &person{Client: client, server: server})
+	}
+	return people, nil
+}
+
+// guardless servers let everybody in.
+var guardless = map[string]bool{bareEcho: true, siteEcho: true, sdkTools: true}
+
+func dismiss(people []*person) {
+	for _, p := range people {
+		p.Close()
+	}
+}
+
+// together does the same for everybody at once.
+func together(people []*person, do func(*person) error) error {
+	if do == nil {
+		return nil
+	}
+	failures, all := make([]error, len(people)), sync.WaitGroup{}
+	for i, p := range people {
+		all.Go(func() { failures[i] = do(p) })
+	}
+	all.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ownCPU() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// pinned marks a process that has begun again on the CPU of the load.
+const pinned = "PASTEPORT_BENCH_PINNED"
+
+// cpus are those that this process may use; the first is the servers', the second the load's.
+func cpus() (found []int) {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return nil
+	}
+	for cpu := range 1024 {
+		if set.IsSet(cpu) {
+			found = append(found, cpu)
+		}
+	}
+	return found
+}
+
+// pinLoad begins this process again on one CPU, so that the runtime sees no other one; the servers get another.
+func pinLoad() (serverCPU int, err error) {
+	if _, err := fmt.Sscan(os.Getenv(pinned), &serverCPU); err == nil {
+		return serverCPU, os.Unsetenv(pinned)
+	}
+	free := cpus()
+	if len(free) < 2 {
+		fmt.Fprintln(os.Stderr, "There is one CPU only: the load shares it with the servers, and ratios say less.")
+		return -1, nil
+	}
+	runtime.LockOSThread()
+	if err := setCPU(free[1]); err != nil {
+		return -1, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return -1, err
+	}
+	return -1, syscall.Exec(self, os.Args, append(os.Environ(), fmt.Sprintf("%s=%d", pinned, free[0])))
+}
+
+// on runs start with the calling thread on a CPU, which a process that it starts inherits, and comes back.
+func on(cpu int, start func() error) error {
+	if cpu < 0 {
+		return start()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := cpus()
+	if err := setCPU(cpu); err != nil {
+		return fmt.Errorf("pinning a server: %w", err)
+	}
+	err := start()
+	if back := setCPU(before[0]); back != nil {
+		return fmt.Errorf("pinning the load: %w", back)
+	}
+	return err
+}
+
+func setCPU(cpu int) error {
+	var set unix.CPUSet
+	set.Set(cpu)
+	return unix.SchedSetaffinity(0, &set)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/bench/server"
+)
+
+// process is one server, which runs from start to stop and nobody else asks.
+type process struct {
+	command *exec.Cmd
+	orders  io.WriteCloser
+	answers *bufio.Reader
+	began   time.Time
+	site    *url.URL
+	dir     string
+	drop    func() error // of its database
+}
+
+// start runs a server on a fresh folder and, where it has one, a fresh database.
+func (b *bench) start(name string) (*process, error) {
+	dir, err := os.MkdirTemp("", "pasteport-bench-")
+	if err != nil {
+		return nil, err
+	}
+	p := &process{dir: dir, drop: func() error { return nil }}
+	order := server.Order{Dir: dir, Client: b.clientID, Roots: b.roots}
+	command, kind, err := b.command(name)
+	if err != nil {
+		return nil, errors.Join(err, p.clean())
+	}
+	if kind != "" {
+		if order.Database, p.drop, err = createDatabase(kind); err != nil {
+			return nil, errors.Join(err, p.clean())
+		}
+	}
+	if err := p.run(b.serverCPU, command, order); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", name, err), p.clean())
+	}
+	return p, nil
+}
+
+func (p *process) run(cpu int, command *exec.Cmd, order server.Order) (err error) {
+	p.command, command.Stderr = command, os.Stderr
+	if p.orders, err = command.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	p.answers, p.began = bufio.NewReader(out), time.Now()
+	if err := on(cpu, command.Start); err != nil {
+		return err
+	}
+	if err := json.NewEncoder(p.orders).Encode(order); err != nil {
+		return errors.Join(err, p.end())
+	}
+	var greeting server.Greeting
+	line, err := p.answers.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &greeting)
+	}
+	if err == nil {
+		p.site, err = url.Parse(greeting.URL + "/")
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("reading its greeting: %w", err), p.end())
+	}
+	return nil
+}
+
+// tell waits until the server has done what it is told.
+func (p *process) tell(word string) error {
+	if _, err := io.WriteString(p.orders, word+"\n"); err != nil {
+		return err
+	}
+	_, err := p.answers.ReadBytes('\n')
+	return err
+}
+
+func (p *process) end() error { return errors.Join(p.orders.Close(), p.command.Wait()) }
+
+func (p *process) clean() error { return errors.Join(p.drop(), os.RemoveAll(p.dir)) }
+
+// stop ends the server and takes away what it kept.
+func (p *process) stop() error { return errors.Join(p.end(), p.clean()) }
+
+// cpu is what the server has used of its CPU until now, in all its threads.
+func (p *process) cpu() time.Duration {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.command.Process.Pid))
+	var all time.Duration
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread) // threads may end in between
+		used, _, _ := strings.Cut(string(text), " ")
+		nanoseconds, _ := strconv.ParseInt(used, 10, 64)
+		all += time.Duration(nanoseconds)
+	}
+	return all
+}
+
+// rss is how much memory the server has, in bytes.
+func (p *process) rss() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	var kib float64
+	_, err = fmt.Sscan(rest, &kib)
+	return kib * 1024, err
+}
+
+// disk is how large the server's folder is, in bytes.
+func (p *process) disk() (size float64, err error) {
+	files, err := filepath.Glob(filepath.Join(p.dir, "*"))
+	for _, file := range files {
+		if stat, err := os.Stat(file); err == nil {
+			size += float64(stat.Size())
+		}
+	}
+	return size, err
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// build makes the programs that are measured. Each peer is a program of its own, so that nobody starts with the weight of another.
+func (b *bench) build() (err error) {
+	if b.programs, err = os.MkdirTemp("", "pasteport-bench-"); err != nil {
+		return err
+	}
+	build := exec.Command("go", "build", "-o", b.programs+string(filepath.Separator), "./server/...")
+	build.Stdout, build.Stderr, build.Env = os.Stderr, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building the servers: %w: run it in the folder bench", err)
+	}
+	return nil
+}
+
+func (b *bench) program(name string) string { return filepath.Join(b.programs, name) }
+
+// programs are by the beginning of the names of the servers that they are.
+var programs = []struct{ servers, program string }{
+	{ours, "pasteport"}, {sdkTools, "pasteport"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
+}
+
+// command is how a server is run, and the database server that it needs.
+func (b *bench) command(name string) (command *exec.Cmd, database string, err error) {
+	if strings.HasPrefix(name, oidcProvider) {
+		command, err = oidcCommand()
+		return command, "", err
+	}
+	name, database, _ = strings.Cut(name, "+")
+	for _, p := range programs {
+		if strings.HasPrefix(name, p.servers) {
+			return exec.Command(b.program(p.program), name), database, nil
+		}
+	}
+	return nil, "", fmt.Errorf("there is no server %q", name)
+}
+
+// oidcCommand runs the peer that is written for Node.
+func oidcCommand() (*exec.Cmd, error) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return nil, fmt.Errorf("looking for Node: %w: install it, or leave the peer out with --skip", err)
+	}
+	return exec.Command(node, filepath.Join("oidc-provider", "server.js")), nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+// results are the samples of a line, round by round and server by server.
+type results struct {
+	line   line
+	rounds []map[string]sample
+}
+
+// run measures a line: every round has each server once, each time in a fresh process, and every other round runs backwards.
+func (b *bench) run(l line) (results, error) {
+	r := results{line: l}
+	rounds := b.rounds
+	if l.once {
+		rounds = 1
+	}
+	for i := range rounds {
+		order := slices.Clone(b.only(l.servers))
+		if i%2 == 1 {
+			slices.Reverse(order)
+		}
+		round := map[string]sample{}
+		for _, server := range order {
+			s, err := b.measure(l, server)
+			if err != nil {
+				return r, fmt.Errorf("%s on %s: %w", l.name, server, err)
+			}
+			round[server] = s
+			fmt.Fprintf(os.Stderr, "%s, round %d, %-18s %s\n", l.name, i+1, server, s)
+		}
+		r.rounds = append(r.rounds, round)
+	}
+	return r, nil
+}
+
+func (b *bench) measure(l line, server string) (sample, error) {
+	if l.measure != nil {
+		return l.measure(b, l, server)
+	}
+	return b.underLoad(l, server)
+}
+
+// String shows the metrics in one order.
+func (s sample) String() (text string) {
+	for _, m := range []metric{rate, cpuTime, median, tail, farTail, duration, idleMemory, usedMemory, perToken, perSession, busy} {
+		if value, has := s[m]; has {
+			text += fmt.Sprintf("%s %s  ", short(value), m)
+		}
+	}
+	return text
+}
+
+// short writes a number with three digits that matter.
+func short(value float64) string {
+	if value >= 1000 || value <= -1000 {
+		return fmt.Sprintf("%.0f", value)
+	}
+	return fmt.Sprintf("%.3g", value)
+}
+
+// spread is the middle and the ends of what the rounds say.
+type spread struct{ median, least, most float64 }
+
+func spreadOf(values []float64) spread {
+	slices.Sort(values)
+	middle := len(values) / 2
+	median := values[middle]
+	if len(values)%2 == 0 {
+		median = (values[middle-1] + median) / 2
+	}
+	return spread{median, values[0], values[len(values)-1]}
+}
+
+func (r results) compare(c comparison) spread {
+	values := make([]float64, 0, len(r.rounds))
+	for _, round := range r.rounds {
+		values = append(values, c.of(round))
+	}
+	return spreadOf(values)
+}
+
+// median is what one server showed in the middle.
+func (r results) median(server string, m metric) (value float64, measured bool) {
+	var values []float64
+	for _, round := range r.rounds {
+		if one, has := round[server][m]; has {
+			values = append(values, one)
+		}
+	}
+	if len(values) == 0 {
+		return 0, false
+	}
+	return spreadOf(values).median, true
+}

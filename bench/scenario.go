@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/pasteport/pasteport/bench/load"
+)
+
+// ping has 40 bytes.
+const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// scenario is what the clients of a line do.
+type scenario struct {
+	prepare func(*person) error // once for each client, before anything counts; nil when there is nothing to do
+	do      func(*person) error
+}
+
+// person is one client of many, with what it has in hand.
+type person struct {
+	*load.Client
+	server  string
+	turn    int
+	request []byte   // that it sends again and again
+	spare   []string // refresh tokens that nobody uses
+}
+
+const spares = 40 // refresh tokens of each client that are revoked
+
+var scenarios = map[string]scenario{
+	"guard":    {prepare: preparePing, do: (*person).send},
+	"flow":     {do: (*person).flow},
+	"refresh":  {prepare: (*person).flow, do: (*person).refresh},
+	"revoke":   {prepare: stockUp, do: revokeOne},
+	"metadata": {prepare: getting("/.well-known/oauth-authorization-server"), do: (*person).send},
+	"page":     {prepare: preparePage, do: (*person).send},
+	"mixed":    {prepare: preparePing, do: mix},
+	"call":     {prepare: prepareCall, do: (*person).send},
+	"session":  {prepare: prepareSession, do: (*person).send},
+}
+
+func (p *person) flow() error    { return p.Client.Flow() }
+func (p *person) refresh() error { return p.Client.Refresh() }
+
+// send sends the prepared request.
+func (p *person) send() error {
+	answer, err := p.Do(p.request)
+	if err == nil && answer.Status != http.StatusOK {
+		err = fmt.Errorf("the answer is %d: %.300s", answer.Status, answer.Body)
+	}
+	return err
+}
+
+// connect gets tokens where the server gives any.
+func (p *person) connect() error {
+	if p.ID == "" {
+		return nil
+	}
+	return p.Flow()
+}
+
+func preparePing(p *person) error {
+	err := p.connect()
+	p.request = p.post(ping)
+	if p.server == oidcUserinfo {
+		p.request = load.Request(http.MethodGet, p.Site.JoinPath("/userinfo"), "", "", "Authorization: Bearer "+p.Tokens.Access)
+	}
+	return err
+}
+
+// post is a request to the MCP server with the client's token.
+func (p *person) post(body string, headers ...string) []byte {
+	headers = append(headers, "Authorization: Bearer "+p.Tokens.Access, "Accept: application/json, text/event-stream")
+	return load.Request(http.MethodPost, p.Site.JoinPath("/mcp"), "application/json", body, headers...)
+}
+
+func getting(path string) func(*person) error {
+	return func(p *person) error {
+		p.request = load.Request(http.MethodGet, p.Site.JoinPath(path), "", "", "Accept: application/json")
+		return nil
+	}
+}
+
+func preparePage(p *person) error {
+	p.request = p.Page("a-verifier-that-nobody-will-ever-show-to-this-server")
+	return nil
+}
+
+func stockUp(p *person) error {
+	for range spares {
+		if err := p.flow(); err != nil {
+			return err
+		}
+		p.spare = append(p.spare, p.Tokens.Refresh)
+	}
+	return nil
+}
+
+func revokeOne(p *person) error {
+	if p.turn == len(p.spare) {
+		return load.ErrNothingLeft
+	}
+	p.turn++
+	return p.Revoke(p.spare[p.turn-1])
+}
+
+// mix is what a busy server sees: of a hundred requests 95 are guarded calls, 4 refresh, and 1 connects anew.
+func mix(p *person) (err error) {
+	p.turn++
+	switch p.turn % 100 {
+	case 20, 40, 60, 80:
+		err = p.refresh()
+	case 99:
+		err = p.flow()
+	default:
+		return p.send()
+	}
+	p.request = p.post(ping)
+	return err
+}

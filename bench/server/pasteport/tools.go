@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/bench/server"
+	"github.com/pasteport/pasteport/bench/server/site"
+)
+
+type greeting struct {
+	Name string `json:"name"`
+}
+
+// greeter has the one tool that both sides of the comparison with the SDK call.
+func greeter() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "Greets somebody"},
+		func(_ context.Context, _ *mcp.CallToolRequest, to greeting) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hello " + to.Name}}}, nil, nil
+		})
+	return server
+}
+
+// unguarded is the SDK's own handlers with the same settings and nobody in front of them.
+func unguarded(server.Order, string) (server.Site, error) {
+	greeter := greeter()
+	get := func(*http.Request) *mcp.Server { return greeter }
+	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
+	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	legacy := mcp.NewSSEHandler(get, nil)
+	e := site.NewEcho()
+	e.Any("/mcp", func(c echo.Context) error {
+		next := http.Handler(stateful)
+		switch r := c.Request(); {
+		case r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28":
+			next = stateless
+		case r.Method == http.MethodGet && r.Header.Get("Mcp-Session-Id") == "", r.URL.Query().Has("sessionid"):
+			next = legacy
+		}
+		next.ServeHTTP(c.Response(), c.Request())
+		return nil
+	})
+	return server.Site{Handler: e, Close: server.Still}, nil
+}

@@ -1,0 +1,59 @@
+// Command write keeps grants one after the other, each answered when the disk has it, and tells how fast that went.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/pasteport/pasteport/bench/load"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run is told which store, how many write at once, for how long, and where.
+func run(arguments []string) (err error) {
+	if len(arguments) != 4 {
+		return errors.New("write needs a store, writers, a length and a file")
+	}
+	writers, wrong := strconv.Atoi(arguments[1])
+	length, mistaken := time.ParseDuration(arguments[2])
+	if err := errors.Join(wrong, mistaken); err != nil {
+		return err
+	}
+	open := openStore
+	if arguments[0] == "raw database" {
+		open = openRaw
+	}
+	add, closeStore, err := open(arguments[3])
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", arguments[0], err)
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	var used []time.Duration
+	loop := load.Loop{Clients: writers, Warmup: length / 4, Length: length, Mark: func() { used = append(used, cpu()) }}
+	took, _, err := loop.Run(func(int) error { return add() })
+	if err != nil {
+		return err
+	}
+	count := float64(len(took))
+	return json.NewEncoder(os.Stdout).Encode(map[string]float64{
+		"per s": count / length.Seconds(), "CPU µs/op": float64((used[1] - used[0]).Microseconds()) / count,
+		"p50 ms": took.Quantile(.5).Seconds() * 1e3, "p99 ms": took.Quantile(.99).Seconds() * 1e3,
+	})
+}
+
+func cpu() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

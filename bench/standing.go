@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/pasteport/pasteport/bench/load"
+	"github.com/pasteport/pasteport/bench/server"
+)
+
+// coldStart measures from the start of the process to its first answer, whatever that is.
+func coldStart(b *bench, _ line, name string) (s sample, err error) {
+	p, err := b.start(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	people, err := b.gather(p, name, 1)
+	defer func() { dismiss(people) }()
+	if err == nil {
+		_, err = people[0].Do(load.Request(http.MethodGet, p.site.JoinPath("/.well-known/oauth-authorization-server"), "", ""))
+	}
+	return sample{duration: time.Since(p.began).Seconds() * 1e3}, err
+}
+
+const mebibyte = 1 << 20
+
+// footprint looks at a server that has just started, and at what many code flows leave behind.
+func footprint(b *bench, _ line, name string) (s sample, err error) {
+	p, err := b.start(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	people, err := b.gather(p, name, clients)
+	defer func() { dismiss(people) }()
+	if err != nil {
+		return nil, err
+	}
+	idle, err := p.rss()
+	before, unknown := p.disk()
+	if err = errors.Join(err, unknown); err != nil {
+		return nil, err
+	}
+	var left atomic.Int64
+	left.Store(int64(b.flows))
+	if err := together(people, func(one *person) (err error) {
+		for err == nil && left.Add(-1) >= 0 {
+			err = one.flow()
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	used, err := p.rss()
+	after, unknown := p.disk()
+	s = sample{idleMemory: idle / mebibyte, usedMemory: used / mebibyte}
+	if after > 0 {
+		s[perToken] = (after - before) / float64(b.flows)
+	}
+	return s, errors.Join(err, unknown)
+}
+
+const perPerson = 100 // sessions; Pasteport lets nobody have more
+
+// idleStreams is how much memory a legacy SSE session costs a server while nothing is said on it.
+func idleStreams(b *bench, _ line, name string) (sample, error) {
+	return b.idle(name, func(p *person, client int) (closing func(), err error) {
+		connection, err := load.Dial(p.Site.Host, client)
+		if err != nil {
+			return func() {}, err
+		}
+		answer, line, err := connection.Open(load.Request(http.MethodGet, p.Site.JoinPath("/mcp"), "", "",
+			"Accept: text/event-stream", "Authorization: Bearer "+p.Tokens.Access))
+		if err == nil && answer.Status != http.StatusOK {
+			err = fmt.Errorf("opening a stream: %d %s", answer.Status, line)
+		}
+		return connection.Close, err
+	})
+}
+
+// idleSessions is the same for streamable sessions; they need no connection.
+func idleSessions(b *bench, _ line, name string) (sample, error) {
+	return b.idle(name, func(p *person, _ int) (func(), error) {
+		_, err := p.openSession()
+		return func() {}, err
+	})
+}
+
+// idle opens sessions and looks at the memory that they take.
+func (b *bench) idle(name string, open func(p *person, client int) (closing func(), err error)) (s sample, err error) {
+	p, err := b.start(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	people, err := b.gather(p, name, max(1, b.sessions/perPerson))
+	defer func() { dismiss(people) }()
+	if err == nil {
+		err = together(people, (*person).connect)
+	}
+	if err != nil {
+		return nil, err
+	}
+	before, err := p.settled()
+	if err != nil {
+		return nil, err
+	}
+	closings := make([]func(), 0, b.sessions)
+	defer func() {
+		for _, closing := range closings {
+			closing()
+		}
+	}()
+	for i := range b.sessions {
+		closing, err := open(people[i%len(people)], i)
+		closings = append(closings, closing)
+		if err != nil {
+			return nil, fmt.Errorf("opening session %d of %d: %w", i+1, b.sessions, err)
+		}
+	}
+	after, err := p.settled()
+	return sample{perSession: (after - before) / float64(b.sessions)}, err
+}
+
+// settled is the memory of a server that has given back what it does not need.
+func (p *process) settled() (float64, error) {
+	if err := p.tell(server.Settle); err != nil {
+		return 0, err
+	}
+	return p.rss()
+}

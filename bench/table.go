@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+const head = `# Results
+
+Written by ` + "`go run .`" + `; README.md says how it is measured and how to read it. "÷" is ours divided by the peer's in the same round, "−" ours less the
+peer's, and neither is ours alone. Ratio is the median of the rounds, with the least and the most. CPU is that of the server's process.
+
+| line | what is compared | ratio | spread | floor | goal | | ours | peer | CPU µs/op ours | peer | p99 ratio |
+|---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|--:|
+`
+
+// write writes the table and the figures, or shows the table where only a part was measured.
+func (b *bench) write(measured []results) error {
+	var text strings.Builder
+	text.WriteString(head)
+	for _, r := range measured {
+		for _, c := range r.compared() {
+			text.WriteString(r.row(c))
+		}
+	}
+	text.WriteString("\n" + b.circumstances() + " " + busiest(measured) + "\n" + remarks)
+	if b.out == "" {
+		fmt.Print(text.String())
+		return nil
+	}
+	if err := os.WriteFile(b.out, []byte(text.String()), 0o644); err != nil {
+		return fmt.Errorf("writing the results: %w", err)
+	}
+	return writeFigures(filepath.Dir(b.out), measured)
+}
+
+const remarks = `
+Not in the table: Smeldr, which the Go module proxy does not serve, so that it cannot be a dependency.
+`
+
+func (b *bench) circumstances() string {
+	where := "nothing was pinned, because there is one CPU only"
+	if b.serverCPU >= 0 {
+		where = "servers on one CPU, the load on another"
+	}
+	return fmt.Sprintf("%d rounds of %s each, %d code flows and %d sessions where they stay; %s, %s/%s; %s.",
+		b.rounds, b.length, b.flows, b.sessions, runtime.Version(), runtime.GOOS, runtime.GOARCH, where)
+}
+
+func (r results) row(c comparison) string {
+	s := r.compare(c)
+	p99 := ""
+	if ours, has := r.median(c.ours, tail); has && c.peer != "" {
+		if peers, has := r.median(c.peer, tail); has {
+			p99 = short(ours / peers)
+		}
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s–%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.line.name, c.name(), short(s.median), short(s.least), short(s.most),
+		c.limit(c.floor), c.limit(c.goal), c.verdict(s.median), r.cell(c.ours, c.metric), r.cell(c.peer, c.metric),
+		r.cell(c.ours, cpuTime), r.cell(c.peer, cpuTime), p99)
+}
+
+func (r results) cell(server string, m metric) string {
+	if value, has := r.median(server, m); has {
+		return short(value)
+	}
+	return ""
+}
+
+func (c comparison) limit(value float64) string {
+	switch {
+	case value == 0:
+		return ""
+	case c.moreIsBetter():
+		return "≥ " + short(value)
+	}
+	return "≤ " + short(value)
+}
+
+func (c comparison) verdict(value float64) string {
+	switch {
+	case c.floor == 0 && c.goal == 0:
+		return ""
+	case c.goal != 0 && c.meets(value, c.goal):
+		return "goal"
+	case c.floor != 0 && c.meets(value, c.floor):
+		return "floor"
+	}
+	return "below"
+}
+
+// busiest says how near the load came to its own limit.
+func busiest(measured []results) string {
+	most, where := 0.0, ""
+	for _, r := range measured {
+		for _, server := range r.line.servers {
+			if value, has := r.median(server, busy); has && value > most {
+				most, where = value, r.line.name+" on "+server
+			}
+		}
+	}
+	return fmt.Sprintf("The load used at most %.0f %% of its own CPU (%s).", most*100, where)
+}

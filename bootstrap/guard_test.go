@@ -1,0 +1,50 @@
+package bootstrap_test
+
+import (
+	"io"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Guarding an MCP server of the site's own making", func() {
+	const issuer = "https://cms.example"
+	const own = issuer + "/own/mcp"
+	var (
+		server *host
+		access string
+		seen   []string
+	)
+	BeforeEach(func() {
+		config := oauth.Config{Issuer: issuer, Verifier: newMoody(), MoreServers: []oauth.ProtectedServer{{Resource: own, Name: "Own"}}}
+		server, seen = openHost(config, openStore(), nil), nil
+		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, caller oauth.Caller) {
+			body, err := io.ReadAll(r.Body)
+			Expect(err).NotTo(HaveOccurred())
+			seen = append(seen, caller.Subject, r.Header.Get("Authorization"), string(body))
+			w.WriteHeader(http.StatusAccepted)
+		}, bootstrap.WithOAuth(server.authz), bootstrap.WithResource(own))
+		Expect(guarded.Register(server.Echo)).To(Succeed())
+		access = tokensOf(server.exchange(server.code(resource(own)), resource(own))).Access
+	})
+
+	It("tells it who is calling, and shows it the message but no token", Label("G14"), func() {
+		Expect(server.sendTo(own, access, initialize).Code).To(Equal(http.StatusAccepted))
+		Expect(seen).To(Equal([]string{"ada", "", initialize}))
+	})
+
+	DescribeTable("keeps from it", func(token, message string, status int) {
+		if token == "" {
+			token = access
+		}
+		Expect(server.sendTo(own, token, message).Code).To(Equal(status))
+		Expect(seen).To(BeEmpty())
+	},
+		Entry("who has no token of it", Label("G5"), "nobodys-token", initialize, http.StatusUnauthorized),
+		Entry("what could be read in two ways", Label("U11"), "", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, http.StatusBadRequest),
+	)
+})
