@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -161,11 +160,11 @@ func execute(tx *gorm.DB, statement string, values ...any) error {
 	return err
 }
 
-// listed are the columns of a row, as a query names them.
+// listed are the columns of a row, as a question names them.
 func listed(row tabled) string {
-	var names []string
-	for _, c := range row.columns() {
-		names = append(names, row.TableName()+"."+c.name)
+	names := make([]byte, 0, 512)
+	for i, c := range row.columns() {
+		names = append(append(append(appendComma(names, i), row.TableName()...), '.'), c.name...)
 	}
-	return strings.Join(names, ", ")
+	return string(names)
 }

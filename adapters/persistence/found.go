@@ -17,29 +17,45 @@ type foundRow struct {
 
 func (f *foundRow) columns() []column { return append(f.Grant.columns(), f.Secret.columns()...) }
 
-var findGrant = "SELECT " + listed(new(grantRow)) + ", " + listed(new(secretRow)) + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
+var grantColumns = listed(new(grantRow))
 
-// finds asks the statement that GORM or the driver has prepared. Whoever hangs up meanwhile is not listened to: two goroutines would have to watch
-// for it, for what takes microseconds.
+var findGrant = "SELECT " + grantColumns + ", " + listed(new(secretRow)) + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
+
 func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found foundRow, err error) {
+	err = e.reads(db, e.find, secret[:], found.columns())
+	return found, failed("finding a grant", err)
+}
+
+// earlier returns the grant of that id, which nobody else changes until the transaction ends.
+func (e engine) earlier(tx *gorm.DB, id string) (earlier grantRow, err error) {
+	question := "SELECT " + grantColumns + " FROM grants WHERE id = " + string(appendPlace(tx, nil, 1))
+	if e.server {
+		question += " FOR UPDATE"
+	}
+	err = e.reads(tx, question, id, earlier.columns())
+	return earlier, failed("looking for an earlier grant", err)
+}
+
+// reads asks for one row by its key. Whoever hangs up meanwhile is not listened to: two goroutines would have to watch for it, for what
+// takes microseconds.
+func (e engine) reads(db *gorm.DB, question string, key any, columns []column) error {
 	ctx := db.Statement.Context
 	if !e.server {
 		ctx = context.WithoutCancel(ctx)
 	}
-	rows, err := db.Statement.ConnPool.QueryContext(ctx, e.find, secret[:])
+	rows, err := db.Statement.ConnPool.QueryContext(ctx, question, key)
 	if err != nil {
-		return found, failed("finding a grant", err)
+		return err
 	}
 	defer rows.Close()
 	if !rows.Next() {
-		return found, failed("finding a grant", cmp.Or(rows.Err(), gorm.ErrRecordNotFound))
+		return cmp.Or(rows.Err(), gorm.ErrRecordNotFound)
 	}
-	columns := found.columns()
 	into := make([]any, len(columns))
 	for i, c := range columns {
 		into[i] = c.at
 	}
-	return found, failed("finding a grant", rows.Scan(into...))
+	return rows.Scan(into...)
 }
 
 func (f foundRow) restore() *oauth.AccessGrant {

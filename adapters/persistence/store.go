@@ -73,7 +73,7 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
 	return s.change(ctx, func(tx *changes) error {
 		tx.grants = append(tx.grants, grant.ID())
-		if err := clearWay(s.engine.locking(tx.DB), tx.DB, grant.ID(), supersede); err != nil {
+		if err := s.clearWay(tx.DB, grant.ID(), supersede); err != nil {
 			return err
 		}
 		row, secrets := rowsOf(grant)
@@ -85,14 +85,13 @@ func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersed
 }
 
 // clearWay deletes the earlier grant of the same id, and with it its secrets, when supersede agrees.
-func clearWay(locking, tx *gorm.DB, id string, supersede func(earlier *oauth.AccessGrant) error) error {
-	var earlier grantRow
-	err := locking.Take(&earlier, "id = ?", id).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
+func (s *Store) clearWay(tx *gorm.DB, id string, supersede func(earlier *oauth.AccessGrant) error) error {
+	earlier, err := s.engine.earlier(tx, id)
+	if errors.Is(err, oauth.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
-		return failed("looking for an earlier grant", err)
+		return err
 	}
 	if err := supersede(earlier.restore()); err != nil {
 		return err
