@@ -50,7 +50,7 @@ func (r *recent) remembered(now version, secret oauth.Digest) (foundRow, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.holds != now {
-		if !r.writing { // otherwise it may be our own commit, about which settle knows more
+		if !r.writing && !now.precedes(r.holds) { // otherwise it may be our own commit, about which settle knows more or has known
 			r.forgetAll(now)
 		}
 		return foundRow{}, false

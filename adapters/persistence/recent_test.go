@@ -99,6 +99,13 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		Expect(read(digest(1))).To(BeTrue(), "another secret of the same grant")
 		Expect(read(other)).To(BeFalse())
 
+		before, err := store.recent.watch.version()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(store.UseOnce(ctx, digest(0), then)).To(Succeed())
+		_, found := store.recent.remembered(before, other) // as somebody sees it who has looked just before
+		Expect(found).To(BeFalse())
+		Expect(read(other)).To(BeFalse())
+
 		Expect(store.transaction(ctx, func(tx *gorm.DB) error { return count(tx, "anything", 1) })).To(Succeed())
 		Expect(read(other)).To(BeTrue(), "after a change of nobody knows what")
 	})

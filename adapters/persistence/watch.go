@@ -38,6 +38,11 @@ func (v version) follows(before version) bool {
 // coherent is where a file that is read shows at once what is written to its mapping.
 var coherent = slices.Contains([]string{"linux", "darwin", "freebsd"}, runtime.GOOS)
 
+// precedes reports that there have been commits since.
+func (v version) precedes(other version) bool {
+	return v.opening == other.opening && int32(v.commits()-other.commits()) < 0
+}
+
 var errNoIndex = errors.New("the WAL index is not what it should be")
 
 // watch knows at once when somebody has committed to a file. SQLite would say so too (PRAGMA data_version), in ten times the time.
