@@ -16,7 +16,9 @@ func Guard(serve Handler, options ...MCPOption) *MCPServer {
 	for _, option := range options {
 		option(m)
 	}
-	m.mounted = mcp.NewGateway(inProcess(serve), m.protection())
+	if serve != nil { // as with MCP, Register says that there is none
+		m.mounted = mcp.NewGateway(inProcess(serve), m.protection())
+	}
 	return m
 }
 

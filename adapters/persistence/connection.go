@@ -25,8 +25,10 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	connecting()
 	opened, err := c.open(ctx)
 	if err != nil {
+		disconnected()
 		return nil, err
 	}
 	return &connection{session: opened.(session), path: c.path, file: file, prepared: map[string]*statement{}}, nil
@@ -132,7 +134,7 @@ func (c *connection) statement(ctx context.Context, query string) (*statement, e
 	if found || strings.HasPrefix(query, "PRAGMA") {
 		return nil, nil
 	}
-	if len(c.prepared) == mostPrepared {
+	if len(c.prepared) >= mostPrepared {
 		if err := c.finalize(); err != nil {
 			return nil, err
 		}
@@ -158,7 +160,10 @@ func (c *connection) finalize() (err error) {
 }
 
 // Close implements driver.Conn.
-func (c *connection) Close() error { return errors.Join(c.finalize(), c.session.Close()) }
+func (c *connection) Close() error {
+	defer disconnected()
+	return errors.Join(c.finalize(), c.session.Close())
+}
 
 // answer is what SQLite's driver offers of rows.
 type answer interface {

@@ -44,9 +44,10 @@ type changes struct {
 	*gorm.DB
 	grants     []string
 	everything bool
+	wrote      bool // so that there is a commit
 }
 
-// do waits for its turn no longer than patience, and then for what came of it.
+// do waits for its turn no longer than patience, and then for what comes of it.
 func (g *group) do(ctx context.Context, patience time.Duration, work func(tx *changes) error) error {
 	m := &member{ctx: ctx, work: work, answered: make(chan struct{})}
 	g.join(m)
@@ -86,7 +87,7 @@ func (g *group) run() {
 		runtime.Gosched() // whoever is about to write joins
 		tx := g.writer.WithContext(context.Background()).Begin()
 		if tx.Error != nil { // those who came meanwhile have not had their wait
-			letGo(g.take(waiting), failed("beginning a transaction", tx.Error))
+			refuse(g.take(waiting), failed("beginning a transaction", tx.Error))
 			continue
 		}
 		g.carryOut(tx, g.take(mostAtOnce))
@@ -100,30 +101,35 @@ func (g *group) queued() int {
 	return len(g.waiting)
 }
 
-// take removes the first ones, without those who have left.
+// take removes the first ones.
 func (g *group) take(most int) []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	most = min(most, len(g.waiting))
-	taken := make([]*member, 0, most)
-	for _, m := range g.waiting[:most] {
-		if m.turn.CompareAndSwap(false, true) {
-			taken = append(taken, m)
-		}
-	}
+	taken := slices.Clone(g.waiting[:most])
 	g.waiting = slices.Delete(g.waiting, 0, most)
 	return taken
 }
 
-// rejoin puts writes of which nothing was kept in front again.
-func (g *group) rejoin(writes []*member) {
-	for _, m := range writes {
+// rejoin puts writes in front again: those of which nothing was kept, and those that have not had their turn.
+func (g *group) rejoin(undone, waiting []*member) {
+	for _, m := range undone {
 		m.err, m.panicked, m.broken = nil, nil, false
 		m.turn.Store(false)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting = slices.Insert(g.waiting, 0, writes...)
+	g.waiting = slices.Concat(undone, waiting, g.waiting)
+}
+
+// refuse answers those who have not left.
+func refuse(writes []*member, err error) {
+	for _, m := range writes {
+		if m.turn.CompareAndSwap(false, true) {
+			m.err = err
+			close(m.answered)
+		}
+	}
 }
 
 // carryOut does the writes in one transaction and answers them. One that fails for a reason that is not its own may have ended the
@@ -131,7 +137,12 @@ func (g *group) rejoin(writes []*member) {
 func (g *group) carryOut(tx *gorm.DB, writes []*member) {
 	made := &changes{DB: tx}
 	g.recent.begin()
+	before := changed(tx)
+	var done []*member
 	for i, m := range writes {
+		if !m.turn.CompareAndSwap(false, true) {
+			continue
+		}
 		if len(writes) == 1 {
 			m.run(made)
 		} else {
@@ -140,15 +151,25 @@ func (g *group) carryOut(tx *gorm.DB, writes []*member) {
 		if m.broken || len(writes) == 1 && m.isRefused() {
 			m.err = errors.Join(m.err, undo(tx))
 			g.recent.settle(&changes{})
-			letGo(writes[i:i+1], nil)
-			g.rejoin(slices.Delete(writes, i, i+1))
+			close(m.answered)
+			g.rejoin(done, writes[i+1:])
 			return
 		}
+		done = append(done, m)
 	}
+	made.wrote = changed(tx) != before
 	err := failed("committing", tx.Commit().Error)
 	made.everything = made.everything || err != nil
 	g.recent.settle(made)
-	letGo(writes, err)
+	answerAll(done, err)
+}
+
+// changed counts the rows that the connection has ever changed, also those of a savepoint that was rolled back: it commits all the same.
+func changed(tx *gorm.DB) (rows int64) {
+	if err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, "SELECT total_changes()").Scan(&rows); err != nil {
+		return -1
+	}
+	return rows
 }
 
 func (m *member) isRefused() bool { return m.err != nil || m.panicked != nil }
@@ -179,8 +200,8 @@ func (m *member) execute(tx *changes, statement string) bool {
 	return err == nil
 }
 
-// letGo answers them, those that were not refused with what became of them all.
-func letGo(writes []*member, err error) {
+// answerAll answers them, those that were not refused with what became of them all.
+func answerAll(writes []*member, err error) {
 	for _, m := range writes {
 		if !m.isRefused() {
 			m.err = err

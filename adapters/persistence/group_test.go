@@ -166,6 +166,25 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(kept()).To(Equal([]string{"after", "before"}))
 	})
 
+	It("leave while another one of the same transaction is carried out", func(ctx SpecContext) {
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		write(ctx, "slow", func(tx *gorm.DB) error {
+			close(begun)
+			<-goOn
+			return count(tx, "slow", 0)
+		})
+		short, cancel := context.WithCancel(ctx)
+		add(short, "left")
+		held.release()
+		Eventually(begun).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
+		cancel()
+		Eventually(func() error { mu.Lock(); defer mu.Unlock(); return answers["left"] }).WithContext(ctx).WithTimeout(patience).Should(MatchError(context.Canceled))
+		close(goOn)
+		writing.Wait()
+		Expect(answers["slow"]).To(Succeed())
+		Expect(kept()).To(Equal([]string{"slow"}))
+	})
+
 	It("are answered as one when they cannot be committed", func(ctx SpecContext) {
 		add(ctx, "one")
 		write(ctx, "orphan", func(tx *gorm.DB) error {

@@ -101,7 +101,7 @@ func (r *recent) settle(made *changes) {
 	case err != nil:
 		r.forgetAll(version{})
 	case after == r.before && r.before == r.holds: // nothing was written
-	case made.everything || r.before != r.holds || !after.follows(r.before):
+	case !made.wrote || made.everything || r.before != r.holds || !after.follows(r.before): // somebody else may have committed since
 		r.forgetAll(after)
 	default:
 		for _, grant := range made.grants {

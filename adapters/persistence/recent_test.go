@@ -122,6 +122,24 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		Expect(ended(ctx, store, digest(0))).To(BeTrue())
 	})
 
+	DescribeTable("does not take a commit of another process for its own", Label("I22"),
+		func(ctx SpecContext, finish func(tx *gorm.DB) error) {
+			directory := GinkgoT().TempDir()
+			mine, theirs := openIn(directory), openIn(directory)
+			Expect(mine.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+			Expect(ended(ctx, mine, digest(0))).To(BeFalse())
+			tx := mine.writer.WithContext(context.Background()).Begin()
+			Expect(tx.Error).NotTo(HaveOccurred())
+			mine.recent.begin()
+			Expect(finish(tx)).To(Succeed())
+			end(ctx, theirs, digest(0)) // gets its turn before mine has looked
+			mine.recent.settle(&changes{})
+			Expect(ended(ctx, mine, digest(0))).To(BeTrue())
+		},
+		Entry("after a write that was refused", undo),
+		Entry("after one that changed nothing", func(tx *gorm.DB) error { return tx.Commit().Error }),
+	)
+
 	It("remembers no more than it may", func() {
 		remembering := openIn(GinkgoT().TempDir()).recent
 		now, err := remembering.watch.version()
@@ -134,23 +152,29 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		Expect(remembering.secrets).To(HaveLen(recentGrants / 2))
 	})
 
-	It("leaves SQLite its locks when another store on the same file is closed", Label("I22"), func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		store, other := openIn(directory), openIn(directory)
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
-		Expect(ended(ctx, store, digest(0))).To(BeFalse())
-		Expect(ended(ctx, other, digest(0))).To(BeFalse())
-		held := hold(ctx, store)
-		Expect(other.Close()).To(Succeed())
-		process := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestPersistence$")
-		process.Env = append(os.Environ(), lockVariable+"="+filepath.Join(directory, "oauth.db"))
-		answer, err := process.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(answer)).To(HavePrefix("database is locked"))
-		held.release()
-		held.wait()
-		Expect(ended(ctx, store, digest(0))).To(BeFalse())
-	})
+	DescribeTable("leaves SQLite its locks when a store on the same file is closed", Label("I22"),
+		func(ctx SpecContext, close func(store, other *Store)) {
+			directory := GinkgoT().TempDir()
+			store, other := openIn(directory), openIn(directory)
+			Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+			Expect(ended(ctx, store, digest(0))).To(BeFalse())
+			Expect(ended(ctx, other, digest(0))).To(BeFalse())
+			held := hold(ctx, store)
+			close(store, other)
+			process := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestPersistence$")
+			process.Env = append(os.Environ(), lockVariable+"="+filepath.Join(directory, "oauth.db"))
+			answer, err := process.CombinedOutput()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(answer)).To(HavePrefix("database is locked"))
+			held.release()
+			held.wait()
+		},
+		Entry("and this one goes on", func(_, other *Store) { Expect(other.Close()).To(Succeed()) }),
+		Entry("and this one too, during a change", func(store, other *Store) {
+			Expect(other.Close()).To(Succeed())
+			Expect(store.letGo()).To(Succeed())
+		}),
+	)
 
 	It("never shows a grant alive after its end was answered by another process", func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()

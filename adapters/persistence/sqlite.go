@@ -86,7 +86,6 @@ func connectTo(path string, name func(path string, more ...string) string) (stor
 	}
 	store.recent = newRecent(connector{path, name(path, "query_only(1)")})
 	store.group = &group{writer: store.writer, recent: store.recent}
-	countStore(1)
 	return store, nil
 }
 

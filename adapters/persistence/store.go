@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 )
 
 // Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a database server, where all do both.
-// Every guard is in the database.
+// Every guard is in the database; what is remembered of a file holds only while the head of its WAL index says that it is the newest.
 type Store struct {
 	engine         engine
 	writer, reader *gorm.DB
@@ -25,7 +24,6 @@ type Store struct {
 	counting       turns
 	recent         *recent // nil on a server, where others commit without our noticing
 	group          *group  // of writes to a file; a server has its own
-	closed         sync.Once
 }
 
 var (
@@ -47,7 +45,6 @@ func (s *Store) Close() error {
 
 // letGo closes every connection to the file.
 func (s *Store) letGo() error {
-	defer s.closed.Do(func() { countStore(-1) })
 	return errors.Join(
 		failed("closing the watch", s.recent.watch.Close()),
 		failed("closing the readers", disconnect(s.reader)),

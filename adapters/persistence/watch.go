@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // version is what a file was like: the head of its WAL index, which every commit changes by its count and its checksums
@@ -150,14 +151,19 @@ func (w *watch) reopen(was *opening) (*opening, error) {
 	return now, nil
 }
 
+// keepLimit is short because requests wait for it, which go on without what is remembered.
+const keepLimit = 200 * time.Millisecond
+
 // keep opens a connection and reads by it, from when on it has the index open.
 func (w *watch) keep() (*connection, error) {
-	opened, err := w.to.Connect(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), keepLimit)
+	defer cancel()
+	opened, err := w.to.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	keeper := opened.(*connection)
-	rows, err := keeper.QueryContext(context.Background(), "SELECT count(*) FROM sqlite_schema", nil)
+	rows, err := keeper.QueryContext(ctx, "SELECT count(*) FROM sqlite_schema", nil)
 	if err != nil {
 		return nil, errors.Join(err, keeper.Close())
 	}
@@ -184,12 +190,12 @@ func (w *watch) Close() error {
 
 var _ io.Closer = (*watch)(nil)
 
-// indexes are the WAL indexes that this process has opened. None is closed before the last store is: closing a file takes away the locks
-// that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+// indexes are the WAL indexes that this process has opened. None is closed while it has a connection to any file: closing a file takes
+// away the locks that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, section 2.2).
 var indexes struct {
 	sync.Mutex
-	stores int
-	open   []*os.File
+	connections int
+	open        []*os.File
 }
 
 func openIndex(path string) (*os.File, error) {
@@ -211,11 +217,17 @@ func openIndex(path string) (*os.File, error) {
 	return index, err
 }
 
-func countStore(change int) {
+// connecting is called before a connection is opened, and disconnected after it was closed.
+func connecting() {
 	indexes.Lock()
 	defer indexes.Unlock()
-	indexes.stores += change
-	if indexes.stores > 0 {
+	indexes.connections++
+}
+
+func disconnected() {
+	indexes.Lock()
+	defer indexes.Unlock()
+	if indexes.connections--; indexes.connections > 0 {
 		return
 	}
 	for _, index := range indexes.open {

@@ -83,8 +83,7 @@ func (s *Server) openLegacy(out *stream, r *http.Request) {
 		return
 	}
 	<-out.ctx.Done()
-	s.streams.remove(session.id)
-	go connected.Close() // waits for calls, which the end of the session cancels
+	go s.forget(connected, session.id)
 }
 
 // announce makes a session whose client knows where to post, nil when there can be none.
@@ -120,10 +119,16 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	}
 	if !s.streams.add(connected, session.out.who.caller.Grant) {
 		_ = session.Close()
-		go connected.Close()
+		go s.forget(connected, session.id)
 		return nil
 	}
 	return connected
+}
+
+// forget waits for calls, which the end of the session cancels: one that initializes would admit the session again.
+func (s *Server) forget(connected *sdk.ServerSession, id string) {
+	_ = connected.Close()
+	s.streams.remove(id)
 }
 
 // deliver is POST to the message endpoint.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -52,6 +53,30 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Entry("another content type", "ENDPOINT", initialize, "text/plain", 415),
 		Entry("a malformed message", "ENDPOINT", "{", "application/json", 400),
 	)
+
+	It("forgets a session whose client is gone before it has been initialized", func(ctx SpecContext) {
+		initializing, goOn, initialized := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		s.mcp.mcp.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
+				if method != "initialize" {
+					return next(ctx, method, request)
+				}
+				defer close(initialized)
+				close(initializing)
+				<-goOn
+				return next(ctx, method, request)
+			}
+		})
+		streamCtx, hangUp := context.WithCancel(ctx)
+		_, endpoint := open(streamCtx, alice)
+		s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...)
+		Eventually(initializing).Should(BeClosed())
+		hangUp()
+		Eventually(func() int { streams, _ := s.mcp.Open(); return streams }).Should(BeZero())
+		close(goOn)
+		Eventually(initialized).Should(BeClosed())
+		Eventually(s.mcp.streams.count).Should(BeZero())
+	})
 
 	It("cancels running calls when the client is gone, and forgets the session", func(ctx SpecContext) {
 		streamCtx, hangUp := context.WithCancel(ctx)

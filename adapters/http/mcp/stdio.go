@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -15,12 +16,17 @@ import (
 // ServeStdio serves the same server to one local client, in newline-delimited JSON and without OAuth, until the client hangs
 // up or ctx ends. Tools see the given caller, and its tool policy holds.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
+	if s.mcp == nil {
+		return errNoSDK
+	}
 	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: tokenInfo(&caller)}
 	if err := s.mcp.Run(ctx, local); err != nil {
 		return fmt.Errorf("serving stdio: %w", err)
 	}
 	return nil
 }
+
+var errNoSDK = errors.New("serving stdio: the server is none of the official SDK")
 
 type localTransport struct {
 	sdk.Transport
