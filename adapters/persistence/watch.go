@@ -41,7 +41,8 @@ var coherent = slices.Contains([]string{"linux", "darwin", "freebsd"}, runtime.G
 
 // precedes reports that there have been commits since.
 func (v version) precedes(other version) bool {
-	return v.opening == other.opening && int32(v.commits()-other.commits()) < 0
+	since := other.commits() - v.commits() // the count starts again after its greatest
+	return v.opening == other.opening && since > 0 && since < 1<<31
 }
 
 var errNoIndex = errors.New("the WAL index is not what it should be")
