@@ -22,7 +22,7 @@ func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) e
 }
 
 // change does work in a transaction, again from the beginning when replicas get in each other's way. However many wait, nobody waits longer
-// than the store's patience.
+// for a turn than the store's patience.
 func (s *Store) change(ctx context.Context, work func(tx *changes) error) error {
 	if s.group != nil {
 		return s.group.do(ctx, s.patience, work)

@@ -128,11 +128,12 @@ func (o *opening) version() (version, error) {
 func (w *watch) reopen(was *opening) (*opening, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := w.open.Load(); now != was { // somebody else was faster
-		return now, errIf(now == nil)
-	}
-	if w.closed {
+	now := w.open.Load()
+	if w.closed || now == nil && was != nil {
 		return nil, errNoIndex
+	}
+	if now != was { // somebody else was faster
+		return now, nil
 	}
 	w.open.Store(nil)
 	if was != nil {
@@ -147,7 +148,7 @@ func (w *watch) reopen(was *opening) (*opening, error) {
 		return nil, errors.Join(err, keeper.Close())
 	}
 	w.openings++
-	now := &opening{w.openings, keeper, index}
+	now = &opening{w.openings, keeper, index}
 	w.open.Store(now)
 	return now, nil
 }
@@ -169,13 +170,6 @@ func (w *watch) keep() (*connection, error) {
 		return nil, errors.Join(err, keeper.Close())
 	}
 	return keeper, rows.Close()
-}
-
-func errIf(missing bool) error {
-	if missing {
-		return errNoIndex
-	}
-	return nil
 }
 
 // Close lets go of the file.
