@@ -41,7 +41,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 		return nil, err
 	}
 	now := s.now()
-	if _, err := grant.Redeem(by, s.settings, now); err != nil {
+	if err := grant.MayRedeem(by, s.settings, now); err != nil {
 		return nil, s.refuseCode(ctx, by.Code.Digest(), err)
 	}
 	var tokens *oauth.Tokens

@@ -53,6 +53,12 @@ var _ = Describe("Comparing two servers", func() {
 		Expect(falls(rounds(rate, [2]float64{1, 1}), map[string]float64{"ours ÷ theirs, per s": 1}, figures{})).To(ConsistOf(ContainSubstring("no committed figure")))
 	})
 
+	It("wants none for what shows how far ours could come", func() {
+		r := rounds(rate, [2]float64{1, 1})
+		r.line.compare = reach(rate, "ours", "theirs")
+		Expect(falls(r, map[string]float64{}, figures{})).To(BeEmpty())
+	})
+
 	It("keeps the best attempt", func() {
 		best := map[string]float64{}
 		for _, value := range []float64{.5, .9, .7} {

@@ -22,6 +22,7 @@ type comparison struct {
 	ours, peer  string
 	floor, goal float64
 	above       bool // ours less the peer's instead
+	reach       bool // neither is ours
 }
 
 // clients are how many send requests at once.
@@ -69,6 +70,11 @@ func against(m metric, ours string, peers ...bar) (comparisons []comparison) {
 		comparisons = append(comparisons, comparison{metric: m, ours: ours, peer: p.peer, floor: p.floor, goal: p.goal})
 	}
 	return comparisons
+}
+
+// reach shows how far ours could come; nobody is to blame when it falls.
+func reach(m metric, server, peer string) []comparison {
+	return []comparison{{metric: m, ours: server, peer: peer, reach: true}}
 }
 
 // above is against, but by how much more ours needs.

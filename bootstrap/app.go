@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -154,6 +155,11 @@ func complete(config oauth.Config, store oauth.Store) (oauth.Config, error) {
 	return config, nil
 }
 
+// Resources are the MCP servers of the Config as clients know them, the first one first.
+func (a *OAuthServer) Resources() []oauth.ProtectedResource {
+	return slices.Clone(a.server.Settings().Resources)
+}
+
 // EndGrantsOf ends every grant that was made with one of the site's tokens; call it when the site revokes that token. It
 // returns how many were alive.
 func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
@@ -175,16 +181,6 @@ func (a *OAuthServer) Close() {
 	if a.journal != nil {
 		a.journal.Close()
 	}
-}
-
-// operate lets use look through the grants of a store and end them, beside the service that runs on it, and tells the trace.
-func operate(store interface {
-	oauth.Store
-	trace.Log
-}, logger *slog.Logger, use func(*application.Server) error) error {
-	noted := journal.New(store, logger)
-	defer noted.Close()
-	return use(application.NewServer(new(oauth.Settings), application.Ports{Store: store, Journal: noted, Now: time.Now, Logger: logger}))
 }
 
 // Grants returns the living grants of everybody, oldest first; the store has to be an oauth.GrantLister.
@@ -265,6 +261,14 @@ func (m *MCPServer) Open() (streams, sessions int) {
 func (m *MCPServer) Drain() {
 	if m.mounted != nil {
 		m.mounted.Drain()
+	}
+}
+
+// Settle waits until no request of another replica is under way, at most until ctx ends; only a server WithBus has some. Close the bus
+// afterwards.
+func (m *MCPServer) Settle(ctx context.Context) {
+	if m.mounted != nil {
+		m.mounted.Settle(ctx)
 	}
 }
 

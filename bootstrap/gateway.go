@@ -10,14 +10,15 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/adapters/http/upstream"
 	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/bootstrap/internal/upstreams"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Credentials towards an upstream.
 const (
-	CredentialHostToken = "host-token" // the token that the person pasted
-	CredentialStatic    = "static"     // one secret for everybody, and signed headers that say who is calling
-	CredentialNone      = "none"
+	CredentialHostToken = upstreams.HostToken // the token that the person pasted
+	CredentialStatic    = upstreams.Static    // one secret for everybody, and signed headers that say who is calling
+	CredentialNone      = upstreams.None
 )
 
 // Upstream is an MCP server elsewhere.
@@ -64,7 +65,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 
 func (u Upstream) withDefaults(config oauth.Config) Upstream {
 	u.Credential, u.Logger = cmp.Or(u.Credential, CredentialHostToken), cmp.Or(u.Logger, config.Logger)
-	u.Patience = cmp.Or(u.Patience, defaultPatience)
+	u.Patience = cmp.Or(u.Patience, upstreams.DefaultPatience)
 	return u
 }
 
@@ -74,11 +75,12 @@ func (u Upstream) check(config oauth.Config) error {
 		return oauth.NewMistake("%s is %q: set %s in the oauth.Config, so that access tokens can open the host token",
 			oauth.Field("Credential"), u.Credential, oauth.Field("HostTokenInUse"))
 	}
-	gateway := GatewayConfig{
-		Upstreams: []UpstreamAddress{{URL: u.URL}}, Credential: u.Credential, Secret: u.Secret, SigningSecret: u.SigningSecret,
-		Patience: u.Patience, Headers: u.Headers,
+	terms := upstreams.Terms{Credential: u.Credential, Secret: u.Secret, SigningSecret: u.SigningSecret, Headers: u.Headers, Patience: u.Patience}
+	err := terms.Check()
+	if reason := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); reason != nil {
+		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)
 	}
-	return gateway.check(config, Verification{})
+	return err
 }
 
 func (u Upstream) credential(protection mcp.Options) upstream.Credential {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -26,6 +27,15 @@ func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 	return func(m *MCPServer) { m.options.ToolScopes = needs }
 }
 
+// Bus carries messages between the replicas of a service; nats.Open makes one.
+type Bus = mcp.Bus
+
+// WithBus lets every replica of a service answer every request: one for a session that another replica holds goes there and back over
+// the bus (R1). All replicas need the same server secret, and a bus each. Inside a session, tools then see of the headers of a request
+// only Accept, Accept-Language, Content-Type, Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP, on
+// every replica. A gateway needs no bus: its sessions are the upstream's.
+func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
+
 // WithAllowedOrigins lets pages of other origins call the MCP endpoint from a browser.
 func WithAllowedOrigins(origins ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
@@ -41,14 +51,12 @@ func (m *MCPServer) place() int {
 	if m.resource == "" {
 		return 0
 	}
-	return slices.IndexFunc(m.resources(), func(one oauth.ProtectedResource) bool { return one.Resource.String() == m.resource })
+	return slices.IndexFunc(m.authz.Resources(), func(one oauth.ProtectedResource) bool { return one.Resource.String() == m.resource })
 }
-
-func (m *MCPServer) resources() []oauth.ProtectedResource { return m.authz.server.Settings().Resources }
 
 func (m *MCPServer) errUnknownResource() error {
 	var known []oauth.Resource
-	for _, one := range m.resources() {
+	for _, one := range m.authz.Resources() {
 		known = append(known, one.Resource)
 	}
 	return fmt.Errorf("registering the MCP server: WithResource names %q, which is no server of the oauth.Config: choose from %v", m.resource, known)

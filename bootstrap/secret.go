@@ -14,11 +14,7 @@ const secretEvery = time.Second / 2
 
 // agreeOnSecret refuses to start with another secret than the replicas that share the store.
 func (a *OAuthServer) agreeOnSecret() error {
-	return refusedSecret(a.server.AgreeOnSecret(context.Background()))
-}
-
-// refusedSecret says what to do about a secret that is another one.
-func refusedSecret(err error) error {
+	err := a.server.AgreeOnSecret(context.Background())
 	if errors.Is(err, oauth.ErrOtherSecret) {
 		return fmt.Errorf("%w, so this replica could open nothing that the others have sealed: give it their file with server-secret; "+
 			"if that one is lost, \"pasteport keys rotate --forget-old\" lets everybody begin with another, and clients connect again", err)

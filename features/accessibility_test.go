@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 const (
@@ -91,7 +92,7 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 			return Send(r)
 		}
 	}
-	over := func(adjust func(*bootstrap.ServiceConfig)) {
+	over := func(adjust func(*service.Config)) {
 		world = NewWorld(adjust)
 		client = world.NewClient()
 	}
@@ -133,7 +134,7 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-branded", 200, func(ctx context.Context) Response {
-			over(func(config *bootstrap.ServiceConfig) { config.Appearance = look })
+			over(func(config *service.Config) { config.Appearance = look })
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-german", 200, in("de")), Entry(nil, SpecTimeout(browserTime), "consent-french", 200, in("fr")),
@@ -149,13 +150,13 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 		Entry(nil, SpecTimeout(browserTime), "consent-site-silent", 503, func(ctx context.Context) Response {
 			site := NewTokenSite("{}")
 			site.Answer(http.StatusInternalServerError, "{}")
-			over(func(config *bootstrap.ServiceConfig) {
+			over(func(config *service.Config) {
 				config.Verification = overHTTP.configure(site.site.URL("/token"))
 			})
 			return client.Consent(ctx).Approve(ctx, world.Token)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-not-allowed", 403, func(ctx context.Context) Response {
-			over(func(config *bootstrap.ServiceConfig) { config.AllowClients = []string{"claude.ai"} })
+			over(func(config *service.Config) { config.AllowClients = []string{"claude.ai"} })
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-document", 400, func(ctx context.Context) Response {

@@ -2,8 +2,10 @@ package features_test
 
 import (
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,7 +36,7 @@ var table = []law{
 	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
 		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/..."}},
-	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful"}},
+	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo}},
 	{of: []string{"adapters/http/telemetry"}, may: []string{echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
@@ -53,24 +55,31 @@ var table = []law{
 	{of: []string{"adapters/nats"}, may: []string{"domain/oauth", "github.com/nats-io/nats.go"}},
 	{of: []string{"adapters/doctor"}, may: []string{
 		sdk + "mcp", sdk + "oauthex", "golang.org/x/net/html/...", "github.com/pquerna/cachecontrol/..."}},
-	{of: []string{"bootstrap/app.go"}, may: anything, never: []string{"features/..."}},
-	{of: []string{"bootstrap/database.go"}, may: []string{"domain/oauth", "adapters/persistence", "bootstrap/settings"}},
-	{of: []string{"bootstrap/store_command.go", "bootstrap/store_copy.go"}, may: []string{"domain/oauth", "adapters/persistence", "github.com/spf13/cobra"}},
-	{of: []string{"bootstrap/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
-	{of: []string{"bootstrap/doctor.go", "bootstrap/doctor_report.go"}, may: []string{"adapters/doctor", "github.com/spf13/cobra"}},
 	{of: []string{"adapters/certificates"}, may: []string{"golang.org/x/crypto/acme/..."}},
-	{of: []string{"bootstrap/operations.go", "bootstrap/tls.go"}, may: anything,
-		never: []string{"features/...", "adapters/persistence", "adapters/cimd", "adapters/http/mcp", "adapters/http/pages"}},
+	// What a host imports is linked into the host's program, so that none of it may bring what only the service needs.
+	{of: []string{"bootstrap/app.go"}, may: []string{"domain/...", "application", echo, sdk + "mcp",
+		"adapters/http", "adapters/http/mcp", "adapters/http/pages", "adapters/jose", "adapters/journal", "adapters/throttle"}},
+	{of: []string{"bootstrap/guard.go", "bootstrap/mcp_options.go"}, may: []string{"domain/oauth", "adapters/http/mcp"}},
+	{of: []string{"bootstrap/limits.go"}, may: []string{"domain/...", "adapters/throttle", "adapters/cimd"}},
+	{of: []string{"bootstrap/gateway.go"}, may: []string{
+		"domain/oauth", "bootstrap/internal/upstreams", "adapters/http/mcp", "adapters/http/upstream", "adapters/outbound"}},
+	{of: []string{"bootstrap/internal/upstreams"}, may: []string{"domain/oauth", "adapters/http/upstream"}},
+	{of: []string{"bootstrap"}, may: []string{"domain/..."}},
 	{of: []string{"bootstrap/settings"}, may: []string{"domain/oauth", "github.com/spf13/...", "go.yaml.in/yaml/v3",
 		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein"}},
-	{of: []string{"bootstrap/requestlog.go"}, may: anything, never: []string{"features/...", "adapters/http/mcp", "adapters/http/pages"}},
-	{of: []string{"bootstrap/limits.go"}, may: []string{"domain/...", "adapters/throttle", "adapters/cimd"}},
-	{of: []string{"bootstrap/gateway.go", "bootstrap/gateway_settings.go"}, may: []string{
-		"domain/...", "bootstrap/settings", "adapters/http/mcp", "adapters/http/upstream", "adapters/outbound"}},
-	{of: []string{"bootstrap/guard.go"}, may: []string{"domain/oauth", "adapters/http/mcp"}},
-	{of: []string{"bootstrap/replicas.go"}, may: []string{
-		"domain/oauth", "bootstrap/settings", "adapters/http/mcp", "adapters/http/admin", "adapters/nats"}},
-	{of: []string{"bootstrap/verification.go"}, may: []string{"domain/...", "adapters/verification/...", "adapters/outbound"}},
+	{of: []string{"bootstrap/service/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
+	{of: []string{"bootstrap/service/database.go"}, may: []string{"domain/oauth", "adapters/persistence", "bootstrap/settings"}},
+	{of: []string{"bootstrap/service/store_command.go", "bootstrap/service/store_copy.go"}, may: []string{"domain/oauth", "adapters/persistence", "github.com/spf13/cobra"}},
+	{of: []string{"bootstrap/service/grants.go"}, may: []string{"domain/oauth", "application", "adapters/journal", "github.com/spf13/cobra"}},
+	{of: []string{"bootstrap/service/doctor.go", "bootstrap/service/doctor_report.go"}, may: []string{"adapters/doctor", "github.com/spf13/cobra"}},
+	{of: []string{"bootstrap/service/operations.go", "bootstrap/service/tls.go"}, may: anything,
+		never: []string{"features/...", "adapters/persistence", "adapters/cimd", "adapters/http/mcp", "adapters/http/pages"}},
+	{of: []string{"bootstrap/service/requestlog.go"}, may: anything, never: []string{"features/...", "adapters/http/mcp", "adapters/http/pages"}},
+	{of: []string{"bootstrap/service/gateway_settings.go"}, may: []string{
+		"domain/oauth", "bootstrap", "bootstrap/internal/upstreams", "bootstrap/settings", "adapters/outbound"}},
+	{of: []string{"bootstrap/service/replicas.go"}, may: []string{
+		"domain/oauth", "bootstrap", "bootstrap/settings", "adapters/http/admin", "adapters/nats"}},
+	{of: []string{"bootstrap/service/verification.go"}, may: []string{"domain/...", "adapters/verification/...", "adapters/outbound"}},
 	{of: []string{"bootstrap/..."}, may: anything, never: []string{"features/...", "adapters/..."}},
 	{of: []string{"features/engines"}, may: []string{"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/..."})},
@@ -159,6 +168,15 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		}
 	})
 
+	It("lets a host link nothing that only the service needs", func(ctx SpecContext) {
+		linked, err := exec.CommandContext(ctx, "go", "list", "-deps", module+"bootstrap").Output()
+		Expect(err).NotTo(HaveOccurred())
+		packages := strings.Fields(string(linked))
+		Expect(packages).To(ContainElement(module + "domain/oauth"))
+		heavy := regexp.MustCompile("nats|grpc|otlp|opentelemetry|prometheus|cobra|yaml|bootstrap/(service|settings|demosite)|adapters/(persistence|doctor|certificates)")
+		Expect(slices.DeleteFunc(packages, func(name string) bool { return !heavy.MatchString(name) })).To(BeEmpty())
+	})
+
 	It("runs all specs that there are: a folder with specs has a suite", func() {
 		ran := map[string]bool{}
 		for _, file := range sources("..") {
@@ -205,19 +223,22 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("a certificate with another authority", "adapters/certificates/acme.go", "github.com/caddyserver/certmagic", echo, "domain/oauth"),
 		Entry("a limit with wires", "adapters/throttle/guesses.go", "application", "adapters/http", echo),
 		Entry("a doctor that knows what it examines", "adapters/doctor/flow.go", "domain/oauth", "application", "adapters/http", "adapters/cimd", sdk+"auth"),
-		Entry("a doctor with a second look", "bootstrap/doctor.go", "adapters/http/mcp", "adapters/persistence", "domain/oauth"),
+		Entry("a doctor with a second look", "bootstrap/service/doctor.go", "adapters/http/mcp", "adapters/persistence", "domain/oauth"),
 		Entry("a token file that goes online", "adapters/verification/tokenfile/file.go", "net/http", "adapters/verification/remote", "application"),
 		Entry("a question over HTTP with more than it needs", "adapters/verification/remote/client.go", "adapters/cimd", "application", echo, "golang.org/x/oauth2"),
 		Entry("a bus that knows what it carries", "adapters/nats/bus.go", "adapters/http/mcp", "application", "github.com/nats-io/nats-server/v2/server"),
-		Entry("a product that brings its own broker", "bootstrap/replicas.go", "github.com/nats-io/nats-server/v2/server", "adapters/persistence"),
-		Entry("other adapters named where a verifier is chosen", "bootstrap/verification.go", "adapters/persistence", "adapters/http", "application"),
+		Entry("a product that brings its own broker", "bootstrap/service/replicas.go", "github.com/nats-io/nats-server/v2/server", "adapters/persistence"),
+		Entry("other adapters named where a verifier is chosen", "bootstrap/service/verification.go", "adapters/persistence", "adapters/http", "application"),
+		Entry("a host that links the service", "bootstrap/app.go", "bootstrap/service", "bootstrap/settings", "adapters/nats", "adapters/certificates", "adapters/doctor",
+			"adapters/http/telemetry", "adapters/http/admin", "adapters/verification/remote", "github.com/spf13/cobra", "go.yaml.in/yaml/v3"),
+		Entry("a rule for gateways that knows of settings", "bootstrap/internal/upstreams/terms.go", "bootstrap/settings", "bootstrap"),
 		Entry("other adapters named where limits are chosen", "bootstrap/limits.go", "adapters/persistence", "adapters/http", "application"),
-		Entry("an adapter named in a command", "bootstrap/serve.go", "adapters/persistence", "adapters/http", "features/storespec"),
+		Entry("an adapter named in a command", "bootstrap/service/serve.go", "adapters/persistence", "adapters/http", "features/storespec"),
 		Entry("settings that know what they are for", "bootstrap/settings/read.go", "bootstrap", "adapters/http/pages", "application"),
 		Entry("an adapter named in the demo site", "bootstrap/demosite/site.go", "adapters/persistence"),
-		Entry("a store command with more than the stores", "bootstrap/store_copy.go", "adapters/http", "application", "gorm.io/gorm"),
-		Entry("too many adapters named in the service", "bootstrap/service.go", "adapters/cimd", "adapters/http/mcp"),
-		Entry("an adapter named twice", "bootstrap/operations.go", "adapters/persistence", "adapters/http/mcp"),
+		Entry("a store command with more than the stores", "bootstrap/service/store_copy.go", "adapters/http", "application", "gorm.io/gorm"),
+		Entry("too many adapters named in the service", "bootstrap/service/service.go", "adapters/cimd", "adapters/http/mcp"),
+		Entry("an adapter named twice", "bootstrap/service/operations.go", "adapters/persistence", "adapters/http/mcp"),
 		Entry("an admin listener that knows what it watches", "adapters/http/admin/ready.go", "application", "adapters/persistence", "adapters/http/telemetry"),
 		Entry("a product that needs its own specs", "bootstrap/app.go", "features/storespec"),
 		Entry("a contract that needs the product", "features/storespec/storespec.go", "adapters/persistence", "bootstrap", "application"),

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 func call(params string) string {
@@ -21,10 +21,10 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 	var world *World
 	BeforeEach(func() {
 		upstream = NewUpstream(apiKey)
-		world = NewGateway(upstream.URL+"/mcp", func(c *bootstrap.ServiceConfig) {
+		world = NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
 			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
-			c.Gateway.ToolScopes = []bootstrap.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}}}
+			c.Gateway.ToolScopes = []service.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}}}
 		})
 	})
 

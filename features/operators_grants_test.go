@@ -12,8 +12,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // operatorsGrant is what "pasteport grants list --json" says of a grant.
@@ -85,7 +85,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 
 	It("ends one, at once and for good, and leaves the others alone", Label("I12", "E9"), func(ctx SpecContext) {
 		ended, kept := client.Connect(ctx), client.Connect(ctx)
-		done := end(ctx, "", "--yes", world.Grants(ctx)[0].ID[:10])
+		done := end(ctx, "", "--yes", world.Grants(ctx)[0].ID[12:20])
 		Expect(done.Code).To(BeZero(), done.Err)
 		Expect(done.Out).To(HaveSuffix("ended: 1\n"))
 		Expect(done.Err).To(And(ContainSubstring("grant_ended"), ContainSubstring("reason=ended_by_operator")))
@@ -138,7 +138,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 
 	It("keeps what a site calls its people from moving about on the terminal", func(ctx SpecContext) {
 		site := NewTokenSite(`{"subject":"ada\u001b[2J\u202e\nbob"}`)
-		world = NewWorld(func(config *bootstrap.ServiceConfig) {
+		world = NewWorld(func(config *service.Config) {
 			config.Verification = overHTTP.configure(site.site.URL("/token"))
 		})
 		world.NewClient().Connect(ctx)

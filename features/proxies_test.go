@@ -8,12 +8,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // behind trusts these networks.
-func behind(networks ...string) func(*bootstrap.ServiceConfig) {
-	return func(config *bootstrap.ServiceConfig) {
+func behind(networks ...string) func(*service.Config) {
+	return func(config *service.Config) {
 		for _, network := range networks {
 			config.TrustedProxies = append(config.TrustedProxies, netip.MustParsePrefix(network))
 		}

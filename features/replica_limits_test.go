@@ -11,11 +11,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // sharingLimits counts in the store, as services do by themselves on a database server.
-func sharingLimits(config *bootstrap.ServiceConfig) { config.SharedLimits = true }
+func sharingLimits(config *service.Config) { config.SharedLimits = true }
 
 var _ = Describe("Limiting what strangers try at several replicas", Label("I22"), func() {
 	var world *World

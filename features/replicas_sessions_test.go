@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // NewReplicas starts replicas of one service: one folder, one bus, one issuer, and an address each.
@@ -32,8 +32,8 @@ func NewReplicas(broker *Broker, count int) (replicas []*World) {
 	return replicas
 }
 
-func overBus(broker *Broker, issuer string) func(*bootstrap.ServiceConfig) {
-	return func(config *bootstrap.ServiceConfig) {
+func overBus(broker *Broker, issuer string) func(*service.Config) {
+	return func(config *service.Config) {
 		config.Bus = broker.ClientURL()
 		if issuer != "" {
 			config.Issuer = issuer
@@ -243,12 +243,12 @@ func killable(replica *World, broker *Broker, binary Binary) *Crashing {
 
 var _ = Describe("Needing a bus", Label("replicas", "R5"), func() {
 	It("fails at the start when there is none, without its password", func(ctx context.Context) {
-		config := bootstrap.ServiceConfig{DataDir: GinkgoT().TempDir(), Development: true, Bus: "nats://ann:hush-hush@127.0.0.1:1"}
+		config := service.Config{DataDir: GinkgoT().TempDir(), Development: true, Bus: "nats://ann:hush-hush@127.0.0.1:1"}
 		config.Issuer = "http://127.0.0.1:1234"
-		_, err := bootstrap.OpenService(ctx, config)
+		_, err := service.Open(ctx, config)
 		Expect(err).To(MatchError(And(ContainSubstring("connecting to the bus at nats://127.0.0.1:1"), Not(ContainSubstring("hush")))))
 		config.Bus = "redis://ann:hush-hush@127.0.0.1"
-		_, err = bootstrap.OpenService(ctx, config)
+		_, err = service.Open(ctx, config)
 		Expect(err).To(MatchError(And(ContainSubstring("is no URL of a NATS server"), Not(ContainSubstring("hush")))))
 	})
 

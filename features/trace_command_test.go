@@ -9,27 +9,27 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Reading the trace on the command line", Label("trace"), func() {
-	var service *Operated
-	run := func(ctx context.Context, args ...string) Ran { return Run(ctx, append(args, service.Kept()...)...) }
+	var operated *Operated
+	run := func(ctx context.Context, args ...string) Ran { return Run(ctx, append(args, operated.Kept()...)...) }
 	BeforeEach(func(ctx SpecContext) {
-		service = Operate()
-		service.Discover(ctx)
-		client := service.NewClient()
-		service.Call(ctx, client.Connect(ctx).Access)
-		service.Newest(ctx, wholeWay)
+		operated = Operate()
+		operated.Discover(ctx)
+		client := operated.NewClient()
+		operated.Call(ctx, client.Connect(ctx).Access)
+		operated.Newest(ctx, wholeWay)
 		client.ID += "x"
 		client.AskFor(ctx, client.Request())
-		service.Newest(ctx, "authorize client_metadata:refused")
+		operated.Newest(ctx, "authorize client_metadata:refused")
 	})
 
 	It("lists connections, and those that are not through", func(ctx SpecContext) {
 		all := run(ctx, "connections")
 		Expect(all.Code).To(Equal(0))
-		Expect(all.Out).To(And(ContainSubstring("connected"), ContainSubstring("stopped"), ContainSubstring("next: pasteport trace ID --data "+service.Dir)))
+		Expect(all.Out).To(And(ContainSubstring("connected"), ContainSubstring("stopped"), ContainSubstring("next: pasteport trace ID --data "+operated.Dir)))
 		var listed []Traced
 		Expect(json.Unmarshal([]byte(run(ctx, "connections", "--unfinished", "--json").Out), &listed)).To(Succeed())
 		Expect(listed).To(ConsistOf(HaveField("State", "stopped")))
@@ -39,9 +39,9 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		newest := run(ctx, "trace")
 		Expect(newest.Code).To(Equal(0))
 		Expect(newest.Out).To(And(ContainSubstring("  2  "), ContainSubstring("refused [C41]"), ContainSubstring("It stopped at the step"), Not(ContainSubstring("\x1b"))))
-		Expect(run(ctx, "trace", service.Traces(ctx)[1].ID[:8]).Out).To(And(ContainSubstring(" 10  "), ContainSubstring("The client is connected")))
+		Expect(run(ctx, "trace", operated.Traces(ctx)[1].ID[12:20]).Out).To(And(ContainSubstring(" 10  "), ContainSubstring("The client is connected")))
 		var shown Traced
-		Expect(json.Unmarshal([]byte(run(ctx, "trace", "--json", service.Traces(ctx)[1].ID).Out), &shown)).To(Succeed())
+		Expect(json.Unmarshal([]byte(run(ctx, "trace", "--json", operated.Traces(ctx)[1].ID).Out), &shown)).To(Succeed())
 		Expect(shown.Path()).To(Equal(wholeWay))
 	})
 
@@ -50,26 +50,26 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		defer stop()
 		out, ended := gbytes.NewBuffer(), make(chan int, 1)
 		go func() {
-			ended <- bootstrap.Run(following, append([]string{"trace", "--follow"}, service.Kept()...), nil, out, GinkgoWriter)
+			ended <- service.Run(following, append([]string{"trace", "--follow"}, operated.Kept()...), nil, out, GinkgoWriter)
 		}()
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say("following"))
-		service.NewClient().Connect(ctx)
+		operated.NewClient().Connect(ctx)
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say("code exchanged"))
 		stop()
 		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
 	})
 
 	It("follows one connection, from the request that nobody could name yet", func(ctx SpecContext) {
-		Post(ctx, service.MCP(), nil, with("User-Agent", "some client"))
-		begun := service.Newest(ctx, "challenge")
+		Post(ctx, operated.MCP(), nil, with("User-Agent", "some client"))
+		begun := operated.Newest(ctx, "challenge")
 		following, stop := context.WithCancel(ctx)
 		defer stop()
 		out, ended := gbytes.NewBuffer(), make(chan int, 1)
 		go func() {
-			ended <- bootstrap.Run(following, append([]string{"trace", begun.ID[:8], "--follow", "--json"}, service.Kept()...), nil, out, GinkgoWriter)
+			ended <- service.Run(following, append([]string{"trace", begun.ID[:8], "--follow", "--json"}, operated.Kept()...), nil, out, GinkgoWriter)
 		}()
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"challenge"`))
-		service.NewClient().Connect(ctx)
+		operated.NewClient().Connect(ctx)
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"authorize"`))
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"exchange"`))
 		stop()
@@ -78,14 +78,14 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 	})
 
 	It("shows the last steps of a service that has just been stopped", func(ctx SpecContext) {
-		service.NewClient().Connect(ctx)
-		service.Shutdown()
+		operated.NewClient().Connect(ctx)
+		operated.Shutdown()
 		Expect(run(ctx, "trace").Out).To(ContainSubstring("code exchanged"))
 	})
 
 	It("does not call what has ended unfinished, and keeps what strangers say short", func(ctx SpecContext) {
-		Post(ctx, service.MCP(), nil, with("User-Agent", strings.Repeat("x", 250)))
-		service.Newest(ctx, "challenge")
+		Post(ctx, operated.MCP(), nil, with("User-Agent", strings.Repeat("x", 250)))
+		operated.Newest(ctx, "challenge")
 		Expect(run(ctx, "grants", "end", "--all", "--yes").Code).To(Equal(0))
 		Expect(run(ctx, "connections").Out).To(And(ContainSubstring("operator ended it"), ContainSubstring("xxx..."), Not(ContainSubstring(strings.Repeat("x", 41)))))
 		Expect(run(ctx, "connections", "--unfinished").Out).NotTo(ContainSubstring("operator ended it"))

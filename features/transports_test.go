@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
-	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // BeChallenged matches the answer to a request without a valid token; code is "" when there was no token at all.
@@ -195,7 +195,7 @@ var _ = Describe("Streaming", Label("G16"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(func(config *bootstrap.ServiceConfig) { config.AccessTokenTTL = time.Minute })
+		world = NewWorld(func(config *service.Config) { config.AccessTokenTTL = time.Minute })
 		client = world.NewClient()
 	})
 

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // UpstreamServer is somebody's MCP server that takes API keys. It keeps everything that it is asked.
@@ -152,19 +153,19 @@ func (u *UpstreamServer) Wire() string {
 }
 
 // gatewayTo makes a service a gateway.
-func gatewayTo(upstream string) func(*bootstrap.ServiceConfig) {
-	return func(config *bootstrap.ServiceConfig) {
+func gatewayTo(upstream string) func(*service.Config) {
+	return func(config *service.Config) {
 		config.EditorToken = ""
-		config.Gateway = bootstrap.GatewayConfig{
-			Upstreams: []bootstrap.UpstreamAddress{{URL: upstream}}, Credential: bootstrap.CredentialHostToken, Patience: time.Minute,
+		config.Gateway = service.GatewayConfig{
+			Upstreams: []service.UpstreamAddress{{URL: upstream}}, Credential: bootstrap.CredentialHostToken, Patience: time.Minute,
 		}
 	}
 }
 
 // NewGateway starts a world that is a gateway to the upstream, whose key people paste; adjust may change its settings.
-func NewGateway(upstream string, adjust ...func(*bootstrap.ServiceConfig)) *World {
+func NewGateway(upstream string, adjust ...func(*service.Config)) *World {
 	GinkgoHelper()
-	w := newWorld(append([]func(*bootstrap.ServiceConfig){gatewayTo(upstream)}, adjust...)...)
+	w := newWorld(append([]func(*service.Config){gatewayTo(upstream)}, adjust...)...)
 	w.Token = apiKey
 	w.start("127.0.0.1:0")
 	DeferCleanup(w.Stop)

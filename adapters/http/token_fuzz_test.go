@@ -71,7 +71,7 @@ type site struct {
 	sent   uint32
 }
 
-func openSite(f *testing.F) *site {
+func openSite(f testing.TB) *site {
 	f.Helper()
 	clients := httptest.NewTLSServer(http.HandlerFunc(publish))
 	f.Cleanup(clients.Close)

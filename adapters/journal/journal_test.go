@@ -173,7 +173,7 @@ var _ = Describe("A journal", func() {
 		Expect(kept.steps).To(HaveLen(1))
 	})
 
-	It("has the oldest forgotten after every thousand", func() {
+	It("has the oldest forgotten now and then", func() {
 		open()
 		for range forgetting + batch {
 			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})

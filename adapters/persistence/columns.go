@@ -81,6 +81,20 @@ func (c column) value() any {
 	return nil
 }
 
+// asRead makes values what the database would return: times of milliseconds, and bytes that nobody else has.
+func asRead(columns []column) {
+	for _, c := range columns {
+		switch at := c.at.(type) {
+		case *[]byte:
+			*at = bytes.Clone(*at)
+		case *moment:
+			if !time.Time(*at).IsZero() {
+				*at = moment(time.UnixMilli(time.Time(*at).UnixMilli()).UTC())
+			}
+		}
+	}
+}
+
 func (c column) equals(other column) bool {
 	switch at := c.at.(type) {
 	case *string:
@@ -95,27 +109,32 @@ func (c column) equals(other column) bool {
 }
 
 // insert adds rows.
-func insert[R tabled](tx *gorm.DB, rows ...R) error {
-	statement := make([]byte, 0, 512)
+func insert[R tabled](tx *changes, rows ...R) error {
+	first := rows[0].columns()
+	statement := make([]byte, 0, 1024)
 	statement = append(append(append(statement, "INSERT INTO "...), rows[0].TableName()...), " ("...)
-	var values []any
-	for i, c := range rows[0].columns() {
+	for i, c := range first {
 		statement = append(appendComma(statement, i), c.name...)
 	}
 	statement = append(statement, ") VALUES "...)
+	values := make([]any, 0, len(rows)*len(first))
 	for i, row := range rows {
+		columns := first
+		if i > 0 {
+			columns = row.columns()
+		}
 		statement = append(appendComma(statement, i), '(')
-		for j, c := range row.columns() {
+		for j, c := range columns {
 			values = append(values, c.value())
-			statement = appendPlace(tx, appendComma(statement, j), len(values))
+			statement = appendPlace(tx.DB, appendComma(statement, j), len(values))
 		}
 		statement = append(statement, ')')
 	}
-	return execute(tx, string(statement), values...)
+	return tx.write(string(statement), values...)
 }
 
 // rewrite changes the columns that differ in a row that is there. SQLite would touch the index of every column that it is told.
-func rewrite[R tabled](tx *gorm.DB, was, now R) error {
+func rewrite[R tabled](tx *changes, was, now R) error {
 	before, after := was.columns(), now.columns()
 	statement := make([]byte, 0, 256)
 	statement = append(append(append(statement, "UPDATE "...), now.TableName()...), " SET "...)
@@ -126,7 +145,7 @@ func rewrite[R tabled](tx *gorm.DB, was, now R) error {
 		}
 		statement = append(append(appendComma(statement, len(values)), c.name...), " = "...)
 		values = append(values, c.value())
-		statement = appendPlace(tx, statement, len(values))
+		statement = appendPlace(tx.DB, statement, len(values))
 	}
 	if len(values) == 0 {
 		return nil
@@ -134,7 +153,7 @@ func rewrite[R tabled](tx *gorm.DB, was, now R) error {
 	key := after[0]
 	statement = append(append(append(statement, " WHERE "...), key.name...), " = "...)
 	values = append(values, key.value())
-	return execute(tx, string(appendPlace(tx, statement, len(values))), values...)
+	return tx.write(string(appendPlace(tx.DB, statement, len(values))), values...)
 }
 
 func appendComma(statement []byte, before int) []byte {
@@ -154,10 +173,20 @@ func appendPlace(tx *gorm.DB, statement []byte, number int) []byte {
 
 const postgresDialect = "postgres"
 
-// execute goes by the statement that GORM or the driver has prepared.
-func execute(tx *gorm.DB, statement string, values ...any) error {
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, values...)
+// write is execute that takes note of whether there is something to commit.
+func (c *changes) write(statement string, values ...any) error {
+	done, err := execute(c.DB, statement, values...)
+	if err != nil {
+		return err
+	}
+	rows, err := done.RowsAffected()
+	c.wrote = c.wrote || rows > 0
 	return err
+}
+
+// execute goes by the statement that GORM or the driver has prepared.
+func execute(tx *gorm.DB, statement string, values ...any) (sql.Result, error) {
+	return tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, values...)
 }
 
 // listed are the columns of a row, as a question names them.

@@ -21,7 +21,8 @@ var grantColumns = listed(new(grantRow))
 
 var findGrant = "SELECT " + grantColumns + ", " + listed(new(secretRow)) + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
 
-func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found foundRow, err error) {
+func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *foundRow, err error) {
+	found = new(foundRow)
 	err = e.reads(db, e.find, secret[:], found.columns())
 	return found, failed("finding a grant", err)
 }
@@ -58,6 +59,17 @@ func (e engine) reads(db *gorm.DB, question string, key any, columns []column) e
 	return rows.Scan(into...)
 }
 
-func (f foundRow) restore() *oauth.AccessGrant {
+// written are the rows that finds will return for these secrets once they are committed.
+func written(grant grantRow, secrets []secretRow) []*foundRow {
+	asRead(grant.columns())
+	rows := make([]*foundRow, 0, len(secrets))
+	for _, secret := range secrets {
+		asRead(secret.columns())
+		rows = append(rows, &foundRow{secret, grant})
+	}
+	return rows
+}
+
+func (f *foundRow) restore() *oauth.AccessGrant {
 	return oauth.RestoreGrant(oauth.GrantSnapshot(f.Grant), oauth.SecretSnapshot(f.Secret))
 }

@@ -39,12 +39,18 @@ type member struct {
 	broken   bool // the transaction, and not just this write
 }
 
-// changes is a transaction that notes what the guard has to read anew.
+// changes is a transaction that notes what the guard has to read anew, and what it would read then.
 type changes struct {
 	*gorm.DB
-	grants     []string
+	altered    []alteredGrant
 	everything bool
-	wrote      bool // so that there is a commit
+	wrote      bool // a row, also of a write that was refused later: it commits all the same
+}
+
+// alteredGrant is one that was written, with those of its secrets that were at hand.
+type alteredGrant struct {
+	id   string
+	rows []*foundRow
 }
 
 // do waits for its turn no longer than patience, and then for what comes of it.
@@ -137,16 +143,19 @@ func refuse(writes []*member, err error) {
 func (g *group) carryOut(tx *gorm.DB, writes []*member) {
 	made := &changes{DB: tx}
 	g.recent.begin()
-	before := changed(tx)
 	var done []*member
 	for i, m := range writes {
 		if !m.turn.CompareAndSwap(false, true) {
 			continue
 		}
+		altered := len(made.altered)
 		if len(writes) == 1 {
 			m.run(made)
 		} else {
 			m.runApart(made)
+		}
+		if m.isRefused() { // and so nothing of it stays
+			made.altered = made.altered[:altered]
 		}
 		if m.broken || len(writes) == 1 && m.isRefused() {
 			m.err = errors.Join(m.err, undo(tx))
@@ -157,19 +166,10 @@ func (g *group) carryOut(tx *gorm.DB, writes []*member) {
 		}
 		done = append(done, m)
 	}
-	made.wrote = changed(tx) != before
 	err := failed("committing", tx.Commit().Error)
 	made.everything = made.everything || err != nil
 	g.recent.settle(made)
 	answerAll(done, err)
-}
-
-// changed counts the rows that the connection has ever changed, also those of a savepoint that was rolled back: it commits all the same.
-func changed(tx *gorm.DB) (rows int64) {
-	if err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, "SELECT total_changes()").Scan(&rows); err != nil {
-		return -1
-	}
-	return rows
 }
 
 func (m *member) isRefused() bool { return m.err != nil || m.panicked != nil }
@@ -195,7 +195,7 @@ func (m *member) runApart(tx *changes) {
 }
 
 func (m *member) execute(tx *changes, statement string) bool {
-	err := execute(tx.DB, statement)
+	_, err := execute(tx.DB, statement)
 	m.err = errors.Join(m.err, failed("keeping writes apart", err))
 	return err == nil
 }

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"context"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -37,8 +38,23 @@ var then = time.UnixMilli(1_770_091_506_789).UTC()
 func openIn(directory string) *Store {
 	store, err := OpenSQLite(filepath.Join(directory, "oauth.db"))
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-	DeferCleanup(func() { _ = store.Close() })
+	DeferCleanup(func() {
+		defer store.Close()
+		expectTrueMemory(store)
+	})
 	return store
+}
+
+// expectTrueMemory compares what is remembered with what is in the file, whatever a spec has done to it.
+func expectTrueMemory(s *Store) {
+	now, err := s.recent.watch.version()
+	if err != nil || now != s.recent.holds { // then nothing of it is ever used
+		return
+	}
+	for _, secret := range s.recent.rows.Keys() {
+		remembered, _ := s.recent.rows.Peek(secret)
+		Expect(s.engine.finds(s.reader.WithContext(context.Background()), secret)).To(Equal(remembered))
+	}
 }
 
 func reopen(store oauth.Store) oauth.Store {

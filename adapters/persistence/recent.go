@@ -11,15 +11,15 @@ import (
 
 const recentGrants = 4096
 
-// recent remembers what the guard has read, for as long as it holds: a commit of this process makes it forget what it changed, and that
-// of another process everything. It looks at the file before each use, so nothing is ever stale.
+// recent remembers what the guard has read, for as long as it holds: a commit of this process renews what it changed, and one of another
+// process makes it forget everything. It looks at the file after each question has begun, so nothing is ever stale.
 type recent struct {
 	watch *watch
 
 	mu      sync.Mutex
-	holds   version // what the rows below are true of
-	rows    *simplelru.LRU[oauth.Digest, foundRow]
-	secrets map[string][]oauth.Digest // those of them that belong to a grant
+	holds   version                                 // what the rows below are true of
+	rows    *simplelru.LRU[oauth.Digest, *foundRow] // which nobody writes into
+	secrets map[string][]oauth.Digest               // those of them that belong to a grant
 	writing bool
 	before  version // what the file was like when this process began to write
 }
@@ -31,7 +31,7 @@ func newRecent(to connector) *recent {
 }
 
 // read returns what is remembered, or what ask reads now.
-func (r *recent) read(secret oauth.Digest, ask func() (foundRow, error)) (foundRow, error) {
+func (r *recent) read(secret oauth.Digest, ask func() (*foundRow, error)) (*foundRow, error) {
 	now, err := r.watch.shared()
 	if err != nil { // the reader says what is wrong, in its own way
 		return ask()
@@ -46,25 +46,39 @@ func (r *recent) read(secret oauth.Digest, ask func() (foundRow, error)) (foundR
 	return row, err
 }
 
-func (r *recent) remembered(now version, secret oauth.Digest) (foundRow, bool) {
+func (r *recent) remembered(now version, secret oauth.Digest) (row *foundRow, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.holds != now {
-		if !r.writing && !now.precedes(r.holds) { // otherwise it may be our own commit, about which settle knows more or has known
-			r.forgetAll(now)
-		}
-		return foundRow{}, false
+	if r.holds != now && !r.stillHolds() {
+		return nil, false
 	}
 	return r.rows.Get(secret)
 }
 
+// stillHolds looks again for somebody who began to ask before the last commit: what it made true may answer them.
+func (r *recent) stillHolds() bool {
+	now, err := r.watch.version()
+	if err != nil {
+		return false
+	}
+	if r.holds != now && !r.writing { // otherwise it may be our own commit, about which settle knows more
+		r.forgetAll(now)
+		return false
+	}
+	return r.holds == now
+}
+
 // remember keeps a row that was read after the file was like this. What was committed since then makes it newer than that, never older.
-func (r *recent) remember(was version, secret oauth.Digest, row foundRow) {
+func (r *recent) remember(was version, secret oauth.Digest, row *foundRow) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.holds != was || r.rows.Contains(secret) {
 		return
 	}
+	r.add(secret, row)
+}
+
+func (r *recent) add(secret oauth.Digest, row *foundRow) {
 	r.rows.Add(secret, row)
 	r.secrets[row.Grant.ID] = append(r.secrets[row.Grant.ID], secret)
 }
@@ -81,17 +95,17 @@ func (r *recent) begin() {
 }
 
 // newest returns what is remembered to the transaction that begin was for: it alone can have made that older.
-func (r *recent) newest(tx *changes, secret oauth.Digest) (foundRow, bool) {
+func (r *recent) newest(tx *changes, secret oauth.Digest) (row *foundRow, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if tx.everything || r.before != r.holds {
-		return foundRow{}, false
+		return nil, false
 	}
-	row, found := r.rows.Get(secret)
-	return row, found && !slices.Contains(tx.grants, row.Grant.ID)
+	row, found = r.rows.Get(secret)
+	return row, found && !slices.ContainsFunc(tx.altered, func(a alteredGrant) bool { return a.id == row.Grant.ID })
 }
 
-// settle forgets what a transaction of this process has changed, which has ended and is not answered yet.
+// settle goes by what a transaction of this process has changed, which has ended and is not answered yet.
 func (r *recent) settle(made *changes) {
 	after, err := r.watch.version()
 	r.mu.Lock()
@@ -101,15 +115,26 @@ func (r *recent) settle(made *changes) {
 	case err != nil:
 		r.forgetAll(version{})
 	case after == r.before && r.before == r.holds: // nothing was written
-	case !made.wrote || made.everything || r.before != r.holds || !after.follows(r.before): // somebody else may have committed since
+	case !made.wrote || made.everything || !after.follows(r.before): // somebody else may have committed since
 		r.forgetAll(after)
 	default:
-		for _, grant := range made.grants {
-			for _, secret := range r.secrets[grant] {
-				r.rows.Remove(secret)
-			}
+		if r.before != r.holds {
+			r.forgetAll(after)
+		}
+		for _, grant := range made.altered {
+			r.renew(grant)
 		}
 		r.holds = after
+	}
+}
+
+// renew remembers of a grant what was written, and nothing else.
+func (r *recent) renew(grant alteredGrant) {
+	for _, secret := range r.secrets[grant.id] {
+		r.rows.Remove(secret)
+	}
+	for _, row := range grant.rows {
+		r.add(oauth.Digest(row.Secret.Digest), row)
 	}
 }
 
@@ -120,7 +145,7 @@ func (r *recent) forgetAll(now version) {
 }
 
 // unlist is told of each row that goes.
-func (r *recent) unlist(secret oauth.Digest, row foundRow) {
+func (r *recent) unlist(secret oauth.Digest, row *foundRow) {
 	grant := row.Grant.ID
 	left := make([]oauth.Digest, 0, len(r.secrets[grant]))
 	for _, other := range r.secrets[grant] {

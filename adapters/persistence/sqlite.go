@@ -43,6 +43,9 @@ const journalMode = "journal_mode" // which is written into the file
 
 const readConnections = 4
 
+// readCache keeps few pages (8 KiB each in our allocator) because the system keeps them too, once for all readers.
+const readCache = "cache_size(100)"
+
 // patience is as long as SQLite's own: its busy_timeout holds for each writer anew, and they queue up for one connection.
 const patience = 5 * time.Second
 
@@ -81,7 +84,7 @@ func connectTo(path string, name func(path string, more ...string) string) (stor
 	if store.writer, err = connect(connector{path, name(path)}, 1); err != nil {
 		return nil, err
 	}
-	if store.reader, err = connect(connector{path, name(path, "query_only(1)")}, readConnections); err != nil {
+	if store.reader, err = connect(connector{path, name(path, "query_only(1)", readCache)}, readConnections); err != nil {
 		return nil, errors.Join(err, disconnect(store.writer))
 	}
 	store.recent = newRecent(connector{path, name(path, "query_only(1)")})

@@ -31,6 +31,7 @@ var _ = Describe("Opening a SQLite file", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(pool.Stats().MaxOpenConnections).To(Equal(connections))
 		}
+		Expect(pragma(store.reader, "cache_size")).To(Equal("100"))
 		Expect(store.reader.Exec("DELETE FROM grants").Error).To(MatchError(ContainSubstring("readonly")))
 	})
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a database server, where all do both.
-// Every guard is in the database; what is remembered of a file holds only while the head of its WAL index says that it is the newest.
+// Every guard is in the database; what is remembered of a file is used only when the head of its WAL index says that it is the newest.
 type Store struct {
 	engine         engine
 	writer, reader *gorm.DB
@@ -69,16 +69,26 @@ func (s *Store) Ping(ctx context.Context) error {
 // AddGrant implements oauth.Store.
 func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
 	return s.change(ctx, func(tx *changes) error {
-		tx.grants = append(tx.grants, grant.ID())
-		if err := s.clearWay(tx.DB, grant.ID(), supersede); err != nil {
-			return err
-		}
 		row, secrets := rowsOf(grant)
-		if err := overtaken(insert(tx.DB, &row), "adding a grant"); err != nil {
+		if err := s.addRow(tx, &row, supersede); err != nil {
 			return err
 		}
-		return addSecrets(tx.DB, secrets)
+		tx.altered = append(tx.altered, alteredGrant{row.ID, written(row, secrets)})
+		return addSecrets(tx, secrets)
 	})
+}
+
+// addRow looks for an earlier grant when there is one. A server has to be asked first, because there an error ends the transaction.
+func (s *Store) addRow(tx *changes, row *grantRow, supersede func(earlier *oauth.AccessGrant) error) error {
+	if !s.engine.server {
+		if err := insert(tx, row); !isDuplicate(err) {
+			return failed("adding a grant", err)
+		}
+	}
+	if err := s.clearWay(tx.DB, row.ID, supersede); err != nil {
+		return err
+	}
+	return overtaken(insert(tx, row), "adding a grant")
 }
 
 // clearWay deletes the earlier grant of the same id, and with it its secrets, when supersede agrees.
@@ -105,10 +115,10 @@ func (s *Store) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGr
 	return found.restore(), nil
 }
 
-func (s *Store) found(ctx context.Context, secret oauth.Digest) (foundRow, error) {
+func (s *Store) found(ctx context.Context, secret oauth.Digest) (*foundRow, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	ask := func() (foundRow, error) { return s.engine.finds(s.reader.WithContext(ctx), secret) }
+	ask := func() (*foundRow, error) { return s.engine.finds(s.reader.WithContext(ctx), secret) }
 	if s.recent == nil {
 		return ask()
 	}
@@ -136,7 +146,7 @@ func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change fun
 }
 
 // newest is the state that a change is applied to. Whoever changes a grant has mostly looked at it just before.
-func (s *Store) newest(tx *changes, secret oauth.Digest) (foundRow, error) {
+func (s *Store) newest(tx *changes, secret oauth.Digest) (*foundRow, error) {
 	if s.recent != nil {
 		if row, known := s.recent.newest(tx, secret); known {
 			return row, nil
@@ -168,7 +178,7 @@ func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, chan
 			return err
 		}
 		for _, row := range rows {
-			if err := update(tx, foundRow{Grant: row}, row.restore(), change); err != nil {
+			if err := update(tx, &foundRow{Grant: row}, row.restore(), change); err != nil {
 				return err
 			}
 		}
@@ -180,7 +190,9 @@ func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, chan
 func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
 	row := assertionRow{Digest: assertion[:], ForgetAfter: forgetAfter}
 	return s.change(ctx, func(tx *changes) error {
-		return failed("noting a used assertion", tx.Create(&row).Error)
+		err := tx.Create(&row).Error
+		tx.wrote = tx.wrote || err == nil
+		return failed("noting a used assertion", err)
 	})
 }
 
@@ -238,18 +250,18 @@ func grantsOf(db *gorm.DB, host oauth.Fingerprint) (rows []grantRow, err error) 
 
 // update lets change happen to the restored grant and writes what came of it: what has changed of the grant and of the secret that was
 // found, and new ones.
-func update(tx *changes, found foundRow, grant *oauth.AccessGrant, change func(*oauth.AccessGrant) error) error {
+func update(tx *changes, found *foundRow, grant *oauth.AccessGrant, change func(*oauth.AccessGrant) error) error {
 	if err := change(grant); err != nil {
 		return err
 	}
 	row, secrets := rowsOf(grant)
-	tx.grants = append(tx.grants, row.ID)
+	tx.altered = append(tx.altered, alteredGrant{row.ID, written(row, secrets)})
 	if found.Grant.HostBox != nil && row.HostBox == nil { // then nothing is left that a wrap could open (H6)
 		if err := tx.Exec("UPDATE secrets SET host_wrap = NULL WHERE grant_id = ? AND host_wrap IS NOT NULL", row.ID).Error; err != nil {
 			return failed("emptying wraps", err)
 		}
 	}
-	if err := rewrite(tx.DB, &found.Grant, &row); err != nil {
+	if err := rewrite(tx, &found.Grant, &row); err != nil {
 		return failed("updating a grant", err)
 	}
 	added := secrets[:0]
@@ -258,14 +270,14 @@ func update(tx *changes, found foundRow, grant *oauth.AccessGrant, change func(*
 			added = append(added, secret)
 			continue
 		}
-		if err := rewrite(tx.DB, &found.Secret, &secret); err != nil {
+		if err := rewrite(tx, &found.Secret, &secret); err != nil {
 			return failed("updating a secret", err)
 		}
 	}
-	return addSecrets(tx.DB, added)
+	return addSecrets(tx, added)
 }
 
-func addSecrets(tx *gorm.DB, secrets []secretRow) error {
+func addSecrets(tx *changes, secrets []secretRow) error {
 	if len(secrets) == 0 {
 		return nil
 	}

@@ -53,7 +53,7 @@ func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
 	}
 	return s.change(ctx, func(tx *changes) error {
 		for some := range slices.Chunk(rows, atOnce) {
-			if err := insert(tx.DB, some...); err != nil {
+			if err := insert(tx, some...); err != nil {
 				return failed("adding to the trace", err)
 			}
 		}

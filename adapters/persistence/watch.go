@@ -39,12 +39,6 @@ func (v version) follows(before version) bool {
 // coherent is where a file that is read shows at once what is written to its mapping.
 var coherent = slices.Contains([]string{"linux", "darwin", "freebsd"}, runtime.GOOS)
 
-// precedes reports that there have been commits since.
-func (v version) precedes(other version) bool {
-	since := other.commits() - v.commits() // the count starts again after its greatest
-	return v.opening == other.opening && since > 0 && since < 1<<31
-}
-
 var errNoIndex = errors.New("the WAL index is not what it should be")
 
 // watch knows at once when somebody has committed to a file. SQLite would say so too (PRAGMA data_version), in ten times the time.

@@ -51,10 +51,10 @@ func (g *Guesses) Attempt(_ context.Context, address, ticket string, now time.Ti
 	for _, w := range windows {
 		w.pending++
 	}
-	return func(failed bool) { g.settle(windows, failed) }, 0, nil
+	return func(failed bool) { g.settle(address, ticket, windows, failed) }, 0, nil
 }
 
-func (g *Guesses) settle(windows []*window, failed bool) {
+func (g *Guesses) settle(address, ticket string, windows []*window, failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, w := range windows {
@@ -63,6 +63,8 @@ func (g *Guesses) settle(windows []*window, failed bool) {
 			w.count++
 		}
 	}
+	forget(g.addresses, address)
+	forget(g.tickets, ticket)
 }
 
 func (g *Guesses) windows(address, ticket string) []*window {

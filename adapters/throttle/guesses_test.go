@@ -54,6 +54,22 @@ var _ = Describe("Limiting guesses", Label("B6"), func() {
 		Expect(guesses.tickets.Len()).To(BeZero())
 	})
 
+	It("remembers nobody who was right", func() {
+		for range remembered {
+			settle, _, _ := guesses.Attempt(context.Background(), each(), each(), noon)
+			settle(false)
+		}
+		Expect(guesses.addresses.Len() + guesses.tickets.Len()).To(BeZero())
+	})
+
+	It("counts on behind a guess that was right", func() {
+		spend(4, same, each)
+		settle, _, _ := guesses.Attempt(context.Background(), "same", each(), noon)
+		settle(false)
+		spend(1, same, each)
+		Expect(attempt(same, each, noon)).To(Equal(5 * time.Minute))
+	})
+
 	It("asks to come back when every full window is over", func() {
 		spend(5, same, same)
 		Expect(attempt(same, same, noon)).To(Equal(time.Hour))

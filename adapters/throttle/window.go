@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -37,8 +38,15 @@ func remember(cache *lru.Cache[string, *window], key string, fresh window) *wind
 	if known, found := cache.Get(key); found {
 		return known
 	}
-	cache.Add(key, &fresh)
+	cache.Add(strings.Clone(key), &fresh) // which may be a part of a whole ticket
 	return &fresh
+}
+
+// forget takes a window away that is no different from a fresh one, so that memory is not for those who are right.
+func forget(cache *lru.Cache[string, *window], key string) {
+	if known, found := cache.Peek(key); found && known.count == 0 && known.pending == 0 {
+		cache.Remove(key)
+	}
 }
 
 func newWindows() *lru.Cache[string, *window] {

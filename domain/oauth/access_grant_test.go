@@ -3,6 +3,7 @@ package oauth
 import (
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -161,6 +162,40 @@ var _ = Describe("A grant", func() {
 		Expect(err).To(MatchError(ContainSubstring("drawing a ticket id")))
 	})
 })
+
+var _ = Describe("The id of a ticket", Label("H5"), func() {
+	It("sorts by time, so that new rows lie side by side", func() {
+		request, err := ask(settingsOf())
+		Expect(err).NotTo(HaveOccurred())
+		var ids []string
+		for i := range 20 {
+			ticket, err := NewTicket(request, rand.Reader, noon.Add(time.Duration(i)*time.Millisecond))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(ticket.ID()).To(HaveLen(2 * ticketIDBytes))
+			ids = append(ids, ticket.ID())
+		}
+		Expect(slices.IsSorted(ids)).To(BeTrue())
+	})
+})
+
+var _ = DescribeTable("Typing an id", Label("trace"), func(typed string, means bool) {
+	Expect(NamesID(typed, "019c0123456789abcdef0123456789ab")).To(Equal(means))
+},
+	Entry("whole", "019c0123456789abcdef0123456789ab", true),
+	Entry("as its beginning", "019c01", true),
+	Entry("as a list shows it", ShortID("019c0123456789abcdef0123456789ab"), true),
+	Entry("as the beginning of that", "89a", true),
+	Entry("from its middle", "9abcdef", false),
+	Entry("with more behind it", "019c0123456789abcdef0123456789ab0", false),
+)
+
+var _ = DescribeTable("Showing an id", Label("trace"), func(id, shown string) {
+	Expect(ShortID(id)).To(Equal(shown))
+},
+	Entry("by what stands behind its time", "019c0123456789abcdef0123456789ab", "89abcdef"),
+	Entry("that is short already", "abc", "abc"),
+	Entry("of none", "", ""),
+)
 
 type noChance struct{}
 

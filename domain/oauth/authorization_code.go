@@ -25,26 +25,35 @@ type Redemption struct {
 	Refresh     Secret
 }
 
-// Redeem spends the code and makes the grant active (I2). Every refusal leaves the code as it was. A second redemption that
-// proves everything is InvalidGrant with ErrReplayed, after which the grant has to be ended (D19).
-func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (*Tokens, error) {
+// MayRedeem refuses what Redeem would refuse, but for a box that no key fits. A second redemption that proves everything is
+// InvalidGrant with ErrReplayed, after which the grant has to be ended (D19).
+func (g *AccessGrant) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
 	case g.state == ended:
-		return nil, refuseGrant("D21", errors.New("the grant has ended: "+string(g.endReason)))
+		return refuseGrant("D21", errors.New("the grant has ended: "+string(g.endReason)))
 	case !settings.protects(g.resource), g.code.digest != by.Code.Digest():
-		return nil, refuseGrant("D12", errors.New("it is no code of this server"))
+		return refuseGrant("D12", errors.New("it is no code of this server"))
 	case g.client.raw != by.Client:
-		return nil, refuseGrant("D13", errors.New("it belongs to another client"))
+		return refuseGrant("D13", errors.New("it belongs to another client"))
 	case by.RedirectURI != "" && by.RedirectURI != g.redirect.raw:
-		return nil, refuseGrant("D15", errors.New("the redirect_uri is not the one of the authorization request"))
+		return refuseGrant("D15", errors.New("the redirect_uri is not the one of the authorization request"))
 	case !g.code.challenge.ProvedBy(by.Verifier):
-		return nil, refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
+		return refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
 	case g.state == active:
-		return nil, refuseGrant("D19", ErrReplayed)
+		return refuseGrant("D19", ErrReplayed)
 	case expired(g.code.expiresAt, now):
-		return nil, refuseGrant("D14", errors.New("the code has expired"))
+		return refuseGrant("D14", errors.New("the code has expired"))
 	}
 	if err := g.resource.Accepts(by.Resources); err != nil {
+		return err
+	}
+	_, err := g.narrowed(by.Scope)
+	return err
+}
+
+// Redeem spends the code and makes the grant active (I2). Every refusal leaves the code as it was.
+func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (*Tokens, error) {
+	if err := g.MayRedeem(by, settings, now); err != nil {
 		return nil, err
 	}
 	scopes, err := g.narrowed(by.Scope)

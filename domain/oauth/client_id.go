@@ -76,8 +76,10 @@ func splitPath(rest string) (authority, path string, found bool) {
 	return rest[:end], path, true
 }
 
+// dots decodes what browsers decode before they resolve dot segments.
+var dots = strings.NewReplacer("%2e", ".", "%2E", ".")
+
 func hasDotSegment(path string) bool {
-	dots := strings.NewReplacer("%2e", ".", "%2E", ".")
 	return slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool {
 		segment = dots.Replace(segment)
 		return segment == "." || segment == ".."

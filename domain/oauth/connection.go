@@ -3,7 +3,6 @@ package oauth
 import (
 	"encoding/hex"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +39,7 @@ func SealConnections(prints []Fingerprint, settings *Settings, now time.Time) (s
 	for _, print := range prints {
 		joined.WriteString(hex.EncodeToString(print[:]))
 	}
-	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, url.Values{"at": {formatMillis(now)}, "prints": {joined.String()}})
+	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, "at", formatMillis(now), "prints", joined.String())
 }
 
 // OpenConnections gives back what SealConnections kept; it refuses like OpenTicket. What was sealed before the server secret was

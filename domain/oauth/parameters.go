@@ -1,5 +1,7 @@
 package oauth
 
+import "slices"
+
 // Parameters are the decoded parameters of one request, from its query or its form, never from both.
 type Parameters map[string][]string
 
@@ -13,13 +15,10 @@ func (p Parameters) Get(name string) string {
 
 // All returns the values of a parameter that may be repeated, without the empty ones.
 func (p Parameters) All(name string) []string {
-	var values []string
-	for _, value := range p[name] {
-		if value != "" {
-			values = append(values, value)
-		}
+	if !slices.Contains(p[name], "") {
+		return p[name]
 	}
-	return values
+	return slices.DeleteFunc(slices.Clone(p[name]), func(value string) bool { return value == "" })
 }
 
 // Once refuses with InvalidRequest when one of the named parameters occurs more than once (RFC 6749 §3.1, A5).

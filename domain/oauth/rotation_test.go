@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"time"
@@ -11,6 +12,11 @@ import (
 
 // lostSecrets is a keeper that cannot say just now.
 type lostSecrets struct{}
+
+// changing is a keeper whose secrets are replaced while everything runs.
+type changing [][]byte
+
+func (c *changing) Secrets() ([][]byte, error) { return *c, nil }
 
 var errLostSecrets = errors.New("the disk is gone")
 
@@ -42,6 +48,40 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 		Expect(err).To(Refused(InvalidTicket))
 		_, err = OpenReturn(sealed(before), after, noon)
 		Expect(err).To(Refused(InvalidTicket))
+	})
+
+	It("goes by the secrets of the moment, whatever was derived before", Label("B4", "J10"), func() {
+		secrets := changing{bytes.Clone(old)}
+		keys := NewKeys(&secrets)
+		seals := func() (locks, Fingerprint) {
+			GinkgoHelper()
+			found, err := keys.tickets(consentPurpose, "https://site.example")
+			Expect(err).NotTo(HaveOccurred())
+			print, err := keys.Fingerprint(host)
+			Expect(err).NotTo(HaveOccurred())
+			return found, print
+		}
+		first, firstPrint := seals()
+		box := first.seal([]byte("form"))
+		again, againPrint := seals()
+		Expect(again.open(box)).To(BeEquivalentTo("form"))
+		Expect(againPrint).To(Equal(firstPrint))
+
+		secrets = changing{fresh, old}
+		both, freshPrint := seals()
+		Expect(both.open(box)).To(BeEquivalentTo("form"))
+		Expect(freshPrint).NotTo(Equal(firstPrint))
+		_, err := first.open(both.seal([]byte("form")))
+		Expect(err).To(HaveOccurred())
+
+		secrets = changing{bytes.Clone(fresh)}
+		alone, _ := seals()
+		_, err = alone.open(box)
+		Expect(err).To(HaveOccurred())
+		copy(secrets[0], old) // in the same place
+		back, backPrint := seals()
+		Expect(back.open(box)).To(BeEquivalentTo("form"))
+		Expect(backPrint).To(Equal(firstPrint))
 	})
 
 	It("opens boxes for their holder, and hands them on under the new secret", Label("J5"), func() {

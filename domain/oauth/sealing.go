@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -10,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 )
 
 const keyBytes = 32
@@ -19,22 +22,34 @@ const keyBytes = 32
 type Fingerprint [16]byte
 
 // Keys derives every key from the server secrets; each key has one purpose (J2). The newest secret seals, and every one opens.
-type Keys struct{ keeper SecretKeeper }
+type Keys struct {
+	keeper SecretKeeper
+	known  *sync.Map // of derivation, by what they are for
+}
+
+// derivation is what is the same for everybody as long as the secrets are.
+type derivation[T any] struct {
+	secrets [][]byte
+	made    []T
+}
 
 // NewKeys takes the keeper of the secrets, which Config has checked.
-func NewKeys(keeper SecretKeeper) Keys { return Keys{keeper} }
+func NewKeys(keeper SecretKeeper) Keys { return Keys{keeper, new(sync.Map)} }
 
 // Fingerprints returns the keyed hashes of a host token, the one under the newest secret first: a grant is found by one of them.
 func (k Keys) Fingerprints(host HostToken) ([]Fingerprint, error) {
-	return each(k, func(secret []byte) (Fingerprint, error) {
-		key, err := hkdf.Key(sha256.New, secret, nil, "pasteport/v1/host-fp", keyBytes)
-		if err != nil {
-			return Fingerprint{}, fmt.Errorf("deriving the fingerprint key: %w", err)
-		}
+	const purpose = "pasteport/v1/host-fp"
+	keys, err := once(k, purpose, func(secret []byte) ([]byte, error) { return hkdf.Key(sha256.New, secret, nil, purpose, keyBytes) })
+	if err != nil {
+		return nil, fmt.Errorf("deriving the fingerprint keys: %w", err)
+	}
+	prints := make([]Fingerprint, 0, len(keys))
+	for _, key := range keys {
 		mac := hmac.New(sha256.New, key)
 		_, _ = io.WriteString(mac, host.Reveal())
-		return Fingerprint(mac.Sum(nil)[:len(Fingerprint{})]), nil
-	})
+		prints = append(prints, Fingerprint(mac.Sum(nil)[:len(Fingerprint{})]))
+	}
+	return prints, nil
 }
 
 // Fingerprint returns the keyed hash under which a new grant will be found.
@@ -74,7 +89,8 @@ func (k Keys) Subject(host HostToken, before string) (string, error) {
 
 // tickets returns the locks for what travels through the browser, bound to the issuer (B4).
 func (k Keys) tickets(purpose, issuer string) (locks, error) {
-	return each(k, func(secret []byte) (lock, error) { return newLock(secret, nil, binding{purpose, issuer}) })
+	bound := binding{purpose, issuer}
+	return once(k, bound, func(secret []byte) (lock, error) { return newLock(secret, nil, bound) })
 }
 
 // wrap returns the locks that only the holder of the secret can open: they guard the grant's data key (J2).
@@ -91,8 +107,34 @@ func (k Keys) succession(old Secret, grant string) (locks, error) {
 	})
 }
 
-// each derives one thing from each secret, the newest first; there is at least one.
+// each derives one thing from each secret, the newest first.
 func each[T any](k Keys, derive func(secret []byte) (T, error)) ([]T, error) {
+	secrets, err := k.secrets()
+	if err != nil {
+		return nil, err
+	}
+	return derived(secrets, derive)
+}
+
+// once is each for what needs nothing but the secrets: it is derived anew when they are others.
+func once[T any](k Keys, purpose any, derive func(secret []byte) (T, error)) ([]T, error) {
+	secrets, err := k.secrets()
+	if err != nil {
+		return nil, err
+	}
+	if found, known := k.known.Load(purpose); known && slices.EqualFunc(found.(derivation[T]).secrets, secrets, bytes.Equal) {
+		return found.(derivation[T]).made, nil
+	}
+	made, err := derived(secrets, derive)
+	if err == nil {
+		own, _ := derived(secrets, func(secret []byte) ([]byte, error) { return bytes.Clone(secret), nil })
+		k.known.Store(purpose, derivation[T]{own, made})
+	}
+	return made, err
+}
+
+// secrets are never none.
+func (k Keys) secrets() ([][]byte, error) {
 	secrets, err := k.keeper.Secrets()
 	if err != nil {
 		return nil, fmt.Errorf("reading the server secrets: %w", err)
@@ -100,15 +142,19 @@ func each[T any](k Keys, derive func(secret []byte) (T, error)) ([]T, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("reading the server secrets: there is none")
 	}
-	derived := make([]T, 0, len(secrets))
+	return secrets, nil
+}
+
+func derived[T any](secrets [][]byte, derive func(secret []byte) (T, error)) ([]T, error) {
+	all := make([]T, 0, len(secrets))
 	for _, secret := range secrets {
 		one, err := derive(secret)
 		if err != nil {
 			return nil, err
 		}
-		derived = append(derived, one)
+		all = append(all, one)
 	}
-	return derived, nil
+	return all, nil
 }
 
 // locks are one purpose's for each secret: the first one seals, and each may open.

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ const (
 	consentPurpose = "ticket"
 	returnPurpose  = "return"
 	ticketIDBytes  = 16
+	ticketIDClock  = 6 // of them
 )
 
 // Ticket is the sealed memory of a consent page: nothing is stored until the person approves (A34, B4).
@@ -26,13 +28,33 @@ type Ticket struct {
 	request  *AuthorizationRequest
 }
 
-// NewTicket draws the id under which an approval will be known.
+// NewTicket draws the id under which an approval will be known. It begins with the time in milliseconds, so that a store finds what is
+// new side by side.
 func NewTicket(request *AuthorizationRequest, chance io.Reader, now time.Time) (*Ticket, error) {
 	var id [ticketIDBytes]byte
-	if _, err := io.ReadFull(chance, id[:]); err != nil {
+	binary.BigEndian.PutUint64(id[:], uint64(now.UnixMilli())<<(64-8*ticketIDClock))
+	if _, err := io.ReadFull(chance, id[ticketIDClock:]); err != nil {
 		return nil, fmt.Errorf("drawing a ticket id: %w", err)
 	}
 	return &Ticket{id: hex.EncodeToString(id[:]), issuedAt: now, request: request}, nil
+}
+
+// shownID is how much of an id a person sees in a list.
+const shownID = 8
+
+// ShortID returns enough of the id of a ticket or grant to tell it from others: what stands behind its time, which those of one minute
+// share.
+func ShortID(id string) string {
+	if chance := 2 * ticketIDClock; len(id) >= chance+shownID {
+		id = id[chance:]
+	}
+	return id[:min(len(id), shownID)]
+}
+
+// NamesID reports whether a person who typed that means the id: its beginning, or that of its short form.
+func NamesID(typed, id string) bool {
+	chance := min(2*ticketIDClock, len(id))
+	return strings.HasPrefix(id, typed) || strings.HasPrefix(id[chance:], typed)
 }
 
 // ID returns the ticket's id, which is no secret.
@@ -44,12 +66,10 @@ func (t *Ticket) Request() *AuthorizationRequest { return t.request }
 // Seal returns the ticket as an opaque form value that only a server with the same secret and issuer can open.
 func (t *Ticket) Seal(keys Keys) (string, error) {
 	r := t.request
-	return sealValues(keys, consentPurpose, r.settings.Issuer, url.Values{
-		"id": {t.id}, "at": {formatMillis(t.issuedAt)},
-		"client_id": {r.client.raw}, "client_name": {r.clientName}, "named": {strconv.FormatBool(r.namesItself)},
-		"auth_method": {string(r.authMethod)}, "redirect_uri": {r.redirect.raw}, "state": {r.state}, "scope": {r.scopes.String()},
-		"resource": {r.resource.canonical}, "code_challenge": {r.challenge.encoded},
-	})
+	return sealValues(keys, consentPurpose, r.settings.Issuer,
+		"id", t.id, "at", formatMillis(t.issuedAt), "client_id", r.client.raw, "client_name", r.clientName,
+		"named", strconv.FormatBool(r.namesItself), "auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw,
+		"state", r.state, "scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge", r.challenge.encoded)
 }
 
 // OpenTicket refuses with InvalidTicket what was not sealed by this issuer for one of its resources, and with ExpiredTicket what is too old.
@@ -75,9 +95,8 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 
 // SealReturn keeps a withheld error redirect for the person's click on "return" (B17).
 func SealReturn(redirect Redirect, settings *Settings, now time.Time) (string, error) {
-	return sealValues(settings.Keys, returnPurpose, settings.Issuer, url.Values{
-		"at": {formatMillis(now)}, "location": {redirect.Location}, "host": {redirect.Host},
-	})
+	return sealValues(settings.Keys, returnPurpose, settings.Issuer,
+		"at", formatMillis(now), "location", redirect.Location, "host", redirect.Host)
 }
 
 // OpenReturn gives back what SealReturn kept; it refuses like OpenTicket.
@@ -92,12 +111,13 @@ func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, err
 	return Redirect{Location: values.Get("location"), Host: values.Get("host"), Automatic: true}, nil
 }
 
-func sealValues(keys Keys, purpose, issuer string, values url.Values) (string, error) {
-	lock, err := keys.tickets(purpose, issuer)
+// sealValues seals names, each with its value behind it.
+func sealValues(keys Keys, purpose, issuer string, pairs ...string) (string, error) {
+	locks, err := keys.tickets(purpose, issuer)
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(lock.seal(pack(values))), nil
+	return base64.RawURLEncoding.EncodeToString(locks.seal(pack(pairs))), nil
 }
 
 func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Time, error) {
@@ -134,13 +154,13 @@ func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 
 // expired reports whether end has been reached; the exact instant counts as expired, everywhere (I20).
 func expired(end, now time.Time) bool { return !now.Before(end) }
 
-// pack puts names and values one after the other, each behind its length: escaping would make the largest request larger than the
-// form that has to carry it (B1).
-func pack(values url.Values) (packed []byte) {
-	for name := range values {
-		for _, text := range []string{name, values.Get(name)} {
-			packed = append(strconv.AppendInt(packed, int64(len(text)), 10), ":"+text...)
-		}
+// pack puts texts one after the other, each behind its length: escaping would make the largest request larger than the form that has
+// to carry it (B1).
+func pack(texts []string) (packed []byte) {
+	for _, text := range texts {
+		packed = strconv.AppendInt(packed, int64(len(text)), 10)
+		packed = append(packed, ':')
+		packed = append(packed, text...)
 	}
 	return packed
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // State says how far a connection came.
@@ -180,7 +182,7 @@ func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0
 	for _, connection := range connections {
 		asked := slices.ContainsFunc(connection.Steps, func(s Step) bool { return strings.HasPrefix(s.Request, id) })
-		if id != "" && (asked || strings.HasPrefix(connection.ID, id)) {
+		if id != "" && (asked || oauth.NamesID(id, connection.ID)) {
 			found, matches = connection, matches+1
 		}
 	}

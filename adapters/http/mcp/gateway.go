@@ -70,18 +70,26 @@ func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oau
 
 // understands refuses what the upstream might read in another way than the guard (U11).
 func (s *Server) understands(w http.ResponseWriter, r *http.Request, m message) bool {
-	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	charset := parameters["charset"]
-	switch {
-	case err != nil, mediaType != "application/json", charset != "" && !strings.EqualFold(charset, "utf-8"):
+	if !isJSON(r.Header.Get("Content-Type")) {
 		rpcError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
 		return false
-	case !m.decoded, !unambiguous(m.body):
+	}
+	if !m.decoded || !unambiguous(m.body) {
 		trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U11", "the body is no JSON-RPC message that everybody reads in the same way"))
 		rpcError(w, http.StatusBadRequest, "Bad Request: the body is no JSON-RPC message, or has a member twice or in another case")
 		return false
 	}
 	return true
+}
+
+func isJSON(contentType string) bool {
+	const wanted = "application/json"
+	if contentType == wanted {
+		return true
+	}
+	mediaType, parameters, err := mime.ParseMediaType(contentType)
+	charset := parameters["charset"]
+	return err == nil && mediaType == wanted && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
 // answerFor says what the upstream could not say itself.

@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"bytes"
+	"io"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -16,7 +18,10 @@ func unambiguous(body []byte) bool {
 	if !jsontext.Value(body).IsValid() {
 		return false
 	}
-	tokens := jsontext.NewDecoder(bytes.NewReader(body)) // which refuses a byte order mark
+	tokens := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(tokens)
+	tokens.Reset(bytes.NewBuffer(body)) // which it reads in place
+	defer tokens.Reset(nothing{})
 	if tokens.PeekKind() != '[' {
 		return clearMessage(tokens)
 	}
@@ -28,6 +33,15 @@ func unambiguous(body []byte) bool {
 	}
 	return true
 }
+
+// decoders keep their stacks and names for the next body, and nothing of the last.
+var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(nothing{}) }}
+
+// nothing is what a decoder reads that nobody uses, so that it keeps no body.
+type nothing struct{}
+
+// Read implements io.Reader.
+func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
 
 // clearMessage reads one message; what the values hold is the upstream's affair, but for those that say what is to be done: many
 // a server takes a list of one name for the name.

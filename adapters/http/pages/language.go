@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"regexp"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -20,10 +21,8 @@ var locales embed.FS
 var languages = []language.Tag{language.English, language.German, language.French, language.Spanish, language.Japanese}
 
 var (
-	translations = readTranslations()
-	matcher      = language.NewMatcher(languages)
-	sources      = readSources()
-	drawings     = drawAll()
+	matcher  = language.NewMatcher(languages)
+	drawings = drawAll()
 )
 
 // languageFor finds the language that suits an Accept-Language header best.
@@ -33,14 +32,15 @@ func languageFor(accept string) language.Tag {
 	return languages[index]
 }
 
-// readTranslations maps each English text to those of the other languages.
-func readTranslations() catalog.Catalog {
+// readTranslations maps each English text to that of the language.
+func readTranslations(tag language.Tag) catalog.Catalog {
 	texts := catalog.NewBuilder(catalog.Fallback(languages[0]))
-	for _, tag := range languages[1:] {
-		for english, translated := range readLocale(tag) {
-			if err := texts.SetString(tag, english, translated); err != nil {
-				panic(fmt.Sprintf("pages: %s: %v", tag, err)) // the files are embedded, so no build with this passes its specs
-			}
+	if tag == languages[0] {
+		return texts
+	}
+	for english, translated := range readLocale(tag) {
+		if err := texts.SetString(tag, english, translated); err != nil {
+			panic(fmt.Sprintf("pages: %s: %v", tag, err)) // the files are embedded, so no build with this passes its specs
 		}
 	}
 	return texts
@@ -57,19 +57,25 @@ func readLocale(tag language.Tag) (texts map[string]string) {
 	return texts
 }
 
-// drawAll parses the templates once for each language.
-func drawAll() map[language.Tag]*template.Template {
-	drawn := map[language.Tag]*template.Template{}
+// drawAll lets each language wait for its first reader, so that no start does.
+func drawAll() map[language.Tag]func() *template.Template {
+	drawn := map[language.Tag]func() *template.Template{}
 	for _, tag := range languages {
-		speak := message.NewPrinter(tag, message.Catalog(translations))
-		drawn[tag] = template.New("pages").Funcs(template.FuncMap{
-			"lang": tag.String, "claim": claim, "host": host, "address": address, "name": name,
-			"instant": instant, "machine": machine,
-			"t": func(text string, parts ...any) template.HTML { return translate(speak, text, parts) },
-		})
-		for name, source := range sources {
-			template.Must(drawn[tag].New(name).Parse(translateFixed(speak, source)))
-		}
+		drawn[tag] = sync.OnceValue(func() *template.Template { return drawIn(tag) })
+	}
+	return drawn
+}
+
+// drawIn parses the templates in one language.
+func drawIn(tag language.Tag) *template.Template {
+	speak := message.NewPrinter(tag, message.Catalog(readTranslations(tag)))
+	drawn := template.New("pages").Funcs(template.FuncMap{
+		"lang": tag.String, "claim": claim, "host": host, "address": address, "name": name,
+		"instant": instant, "machine": machine,
+		"t": func(text string, parts ...any) template.HTML { return translate(speak, text, parts) },
+	})
+	for name, source := range readSources() {
+		template.Must(drawn.New(name).Parse(translateFixed(speak, source)))
 	}
 	return drawn
 }
@@ -111,7 +117,7 @@ func translate(speak *message.Printer, text string, parts []any) template.HTML {
 
 // address marks up a host or a URL, which reads from left to right in every language.
 func address(text string) template.HTML {
-	return markup(`<bdi class="host" dir="ltr">` + template.HTMLEscapeString(host(text)) + `</bdi>`)
+	return markup(`<bdi class="host" dir="ltr">` + escape(host(text)) + `</bdi>`)
 }
 
 // name marks up what the site calls itself.

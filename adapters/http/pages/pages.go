@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strconv"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/text/language"
 )
 
@@ -26,6 +28,7 @@ type Pages struct {
 	look  Appearance
 	logo  template.URL
 	style template.CSS
+	forms *lru.Cache[kind, form]
 }
 
 // New draws for the site at host. It returns the mistakes of the appearance, all at once.
@@ -33,7 +36,8 @@ func New(host string, look Appearance) (*Pages, error) {
 	if err := look.Check(); err != nil {
 		return nil, err
 	}
-	return &Pages{site: cmp.Or(clean(look.Name), host), look: look, logo: look.logo(), style: look.style()}, nil
+	forms, _ := lru.New[kind, form](keptForms) // fails only for a size below one
+	return &Pages{forms: forms, site: cmp.Or(clean(look.Name), host), look: look, logo: look.logo(), style: look.style()}, nil
 }
 
 // Edition is the pages in one language.
@@ -44,33 +48,6 @@ type Edition struct {
 
 // For returns the pages in the language that suits an Accept-Language header best.
 func (p *Pages) For(acceptLanguage string) Edition { return Edition{p, languageFor(acceptLanguage)} }
-
-// Consent is what the consent page shows (A35, A36). Texts from the client need no preparation.
-type Consent struct {
-	ClientName   string // what the client calls itself; shown as its claim
-	ClientHost   string // host of client_id, in ASCII form
-	RedirectHost string // host[:port] of redirect_uri; may be empty for a private-use scheme
-
-	Loopback        bool // the redirect goes to this computer
-	PrivateScheme   bool // the redirect opens an installed app
-	ForeignRedirect bool // RedirectHost differs from ClientHost
-	Unnamed         bool // the client's document does not name itself (C23)
-
-	Grants  []string // one sentence per granted scope; offline_access is told by Offline
-	Offline bool     // the app may renew its access by itself
-
-	Resource string // the MCP server that the app will reach
-
-	Action  string // URL that the form is posted to, without a query (A37)
-	Manage  string // URL of the connections page
-	Ticket  string // sealed ticket, posted back unchanged (B4)
-	Problem string // why the last attempt failed (B6 to B9); empty at first
-}
-
-// Warns says whether the page has a warning to show (A36, C23).
-func (c Consent) Warns() bool {
-	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed
-}
 
 // Problem is what the error page shows (A40, C40 to C46). Title, Text and Advice are fixed texts of the server.
 type Problem struct {
@@ -89,11 +66,6 @@ type Return struct {
 	Host   string // host of the redirect target
 	Action string // URL that the form is posted to
 	Ticket string // sealed error ticket
-}
-
-// WriteConsent answers with the consent page. Nothing is written if it cannot be rendered.
-func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) error {
-	return e.write(w, status, "consent", c)
 }
 
 // WriteProblem answers with the error page. Nothing is written if it cannot be rendered.
@@ -115,15 +87,29 @@ type sheet struct {
 const usualSize = 16 << 10
 
 func (e Edition) write(w http.ResponseWriter, status int, name string, page any) error {
-	s := sheet{Nonce: rand.Text(), Site: e.pages.site, Look: e.pages.look, Logo: e.pages.logo, Style: e.pages.style, Page: page}
-	body := bytes.NewBuffer(make([]byte, 0, usualSize))
-	if err := drawings[e.language].ExecuteTemplate(body, name, s); err != nil {
-		return fmt.Errorf("render %s page: %w", name, err)
+	nonce := rand.Text()
+	body, err := e.draw(name, nonce, page)
+	if err != nil {
+		return err
 	}
-	setHeaders(w.Header(), s.Nonce, s.Logo != "")
+	return e.send(w, status, name, nonce, body)
+}
+
+func (e Edition) draw(name, nonce string, page any) ([]byte, error) {
+	s := sheet{Nonce: nonce, Site: e.pages.site, Look: e.pages.look, Logo: e.pages.logo, Style: e.pages.style, Page: page}
+	body := bytes.NewBuffer(make([]byte, 0, usualSize))
+	if err := drawings[e.language]().ExecuteTemplate(body, name, s); err != nil {
+		return nil, fmt.Errorf("render %s page: %w", name, err)
+	}
+	return body.Bytes(), nil
+}
+
+func (e Edition) send(w http.ResponseWriter, status int, name, nonce string, body []byte) error {
+	setHeaders(w.Header(), nonce, e.pages.logo != "")
 	w.Header().Set("Content-Language", e.language.String())
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	if _, err := body.WriteTo(w); err != nil {
+	if _, err := w.Write(body); err != nil {
 		return fmt.Errorf("send %s page: %w", name, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,7 +73,8 @@ var _ = Describe("Writing a page", func() {
 		func(show func() *httptest.ResponseRecorder) {
 			w := show()
 			h := w.Header()
-			Expect(h).To(HaveLen(7))
+			Expect(h).To(HaveLen(8))
+			Expect(h.Get("Content-Length")).To(Equal(strconv.Itoa(w.Body.Len())))
 			Expect(h.Get("Content-Language")).To(Equal("en"))
 			Expect(h.Get("Content-Type")).To(Equal("text/html; charset=utf-8"))
 			Expect(h.Get("Cache-Control")).To(Equal("no-store"))

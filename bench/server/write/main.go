@@ -30,9 +30,12 @@ func run(arguments []string) (err error) {
 	if err := errors.Join(wrong, mistaken); err != nil {
 		return err
 	}
-	open := openStore
-	if arguments[0] == "raw database" {
+	open, together := openStore, 1
+	switch arguments[0] {
+	case "raw database":
 		open = openRaw
+	case "raw database at once": // what one transaction for all can bring at most
+		open, writers, together = openRaw, 1, writers
 	}
 	add, closeStore, err := open(arguments[3])
 	if err != nil {
@@ -41,11 +44,11 @@ func run(arguments []string) (err error) {
 	defer func() { err = errors.Join(err, closeStore()) }()
 	var used []time.Duration
 	loop := load.Loop{Clients: writers, Warmup: length / 4, Length: length, Mark: func() { used = append(used, cpu()) }}
-	took, _, err := loop.Run(func(int) error { return add() })
+	took, _, err := loop.Run(func(int) error { return add(together) })
 	if err != nil {
 		return err
 	}
-	count := float64(len(took))
+	count := float64(len(took) * together)
 	return json.NewEncoder(os.Stdout).Encode(map[string]float64{
 		"per s": count / length.Seconds(), "CPU µs/op": float64((used[1] - used[0]).Microseconds()) / count,
 		"p50 ms": took.Quantile(.5).Seconds() * 1e3, "p99 ms": took.Quantile(.99).Seconds() * 1e3,

@@ -13,13 +13,16 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// openStore opens our store in a file; add keeps one more grant with its code.
-func openStore(file string) (add, closeStore func() error, err error) {
+// adder keeps some more grants with their codes.
+type adder func(together int) error
+
+// openStore opens our store in a file, which finds by itself what can be written together.
+func openStore(file string) (add adder, closeStore func() error, err error) {
 	store, err := persistence.OpenSQLite(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() error {
+	return func(int) error {
 		grant := newGrant()
 		return store.AddGrant(context.Background(), grant, grant.Supersedes)
 	}, store.Close, nil
@@ -27,7 +30,7 @@ func openStore(file string) (add, closeStore func() error, err error) {
 
 // newGrant has what an approval leaves in every column.
 func newGrant() *oauth.AccessGrant {
-	now, id, digest := time.Now(), strings.ToLower(rand.Text()), random(32)
+	now, id, digest := time.Now(), newID(), random(32)
 	return oauth.RestoreGrant(oauth.GrantSnapshot{
 		ID: id, ClientID: "https://client.example/client.json", ClientName: "Client", AuthMethod: "none", RedirectURI: "http://127.0.0.1:4321/callback",
 		Resource: "https://cms.example/mcp", Scopes: "mcp offline_access", Subject: "somebody", State: "pending", CreatedAt: now, VerifiedAt: now,
@@ -37,14 +40,18 @@ func newGrant() *oauth.AccessGrant {
 	}, oauth.SecretSnapshot{Digest: digest, Grant: id, Kind: string(oauth.CodeSecret), HostWrap: random(60), ForgetAfter: now.Add(time.Hour)})
 }
 
+// newID is like that of a ticket: the time, and then chance.
+func newID() string { return fmt.Sprintf("%012x%x", time.Now().UnixMilli(), random(10)) }
+
 func random(size int) []byte {
 	bytes := make([]byte, size)
 	_, _ = rand.Read(bytes) // never fails
 	return bytes
 }
 
-// openRaw writes the same rows with nothing between it and the driver: one connection, prepared statements, a transaction for each grant.
-func openRaw(file string) (add, closeRaw func() error, err error) {
+// openRaw writes the same rows with nothing between it and the driver: one connection, prepared statements, a transaction for
+// those that are added together.
+func openRaw(file string) (add adder, closeRaw func() error, err error) {
 	if err := leaveOne(file); err != nil {
 		return nil, nil, err
 	}
@@ -61,14 +68,16 @@ func openRaw(file string) (add, closeRaw func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() error {
-		id, digest := strings.ToLower(rand.Text()), random(32)
+	return func(together int) error {
 		tx, err := db.Begin()
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(grant.copy(tx, id, digest, random(32)), secret.copy(tx, id, digest)); err != nil {
-			return errors.Join(err, tx.Rollback())
+		for range together {
+			id, digest := newID(), random(32)
+			if err := errors.Join(grant.copy(tx, id, digest, random(32)), secret.copy(tx, id, digest)); err != nil {
+				return errors.Join(err, tx.Rollback())
+			}
 		}
 		return tx.Commit()
 	}, db.Close, nil
@@ -80,7 +89,7 @@ func leaveOne(file string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(add(), closeStore())
+	return errors.Join(add(1), closeStore())
 }
 
 // copier adds rows that are like the first one of a table but for some columns.

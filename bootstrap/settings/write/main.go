@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 const readme = "README.md"
@@ -33,7 +33,7 @@ func write() error {
 		return errors.New("the page has lost the two comments around its table of settings: put them back")
 	}
 	var table bytes.Buffer
-	if code := bootstrap.Run(context.Background(), []string{"config", "reference"}, os.Stdin, &table, os.Stderr); code != 0 {
+	if code := service.Run(context.Background(), []string{"config", "reference"}, os.Stdin, &table, os.Stderr); code != 0 {
 		return errors.New("the settings cannot be listed")
 	}
 	if err := os.WriteFile(readme, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil), 0o644); err != nil { //nolint:gosec // everybody may read it

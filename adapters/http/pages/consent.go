@@ -1,0 +1,63 @@
+package pages
+
+import (
+	"bytes"
+	"crypto/rand"
+	"net/http"
+)
+
+// Consent is what the consent page shows (A35, A36). Texts from the client need no preparation.
+type Consent struct {
+	ClientName   string // what the client calls itself; shown as its claim
+	ClientHost   string // host of client_id, in ASCII form
+	RedirectHost string // host[:port] of redirect_uri; may be empty for a private-use scheme
+
+	Loopback        bool // the redirect goes to this computer
+	PrivateScheme   bool // the redirect opens an installed app
+	ForeignRedirect bool // RedirectHost differs from ClientHost
+	Unnamed         bool // the client's document does not name itself (C23)
+
+	Grants  []string // one sentence per granted scope; offline_access is told by Offline
+	Offline bool     // the app may renew its access by itself
+
+	Resource string // the MCP server that the app will reach
+
+	Action  string // URL that the form is posted to, without a query (A37)
+	Manage  string // URL of the connections page
+	Ticket  string // sealed ticket, posted back unchanged (B4)
+	Problem string // why the last attempt failed (B6 to B9); empty at first
+}
+
+// Warns says whether the page has a warning to show (A36, C23).
+func (c Consent) Warns() bool {
+	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed
+}
+
+// WriteConsent answers with the consent page. Nothing is written if it cannot be rendered.
+func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) error {
+	c.ClientName = claim(c.ClientName)
+	form, err := e.formFor(c)
+	if err != nil {
+		return err
+	}
+	nonce, paper := rand.Text(), papers.Get().(*bytes.Buffer)
+	paper.Reset()
+	form.fill(paper, nonce, c.ClientName, host(c.ClientHost), host(c.RedirectHost), c.Ticket)
+	if err := e.send(w, status, "consent", nonce, paper.Bytes()); err != nil {
+		return err // HTTP/2 may still read the paper of a stream that broke
+	}
+	papers.Put(paper)
+	return nil
+}
+
+// withGaps marks what each request brings along. What is empty stays so, because the templates ask for that.
+func (c Consent) withGaps(mark string) Consent {
+	c.ClientHost, c.Ticket = mark+clientGap, mark+ticketGap
+	if c.ClientName != "" {
+		c.ClientName = mark + nameGap
+	}
+	if c.RedirectHost != "" {
+		c.RedirectHost = mark + redirectGap
+	}
+	return c
+}

@@ -1,0 +1,121 @@
+package persistence
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// races is how often it is tried; a longer run is asked for by the environment.
+func races() int {
+	if asked, err := strconv.Atoi(os.Getenv("RACES")); err == nil {
+		return asked
+	}
+	return 500
+}
+
+var _ = Describe("A race of the end of a grant against its use", Label("E9", "I22", "G7"), func() {
+	It("never shows a grant alive after its end was answered by another process", func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		store := openIn(directory)
+		ending := newEnding(filepath.Join(directory, "oauth.db"))
+		race(ctx, store, store, func(oauth.Digest) { ending.end() })
+	}, NodeTimeout(time.Hour))
+
+	for where, open := range map[string]func() (mine, theirs *Store){
+		"in one process": func() (*Store, *Store) {
+			store := openIn(GinkgoT().TempDir())
+			return store, store
+		},
+		"by another store on the same file": func() (*Store, *Store) {
+			directory := GinkgoT().TempDir()
+			return openIn(directory), openIn(directory)
+		},
+	} {
+		It("never shows a grant alive after its end was answered, "+where, func(ctx SpecContext) {
+			mine, theirs := open()
+			race(ctx, mine, theirs, func(secret oauth.Digest) { end(ctx, theirs, secret) })
+		}, NodeTimeout(time.Hour))
+	}
+})
+
+// race lets a few use a grant while end ends it.
+func race(ctx context.Context, mine, theirs *Store, end func(oauth.Digest)) {
+	GinkgoHelper()
+	for i := range races() {
+		secret := digest(0)
+		Expect(theirs.AddGrant(ctx, aGrant("g"+strconv.Itoa(i), 1), nil)).To(Succeed())
+		var answered atomic.Bool
+		var users sync.WaitGroup
+		for range 3 {
+			users.Go(func() {
+				defer GinkgoRecover()
+				for last := false; !last; {
+					last = answered.Load()
+					Expect(ended(ctx, mine, secret) || !last).To(BeTrue(), "used after its end was answered")
+				}
+			})
+		}
+		end(secret)
+		answered.Store(true)
+		users.Wait()
+		Expect(theirs.writer.Exec("DELETE FROM grants").Error).To(Succeed())
+	}
+}
+
+// ending is another process, which ends the grant whenever it is told to.
+type ending struct {
+	input  io.Writer
+	output *bufio.Scanner
+}
+
+// endsVariable makes this test binary end the grant in the file that it names, at every line that it reads.
+const endsVariable = "PERSISTENCE_END_GRANTS_IN"
+
+func newEnding(file string) *ending {
+	GinkgoHelper()
+	process := exec.Command(os.Args[0], "-test.run=^TestPersistence$") // ends with its input
+	process.Env = append(os.Environ(), endsVariable+"="+file)
+	input, err := process.StdinPipe()
+	Expect(err).NotTo(HaveOccurred())
+	output, err := process.StdoutPipe()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(process.Start()).To(Succeed())
+	DeferCleanup(func() {
+		Expect(input.Close()).To(Succeed())
+		Expect(process.Wait()).To(Succeed())
+	})
+	return &ending{input, bufio.NewScanner(output)}
+}
+
+func (e *ending) end() {
+	GinkgoHelper()
+	Expect(fmt.Fprintln(e.input)).To(Equal(1))
+	Expect(e.output.Scan()).To(BeTrue())
+	Expect(e.output.Text()).To(Equal("ended"))
+}
+
+func endGrantsIn(file string) {
+	store, err := OpenSQLite(file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		fmt.Println(endGrant(store))
+	}
+	_ = store.Close()
+}

@@ -1,0 +1,123 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// invite lets the reader connect the same client in a browser, use it and end its connection, as often as they like, until ctx ends.
+func (d *demo) invite(ctx context.Context) error {
+	if _, err := d.service.Authz.EndGrantsOf(ctx, d.token); err != nil {
+		return fmt.Errorf("ending the client's first connection: %w", err)
+	}
+	d.terminal.say("The site has ended this connection again, so that the next one is yours alone.\n")
+	enter := presses(ctx, d.in)
+	for {
+		session, err := d.connectInBrowser(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case session != nil:
+			d.use(ctx, session, enter)
+			_ = session.Close() // which a server that refuses the client does not like
+		}
+	}
+}
+
+// connectInBrowser returns the session of the reader's client, nil when it did not come to one; an error is about us.
+func (d *demo) connectInBrowser(ctx context.Context) (*sdk.ClientSession, error) {
+	var guest *visit
+	session, err := d.connect(ctx, http.DefaultTransport, func(ctx context.Context, args *auth.AuthorizationArgs) (_ *auth.AuthorizationResult, err error) {
+		if guest, err = d.await(ctx, args.URL); err != nil {
+			return nil, err
+		}
+		return resultOf(guest.answer)
+	})
+	if guest == nil {
+		return nil, fmt.Errorf("preparing the browser's turn: %w", err)
+	}
+	reached := d.verdictOn(ctx, session, err)
+	guest.verdict <- reached
+	d.announce(reached)
+	if !reached.Connected {
+		return nil, nil
+	}
+	return session, nil
+}
+
+// await shows the address and returns the browser that comes back from it.
+func (d *demo) await(ctx context.Context, address string) (*visit, error) {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authorization URL: %w", err)
+	}
+	d.terminal.say("\n%s Open this address in a browser on this computer, paste the token and approve:\n\n%s\n\ndemo token: %s\n\nCtrl-C ends the demo.\n",
+		d.terminal.bold("Your turn."), address, d.token)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case guest := <-d.client.visits:
+			if guest.answer.Get("state") == parsed.Query().Get("state") {
+				return &guest, nil
+			}
+			guest.verdict <- verdict{Title: "Nobody waits for this answer", Text: "Its address has been used, or is not the newest."}
+		}
+	}
+}
+
+// verdict is what the reader is told in the end.
+type verdict struct {
+	Connected   bool
+	Title, Text string
+	Connections string // where a connection can be ended
+}
+
+func (d *demo) verdictOn(ctx context.Context, session *sdk.ClientSession, err error) verdict {
+	var tools *sdk.ListToolsResult
+	if err == nil {
+		tools, err = session.ListTools(ctx, nil)
+	}
+	if err != nil {
+		return verdict{Title: "Not connected", Text: err.Error() + "."}
+	}
+	return verdict{Connected: true, Title: "Connected", Connections: d.connectionsPage(),
+		Text: fmt.Sprintf("%s has exchanged its code for tokens and sees %d tools.", clientName, len(tools.Tools))}
+}
+
+func (d *demo) announce(v verdict) {
+	title := d.terminal.red(v.Title)
+	if v.Connected {
+		title = d.terminal.green(v.Title)
+	}
+	d.terminal.say("\n%s: %s\n", title, v.Text)
+}
+
+var verdictPage = template.Must(template.New("verdict").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<title>{{.Title}}</title>
+<style>body { font: 1rem/1.5 system-ui, sans-serif; max-width: 32rem; margin: 2rem auto; padding: 0 1.25rem }</style>
+<h1>{{.Title}}</h1>
+<p>{{.Text}}</p>
+<p>{{if .Connected}}The terminal says what to do next: let the client call a tool, or <a href="{{.Connections}}">see and end this connection</a>.
+{{else}}The terminal shows an address for another try.{{end}}</p>
+</html>
+`))
+
+func (v verdict) show(w http.ResponseWriter) {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Referrer-Policy", "no-referrer") // the address holds a code
+	_ = verdictPage.Execute(w, v)
+}

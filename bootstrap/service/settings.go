@@ -1,0 +1,184 @@
+package service
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/internal/upstreams"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	defaultAddr    = "127.0.0.1:8080"
+	defaultDataDir = "pasteport-data"
+	defaultAccent  = "#0b5a4a" // of style.css
+	logoLimit      = 12 << 10
+)
+
+// defaultConfig holds the defaults that the command line shows.
+func defaultConfig() *Config {
+	c := &Config{Addr: defaultAddr, AdminAddr: defaultAdminAddr, DataDir: defaultDataDir, LogFormat: "text", LogLevel: "info"}
+	c.Database.Connections = defaultDatabaseConnections
+	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, upstreams.DefaultPatience
+	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL, oauth.DefaultTicketTTL
+	c.RefreshIdleTTL, c.GrantTTL, c.RefreshGrace = oauth.DefaultRefreshIdleTTL, oauth.DefaultGrantTTL, oauth.DefaultRefreshGrace
+	return c
+}
+
+// table is every setting of the program, theme by theme.
+func (c *Config) table() *settings.Table {
+	return settings.NewTable(c.addresses(), c.replicas(), c.gateway(), c.verification(), c.tokens(), c.lifetimes(), c.clients(), c.metadata(), c.pages(), c.tls(), c.logging())
+}
+
+func (c *Config) addresses() settings.Group {
+	return settings.Group{Title: "Service", Settings: []*settings.Setting{
+		settings.URL("issuer", &c.Issuer, "public https URL, as clients see it, without a slash at its end; required").
+			Otherwise("with dev, http:// and addr").Like("https://cms.example.com").Required(),
+		settings.Text("addr", &c.Addr, "address to listen on, as host:port"),
+		settings.Text("admin-addr", &c.AdminAddr, "address of the operator's own listener for /healthz, /readyz, /metrics and /debug/pprof/; off for none"),
+		settings.List("trusted-proxies", &c.TrustedProxies, networkItem, "networks of the proxies in front, whose X-Forwarded-For is believed").
+			Otherwise("nobody").Like("127.0.0.1"),
+		settings.Folder("data", &c.DataDir, "folder for the databases"),
+		settings.Switch("dev", &c.Development, "development: http on this computer, and client metadata from it").
+			Checks("AllowLoopbackIssuer", "AllowLoopbackClients"),
+		settings.Secret("demo-token", &c.EditorToken, "token of the demo site's editor; without one, the first start makes and prints one").
+			Like("a-long-random-text"),
+	}}
+}
+
+func (c *Config) verification() settings.Group {
+	v := &c.Verification
+	return settings.Group{Title: "Who knows the site's tokens", Settings: []*settings.Setting{
+		settings.Choice("verifier", &v.Verifier, verifiers, "who is asked about a token that was pasted: the demo site, the upstream of a gateway, "+
+			"a file of hashed tokens, a URL of the site, or an RFC 7662 introspection endpoint").Otherwise("upstream for a gateway, else site").Like(VerifierFile),
+		settings.File("token-file", &v.TokenFile, "file of hashed tokens, made with \"pasteport hash-token\"; a change counts at once").Like("/etc/pasteport/tokens"),
+		settings.URL("verify-url", &v.VerifyURL, "URL that answers a GET with the token as bearer: 2xx if it holds, 401 or 403 if not").Keyed().Like("https://cms.example.com/token"),
+		settings.URL("introspection-url", &v.IntrospectionURL, "introspection endpoint").Keyed().Like("https://login.example.com/introspect"),
+		settings.Text("introspection-client-id", &v.IntrospectionClientID, "who asks the introspection endpoint").Like("pasteport"),
+		settings.Secret("introspection-client-secret", &v.IntrospectionClientSecret, "secret of introspection-client-id").Like("a-long-random-text"),
+		settings.Switch("introspection-scopes", &v.IntrospectionScopes, "take the scope of an introspected token for the most that it may grant"),
+		settings.Switch("verify-over-http", &v.VerifyOverHTTP, "let verify-url and introspection-url be http, on this computer and private networks only"),
+	}}
+}
+
+func (c *Config) tokens() settings.Group {
+	return settings.Group{Title: "What tokens open", Settings: []*settings.Setting{
+		settings.URL("resource", &c.Resource, "URL of the MCP server").Otherwise("issuer and /mcp, or the path of the first upstream").Like("https://cms.example.com/mcp"),
+		settings.Text("resource-name", &c.ResourceName, "what people read as the name of the MCP server").
+			Otherwise("the issuer's host; Demo site without upstream").Like("The Gazette's articles"),
+		settings.List("scopes", &c.Scopes, scopeItem, "scopes that clients can ask for besides offline_access, "+
+			"each as \"name implied-name… = what it allows\"").Otherwise("mcp").
+			Like("articles:read = Read articles", "articles:write articles:read = Change articles"),
+		settings.Texts("default-scopes", &c.DefaultScopes, "scopes for clients that ask for none").Otherwise("the first of scopes").Like("articles:read"),
+	}}
+}
+
+func (c *Config) lifetimes() settings.Group {
+	return settings.Group{Title: "How long things live", Settings: []*settings.Setting{
+		settings.Duration("access-token-ttl", &c.AccessTokenTTL, "how long an access token lives, 1m to 24h"),
+		settings.Duration("auth-code-ttl", &c.AuthCodeTTL, "how long an authorization code lives, 10s to 10m"),
+		settings.Duration("refresh-idle-ttl", &c.RefreshIdleTTL, "a grant that is not refreshed for this long ends; at least 1h and access-token-ttl, at most 8760h"),
+		settings.Duration("grant-ttl", &c.GrantTTL, "every grant ends after this, 1h to 8760h"),
+		settings.DurationOrOff("refresh-grace", &c.RefreshGrace, "a replaced refresh token is answered with its successor for this long, at most 5m; 0 is off"),
+		settings.Duration("ticket-ttl", &c.TicketTTL, "how long a consent page can be answered, 1m to 30m"),
+		settings.Duration("recheck-every", &c.RecheckEvery, "ask the site about tokens during use, at most this often, from 1m; 0 asks at refreshes only"),
+	}}
+}
+
+func (c *Config) clients() settings.Group {
+	return settings.Group{Title: "Which clients may connect", Settings: []*settings.Setting{
+		settings.List("allow-clients", &c.AllowClients, hostItem, "hosts of the clients that may connect").Otherwise("every client").Like("claude.ai"),
+		settings.Switch("private-key-jwt", &c.PrivateKeyJWT, "offer clients to prove by signed assertions who they are"),
+		settings.Texts("trusted-redirect-hosts", &c.TrustedRedirectHosts, "hosts to which an error is redirected without a click").Like("claude.ai"),
+		settings.Switch("auto-error-redirect", &c.AutoErrorRedirect, "redirect errors to every host without a click"),
+		settings.Texts("allowed-private-schemes", &c.AllowedPrivateSchemes, "redirect schemes of installed apps").Like("cursor"),
+	}}
+}
+
+func (c *Config) metadata() settings.Group {
+	return settings.Group{Title: "How client metadata is fetched", Settings: []*settings.Setting{
+		settings.Texts("client-id-ports", &c.ClientIDPorts, "ports besides 443 that a client_id may name").Like("8443"),
+		settings.Switch("allow-documents-without-client-id", &c.AllowDocumentsWithoutClientID, "accept clients whose metadata does not name itself"),
+		settings.Switch("allow-any-content-type", &c.AllowAnyContentType, "accept metadata documents that are not served as JSON"),
+		settings.List("denied-prefixes", &c.DeniedPrefixes, networkItem, "further networks from which metadata is never fetched").Like("192.0.2.0/24"),
+		settings.Switch("allow-nat64", &c.AllowNAT64, "let metadata hosts be reached through NAT64"),
+	}}
+}
+
+func (c *Config) pages() settings.Group {
+	return settings.Group{Title: "What people see", Settings: []*settings.Setting{
+		settings.Text("site-name", &c.Appearance.Name, "what the pages call the site, at most 60 characters").
+			Checks("Appearance.Name").Otherwise("the issuer's host").Like("The Gazette"),
+		settings.Text("accent", &c.Appearance.Accent, "colour of buttons and links; it is made darker or lighter until everybody can read it").
+			Checks("Appearance.Accent").Otherwise(defaultAccent).Like("#7c2d12").
+			Matching("^(#([0-9a-fA-F]{3}){1,2})?$"),
+		settings.File("logo", &c.LogoFile, "file with the site's logo: PNG, JPEG, WebP or SVG of at most 12 KiB").Checks("Appearance.Logo").Like("logo.svg"),
+		settings.URL("token-help", &c.Appearance.TokenHelp, "address of the page on which people find their token").
+			Checks("Appearance.TokenHelp").Like("https://cms.example.com/account/tokens"),
+	}}
+}
+
+func (c *Config) logging() settings.Group {
+	return settings.Group{Title: "Log", Settings: []*settings.Setting{
+		settings.Choice("log-format", &c.LogFormat, []string{"text", "json"}, "how log lines look"),
+		settings.Choice("log-level", &c.LogLevel, []string{"debug", "info", "warn", "error"}, "the least level that is logged"),
+	}}
+}
+
+var hostItem = settings.Item[string]{
+	Parse: func(host string) (string, error) {
+		if host == "" || strings.ContainsAny(host, "/:@?# *") {
+			return "", errors.New("it is no host name")
+		}
+		return strings.ToLower(host), nil
+	},
+	Format: strings.Clone,
+	Ask:    "host names without scheme, port and path, such as claude.ai",
+}
+
+// scopeItem is a scope in one line, which works because no scope holds a space (RFC 6749 §3.3).
+var scopeItem = settings.Item[oauth.Scope]{
+	Parse: func(line string) (oauth.Scope, error) {
+		names, description, _ := strings.Cut(line, " = ")
+		words := strings.Fields(names)
+		if len(words) == 0 {
+			return oauth.Scope{}, errors.New("it has no name")
+		}
+		return oauth.Scope{Name: words[0], Implies: words[1:], Description: strings.TrimSpace(description)}, nil
+	},
+	Format: func(scope oauth.Scope) string {
+		line := strings.Join(append([]string{scope.Name}, scope.Implies...), " ")
+		if scope.Description != "" {
+			line += " = " + scope.Description
+		}
+		return line
+	},
+	Ask: "scopes such as \"articles:write articles:read = Change articles\"",
+}
+
+// logger writes to w in the chosen format.
+func (c *Config) logger(w io.Writer) *slog.Logger {
+	var options slog.HandlerOptions
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.LogLevel)) == nil { // one of the four is always set
+		options.Level = level
+	}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, &options))
+	}
+	return slog.New(slog.NewTextHandler(w, &options))
+}
+
+func (c *Config) readLogo() (err error) {
+	if c.LogoFile == "" {
+		return nil
+	}
+	if c.Appearance.Logo, err = settings.ReadFile(c.LogoFile, logoLimit); err != nil {
+		return oauth.NewMistake("%s cannot be read: %s", oauth.Field("Appearance.Logo"), err)
+	}
+	return nil
+}
