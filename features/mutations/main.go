@@ -13,9 +13,12 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pasteport/pasteport/features/matrix"
 )
@@ -37,15 +40,22 @@ func run(rules []string) error {
 	if err != nil {
 		return fmt.Errorf("reading the matrix: %w", err)
 	}
-	var survivors []error
+	verdicts := make([]error, len(list))
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU()) // building and linking leave one CPU waiting for the other
 	for i, m := range list {
-		began := time.Now()
-		by, err := noticed(m, packages(proofs, m))
-		if err != nil {
-			survivors, by = append(survivors, fmt.Errorf("%s: %w", m, err)), "nobody"
-		}
-		fmt.Printf("%2d/%d %s\n      noticed by %s (%.0f s)\n", i+1, len(list), m, by, time.Since(began).Seconds())
+		group.Go(func() error {
+			began := time.Now()
+			by, err := noticed(m, packages(proofs, m))
+			if err != nil {
+				verdicts[i], by = fmt.Errorf("%s: %w", m, err), "nobody"
+			}
+			fmt.Printf("%2d/%d %s\n      noticed by %s (%.0f s)\n", i+1, len(list), m, by, time.Since(began).Seconds())
+			return nil
+		})
 	}
+	_ = group.Wait() // a mutation that nobody noticed does not end the others
+	survivors := slices.DeleteFunc(verdicts, func(err error) bool { return err == nil })
 	fmt.Printf("%d of %d mutations were noticed\n", len(list)-len(survivors), len(list))
 	return errors.Join(survivors...)
 }
@@ -115,7 +125,7 @@ func (m mutation) overlay(folder string) (string, error) {
 
 // goesRed runs the specs of one rule. What does not build, or has no result, proves nothing and is an error.
 func goesRed(overlay, rule, pack string) (bool, error) {
-	test := exec.Command("go", "test", "-count=1", "-run=^Test", "-timeout=5m", "-overlay="+overlay, pack,
+	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=5m", "-overlay="+overlay, pack,
 		"-ginkgo.fail-fast", "-ginkgo.label-filter="+rule)
 	var output bytes.Buffer
 	test.Stdout, test.Stderr = &output, &output
