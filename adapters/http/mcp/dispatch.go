@@ -35,12 +35,8 @@ func (s *Server) admit(out *stream, r *http.Request) (m message, admitted bool) 
 		if !ok {
 			return m, false
 		}
-		m = peek(body)
-		if s.upstream != nil && !s.understands(out, r, m) {
+		if m, ok = s.read(out, r, body); !ok {
 			return m, false
-		}
-		if s.upstream != nil {
-			m.tools = append(m.tools, named(r.Header)...)
 		}
 	}
 	if out.over() {
@@ -56,6 +52,16 @@ func (s *Server) admit(out *stream, r *http.Request) (m message, admitted bool) 
 	return m, true
 }
 
+// read looks into a body with the eyes of whoever is behind the guard: those of the SDK, or anybody's.
+func (s *Server) read(out *stream, r *http.Request, body []byte) (m message, ok bool) {
+	if s.upstream == nil {
+		return peek(body), true
+	}
+	m, ok = s.understand(out, r, body)
+	m.tools = append(m.tools, named(r.Header)...)
+	return m, ok
+}
+
 // answerCut tells a client that waits why there is no answer; without it there would be an empty 200.
 func (s *Server) answerCut(out *stream) {
 	switch cause := out.unanswered(); {
@@ -69,7 +75,7 @@ func (s *Server) answerCut(out *stream) {
 // readBody buffers the body, so that a proxy in front never sees an answer before the end of its request.
 func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
 	_ = out.control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
-	body, err := io.ReadAll(http.MaxBytesReader(out.ResponseWriter, r.Body, limit))
+	body, err := readWhole(http.MaxBytesReader(out.ResponseWriter, r.Body, limit), r.ContentLength)
 	_ = out.control.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -82,6 +88,19 @@ func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, true
+}
+
+// usual is how long most bodies are at most. A longer one gets its room as it comes, because its length may only be claimed.
+const usual = 4 << 10
+
+// readWhole reads a body of that length, or of any when it is negative.
+func readWhole(body io.Reader, length int64) ([]byte, error) {
+	if length < 0 || length > usual {
+		return io.ReadAll(body)
+	}
+	whole := make([]byte, length)
+	_, err := io.ReadFull(body, whole)
+	return whole, err
 }
 
 // dispatch finds the binding for a request to the endpoint. It does not go by the version header alone: clients of HTTP+SSE

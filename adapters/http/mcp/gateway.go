@@ -68,18 +68,17 @@ func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oau
 	}
 }
 
-// understands refuses what the upstream might read in another way than the guard (U11).
-func (s *Server) understands(w http.ResponseWriter, r *http.Request, m message) bool {
+// understand refuses what the upstream might read in another way than the guard (U11).
+func (s *Server) understand(w http.ResponseWriter, r *http.Request, body []byte) (m message, ok bool) {
 	if !isJSON(r.Header.Get("Content-Type")) {
 		rpcError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
-		return false
+		return m, false
 	}
-	if !m.decoded || !unambiguous(m.body) {
+	if m, ok = unambiguous(body); !ok {
 		trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U11", "the body is no JSON-RPC message that everybody reads in the same way"))
 		rpcError(w, http.StatusBadRequest, "Bad Request: the body is no JSON-RPC message, or has a member twice or in another case")
-		return false
 	}
-	return true
+	return m, ok
 }
 
 func isJSON(contentType string) bool {
@@ -109,7 +108,7 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 			return
 		}
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway does not take the person's token any more"))
-		w.(*stream).cancel(errOver) // as the end of the grant does to all its answers, which get their challenge from admit
+		w.(*stream).ctx.end(errOver) // as the end of the grant does to all its answers, which get their challenge from admit
 	case errors.Is(err, oauth.ErrNotFound):
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidRequest, "U12", "there is no such session of this connection"))
 		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")

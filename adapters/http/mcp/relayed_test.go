@@ -138,13 +138,13 @@ var _ = Describe("Cutting an answer before it has begun", Label("G16", "G7"), fu
 			status int
 		}{{errOver, http.StatusUnauthorized}, {errDraining, http.StatusServiceUnavailable}, {nil, http.StatusOK}} {
 			out, to := openStream(true)
-			out.cancel(cut.cause)
+			out.ctx.end(cut.cause)
 			s.mcp.answerCut(out)
 			Expect(to.Code).To(Equal(cut.status))
 		}
 		out, to := openStream(true)
 		out.WriteHeader(http.StatusAccepted)
-		out.cancel(errOver)
+		out.ctx.end(errOver)
 		s.mcp.answerCut(out)
 		Expect(to.Code).To(Equal(http.StatusAccepted))
 		Expect(to.Header()).NotTo(HaveKey("Www-Authenticate"))

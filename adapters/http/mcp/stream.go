@@ -32,9 +32,7 @@ type stream struct {
 	registry *registry
 	who      *identity
 	long     bool
-	client   context.Context // until it hangs up
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
+	ctx      ending
 
 	relayed bool // the answer of an upstream, which is passed on as it is
 
@@ -47,7 +45,7 @@ type stream struct {
 	stopped bool
 	limited bool // there is a deadline for writing
 	beat    *time.Timer
-	end     *time.Timer // of the access token; a long stream ends with it
+	expiry  *time.Timer // of the access token; a long stream ends with it
 }
 
 // over reports that the grant or the access token has ended since it was looked at.
@@ -67,7 +65,7 @@ func (s *stream) begin(long bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if expiry := s.who.caller.ExpiresAt; long && !expiry.IsZero() {
-		s.end = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.cancel(errOver) })
+		s.expiry = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.ctx.end(errOver) })
 	}
 	s.beats()
 }
@@ -80,7 +78,7 @@ func (s *stream) beats() {
 	every := s.registry.interval
 	s.beat = time.AfterFunc(every, func() {
 		if s.outlived() {
-			s.cancel(errOver)
+			s.ctx.end(errOver)
 			return
 		}
 		s.comment(every)
@@ -103,11 +101,19 @@ func (s *stream) outlived() bool {
 // lasting reports that the answer may go on for long, so that it ends with the token that it was asked for.
 func (s *stream) lasting() bool { return s.long || s.relayed }
 
+// ended says why nothing can be written any more.
+func (s *stream) ended() error {
+	if s.stopped {
+		return context.Canceled
+	}
+	return s.ctx.Err()
+}
+
 // comment keeps proxies from closing an idle stream. Before the first event it would be an early 200.
 func (s *stream) comment(next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped || s.ctx.Err() != nil {
+	if s.ended() != nil {
 		return
 	}
 	s.beat.Reset(next)
@@ -130,22 +136,22 @@ func (s *stream) finish() {
 	if s.limited {
 		_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
 	}
-	for _, timer := range []*time.Timer{s.beat, s.end} {
+	for _, timer := range []*time.Timer{s.beat, s.expiry} {
 		if timer != nil {
 			timer.Stop()
 		}
 	}
-	s.cancel(nil)
+	s.ctx.release()
 }
 
 // unanswered returns why an answer was cut before it began, nil when it did begin or nobody waits for it.
 func (s *stream) unanswered() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun || s.client.Err() != nil {
+	if s.begun || s.ctx.Context.Err() != nil {
 		return nil
 	}
-	return context.Cause(s.ctx)
+	return context.Cause(&s.ctx)
 }
 
 // WriteHeader tells proxies not to buffer events. It holds a refusal in plain text back until Write has its words.
@@ -165,7 +171,7 @@ func (s *stream) WriteHeader(status int) {
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.ctx.Err(); err != nil {
+	if err := s.ended(); err != nil {
 		return 0, fmt.Errorf("writing to an ended stream: %w", err)
 	}
 	s.begun = true
@@ -177,7 +183,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	if s.events = s.unbuffer(); s.events {
 		s.remember(p)
 	}
-	if s.written += len(p); s.written > buffered || s.beat != nil {
+	if s.written += len(p); s.written > buffered || s.events || s.long || s.limited {
 		s.limit()
 	}
 	return s.ResponseWriter.Write(p)
@@ -199,7 +205,7 @@ func (s *stream) betweenEvents() bool {
 func (s *stream) FlushError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.ctx.Err(); err != nil {
+	if err := s.ended(); err != nil {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
 	s.beats() // more is to come

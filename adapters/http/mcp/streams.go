@@ -49,12 +49,11 @@ func newRegistry(s *Server) *registry {
 
 // open ties the answer to the grant that it is given for.
 func (g *registry) open(w http.ResponseWriter, r *http.Request, who *identity) (*stream, *http.Request) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: who, client: r.Context(), ctx: ctx, cancel: cancel, registry: g, relayed: g.relays}
+	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: who, ctx: ending{Context: r.Context()}, registry: g, relayed: g.relays}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.streams[out] = struct{}{}
-	return out, r.WithContext(identified{ctx, who})
+	return out, r.WithContext(identified{&out.ctx, who})
 }
 
 // lasts marks a stream as long; one that comes while the server shuts down ends at once.
@@ -63,7 +62,7 @@ func (g *registry) lasts(s *stream) {
 	defer g.mu.Unlock()
 	s.long = true
 	if g.draining {
-		s.cancel(errDraining)
+		s.ctx.end(errDraining)
 	}
 }
 
@@ -75,7 +74,7 @@ func (g *registry) close(s *stream) {
 
 // revoked asks about a stream's token again. An outage revokes nothing.
 func (g *registry) revoked(s *stream) bool {
-	_, err := g.authorization.Authenticate(s.ctx, s.who.token, g.resource)
+	_, err := g.authorization.Authenticate(&s.ctx, s.who.token, g.resource)
 	return err != nil && isInvalidToken(err)
 }
 
@@ -145,7 +144,7 @@ func (g *registry) end(ended oauth.Ended) {
 	defer g.mu.Unlock()
 	for s := range g.streams {
 		if grants[s.who.caller.Grant] || len(tokens) > 0 && s.lasting() && tokens[s.who.digest()] {
-			s.cancel(errOver)
+			s.ctx.end(errOver)
 		}
 	}
 	for _, session := range g.sessions {
@@ -187,7 +186,7 @@ func (g *registry) drain() {
 	g.draining = true
 	for s := range g.streams {
 		if s.long {
-			s.cancel(errDraining)
+			s.ctx.end(errDraining)
 		}
 	}
 	for _, session := range g.sessions {

@@ -3,35 +3,26 @@ package mcp
 import (
 	"bytes"
 	"io"
-	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // deciding are the members that say what a message does. Some decoders take them in any case.
-var deciding = []string{"jsonrpc", "id", "method", "params", "name", "_meta"}
+var deciding = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
 
-// unambiguous reports whether every reader of JSON finds the same in a body: no member twice, anywhere, and none that decides in
-// another case; neither invalid UTF-8 nor anything after the end. A batch holds messages and nothing else.
-func unambiguous(body []byte) bool {
-	if !jsontext.Value(body).IsValid() {
-		return false
+// unambiguous reads a body in which every reader of JSON finds the same, and nothing else: no member twice, anywhere, and none that
+// decides in another case; neither invalid UTF-8 nor anything after the end. A batch holds messages and nothing else.
+func unambiguous(body []byte) (m message, ok bool) {
+	if tooDeep(body) {
+		return m, false
 	}
-	tokens := decoders.Get().(*jsontext.Decoder)
-	defer decoders.Put(tokens)
-	tokens.Reset(bytes.NewBuffer(body)) // which it reads in place
-	defer tokens.Reset(nothing{})
-	if tokens.PeekKind() != '[' {
-		return clearMessage(tokens)
-	}
-	_, _ = tokens.ReadToken()
-	for tokens.PeekKind() != ']' {
-		if !clearMessage(tokens) {
-			return false
-		}
-	}
-	return true
+	r := reading{message: message{body: body}, tokens: decoders.Get().(*jsontext.Decoder)}
+	defer decoders.Put(r.tokens)
+	r.tokens.Reset(bytes.NewBuffer(body)) // which it reads in place
+	defer r.tokens.Reset(nothing{})
+	ok = r.messages() && r.ends()
+	return r.message, ok && r.decoded
 }
 
 // decoders keep their stacks and names for the next body, and nothing of the last.
@@ -43,49 +34,118 @@ type nothing struct{}
 // Read implements io.Reader.
 func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
 
-// clearMessage reads one message; what the values hold is the upstream's affair, but for those that say what is to be done: many
-// a server takes a list of one name for the name.
-func clearMessage(tokens *jsontext.Decoder) bool {
-	return clearMembers(tokens, func(name string) bool {
-		switch kind := tokens.PeekKind(); {
-		case name == "method" && kind != '"':
-			return false
-		case name == "params" && kind == '{':
-			return clearMembers(tokens, func(name string) bool { return clearParameter(tokens, name) })
-		case name == "params" && kind != 'n':
-			return false
-		}
-		return tokens.SkipValue() == nil
-	})
+// reading is a body that is read once, from its beginning to its end.
+type reading struct {
+	message
+	tokens *jsontext.Decoder
 }
 
-func clearParameter(tokens *jsontext.Decoder, name string) bool {
-	switch kind := tokens.PeekKind(); {
-	case name == "name" && kind != '"', name == "_meta" && kind != '{' && kind != 'n':
-		return false
+func (r *reading) messages() bool {
+	if r.tokens.PeekKind() != '[' {
+		return r.one()
 	}
-	return tokens.SkipValue() == nil
-}
-
-// clearMembers reads an object, and each value with read.
-func clearMembers(tokens *jsontext.Decoder, read func(name string) bool) bool {
-	if tokens.PeekKind() != '{' {
-		return false
-	}
-	_, _ = tokens.ReadToken()
-	for tokens.PeekKind() != '}' {
-		name, err := tokens.ReadToken()
-		if err != nil || respelled(name.String()) || !read(name.String()) {
+	_, _ = r.tokens.ReadToken()
+	for r.tokens.PeekKind() != ']' {
+		if !r.one() {
 			return false
 		}
 	}
-	_, err := tokens.ReadToken()
+	r.id = nil
+	_, err := r.tokens.ReadToken()
 	return err == nil
 }
 
-func respelled(name string) bool {
+func (r *reading) ends() bool {
+	_, err := r.tokens.ReadToken()
+	return err == io.EOF //nolint:errorlint // which the decoder returns as it is
+}
+
+// one reads one message; what the values hold is the upstream's affair, but for those that say what is to be done: many a server
+// takes a list of one name for the name.
+func (r *reading) one() bool {
+	var method, tool []byte
+	read := r.members(func(name []byte) (ok bool) {
+		kind := r.tokens.PeekKind()
+		switch string(name) {
+		case "id":
+			r.id, ok = r.value()
+			return ok
+		case "method":
+			method, ok = r.text()
+			return ok
+		case "params":
+			if kind == '{' {
+				tool, ok = r.parameters()
+				return ok
+			}
+			if kind != 'n' {
+				return false
+			}
+		}
+		return r.tokens.SkipValue() == nil
+	})
+	r.decoded = true
+	r.does(string(method), tool)
+	return read
+}
+
+// parameters returns the name that is among them.
+func (r *reading) parameters() (called []byte, ok bool) {
+	ok = r.members(func(name []byte) (ok bool) {
+		kind := r.tokens.PeekKind()
+		switch string(name) {
+		case "name":
+			called, ok = r.text()
+			return ok
+		case "_meta":
+			if kind != '{' && kind != 'n' {
+				return false
+			}
+		}
+		return r.tokens.SkipValue() == nil
+	})
+	return called, ok
+}
+
+// members reads an object, and each value with read.
+func (r *reading) members(read func(name []byte) bool) bool {
+	if r.tokens.PeekKind() != '{' {
+		return false
+	}
+	_, _ = r.tokens.ReadToken()
+	for r.tokens.PeekKind() != '}' {
+		name, ok := r.text()
+		if !ok || respelled(name) || !read(name) {
+			return false
+		}
+	}
+	_, err := r.tokens.ReadToken()
+	return err == nil
+}
+
+// value is the next one as it stands in the body.
+func (r *reading) value() ([]byte, bool) {
+	value, err := r.tokens.ReadValue()
+	end := r.tokens.InputOffset()
+	return r.body[end-int64(len(value)) : end], err == nil
+}
+
+// text is the next value, if that is a string.
+func (r *reading) text() ([]byte, bool) {
+	if r.tokens.PeekKind() != '"' {
+		return nil, false
+	}
+	quoted, ok := r.value()
+	if !ok || bytes.IndexByte(quoted, '\\') < 0 {
+		return bytes.Trim(quoted, `"`), ok
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	return text, err == nil
+}
+
+func respelled(name []byte) bool {
 	for _, exact := range deciding {
-		if name != exact && strings.EqualFold(name, exact) {
+		if !bytes.Equal(name, exact) && bytes.EqualFold(name, exact) {
 			return true
 		}
 	}

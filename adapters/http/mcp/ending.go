@@ -1,0 +1,58 @@
+package mcp
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// ending is the context of an answer that may be ended before its request is. Most are done before anybody waits for that or does it,
+// so what it takes is made only then.
+type ending struct {
+	context.Context // of the request
+	made            atomic.Pointer[endable]
+}
+
+type endable struct {
+	context.Context
+	end context.CancelCauseFunc
+}
+
+// now is the context that holds at the moment.
+func (e *ending) now() context.Context {
+	if made := e.made.Load(); made != nil {
+		return made.Context
+	}
+	return e.Context
+}
+
+// make returns what all who ask get.
+func (e *ending) make() *endable {
+	if made := e.made.Load(); made != nil {
+		return made
+	}
+	ctx, end := context.WithCancelCause(e.Context)
+	if mine := (&endable{ctx, end}); e.made.CompareAndSwap(nil, mine) {
+		return mine
+	}
+	end(nil)
+	return e.made.Load()
+}
+
+// end ends the context with a cause.
+func (e *ending) end(cause error) { e.make().end(cause) }
+
+// release gives back what was made; whoever asks from now on is told by the request.
+func (e *ending) release() {
+	if made := e.made.Load(); made != nil {
+		made.end(nil)
+	}
+}
+
+// Done implements context.Context.
+func (e *ending) Done() <-chan struct{} { return e.make().Done() }
+
+// Err implements context.Context.
+func (e *ending) Err() error { return e.now().Err() }
+
+// Value implements context.Context; the library looks for what ends a context in this way.
+func (e *ending) Value(key any) any { return e.now().Value(key) }

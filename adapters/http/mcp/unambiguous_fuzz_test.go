@@ -1,0 +1,62 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+// FuzzUnambiguous reads bodies as the guard of a gateway does, and what it lets pass also with the SDK's decoder and the standard
+// library's: all have to find the same call in it (U11).
+func FuzzUnambiguous(f *testing.F) {
+	f.Fuzz(func(t *testing.T, body []byte) {
+		sent := bytes.Clone(body)
+		ours, ok := unambiguous(body)
+		if !bytes.Equal(body, sent) {
+			t.Fatalf("wrote %q into the body %q", body, sent)
+		}
+		if !ok {
+			return
+		}
+		theirs := peek(body)
+		if !theirs.decoded || ours.initialize != theirs.initialize || ours.listen != theirs.listen ||
+			!slices.Equal(ours.tools, theirs.tools) || !bytes.Equal(ours.id, theirs.id) {
+			t.Fatalf("read %+v, and the SDK %+v", ours, theirs)
+		}
+		if standard := standardTools(t, body); !slices.Equal(ours.tools, standard) {
+			t.Fatalf("found calls of %q, and the standard library of %q", ours.tools, standard)
+		}
+	})
+}
+
+// standardTools are those that a body calls for a reader who takes names in any case and the last of two.
+func standardTools(t *testing.T, body []byte) (tools []string) {
+	type call struct {
+		Method string
+		Params json.RawMessage
+	}
+	var calls []call
+	if trimmed := bytes.TrimSpace(body); trimmed[0] == '[' {
+		if err := json.Unmarshal(body, &calls); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		calls = make([]call, 1)
+		if err := json.Unmarshal(body, &calls[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range calls {
+		var params struct{ Name string }
+		if len(one.Params) > 0 {
+			if err := json.Unmarshal(one.Params, &params); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if one.Method == "tools/call" {
+			tools = append(tools, params.Name)
+		}
+	}
+	return tools
+}
