@@ -44,7 +44,7 @@ func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource 
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
-	if grant.Used(now) {
+	if grant.NotesUse(now) {
 		s.noteUse(ctx, presented)
 	}
 	return grant, caller, nil

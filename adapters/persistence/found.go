@@ -3,6 +3,7 @@ package persistence
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 
@@ -13,6 +14,8 @@ import (
 type foundRow struct {
 	Secret secretRow
 	Grant  grantRow
+
+	first atomic.Pointer[oauth.AccessGrant] // to be restored, of which all others are copies
 }
 
 func (f *foundRow) columns() []column { return append(f.Grant.columns(), f.Secret.columns()...) }
@@ -65,11 +68,14 @@ func written(grant grantRow, secrets []secretRow) []*foundRow {
 	rows := make([]*foundRow, 0, len(secrets))
 	for _, secret := range secrets {
 		asRead(secret.columns())
-		rows = append(rows, &foundRow{secret, grant})
+		rows = append(rows, &foundRow{Secret: secret, Grant: grant})
 	}
 	return rows
 }
 
 func (f *foundRow) restore() *oauth.AccessGrant {
-	return oauth.RestoreGrant(oauth.GrantSnapshot(f.Grant), oauth.SecretSnapshot(f.Secret))
+	if f.first.Load() == nil {
+		f.first.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(f.Grant), oauth.SecretSnapshot(f.Secret)))
+	}
+	return f.first.Load().Copy()
 }

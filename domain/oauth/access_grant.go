@@ -187,13 +187,14 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
 
 func (g *AccessGrant) alive(now time.Time) bool { return g.state != ended && !expired(g.idleEnd, now) }
 
-// Used notes when the grant was last used, at most once a minute (G15); it reports whether there is something to store.
-func (g *AccessGrant) Used(now time.Time) bool {
-	if now.Sub(g.lastUsedAt) < time.Minute {
-		return false
+// NotesUse reports whether Used has something to note.
+func (g *AccessGrant) NotesUse(now time.Time) bool { return now.Sub(g.lastUsedAt) >= time.Minute }
+
+// Used notes when the grant was last used, at most once a minute (G15).
+func (g *AccessGrant) Used(now time.Time) {
+	if g.NotesUse(now) {
+		g.lastUsedAt = now
 	}
-	g.lastUsedAt = now
-	return true
 }
 
 // ID returns the grant's id, which is no secret and stays the same over refreshes.

@@ -31,6 +31,22 @@ var _ = Describe("A grant", func() {
 		}))
 	})
 
+	DescribeTable("is left as it was by whatever is done to a copy of it", Label("I22"), func(change func(f *family, copied *AccessGrant)) {
+		f := redeemed(settings)
+		before, secretsBefore := f.grant.Snapshot()
+		change(f, f.grant.Copy())
+		after, secretsAfter := f.grant.Snapshot()
+		Expect(after).To(Equal(before))
+		Expect(secretsAfter).To(Equal(secretsBefore))
+	},
+		Entry("its end", func(_ *family, copied *AccessGrant) { Expect(copied.End(EndedByHost, noon)).To(BeTrue()) }),
+		Entry("the end of one token", func(f *family, copied *AccessGrant) { copied.Revoke(f.access.Digest(), clientURL, noon) }),
+		Entry("a refresh", func(f *family, copied *AccessGrant) {
+			_, err := copied.Refresh(f.refreshment(f.refresh), settings, noon)
+			Expect(err).NotTo(HaveOccurred())
+		}),
+	)
+
 	DescribeTable("does not admit", func(spoil func(*family) (Digest, Resource, time.Time)) {
 		f := redeemed(settings)
 		_, err := f.grant.Admits(spoil(f))

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -90,6 +91,13 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 		g.secrets = append(g.secrets, restoreSecret(secret))
 	}
 	return g
+}
+
+// Copy returns a grant of its own; a change of one is no change of the other.
+func (g *AccessGrant) Copy() *AccessGrant {
+	other := *g
+	other.secrets = slices.Clone(g.secrets)
+	return &other
 }
 
 func restoreSecret(s SecretSnapshot) heldSecret {
