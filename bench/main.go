@@ -39,7 +39,11 @@ func run() error {
 		return errors.Join(err, os.RemoveAll(b.programs))
 	}
 	defer func() { _ = os.RemoveAll(b.programs) }()
-	return b.all()
+	sleep, err := b.keepAwake()
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.all(), sleep())
 }
 
 func newBench() (b *bench, err error) {

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,54 +38,6 @@ const (
 	perToken   metric = "bytes on disk per access token"
 	perSession metric = "bytes per session"
 )
-
-// underLoad measures a server under the load of a line.
-func (b *bench) underLoad(l line, server string) (s sample, err error) {
-	p, err := b.start(server)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.stop()) }()
-	people, err := b.gather(p, server, clients)
-	defer func() { dismiss(people) }()
-	if err == nil {
-		err = together(people, scenarios[l.scenario].prepare)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("preparing %s on %s: %w", l.scenario, server, err)
-	}
-	if b.profile != "" && strings.HasPrefix(server, "pasteport") {
-		if err := p.tell("profile " + filepath.Join(b.profile, l.file()+"-"+server)); err != nil {
-			return nil, fmt.Errorf("profiling %s: %w", server, err)
-		}
-	}
-	return b.put(l, p, people)
-}
-
-// put puts the load on a server and measures both.
-func (b *bench) put(l line, p *process, people []*person) (sample, error) {
-	var servers, loads []time.Duration
-	loop := load.Loop{Clients: len(people), Warmup: b.warmup, Length: b.length, Rate: l.rate, Mark: func() {
-		servers, loads = append(servers, p.cpu()), append(loads, ownCPU())
-	}}
-	if l.usesUp {
-		loop.Warmup, loop.Length = 0, 0
-	}
-	do := scenarios[l.scenario].do
-	took, length, err := loop.Run(func(client int) error { return do(people[client]) })
-	if err == nil && len(took) == 0 {
-		err = errors.New("nothing was answered in time")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.name, err)
-	}
-	count, last := float64(len(took)), len(servers)-1
-	inMS := func(q float64) float64 { return took.Quantile(q).Seconds() * 1e3 }
-	return sample{
-		rate: count / length.Seconds(), cpuTime: float64((servers[last] - servers[0]).Microseconds()) / count,
-		median: inMS(.5), tail: inMS(.99), farTail: inMS(.999), busy: (loads[last] - loads[0]).Seconds() / length.Seconds(),
-	}, nil
-}
 
 // gather connects the clients of a line.
 func (b *bench) gather(p *process, server string, count int) (people []*person, err error) {

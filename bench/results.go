@@ -12,7 +12,7 @@ type results struct {
 	rounds []map[string]sample
 }
 
-// run measures a line: every round has each server once, each time in a fresh process, and every other round runs backwards.
+// run measures a line: every round has fresh processes, and every other round begins at the other end.
 func (b *bench) run(l line) (results, error) {
 	r := results{line: l}
 	rounds := b.rounds
@@ -24,25 +24,31 @@ func (b *bench) run(l line) (results, error) {
 		if i%2 == 1 {
 			slices.Reverse(order)
 		}
-		round := map[string]sample{}
+		round, err := b.round(l, order)
+		if err != nil {
+			return r, err
+		}
 		for _, server := range order {
-			s, err := b.measure(l, server)
-			if err != nil {
-				return r, fmt.Errorf("%s on %s: %w", l.name, server, err)
-			}
-			round[server] = s
-			fmt.Fprintf(os.Stderr, "%s, round %d, %-18s %s\n", l.name, i+1, server, s)
+			fmt.Fprintf(os.Stderr, "%s, round %d, %-18s %s\n", l.name, i+1, server, round[server])
 		}
 		r.rounds = append(r.rounds, round)
 	}
 	return r, nil
 }
 
-func (b *bench) measure(l line, server string) (sample, error) {
-	if l.measure != nil {
-		return l.measure(b, l, server)
+func (b *bench) round(l line, servers []string) (map[string]sample, error) {
+	if l.measure == nil {
+		return b.underLoad(l, servers)
 	}
-	return b.underLoad(l, server)
+	round := map[string]sample{}
+	for _, server := range servers {
+		s, err := l.measure(b, l, server)
+		if err != nil {
+			return nil, fmt.Errorf("%s on %s: %w", l.name, server, err)
+		}
+		round[server] = s
+	}
+	return round, nil
 }
 
 // String shows the metrics in one order.

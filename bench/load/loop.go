@@ -18,7 +18,7 @@ var ErrNothingLeft = errors.New("nothing is left to be used up")
 type Loop struct {
 	Clients int
 	Warmup  time.Duration // during which nothing counts
-	Length  time.Duration // of the measurement; 0: until the clients have nothing left
+	Length  time.Duration // during which operations begin; 0: until the clients have nothing left
 	Rate    float64       // operations a second of all clients together; 0: each one goes on as soon as it has its answer
 	Mark    func()        // called as the measurement begins, and as it ends
 }
@@ -39,7 +39,8 @@ type watch struct {
 	failed       atomic.Pointer[error]
 }
 
-// Run returns how long the operations took that ended while it measured, and for how long it measured. One failure is a failure of the run.
+// Run returns how long the operations took that ended since it measures, and for how long it measured: until the last of them was done, so
+// that slow ones count like fast ones. One failure is a failure of the run.
 func (l Loop) Run(do Operation) (Latencies, time.Duration, error) {
 	w := &watch{begins: time.Now().Add(l.Warmup)}
 	w.ends = w.begins.Add(l.Length)
@@ -52,17 +53,9 @@ func (l Loop) Run(do Operation) (Latencies, time.Duration, error) {
 	}
 	time.Sleep(time.Until(w.begins))
 	l.Mark()
-	began := time.Now()
-	if l.Length > 0 {
-		time.Sleep(time.Until(w.ends))
-		l.Mark()
-	}
 	all.Wait()
-	length := l.Length
-	if l.Length == 0 {
-		length = time.Since(began)
-		l.Mark()
-	}
+	l.Mark()
+	length := time.Since(w.begins)
 	if failed := w.failed.Load(); failed != nil {
 		return nil, 0, *failed
 	}
@@ -90,7 +83,7 @@ func (l Loop) client(w *watch, client int, do Operation) (took Latencies) {
 			w.failed.CompareAndSwap(nil, &err)
 			return nil
 		}
-		if ended := time.Now(); ended.After(w.begins) && !ended.After(w.ends) {
+		if ended := time.Now(); ended.After(w.begins) {
 			took = append(took, ended.Sub(began))
 		}
 	}

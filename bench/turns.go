@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/bench/load"
+)
+
+// What else runs on the machine makes all of it faster and slower from one second to the next, so servers that are compared take short turns.
+const turnLength = 250 * time.Millisecond
+
+// turn is how long a server has the load.
+type turn struct {
+	warmup, length time.Duration
+	counts         bool
+}
+
+// turns are those that each server of a line has in a round. Where the load is light, one after the other shows more of the tail.
+func (b *bench) turns(l line) []turn {
+	switch {
+	case l.usesUp:
+		return []turn{{counts: true}}
+	case l.rate > 0:
+		return []turn{{warmup: b.warmup, length: b.length, counts: true}}
+	}
+	short := turn{length: turnLength, counts: true}
+	return append([]turn{{length: b.warmup}}, slices.Repeat([]turn{short}, max(1, int(b.length/turnLength)))...)
+}
+
+// contestant is a server that is ready for the load of a line, and what it has shown so far.
+type contestant struct {
+	server        string
+	process       *process
+	people        []*person
+	took          load.Latencies
+	length        time.Duration
+	used, ourUsed time.Duration // of a CPU
+}
+
+// underLoad measures servers in turn.
+func (b *bench) underLoad(l line, servers []string) (round map[string]sample, err error) {
+	var all []*contestant
+	defer func() {
+		for _, c := range all {
+			dismiss(c.people)
+			err = errors.Join(err, c.process.stop())
+		}
+	}()
+	for _, server := range servers {
+		c := &contestant{server: server}
+		if c.process, err = b.start(server); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+		if err := b.ready(c, l); err != nil {
+			return nil, fmt.Errorf("preparing %s for %s: %w", server, l.name, err)
+		}
+	}
+	for _, t := range b.turns(l) {
+		for _, c := range all {
+			if err := c.take(l, t); err != nil {
+				return nil, fmt.Errorf("%s on %s: %w", l.name, c.server, err)
+			}
+		}
+		slices.Reverse(all)
+	}
+	round = map[string]sample{}
+	for _, c := range all {
+		round[c.server] = c.shown()
+	}
+	return round, nil
+}
+
+// ready connects the clients.
+func (b *bench) ready(c *contestant, l line) (err error) {
+	c.people, err = b.gather(c.process, c.server, clients)
+	if err == nil {
+		err = together(c.people, scenarios[l.scenario].prepare)
+	}
+	if err == nil && b.profile != "" && strings.HasPrefix(c.server, "pasteport") {
+		err = c.process.tell("profile " + filepath.Join(b.profile, l.file()+"-"+c.server))
+	}
+	return err
+}
+
+// take puts the load on the server and measures both.
+func (c *contestant) take(l line, t turn) error {
+	var its, ours []time.Duration
+	do := scenarios[l.scenario].do
+	loop := load.Loop{Clients: len(c.people), Warmup: t.warmup, Length: t.length, Rate: l.rate, Mark: func() {
+		its, ours = append(its, c.process.cpu()), append(ours, ownCPU())
+	}}
+	took, length, err := loop.Run(func(client int) error { return do(c.people[client]) })
+	if err == nil && len(took) == 0 {
+		err = errors.New("nothing was answered")
+	}
+	if err != nil || !t.counts {
+		return err
+	}
+	c.took, c.length = append(c.took, took...), c.length+length
+	c.used, c.ourUsed = c.used+its[1]-its[0], c.ourUsed+ours[1]-ours[0]
+	return nil
+}
+
+func (c *contestant) shown() sample {
+	slices.Sort(c.took)
+	count := float64(len(c.took))
+	inMS := func(q float64) float64 { return c.took.Quantile(q).Seconds() * 1e3 }
+	return sample{
+		rate: count / c.length.Seconds(), cpuTime: float64(c.used.Microseconds()) / count,
+		median: inMS(.5), tail: inMS(.99), farTail: inMS(.999), busy: c.ourUsed.Seconds() / c.length.Seconds(),
+	}
+}
