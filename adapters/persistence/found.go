@@ -13,7 +13,7 @@ import (
 // foundRow is a secret with the grant that it belongs to.
 type foundRow struct {
 	Secret secretRow
-	Grant  grantRow
+	Grant  *grantRow // which those of one grant share
 
 	first atomic.Pointer[oauth.AccessGrant] // to be restored, of which all others are copies
 }
@@ -25,7 +25,7 @@ var grantColumns = listed(new(grantRow))
 var findGrant = "SELECT " + grantColumns + ", " + listed(new(secretRow)) + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
 
 func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *foundRow, err error) {
-	found = new(foundRow)
+	found = &foundRow{Grant: new(grantRow)}
 	err = e.reads(db, e.find, secret[:], found.columns())
 	return found, failed("finding a grant", err)
 }
@@ -63,7 +63,7 @@ func (e engine) reads(db *gorm.DB, question string, key any, columns []column) e
 }
 
 // written are the rows that finds will return for these secrets once they are committed.
-func written(grant grantRow, secrets []secretRow) []*foundRow {
+func written(grant *grantRow, secrets []secretRow) []*foundRow {
 	asRead(grant.columns())
 	rows := make([]*foundRow, 0, len(secrets))
 	for _, secret := range secrets {
@@ -75,7 +75,7 @@ func written(grant grantRow, secrets []secretRow) []*foundRow {
 
 func (f *foundRow) restore() *oauth.AccessGrant {
 	if f.first.Load() == nil {
-		f.first.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(f.Grant), oauth.SecretSnapshot(f.Secret)))
+		f.first.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.Grant), oauth.SecretSnapshot(f.Secret)))
 	}
 	return f.first.Load().Copy()
 }

@@ -159,7 +159,7 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		Expect(err).NotTo(HaveOccurred())
 		remembering.forgetAll(now)
 		for i := range 3 * recentGrants / 2 {
-			remembering.remember(now, digest(i), &foundRow{Grant: grantRow{ID: strconv.Itoa(i / 2)}})
+			remembering.remember(now, digest(i), &foundRow{Grant: &grantRow{ID: strconv.Itoa(i / 2)}})
 		}
 		Expect(remembering.rows.Len()).To(Equal(recentGrants))
 		Expect(remembering.secrets).To(HaveLen(recentGrants / 2))

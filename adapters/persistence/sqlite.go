@@ -43,8 +43,11 @@ const journalMode = "journal_mode" // which is written into the file
 
 const readConnections = 4
 
-// readCache keeps few pages (8 KiB each in our allocator) because the system keeps them too, once for all readers.
-const readCache = "cache_size(100)"
+// A connection keeps few pages (8 KiB each in our allocator) because the system keeps them too, once for all connections.
+const (
+	readCache  = "cache_size(100)"
+	writeCache = "cache_size(200)"
+)
 
 // patience is as long as SQLite's own: its busy_timeout holds for each writer anew, and they queue up for one connection.
 const patience = 5 * time.Second
@@ -81,7 +84,7 @@ func refusal(file string, err error) error {
 
 func connectTo(path string, name func(path string, more ...string) string) (store *Store, err error) {
 	store = &Store{engine: sqliteEngine, secretFile: path + ".secret", patience: patience}
-	if store.writer, err = connect(connector{path, name(path)}, 1); err != nil {
+	if store.writer, err = connect(connector{path, name(path, writeCache)}, 1); err != nil {
 		return nil, err
 	}
 	if store.reader, err = connect(connector{path, name(path, "query_only(1)", readCache)}, readConnections); err != nil {

@@ -73,7 +73,7 @@ func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersed
 		if err := s.addRow(tx, &row, supersede); err != nil {
 			return err
 		}
-		tx.altered = append(tx.altered, alteredGrant{row.ID, written(row, secrets)})
+		tx.altered = append(tx.altered, alteredGrant{row.ID, written(&row, secrets)})
 		return addSecrets(tx, secrets)
 	})
 }
@@ -178,7 +178,7 @@ func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, chan
 			return err
 		}
 		for _, row := range rows {
-			if err := update(tx, &foundRow{Grant: row}, row.restore(), change); err != nil {
+			if err := update(tx, &foundRow{Grant: &row}, row.restore(), change); err != nil {
 				return err
 			}
 		}
@@ -255,13 +255,13 @@ func update(tx *changes, found *foundRow, grant *oauth.AccessGrant, change func(
 		return err
 	}
 	row, secrets := rowsOf(grant)
-	tx.altered = append(tx.altered, alteredGrant{row.ID, written(row, secrets)})
+	tx.altered = append(tx.altered, alteredGrant{row.ID, written(&row, secrets)})
 	if found.Grant.HostBox != nil && row.HostBox == nil { // then nothing is left that a wrap could open (H6)
 		if err := tx.Exec("UPDATE secrets SET host_wrap = NULL WHERE grant_id = ? AND host_wrap IS NOT NULL", row.ID).Error; err != nil {
 			return failed("emptying wraps", err)
 		}
 	}
-	if err := rewrite(tx, &found.Grant, &row); err != nil {
+	if err := rewrite(tx, found.Grant, &row); err != nil {
 		return failed("updating a grant", err)
 	}
 	added := secrets[:0]
