@@ -77,6 +77,11 @@ func reach(m metric, server, peer string) []comparison {
 	return []comparison{{metric: m, ours: server, peer: peer, reach: true}}
 }
 
+// over is reach, but by how much more it needs.
+func over(m metric, server, peer string) []comparison {
+	return []comparison{{metric: m, ours: server, peer: peer, reach: true, above: true}}
+}
+
 // above is against, but by how much more ours needs.
 func above(m metric, ours string, peers ...bar) []comparison {
 	comparisons := against(m, ours, peers...)

@@ -11,6 +11,7 @@ const (
 	ourTools     = "pasteport-tools"
 	sdkTools     = "sdk"
 	bareEcho     = "echo"
+	leastGuard   = "echo-guard"
 	siteEcho     = "echo-site"
 	fosite       = "fosite"
 	fositeSQL    = "fosite-sql"
@@ -28,14 +29,14 @@ var lines = slices.Concat(guarded, issuing, pages, tools, open, standing, durabl
 var guarded = []line{
 	{
 		name: "guarded call", scenario: "guard", short: true,
-		servers: []string{ours, bareEcho, oursBare, siteEcho, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider, oidcUserinfo},
+		servers: []string{ours, bareEcho, oursBare, leastGuard, siteEcho, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider, oidcUserinfo},
 		compare: slices.Concat(
 			against(rate, ours, bar{bareEcho, .85, .92}, bar{peer: siteEcho}, bar{fosite, 1.3, 1.5}, bar{goOAuth2, 1.6, 1.9},
 				bar{peer: fositeSQL}, bar{oidcProvider, 4.5, 5}, bar{oidcUserinfo, 20, 25}),
-			against(rate, oursBare, bar{bareEcho, .85, .92}), reach(rate, siteEcho, bareEcho),
+			against(rate, oursBare, bar{bareEcho, .85, .92}), reach(rate, siteEcho, bareEcho), reach(rate, leastGuard, bareEcho),
 			against(rate, onPostgres, bar{peer: bareEcho}), against(rate, onMariaDB, bar{peer: bareEcho}),
 			against(tail, ours, bar{bareEcho, 1.15, 1.05}),
-			above(cpuTime, ours, bar{bareEcho, 5, 3}), above(cpuTime, oursBare, bar{bareEcho, 5, 3})),
+			above(cpuTime, ours, bar{bareEcho, 5, 3}), above(cpuTime, oursBare, bar{bareEcho, 5, 3}), over(cpuTime, leastGuard, bareEcho)),
 	},
 	{
 		name: "guarded calls among writes", scenario: "mixed", servers: []string{ours, fosite, fositeSQL},

@@ -35,7 +35,10 @@ func walkOf(c echo.Context) *trace.Walk {
 	if walk := trace.From(r.Context()); walk != nil {
 		return walk
 	}
-	ctx := trace.Begin(r.Context(), trace.Origin{Request: newIncident(), Address: networkOf(c), Agent: r.UserAgent()})
+	peer, agent := peerOf(c), r.UserAgent()
+	ctx := trace.Begin(r.Context(), func() trace.Origin {
+		return trace.Origin{Request: newIncident(), Address: networkOf(peer), Agent: agent}
+	})
 	c.SetRequest(r.WithContext(ctx))
 	return trace.From(ctx)
 }
@@ -61,17 +64,17 @@ func incidentOf(c echo.Context) string {
 
 func newIncident() string { return rand.Text()[:12] }
 
-// networkOf is where a request comes from, no closer than tells connections apart.
-func networkOf(c echo.Context) string {
-	peer, err := netip.ParseAddr(peerOf(c))
+// networkOf is where a peer is, no closer than tells connections apart.
+func networkOf(peer string) string {
+	address, err := netip.ParseAddr(peer)
 	if err != nil {
 		return ""
 	}
 	bits := 48
-	if peer = peer.Unmap(); peer.Is4() {
+	if address = address.Unmap(); address.Is4() {
 		bits = 24
 	}
-	network, _ := peer.WithZone("").Prefix(bits)
+	network, _ := address.WithZone("").Prefix(bits)
 	return network.String()
 }
 

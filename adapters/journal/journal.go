@@ -114,6 +114,15 @@ func (j *Journal) repeats(step trace.Step) bool {
 	return false
 }
 
+// Knows implements trace.Journal. Only what is done again and again is remembered in this way: a connection's calls and streams.
+func (j *Journal) Knows(attempt string, kind trace.Kind, at time.Time) bool {
+	if attempt == "" || kind != trace.Call && kind != trace.Stream {
+		return false
+	}
+	last, seen := j.seen.Get(who{attempt: attempt, passed: kind})
+	return seen && at.Sub(last.At).Abs() < trace.Renewal
+}
+
 // expectNews takes note that the connection's next call is news if it passes, because this step did not.
 func (j *Journal) expectNews(step trace.Step) {
 	if step.Outcome != trace.Passed {

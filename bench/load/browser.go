@@ -17,6 +17,9 @@ const Redirect = "http://127.0.0.1:4321/callback"
 // HostToken is what people paste.
 const HostToken = "bench_token-of-somebody-who-connects-apps"
 
+// StandingToken is sent where nobody gives out tokens; it is as long as one of Pasteport's, so that requests are too.
+const StandingToken = "bench_one-token-for-everybody-where-none-is-giv"
+
 // Client is an MCP client and the browser of the person who uses it, over one connection.
 type Client struct {
 	*Conn

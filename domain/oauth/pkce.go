@@ -42,5 +42,5 @@ func (c CodeChallenge) ProvedBy(verifier string) bool {
 	}
 	challenge, ok := decode32(c.encoded)
 	proof := sha256.Sum256([]byte(verifier))
-	return ok && subtle.ConstantTimeCompare(proof[:], challenge) == 1
+	return ok && subtle.ConstantTimeCompare(proof[:], challenge[:]) == 1
 }

@@ -18,7 +18,10 @@ const (
 	CodeSecret         SecretKind = "ppc_"
 )
 
-const secretBytes = 32
+const (
+	secretBytes  = 32
+	encodedBytes = 43
+)
 
 // Secret is an access token, refresh token or authorization code in clear. It prints as "[redacted]".
 type Secret struct{ confidential }
@@ -51,11 +54,13 @@ func (s Secret) kind() SecretKind {
 
 // decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks the alphabet itself because Go's decoder skips
 // line breaks even when strict.
-func decode32(encoded string) ([]byte, bool) {
-	if len(encoded) != base64.RawURLEncoding.EncodedLen(secretBytes) || strings.ContainsAny(encoded, "\r\n") {
-		return nil, false
+func decode32(encoded string) (decoded [secretBytes]byte, ok bool) {
+	var text [encodedBytes]byte
+	if len(encoded) != encodedBytes || strings.ContainsAny(encoded, "\r\n") {
+		return decoded, false
 	}
-	decoded, err := strictBase64.DecodeString(encoded)
+	copy(text[:], encoded)
+	_, err := strictBase64.Decode(decoded[:], text[:])
 	return decoded, err == nil
 }
 

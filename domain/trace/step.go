@@ -54,6 +54,8 @@ type Step struct {
 // Journal takes notes without holding anybody up; it may lose some.
 type Journal interface {
 	Note(step Step)
+	// Knows reports that a step of this kind of the attempt has passed not long ago, so that it need not be noted again.
+	Knows(attempt string, kind Kind, at time.Time) bool
 }
 
 // Log keeps steps, for a bounded time and in a bounded number.

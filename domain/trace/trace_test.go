@@ -244,11 +244,18 @@ type notes []trace.Step
 
 func (n *notes) Note(step trace.Step) { *n = append(*n, step) }
 
+// Knows of the calls of a connection that was used before.
+func (*notes) Knows(attempt string, kind trace.Kind, _ time.Time) bool {
+	return attempt == "used" && kind == trace.Call
+}
+
+func from(origin trace.Origin) func() trace.Origin { return func() trace.Origin { return origin } }
+
 var _ = Describe("Walking", func() {
 	var noted notes
 	begin := func() *trace.Walk {
 		noted = nil
-		walk := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Request: "R", Address: home, Agent: "cli"}))
+		walk := trace.From(trace.Begin(GinkgoT().Context(), from(trace.Origin{Request: "R", Address: home, Agent: "cli"})))
 		walk.NoteIn(&noted, func() time.Time { return then })
 		return walk
 	}
@@ -270,6 +277,19 @@ var _ = Describe("Walking", func() {
 		Expect(noted[1:]).To(ConsistOf(step))
 		walk.End()
 		Expect(noted).To(HaveLen(2), "each step once")
+	})
+
+	It("notes a connection's calls anew only when they tell something", func() {
+		walk := begin()
+		walk.About("used", "")
+		walk.Reach(trace.Call)
+		walk.Answer(200)
+		Expect(noted).To(BeEmpty())
+		walk.Reach(trace.Stream)
+		walk.Answer(200)
+		walk.Reach(trace.Call)
+		walk.Answer(500)
+		Expect(noted).To(HaveLen(2))
 	})
 
 	It("refuses the last step only, with rule and reason", func() {
@@ -311,7 +331,7 @@ var _ = Describe("Walking", func() {
 	})
 
 	It("bounds what strangers say, and takes out of it what a terminal would obey", func() {
-		walk := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}))
+		walk := trace.From(trace.Begin(GinkgoT().Context(), from(trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)})))
 		walk.NoteIn(&noted, func() time.Time { return then })
 		noted = nil
 		walk.Reach(trace.Challenge)

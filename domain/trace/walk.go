@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -21,7 +22,9 @@ type Origin struct {
 type Walk struct {
 	journal Journal // nil: nothing is noted
 	now     func() time.Time
-	origin  Origin
+	began   func() Origin
+	asked   sync.Once
+	known   Origin
 	attempt string
 	client  string
 	steps   []reached
@@ -38,9 +41,29 @@ type reached struct {
 
 type walkKey struct{}
 
-// Begin lets the request under the returned context be known by its origin, and its steps be noted once there is a journal.
-func Begin(ctx context.Context, origin Origin) context.Context {
-	return context.WithValue(ctx, walkKey{}, &Walk{origin: origin})
+// walking is the context of a walk.
+type walking struct {
+	context.Context
+	walk Walk
+}
+
+// Value implements context.Context.
+func (w *walking) Value(key any) any {
+	if key == (walkKey{}) {
+		return &w.walk
+	}
+	return w.Context.Value(key)
+}
+
+// Begin lets the request under the returned context be known by its origin, and its steps be noted once there is a journal. Most
+// requests' origin is never asked for.
+func Begin(ctx context.Context, origin func() Origin) context.Context {
+	return &walking{ctx, Walk{began: origin}}
+}
+
+func (w *Walk) origin() Origin {
+	w.asked.Do(func() { w.known = w.began() })
+	return w.known
 }
 
 // NoteIn says where the steps that are reached from now on are noted.
@@ -57,7 +80,7 @@ func (w *Walk) Request() string {
 	if w == nil {
 		return ""
 	}
-	return w.origin.Request
+	return w.origin().Request
 }
 
 // About says whose steps these are; what is not known stays "".
@@ -122,10 +145,14 @@ func (w *Walk) End() {
 		return
 	}
 	for _, step := range w.steps {
+		if step.outcome == Passed && w.journal.Knows(w.attempt, step.kind, step.at) {
+			continue
+		}
+		from := w.origin()
 		w.journal.Note(Step{
 			At: step.at, Kind: step.kind, Outcome: step.outcome, Rule: step.rule, Reason: step.reason,
 			Attempt: w.attempt, Client: shorten(w.client),
-			Request: w.origin.Request, Address: w.origin.Address, Agent: shorten(w.origin.Agent),
+			Request: from.Request, Address: from.Address, Agent: shorten(from.Agent),
 		})
 	}
 	w.steps = nil

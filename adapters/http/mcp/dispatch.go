@@ -75,7 +75,7 @@ func (s *Server) answerCut(out *stream) {
 // readBody buffers the body, so that a proxy in front never sees an answer before the end of its request.
 func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
 	_ = out.control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
-	body, err := readWhole(http.MaxBytesReader(out.ResponseWriter, r.Body, limit), r.ContentLength)
+	body, err := readWhole(out, r, limit)
 	_ = out.control.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -86,22 +86,27 @@ func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
 		rpcError(out.ResponseWriter, http.StatusBadRequest, "Bad Request: the body cannot be read")
 		return nil, false
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body = &whole{*bytes.NewReader(body)}
 	return body, true
 }
 
 // usual is how long most bodies are at most. A longer one gets its room as it comes, because its length may only be claimed.
 const usual = 4 << 10
 
-// readWhole reads a body of that length, or of any when it is negative.
-func readWhole(body io.Reader, length int64) ([]byte, error) {
-	if length < 0 || length > usual {
-		return io.ReadAll(body)
+func readWhole(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength < 0 || r.ContentLength > min(usual, limit) {
+		return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	}
-	whole := make([]byte, length)
-	_, err := io.ReadFull(body, whole)
-	return whole, err
+	body := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(r.Body, body)
+	return body, err
 }
+
+// whole is a body that has been read.
+type whole struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*whole) Close() error { return nil }
 
 // dispatch finds the binding for a request to the endpoint. It does not go by the version header alone: clients of HTTP+SSE
 // negotiate later revisions over it and then send that header.

@@ -158,8 +158,8 @@ func newServer(o Options) *Server {
 // Mount registers the endpoint, its message endpoint and its metadata (F6) at the resource's path. Unknown suffixes are 404.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
-	e.Match(methods, orRoot(s.path), s.protect(s.endpoint), s.options.Follow)
-	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, s.protect(s.message), s.options.Follow)
+	e.Match(methods, orRoot(s.path), s.options.Follow(s.protect(s.endpoint))) // once: Echo would put it together for each request
+	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, s.options.Follow(s.protect(s.message)))
 
 	s.metadata.Mount(e, wellKnown+s.path, s.options.Follow)
 	e.RouteNotFound(wellKnown+"/*", echo.NotFoundHandler)

@@ -28,7 +28,7 @@ var (
 // stream is the ResponseWriter of one answer. Nothing can be written once its context has ended.
 type stream struct {
 	http.ResponseWriter
-	control  *http.ResponseController
+	control  http.ResponseController
 	registry *registry
 	who      *identity
 	long     bool

@@ -49,7 +49,7 @@ func newRegistry(s *Server) *registry {
 
 // open ties the answer to the grant that it is given for.
 func (g *registry) open(w http.ResponseWriter, r *http.Request, who *identity) (*stream, *http.Request) {
-	out := &stream{ResponseWriter: w, control: http.NewResponseController(w), who: who, ctx: ending{Context: r.Context()}, registry: g, relayed: g.relays}
+	out := &stream{ResponseWriter: w, control: *http.NewResponseController(w), who: who, ctx: ending{Context: r.Context()}, registry: g, relayed: g.relays}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.streams[out] = struct{}{}
