@@ -20,6 +20,6 @@ func main() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	for { //nolint:revive // it is all that it does
+	for { //nolint:staticcheck // it is all that it does
 	}
 }
