@@ -20,7 +20,7 @@ type turn struct {
 	counts         bool
 }
 
-// turns are those that each server of a line has in a round. Where the load is light, one after the other shows more of the tail.
+// turns are those that each server of a line has in a round, as many as its length has begun. Where the load is light, or wears off, it is one.
 func (b *bench) turns(l line) []turn {
 	switch {
 	case l.usesUp:
@@ -29,17 +29,18 @@ func (b *bench) turns(l line) []turn {
 		return []turn{{warmup: b.warmup, length: b.length, counts: true}}
 	}
 	short := turn{length: turnLength, counts: true}
-	return append([]turn{{length: b.warmup}}, slices.Repeat([]turn{short}, max(1, int(b.length/turnLength)))...)
+	return append([]turn{{length: b.warmup}}, slices.Repeat([]turn{short}, int((b.length+turnLength-1)/turnLength))...)
 }
 
 // contestant is a server that is ready for the load of a line, and what it has shown so far.
 type contestant struct {
-	server        string
-	process       *process
-	people        []*person
-	took          load.Latencies
-	length        time.Duration
-	used, ourUsed time.Duration // of a CPU
+	server  string
+	process *process
+	people  []*person
+	took    load.Latencies
+	length  time.Duration
+	began   time.Duration // what it had used of its CPU before
+	ourUsed time.Duration // of ours
 }
 
 // underLoad measures servers in turn.
@@ -88,12 +89,16 @@ func (b *bench) ready(c *contestant, l line) (err error) {
 	return err
 }
 
-// take puts the load on the server and measures both.
+// take puts the load on the server and measures both. What the server does behind its answers, until the others have had their turns,
+// is its own too.
 func (c *contestant) take(l line, t turn) error {
-	var its, ours []time.Duration
+	var ours []time.Duration
 	do := scenarios[l.scenario].do
 	loop := load.Loop{Clients: len(c.people), Warmup: t.warmup, Length: t.length, Rate: l.rate, Mark: func() {
-		its, ours = append(its, c.process.cpu()), append(ours, ownCPU())
+		if len(c.took) == 0 && len(ours) == 0 {
+			c.began = c.process.cpu()
+		}
+		ours = append(ours, ownCPU())
 	}}
 	took, length, err := loop.Run(func(client int) error { return do(c.people[client]) })
 	if err == nil && len(took) == 0 {
@@ -103,7 +108,7 @@ func (c *contestant) take(l line, t turn) error {
 		return err
 	}
 	c.took, c.length = append(c.took, took...), c.length+length
-	c.used, c.ourUsed = c.used+its[1]-its[0], c.ourUsed+ours[1]-ours[0]
+	c.ourUsed += ours[1] - ours[0]
 	return nil
 }
 
@@ -112,7 +117,7 @@ func (c *contestant) shown() sample {
 	count := float64(len(c.took))
 	inMS := func(q float64) float64 { return c.took.Quantile(q).Seconds() * 1e3 }
 	return sample{
-		rate: count / c.length.Seconds(), cpuTime: float64(c.used.Microseconds()) / count,
+		rate: count / c.length.Seconds(), cpuTime: float64((c.process.cpu() - c.began).Microseconds()) / count,
 		median: inMS(.5), tail: inMS(.99), farTail: inMS(.999), busy: c.ourUsed.Seconds() / c.length.Seconds(),
 	}
 }

@@ -84,7 +84,8 @@ var table = []law{
 	{of: []string{"features/engines"}, may: []string{"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/..."})},
 	{of: []string{"features/conformance"}}, // the runner of the official suite
-	{of: []string{"features/matrix/...", "features/mutations"}, may: []string{"features/matrix"}},
+	{of: []string{"features/matrix/..."}, may: []string{"features/matrix"}},
+	{of: []string{"features/mutations"}, may: []string{"features/matrix", "golang.org/x/sync/errgroup"}},
 	{of: []string{"features/chromium"}, may: []string{"github.com/chromedp/chromedp"}},
 	{of: []string{"features/newcomer"}, may: []string{"features/chromium", "github.com/chromedp/chromedp"}}, // who has what everybody gets
 	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth"}},

@@ -44,7 +44,7 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 
 	It("asks for what the headers name too, because an upstream may go by those", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		for _, name := range []string{"delete_all", "=?base64?ZGVsZXRlX2FsbA==?="} {
+		for _, name := range []string{"delete_all", "=?base64?ZGVsZXRlX2FsbA==?=", "=?base64?ZGVsZXRlX2FsbAA=?="} {
 			refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}}, with("Mcp-Name", name))
 			Expect(refused.StatusCode).To(Equal(http.StatusForbidden), name)
 		}
@@ -67,6 +67,13 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		Entry("a tool with an odd letter", call(`"name":"shout","\u0074ame":1,"NAME":"delete_all"`), "application/json", 400),
 		Entry("a method in another case", `{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"delete_all"}}`, "application/json", 400),
 		Entry("params in another case", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout"},"Params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("a method that ends early for readers in C", `{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000","params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("a tool that ends early for them", call(`"name":"delete_all\u0000"`), "application/json", 400),
+		Entry("a member that ends early for them", `{"jsonrpc":"2.0","id":1,"method\u0000":"tools/call","method":"ping","params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("a method whose word is cut", `{"jsonrpc":"2.0","id":1,"me_thod":"tools/call","params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("a tool whose member is cut", call(`"na-me":"delete_all"`), "application/json", 400),
+		Entry("a method to inherit", `{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"delete_all"}}}`, "application/json", 400),
+		Entry("nesting that many readers refuse", call(`"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)), "application/json", 400),
 		Entry("a long s", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout"},"paramſ":{"name":"delete_all"}}`, "application/json", 400),
 		Entry("the second of a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","Params":{"name":"delete_all"}}]`, "application/json", 400),
 		Entry("something after the end", call(`"name":"shout"`)+`{}`, "application/json", 400),

@@ -74,6 +74,9 @@ func (l Loop) client(w *watch, client int, do Operation) (took Latencies) {
 	}
 	for began := time.Now(); began.Before(w.ends) && w.failed.Load() == nil; began = time.Now() {
 		if l.Rate > 0 {
+			if next.After(w.ends) {
+				return took
+			}
 			time.Sleep(time.Until(next))
 			began, next = next, next.Add(interval)
 		}

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +41,7 @@ func run(rules []string) error {
 	}
 	verdicts := make([]error, len(list))
 	var group errgroup.Group
-	group.SetLimit(runtime.NumCPU()) // building and linking leave one CPU waiting for the other
+	group.SetLimit(2) // while one links, which takes one CPU, the other builds
 	for i, m := range list {
 		group.Go(func() error {
 			began := time.Now()

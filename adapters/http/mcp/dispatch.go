@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -75,7 +74,9 @@ func (s *Server) answerCut(out *stream) {
 // readBody buffers the body, so that a proxy in front never sees an answer before the end of its request.
 func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
 	_ = out.control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
-	body, err := readWhole(out, r, limit)
+	room := make([]byte, 0, min(max(0, r.ContentLength), usual)+bytes.MinRead)
+	buffer := bytes.NewBuffer(room)
+	_, err := buffer.ReadFrom(http.MaxBytesReader(out.ResponseWriter, r.Body, limit))
 	_ = out.control.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -86,21 +87,12 @@ func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
 		rpcError(out.ResponseWriter, http.StatusBadRequest, "Bad Request: the body cannot be read")
 		return nil, false
 	}
-	r.Body = &whole{*bytes.NewReader(body)}
-	return body, true
+	r.Body = &whole{*bytes.NewReader(buffer.Bytes())}
+	return buffer.Bytes(), true
 }
 
 // usual is how long most bodies are at most. A longer one gets its room as it comes, because its length may only be claimed.
 const usual = 4 << 10
-
-func readWhole(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength < 0 || r.ContentLength > min(usual, limit) {
-		return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	}
-	body := make([]byte, r.ContentLength)
-	_, err := io.ReadFull(r.Body, body)
-	return body, err
-}
 
 // whole is a body that has been read.
 type whole struct{ bytes.Reader }

@@ -17,16 +17,16 @@ type endable struct {
 	end context.CancelCauseFunc
 }
 
-// now is the context that holds at the moment.
-func (e *ending) now() context.Context {
+// current is the context that holds at the moment.
+func (e *ending) current() context.Context {
 	if made := e.made.Load(); made != nil {
 		return made.Context
 	}
 	return e.Context
 }
 
-// make returns what all who ask get.
-func (e *ending) make() *endable {
+// own returns what all who ask get.
+func (e *ending) own() *endable {
 	if made := e.made.Load(); made != nil {
 		return made
 	}
@@ -39,7 +39,7 @@ func (e *ending) make() *endable {
 }
 
 // end ends the context with a cause.
-func (e *ending) end(cause error) { e.make().end(cause) }
+func (e *ending) end(cause error) { e.own().end(cause) }
 
 // release gives back what was made; whoever asks from now on is told by the request.
 func (e *ending) release() {
@@ -49,10 +49,10 @@ func (e *ending) release() {
 }
 
 // Done implements context.Context.
-func (e *ending) Done() <-chan struct{} { return e.make().Done() }
+func (e *ending) Done() <-chan struct{} { return e.own().Done() }
 
 // Err implements context.Context.
-func (e *ending) Err() error { return e.now().Err() }
+func (e *ending) Err() error { return e.current().Err() }
 
 // Value implements context.Context; the library looks for what ends a context in this way.
-func (e *ending) Value(key any) any { return e.now().Value(key) }
+func (e *ending) Value(key any) any { return e.current().Value(key) }

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("The context of an answer", func() {
+var _ = Describe("The context of an answer", Label("G16"), func() {
 	var (
 		request context.Context
 		hangUp  context.CancelFunc
@@ -62,13 +62,21 @@ var _ = Describe("The context of an answer", func() {
 	})
 
 	It("is one for all who ask at once", func() {
-		asked := make(chan (<-chan struct{}))
-		for range 8 {
-			go func() { asked <- answer.Done() }()
-		}
-		first := <-asked
-		for range 7 {
-			Expect(<-asked).To(Equal(first))
+		for range 2000 {
+			answer := &ending{Context: request}
+			start, asked := make(chan struct{}), make(chan (<-chan struct{}), 8)
+			for range cap(asked) {
+				go func() {
+					<-start
+					asked <- answer.Done()
+				}()
+			}
+			close(start)
+			first := <-asked
+			for range cap(asked) - 1 {
+				Expect(<-asked).To(Equal(first))
+			}
+			answer.release()
 		}
 	})
 })

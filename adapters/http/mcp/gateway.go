@@ -45,8 +45,12 @@ func named(header http.Header) (tools []string) {
 	if !slices.Contains(header.Values(methodHeader), "tools/call") {
 		return nil
 	}
-	for _, name := range header.Values(nameHeader) {
-		tools = append(tools, decodedName(name))
+	for _, value := range header.Values(nameHeader) {
+		name := decodedName(value)
+		tools = append(tools, name)
+		if begins, _, ends := strings.Cut(name, "\x00"); ends {
+			tools = append(tools, begins)
+		}
 	}
 	return tools
 }

@@ -130,6 +130,28 @@ var _ = Describe("Limiting how long an answer may take to be read", func() {
 	})
 })
 
+var _ = Describe("Limiting how long an answer may take that nobody said would last", Label("G16"), func() {
+	DescribeTable("sets a limit", func(relayed bool, write func(s *stream), limited bool) {
+		s, to := openStream(relayed)
+		s.beat.Stop()
+		s.beat, s.long, s.limited, to.until = nil, false, false, time.Time{}
+		write(s)
+		Expect(to.until.IsZero()).To(Equal(!limited))
+	},
+		Entry("for more than the server keeps back", false, func(s *stream) { _, _ = s.Write(make([]byte, buffered+1)) }, true),
+		Entry("but not for less", false, func(s *stream) { _, _ = s.Write(make([]byte, buffered)) }, false),
+		Entry("nor for a short answer of an upstream", true, func(s *stream) { _, _ = s.Write([]byte("{}")) }, false),
+		Entry("for an event, which is flushed", true, func(s *stream) {
+			s.Header().Set("Content-Type", eventStream)
+			_, _ = s.Write([]byte("data: x\n\n"))
+		}, true),
+		Entry("for whatever comes after what was limited", false, func(s *stream) {
+			s.limited = true
+			_, _ = s.Write([]byte("x"))
+		}, true),
+	)
+})
+
 var _ = Describe("Cutting an answer before it has begun", Label("G16", "G7"), func() {
 	It("says why to whoever waits, and nothing to whoever has gone", func() {
 		s := openSite()

@@ -111,7 +111,7 @@ func (s *Server) announce(out *stream, r *http.Request) *legacySession {
 
 // connect hands the session to the SDK, and returns nil when it has ended already.
 func (s *Server) connect(session *legacySession) *sdk.ServerSession {
-	ctx := &session.out.ctx
+	ctx := session.out.ctx
 	connected, err := s.mcp.Connect(ctx, session, nil)
 	if err != nil {
 		s.options.Logger.ErrorContext(ctx, "cannot connect an SSE session", "error", err)

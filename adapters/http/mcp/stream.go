@@ -15,7 +15,7 @@ const (
 	// writeTimeout frees a stream whose reader has gone silent, and replaces a WriteTimeout of the server, which would cut
 	// every stream. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
-	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent.
+	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent yet.
 	buffered = 2 << 10
 )
 
@@ -32,7 +32,7 @@ type stream struct {
 	registry *registry
 	who      *identity
 	long     bool
-	ctx      ending
+	ctx      *ending
 
 	relayed bool // the answer of an upstream, which is passed on as it is
 
@@ -151,7 +151,7 @@ func (s *stream) unanswered() error {
 	if s.begun || s.ctx.Context.Err() != nil {
 		return nil
 	}
-	return context.Cause(&s.ctx)
+	return context.Cause(s.ctx)
 }
 
 // WriteHeader tells proxies not to buffer events. It holds a refusal in plain text back until Write has its words.

@@ -49,11 +49,11 @@ func newRegistry(s *Server) *registry {
 
 // open ties the answer to the grant that it is given for.
 func (g *registry) open(w http.ResponseWriter, r *http.Request, who *identity) (*stream, *http.Request) {
-	out := &stream{ResponseWriter: w, control: *http.NewResponseController(w), who: who, ctx: ending{Context: r.Context()}, registry: g, relayed: g.relays}
+	out := &stream{ResponseWriter: w, control: *http.NewResponseController(w), who: who, ctx: &ending{Context: r.Context()}, registry: g, relayed: g.relays}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.streams[out] = struct{}{}
-	return out, r.WithContext(identified{&out.ctx, who})
+	return out, r.WithContext(identified{out.ctx, who})
 }
 
 // lasts marks a stream as long; one that comes while the server shuts down ends at once.
@@ -74,7 +74,7 @@ func (g *registry) close(s *stream) {
 
 // revoked asks about a stream's token again. An outage revokes nothing.
 func (g *registry) revoked(s *stream) bool {
-	_, err := g.authorization.Authenticate(&s.ctx, s.who.token, g.resource)
+	_, err := g.authorization.Authenticate(s.ctx, s.who.token, g.resource)
 	return err != nil && isInvalidToken(err)
 }
 

@@ -11,8 +11,8 @@ import (
 // deciding are the members that say what a message does. Some decoders take them in any case.
 var deciding = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
 
-// unambiguous reads a body in which every reader of JSON finds the same, and nothing else: no member twice, anywhere, and none that
-// decides in another case; neither invalid UTF-8 nor anything after the end. A batch holds messages and nothing else.
+// unambiguous reads a body in which every reader of JSON finds the same calls, and nothing else: no member twice, anywhere, and none that
+// decides in another spelling; neither invalid UTF-8 nor anything after the end. A batch holds messages and nothing else.
 func unambiguous(body []byte) (m message, ok bool) {
 	if tooDeep(body) {
 		return m, false
@@ -140,14 +140,24 @@ func (r *reading) text() ([]byte, bool) {
 		return bytes.Trim(quoted, `"`), ok
 	}
 	text, err := jsontext.AppendUnquote(nil, quoted)
-	return text, err == nil
+	return text, err == nil && bytes.IndexByte(text, 0) < 0 // where a string ends for many a reader
 }
 
+// respelled reports that some decoders take a name for one that decides: in any case, or without what joins its words, or that they let
+// an object inherit from it.
 func respelled(name []byte) bool {
 	for _, exact := range deciding {
-		if !bytes.Equal(name, exact) && bytes.EqualFold(name, exact) {
+		if !bytes.Equal(name, exact) && (bytes.EqualFold(name, exact) || bytes.EqualFold(joined(name), exact)) {
 			return true
 		}
 	}
-	return false
+	return string(name) == "__proto__"
+}
+
+// joined is a name without what joins its words.
+func joined(name []byte) []byte {
+	if !bytes.ContainsAny(name, "-_") {
+		return name
+	}
+	return bytes.ReplaceAll(bytes.ReplaceAll(name, []byte("-"), nil), []byte("_"), nil)
 }
