@@ -55,7 +55,7 @@ func falls(r results, best map[string]float64, committed figures) (found []strin
 	for _, c := range r.compared() {
 		was, known := committed[r.line.name][c.name()]
 		switch {
-		case c.reach:
+		case c.reach, c.disk:
 		case !known:
 			found = append(found, c.name()+" has no committed figure")
 		case !c.meets(best[c.name()], c.least(was)):

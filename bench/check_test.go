@@ -53,6 +53,13 @@ var _ = Describe("Comparing two servers", func() {
 		Expect(falls(rounds(rate, [2]float64{1, 1}), map[string]float64{"ours ÷ theirs, per s": 1}, figures{})).To(ConsistOf(ContainSubstring("no committed figure")))
 	})
 
+	It("blames nobody for what another disk changes", func() {
+		r, best := rounds(rate, [2]float64{1, 2}), map[string]float64{}
+		r.line.compare = byDisk(r.line.compare)
+		r.keepBest(best)
+		Expect(falls(r, best, figures{"a line": {"ours ÷ theirs, per s": 1}})).To(BeEmpty())
+	})
+
 	It("wants none for what shows how far ours could come", func() {
 		r := rounds(rate, [2]float64{1, 1})
 		r.line.compare = reach(rate, "ours", "theirs")

@@ -23,6 +23,7 @@ type comparison struct {
 	floor, goal float64
 	above       bool // ours less the peer's instead
 	reach       bool // neither is ours
+	disk        bool // it is the disk that decides how much it can be
 }
 
 // clients are how many send requests at once.
@@ -75,6 +76,14 @@ func against(m metric, ours string, peers ...bar) (comparisons []comparison) {
 // reach shows how far ours could come; nobody is to blame when it falls.
 func reach(m metric, server, peer string) []comparison {
 	return []comparison{{metric: m, ours: server, peer: peer, reach: true}}
+}
+
+// byDisk are comparisons that another disk changes.
+func byDisk(comparisons []comparison) []comparison {
+	for i := range comparisons {
+		comparisons[i].disk = true
+	}
+	return comparisons
 }
 
 // over is reach, but by how much more it needs.

@@ -109,7 +109,7 @@ var standing = []line{
 var durable = []line{
 	{
 		name: "durable writes of 64", measure: durableWrites(clients), short: true, servers: []string{ourStore, rawDatabase, rawAtOnce},
-		compare: slices.Concat(against(rate, ourStore, bar{rawDatabase, 10, 12}), reach(rate, rawAtOnce, rawDatabase)),
+		compare: slices.Concat(byDisk(against(rate, ourStore, bar{rawDatabase, 10, 12})), reach(rate, rawAtOnce, rawDatabase), against(rate, ourStore, bar{peer: rawAtOnce})),
 	},
 	{
 		name: "durable writes of one", measure: durableWrites(1), short: true, servers: []string{ourStore, rawDatabase},
