@@ -31,22 +31,24 @@ type source struct {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.file, "_test.go") }
 
-// sources reads every Go file of the module in the folder.
-func sources(root string) (found []source) {
+// sources reads every Go file of the module in the folder, and of the modules in it that are named.
+func sources(root string, modules ...string) (found []source) {
 	GinkgoHelper()
-	Expect(filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+	for _, top := range append([]string{root}, modules...) {
+		Expect(filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && name != top && matrix.Foreign(name):
+				return filepath.SkipDir
+			case entry.IsDir() || filepath.Ext(name) != ".go":
+				return nil
+			}
+			file, err := readSource(root, name)
+			found = append(found, file)
 			return err
-		case entry.IsDir() && name != root && matrix.Foreign(name):
-			return filepath.SkipDir
-		case entry.IsDir() || filepath.Ext(name) != ".go":
-			return nil
-		}
-		file, err := readSource(root, name)
-		found = append(found, file)
-		return err
-	})).To(Succeed())
+		})).To(Succeed())
+	}
 	return found
 }
 
