@@ -1,12 +1,9 @@
 package oauth
 
 import (
-	"crypto/hkdf"
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -39,13 +36,13 @@ func (k Keys) OpenSession(bound, grant string) (session string, ok bool, err err
 }
 
 func (k Keys) sessionTags(session, grant string) ([]string, error) {
-	return each(k, func(secret []byte) (string, error) {
-		key, err := hkdf.Key(sha256.New, secret, nil, "pasteport/v1/session\x00"+grant, keyBytes)
-		if err != nil {
-			return "", fmt.Errorf("deriving a session key: %w", err)
-		}
-		mac := hmac.New(sha256.New, key)
-		_, _ = io.WriteString(mac, session)
-		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:sessionTagBytes]), nil
-	})
+	tags, err := k.tags("pasteport/v1/session", grant+"\x00"+session) // no grant's id has a zero byte
+	if err != nil {
+		return nil, fmt.Errorf("deriving a session key: %w", err)
+	}
+	texts := make([]string, 0, len(tags))
+	for _, tag := range tags {
+		texts = append(texts, base64.RawURLEncoding.EncodeToString(tag[:sessionTagBytes]))
+	}
+	return texts, nil
 }

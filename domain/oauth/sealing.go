@@ -38,18 +38,30 @@ func NewKeys(keeper SecretKeeper) Keys { return Keys{keeper, new(sync.Map)} }
 
 // Fingerprints returns the keyed hashes of a host token, the one under the newest secret first: a grant is found by one of them.
 func (k Keys) Fingerprints(host HostToken) ([]Fingerprint, error) {
-	const purpose = "pasteport/v1/host-fp"
-	keys, err := once(k, purpose, func(secret []byte) ([]byte, error) { return hkdf.Key(sha256.New, secret, nil, purpose, keyBytes) })
+	tags, err := k.tags("pasteport/v1/host-fp", host.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("deriving the fingerprint keys: %w", err)
 	}
-	prints := make([]Fingerprint, 0, len(keys))
-	for _, key := range keys {
-		mac := hmac.New(sha256.New, key)
-		_, _ = io.WriteString(mac, host.Reveal())
-		prints = append(prints, Fingerprint(mac.Sum(nil)[:len(Fingerprint{})]))
+	prints := make([]Fingerprint, 0, len(tags))
+	for _, tag := range tags {
+		prints = append(prints, Fingerprint(tag[:len(Fingerprint{})]))
 	}
 	return prints, nil
+}
+
+// tags are keyed hashes of a text for one purpose, the one under the newest secret first.
+func (k Keys) tags(purpose, text string) ([][]byte, error) {
+	keys, err := once(k, purpose, func(secret []byte) ([]byte, error) { return hkdf.Key(sha256.New, secret, nil, purpose, keyBytes) })
+	if err != nil {
+		return nil, err
+	}
+	tags := make([][]byte, 0, len(keys))
+	for _, key := range keys {
+		mac := hmac.New(sha256.New, key)
+		_, _ = io.WriteString(mac, text)
+		tags = append(tags, mac.Sum(nil))
+	}
+	return tags, nil
 }
 
 // Fingerprint returns the keyed hash under which a new grant will be found.
