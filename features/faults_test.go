@@ -77,12 +77,21 @@ func (w *World) Hide(names ...string) (back func()) {
 	for _, name := range names {
 		Expect(os.Rename(filepath.Join(w.Dir, name), filepath.Join(elsewhere, name))).To(Succeed())
 	}
+	notice()
 	return func() {
 		GinkgoHelper()
 		for _, name := range names {
 			Expect(os.Rename(filepath.Join(elsewhere, name), filepath.Join(w.Dir, name))).To(Succeed())
 		}
+		notice()
 	}
+}
+
+// notice waits for as long as a store that has just looked may believe that its file is the one it was.
+func notice() {
+	GinkgoHelper()
+	since := time.Now()
+	Eventually(func() time.Duration { return time.Since(since) }).Should(BeNumerically(">", time.Millisecond))
 }
 
 // Copy reads files of the world's folder; Paste makes them anew.
@@ -104,6 +113,7 @@ func (w *World) Paste(copied map[string][]byte) {
 	for name, content := range copied {
 		Expect(os.WriteFile(filepath.Join(w.Dir, name), content, 0o600)).To(Succeed())
 	}
+	notice()
 }
 
 // Stake is what a person and their client would lose if an outage were taken for an answer.

@@ -27,12 +27,15 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 		store, file = openIn(directory), filepath.Join(directory, "oauth.db")
 		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
 	})
+	reading := func(ctx context.Context) error {
+		_, err := store.Grant(ctx, digest(0))
+		return err
+	}
 	touch := func(*oauth.AccessGrant) error { return nil }
 
 	It("is unavailable to readers and writers until the file is back, and makes none itself", func(ctx SpecContext) {
 		Expect(os.Rename(file, file+".away")).To(Succeed())
-		_, err := store.Grant(ctx, digest(0))
-		Expect(err).To(unavailable())
+		Eventually(reading).WithContext(ctx).Should(unavailable())
 		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(unavailable())
 		Expect(store.AddGrant(ctx, aGrant("h", 0), nil)).To(unavailable())
 		Expect(file).NotTo(BeAnExistingFile())

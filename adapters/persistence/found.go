@@ -75,7 +75,7 @@ func written(grant *grantRow, secrets []secretRow) []*foundRow {
 
 func (f *foundRow) restore() *oauth.AccessGrant {
 	if f.first.Load() == nil {
-		f.first.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.Grant), oauth.SecretSnapshot(f.Secret)))
+		f.first.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.Grant), oauth.SecretSnapshot(f.Secret)).Share())
 	}
 	return f.first.Load().Copy()
 }

@@ -32,7 +32,7 @@ func newRecent(to connector) *recent {
 
 // read returns what is remembered, or what ask reads now.
 func (r *recent) read(secret oauth.Digest, ask func() (*foundRow, error)) (*foundRow, error) {
-	now, err := r.watch.shared()
+	now, err := r.watch.atGlance()
 	if err != nil { // the reader says what is wrong, in its own way
 		return ask()
 	}

@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,35 +15,35 @@ import (
 // (https://www.sqlite.org/walformat.html, section 2.1). Those of two openings cannot be compared.
 type version struct {
 	opening int64
-	head    [indexHead]byte
+	head    [indexHead]uint32
 }
 
-// The head of a WAL index is in the byte order of the machine.
+// The head of a WAL index, in words of the machine's byte order.
 const (
-	indexHead    = 48
+	indexHead    = 12
 	indexFormat  = 3007000
-	indexCommits = 8  // where the number of commits is
-	indexReady   = 12 // where it says that the rest is there
+	indexCommits = 2 // where the number of commits is
+	indexReady   = 3 // whose first byte says that the rest is there
 )
 
-func (v version) commits() uint32 { return binary.NativeEndian.Uint32(v.head[indexCommits:]) }
+func (v version) commits() uint32 { return v.head[indexCommits] }
+
+func (v version) ready() bool {
+	var word [4]byte
+	binary.NativeEndian.PutUint32(word[:], v.head[indexReady])
+	return v.head[0] == indexFormat && word[0] == 1
+}
 
 // follows reports that one commit lies between them.
 func (v version) follows(before version) bool {
 	return v.opening == before.opening && v.commits() == before.commits()+1
 }
 
-// coherent is where a file that is read shows at once what is written to its mapping.
-var coherent = slices.Contains([]string{"linux", "darwin", "freebsd"}, runtime.GOOS)
-
 var errNoIndex = errors.New("the WAL index is not what it should be")
 
-// watch knows at once when somebody has committed to a file. SQLite would say so too (PRAGMA data_version), in ten times the time.
+// watch knows at once when somebody has committed to a file. SQLite would say so too (PRAGMA data_version), in a hundred times the time.
 type watch struct {
 	to connector
-
-	asking sync.Mutex
-	next   *look
 
 	open     atomic.Pointer[opening]
 	mu       sync.Mutex // of what follows
@@ -54,46 +51,30 @@ type watch struct {
 	closed   bool
 }
 
-// look is one that has not been taken, and that many wait for.
-type look struct {
-	taken   sync.WaitGroup
-	version version
-	err     error
-}
-
 // opening is a file that is watched. Its connection keeps SQLite from making another index.
 type opening struct {
 	number int64
 	keeper *connection
-	index  *os.File
+	index  *index
+	found  atomic.Int64 // when the file was still where it should be, in nanoseconds since began
 }
 
-// shared is version for whoever asks it often: all who are about to ask take one look, which begins after the last of them has asked.
-func (w *watch) shared() (version, error) {
-	w.asking.Lock()
-	if coming := w.next; coming != nil {
-		w.asking.Unlock()
-		coming.taken.Wait()
-		return coming.version, coming.err
+var began = time.Now()
+
+// glance is how long those who only read believe that a file is still there, and no other one in its place.
+const glance = time.Millisecond
+
+// atGlance is version for whoever only reads.
+func (w *watch) atGlance() (version, error) {
+	if open := w.open.Load(); open != nil && time.Since(began)-time.Duration(open.found.Load()) < glance {
+		return open.version()
 	}
-	mine := new(look)
-	mine.taken.Add(1)
-	w.next = mine
-	w.asking.Unlock()
-	runtime.Gosched() // whoever is about to ask joins
-	w.asking.Lock()
-	w.next = nil
-	w.asking.Unlock()
-	defer mine.taken.Done()
-	mine.version, mine.err = w.version()
-	return mine.version, mine.err
+	return w.version()
 }
 
 // version is the newest that is committed.
 func (w *watch) version() (version, error) {
-	if !coherent {
-		return version{}, errNoIndex
-	}
+	now := time.Since(began)
 	there, err := os.Stat(w.to.path)
 	if err != nil {
 		return version{}, err
@@ -104,15 +85,13 @@ func (w *watch) version() (version, error) {
 			return version{}, err
 		}
 	}
+	open.found.Store(int64(now))
 	return open.version()
 }
 
 func (o *opening) version() (version, error) {
-	v := version{opening: o.number}
-	if _, err := o.index.ReadAt(v.head[:], 0); err != nil {
-		return version{}, fmt.Errorf("reading the WAL index: %w", err)
-	}
-	if binary.NativeEndian.Uint32(v.head[:]) != indexFormat || v.head[indexReady] != 1 {
+	v := version{opening: o.number, head: o.index.head()}
+	if !v.ready() {
 		return version{}, errNoIndex
 	}
 	return v, nil
@@ -142,7 +121,7 @@ func (w *watch) reopen(was *opening) (*opening, error) {
 		return nil, errors.Join(err, keeper.Close())
 	}
 	w.openings++
-	now = &opening{w.openings, keeper, index}
+	now = &opening{number: w.openings, keeper: keeper, index: index}
 	w.open.Store(now)
 	return now, nil
 }
@@ -178,49 +157,3 @@ func (w *watch) Close() error {
 }
 
 var _ io.Closer = (*watch)(nil)
-
-// indexes are the WAL indexes that this process has opened. None is closed while it has a connection to any file: closing a file takes
-// away the locks that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, section 2.2).
-var indexes struct {
-	sync.Mutex
-	connections int
-	open        []*os.File
-}
-
-func openIndex(path string) (*os.File, error) {
-	indexes.Lock()
-	defer indexes.Unlock()
-	found, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	for _, index := range indexes.open {
-		if known, err := index.Stat(); err == nil && os.SameFile(known, found) {
-			return index, nil
-		}
-	}
-	index, err := os.Open(path)
-	if err == nil {
-		indexes.open = append(indexes.open, index)
-	}
-	return index, err
-}
-
-// connecting is called before a connection is opened, and disconnected after it was closed.
-func connecting() {
-	indexes.Lock()
-	defer indexes.Unlock()
-	indexes.connections++
-}
-
-func disconnected() {
-	indexes.Lock()
-	defer indexes.Unlock()
-	if indexes.connections--; indexes.connections > 0 {
-		return
-	}
-	for _, index := range indexes.open {
-		_ = index.Close()
-	}
-	indexes.open = nil
-}
