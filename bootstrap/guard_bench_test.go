@@ -25,29 +25,45 @@ func (unread) WriteHeader(int)                  {}
 func (unread) SetReadDeadline(time.Time) error  { return nil }
 func (unread) SetWriteDeadline(time.Time) error { return nil }
 
-// BenchmarkGuardedCall is what the guard costs by itself, without a network.
+// BenchmarkBareCall is what a guarded call cannot do without.
+func BenchmarkBareCall(b *testing.B) {
+	site := echo.New()
+	site.POST("/mcp", func(c echo.Context) error {
+		pong(c.Response(), c.Request(), oauth.Caller{})
+		return nil
+	})
+	callEach(b, site, "")
+}
+
+// BenchmarkGuardedCall is what a guard costs, without a network.
 func BenchmarkGuardedCall(b *testing.B) {
 	RegisterTestingT(b)
 	store, err := persistence.OpenSQLite(filepath.Join(b.TempDir(), "oauth.db"))
 	Expect(err).NotTo(HaveOccurred())
 	defer store.Close()
-	const issuer = "https://cms.example"
 	authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool { return true }}, store,
 		bootstrap.WithClientDirectory(published{}))
 	Expect(err).NotTo(HaveOccurred())
 	defer authz.Close()
 	site := &host{echo.New(), issuer, authz}
-	guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, _ oauth.Caller) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
-	}, bootstrap.WithOAuth(authz))
-	Expect(guarded.Register(site.Echo)).To(Succeed())
-	access := tokensOf(site.exchange(site.code())).Access
+	Expect(bootstrap.Guard(pong, bootstrap.WithOAuth(authz)).Register(site.Echo)).To(Succeed())
+	callEach(b, site, tokensOf(site.exchange(site.code())).Access)
+}
 
+const issuer = "https://cms.example"
+
+func pong(w http.ResponseWriter, r *http.Request, _ oauth.Caller) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+}
+
+func callEach(b *testing.B, site http.Handler, access string) {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, issuer+"/mcp", nil)
-	Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		b.Fatal(err)
+	}
 	r.RemoteAddr, r.ContentLength = "192.0.2.1:4711", int64(len(ping))
 	for b.Loop() {
 		r.Header = http.Header{"Authorization": {"Bearer " + access}, "Content-Type": {"application/json"}, "Accept": {"application/json"}}

@@ -39,6 +39,12 @@ const (
 // AccessGrant is what a person allowed one client: the code that was issued for it, and once that is redeemed the family of
 // tokens. Every change goes through a verb that refuses by itself.
 type AccessGrant struct {
+	*facts
+	shared bool // with copies: a verb makes them its own before it changes any
+}
+
+// facts are what is known of a grant.
+type facts struct {
 	id          string
 	client      ClientID
 	clientName  string
@@ -97,12 +103,12 @@ func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error
 	if err != nil {
 		return nil, err
 	}
-	g := &AccessGrant{
+	g := &AccessGrant{facts: &facts{
 		id: a.Ticket.id, client: request.client, clientName: request.clientName, authMethod: request.authMethod, redirect: request.redirect,
 		resource: request.resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles),
 		state: pending, createdAt: now, verifiedAt: now, absoluteEnd: now.Add(settings.GrantTTL), hostPrint: print,
 		code: issuedCode{digest: a.Code.Digest(), challenge: request.challenge, expiresAt: now.Add(settings.AuthCodeTTL)},
-	}
+	}}
 	g.idleEnd = g.code.expiresAt
 	g.hold(a.Code, heldSecret{kind: CodeSecret, forgetAfter: now.Add(codeMemory)})
 	if !scopes.Has(OfflineAccess) && !settings.opensHostInUse() {
@@ -155,6 +161,7 @@ func UnopeningToken() error { return refuseToken("U6", "unable to open the host 
 // Revoke ends what the client asks to revoke: with a refresh token the grant, with an access token only that token (E6, E7).
 // A token of another client and a code are left alone without a word (E2, E8). It reports whether the grant ended.
 func (g *AccessGrant) Revoke(token Digest, client string, now time.Time) (grantEnded bool) {
+	g.own()
 	held, found := g.held(token)
 	if !found || (client != "" && client != g.client.raw) {
 		return false
@@ -176,6 +183,7 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
 	if g.state == ended {
 		return false
 	}
+	g.own()
 	alive := g.alive(now)
 	g.state, g.endReason, g.endedAt = ended, reason, now
 	g.host, g.successor = sealedHost{}, nil
@@ -193,6 +201,7 @@ func (g *AccessGrant) NotesUse(now time.Time) bool { return now.Sub(g.lastUsedAt
 // Used notes when the grant was last used, at most once a minute (G15).
 func (g *AccessGrant) Used(now time.Time) {
 	if g.NotesUse(now) {
+		g.own()
 		g.lastUsedAt = now
 	}
 }

@@ -31,20 +31,31 @@ var _ = Describe("A grant", func() {
 		}))
 	})
 
-	DescribeTable("is left as it was by whatever is done to a copy of it", Label("I22"), func(change func(f *family, copied *AccessGrant)) {
-		f := redeemed(settings)
-		before, secretsBefore := f.grant.Snapshot()
-		change(f, f.grant.Copy())
-		after, secretsAfter := f.grant.Snapshot()
-		Expect(after).To(Equal(before))
-		Expect(secretsAfter).To(Equal(secretsBefore))
-	},
+	DescribeTable("is left as it was by whatever is done to a copy of it, also when copies share what they are made of", Label("I22"),
+		func(change func(f *family, copied *AccessGrant), prepare ...func(*Settings, ...func(Parameters)) *family) {
+			f := append(prepare, redeemed)[0](settings)
+			before, secretsBefore := f.grant.Snapshot()
+			for _, copied := range []func() *AccessGrant{f.grant.Copy, f.grant.Share().Copy} {
+				change(f, copied())
+				after, secretsAfter := f.grant.Snapshot()
+				Expect(after).To(Equal(before))
+				Expect(secretsAfter).To(Equal(secretsBefore))
+			}
+		},
 		Entry("its end", func(_ *family, copied *AccessGrant) { Expect(copied.End(EndedByHost, noon)).To(BeTrue()) }),
 		Entry("the end of one token", func(f *family, copied *AccessGrant) { copied.Revoke(f.access.Digest(), clientURL, noon) }),
 		Entry("a refresh", func(f *family, copied *AccessGrant) {
 			_, err := copied.Refresh(f.refreshment(f.refresh), settings, noon)
 			Expect(err).NotTo(HaveOccurred())
 		}),
+		Entry("its use", func(_ *family, copied *AccessGrant) { copied.Used(noon.Add(time.Hour)) }),
+		Entry("what the site says of its person", func(_ *family, copied *AccessGrant) {
+			copied.Reverified(Principal{Roles: []string{"reader"}, Scopes: []string{}}, settings, noon.Add(time.Hour))
+		}),
+		Entry("the exchange of its code", func(f *family, copied *AccessGrant) {
+			_, err := copied.Redeem(f.redemption(), settings, noon)
+			Expect(err).NotTo(HaveOccurred())
+		}, approved),
 	)
 
 	DescribeTable("does not admit", func(spoil func(*family) (Digest, Resource, time.Time)) {

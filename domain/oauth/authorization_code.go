@@ -64,6 +64,7 @@ func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (
 	if err != nil {
 		return nil, unopened(err)
 	}
+	g.own()
 	g.state, g.code.redeemedAt = active, now
 	tokens := g.issueAccess(by.Access, access, scopes, settings, now)
 	if !g.scopes.Has(OfflineAccess) {

@@ -32,6 +32,7 @@ func (g *AccessGrant) Reverified(principal Principal, settings *Settings, asked 
 	if g.state == ended {
 		return
 	}
+	g.own()
 	g.scopes = g.scopesUnder(principal, settings)
 	if age := g.verifiedAt.Sub(asked); age <= 0 || age > answerLife {
 		g.roles, g.verifiedAt = principal.Roles, asked

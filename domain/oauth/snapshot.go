@@ -73,7 +73,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 
 // RestoreGrant rebuilds a grant with the given ones of its secrets.
 func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
-	g := &AccessGrant{
+	g := &AccessGrant{facts: &facts{
 		id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
 		resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject,
 		state: grantState(s.State), endReason: EndReason(s.EndReason),
@@ -81,7 +81,7 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 		code:       issuedCode{challenge: RestoreCodeChallenge(s.CodeChallenge), expiresAt: s.CodeExpiresAt, redeemedAt: s.RedeemedAt},
 		generation: s.Generation, successor: s.SuccessorBox, graceEnd: s.GraceEnd,
 		host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
-	}
+	}}
 	if s.Roles != "" {
 		g.roles = strings.Split(s.Roles, "\n")
 	}
@@ -93,11 +93,29 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 	return g
 }
 
+// Share makes Copy cheap: whichever of the copies is changed pays for it then. Share itself is a change.
+func (g *AccessGrant) Share() *AccessGrant {
+	g.shared = true
+	return g
+}
+
 // Copy returns a grant of its own; a change of one is no change of the other.
 func (g *AccessGrant) Copy() *AccessGrant {
-	other := *g
-	other.secrets = slices.Clone(g.secrets)
-	return &other
+	other := &AccessGrant{g.facts, true}
+	if !g.shared {
+		other.own()
+	}
+	return other
+}
+
+// own comes before every change.
+func (g *AccessGrant) own() {
+	if !g.shared {
+		return
+	}
+	mine := *g.facts
+	mine.secrets = slices.Clone(g.secrets)
+	g.facts, g.shared = &mine, false
 }
 
 func restoreSecret(s SecretSnapshot) heldSecret {
