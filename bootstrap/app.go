@@ -32,7 +32,7 @@ type OAuthServer struct {
 	server    *application.Server
 	endpoints *oauthhttp.Endpoints
 	config    oauth.Config
-	follow    echo.MiddlewareFunc
+	follow    oauthhttp.Follower
 	trace     trace.Log
 	stop      context.CancelFunc
 	journal   *journal.Journal
@@ -106,7 +106,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{
-		Failures: throttle.NewFailures(), Appearance: chosen.look, Follow: authz.follow, Now: config.Now, Logger: config.Logger,
+		Failures: throttle.NewFailures(), Appearance: chosen.look, Follow: authz.follow.Middleware, Now: config.Now, Logger: config.Logger,
 	})
 	authz.work(store, chosen.sweepEvery)
 	if err = errors.Join(err, authz.agreeOnSecret()); err != nil {
@@ -122,7 +122,7 @@ func (a *OAuthServer) keepTrace(store oauth.Store) (noted trace.Journal) {
 		a.trace, a.journal = log, journal.New(log, a.config.Logger)
 		noted = a.journal
 	}
-	a.follow = oauthhttp.Follow(noted, a.config.Now)
+	a.follow = oauthhttp.Follower{Journal: noted, Now: a.config.Now}
 	return noted
 }
 
@@ -224,7 +224,8 @@ func (m *MCPServer) protection() mcp.Options {
 	settings, place := m.authz.server.Settings(), max(m.place(), 0) // Register refuses an unknown one
 	o.Resource, o.ResourceName, o.Further = settings.Resources[place].Resource, settings.Resources[place].Name, place > 0
 	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
-	o.Authorization, o.Follow, o.Now, o.Logger = m.authz.server, m.authz.follow, m.authz.config.Now, m.authz.config.Logger
+	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
+	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.follow.Begin
 	return o
 }
 

@@ -13,34 +13,64 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Follow notes the steps that requests reach, as soon as their answers begin. A nil journal notes nothing.
-func Follow(journal trace.Journal, now func() time.Time) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		if journal == nil {
-			return next
-		}
-		return func(c echo.Context) error {
-			walk := walkOf(c)
-			walk.NoteIn(journal, now)
-			c.Response().Before(func() { walk.Answer(c.Response().Status) })
-			defer walk.End()
-			return next(c)
-		}
+// Follower notes the steps that requests reach. A nil journal notes nothing.
+type Follower struct {
+	Journal trace.Journal
+	Now     func() time.Time
+}
+
+// Middleware notes them as soon as their answers begin.
+func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
+	if f.Journal == nil {
+		return next
 	}
+	return func(c echo.Context) error {
+		walk := walkOf(c)
+		walk.NoteIn(f.Journal, f.Now)
+		c.Response().Before(func() { walk.Answer(c.Response().Status) })
+		defer walk.End()
+		return next(c)
+	}
+}
+
+// Begin returns the context under which a request reaches its steps, for whoever says by itself when its answer begins.
+func (f Follower) Begin(c echo.Context) context.Context {
+	if f.Journal == nil {
+		return c.Request().Context()
+	}
+	ctx, _ := walking(c)
+	trace.From(ctx).NoteIn(f.Journal, f.Now)
+	return ctx
 }
 
 // walkOf begins the walk of a request that has none yet.
 func walkOf(c echo.Context) *trace.Walk {
-	r := c.Request()
-	if walk := trace.From(r.Context()); walk != nil {
-		return walk
+	ctx, begun := walking(c)
+	if begun {
+		c.SetRequest(c.Request().WithContext(ctx))
 	}
-	peer, agent := peerOf(c), r.UserAgent()
-	ctx := trace.Begin(r.Context(), func() trace.Origin {
-		return trace.Origin{Request: newIncident(), Address: networkOf(peer), Agent: agent}
-	})
-	c.SetRequest(r.WithContext(ctx))
 	return trace.From(ctx)
+}
+
+// walking is the context of a request with its walk, which may just have begun.
+func walking(c echo.Context) (ctx context.Context, begun bool) {
+	r := c.Request()
+	if trace.From(r.Context()) != nil {
+		return r.Context(), false
+	}
+	if c.Echo().IPExtractor == nil {
+		return trace.Begin(r.Context(), trace.Origin{Address: r.RemoteAddr, Agent: r.UserAgent()}, fromSocket), true
+	}
+	return trace.Begin(r.Context(), trace.Origin{Address: c.RealIP(), Agent: r.UserAgent()}, fromPeer), true
+}
+
+func fromPeer(came trace.Origin) trace.Origin {
+	return trace.Origin{Request: newIncident(), Address: networkOf(came.Address), Agent: came.Agent}
+}
+
+func fromSocket(came trace.Origin) trace.Origin {
+	came.Address = echo.ExtractIPDirect()(&http.Request{RemoteAddr: came.Address})
+	return fromPeer(came)
 }
 
 // Identify gives each request an id, in the answer and for RequestID; one that a stranger sends is not taken.

@@ -249,13 +249,13 @@ func (*notes) Knows(attempt string, kind trace.Kind, _ time.Time) bool {
 	return attempt == "used" && kind == trace.Call
 }
 
-func from(origin trace.Origin) func() trace.Origin { return func() trace.Origin { return origin } }
+func same(origin trace.Origin) trace.Origin { return origin }
 
 var _ = Describe("Walking", func() {
 	var noted notes
 	begin := func() *trace.Walk {
 		noted = nil
-		walk := trace.From(trace.Begin(GinkgoT().Context(), from(trace.Origin{Request: "R", Address: home, Agent: "cli"})))
+		walk := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Request: "R", Address: home, Agent: "cli"}, same))
 		walk.NoteIn(&noted, func() time.Time { return then })
 		return walk
 	}
@@ -331,7 +331,7 @@ var _ = Describe("Walking", func() {
 	})
 
 	It("bounds what strangers say, and takes out of it what a terminal would obey", func() {
-		walk := trace.From(trace.Begin(GinkgoT().Context(), from(trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)})))
+		walk := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}, same))
 		walk.NoteIn(&noted, func() time.Time { return then })
 		noted = nil
 		walk.Reach(trace.Challenge)

@@ -22,9 +22,9 @@ type Origin struct {
 type Walk struct {
 	journal Journal // nil: nothing is noted
 	now     func() time.Time
-	began   func() Origin
+	from    Origin // as it came
+	known   func(came Origin) Origin
 	asked   sync.Once
-	known   Origin
 	attempt string
 	client  string
 	steps   []reached
@@ -56,14 +56,14 @@ func (w *walking) Value(key any) any {
 }
 
 // Begin lets the request under the returned context be known by its origin, and its steps be noted once there is a journal. Most
-// requests' origin is never asked for.
-func Begin(ctx context.Context, origin func() Origin) context.Context {
-	return &walking{ctx, Walk{began: origin}}
+// requests' origin is never asked for; known makes of it, as it came, what may be told.
+func Begin(ctx context.Context, came Origin, known func(came Origin) Origin) context.Context {
+	return &walking{ctx, Walk{from: came, known: known}}
 }
 
 func (w *Walk) origin() Origin {
-	w.asked.Do(func() { w.known = w.began() })
-	return w.known
+	w.asked.Do(func() { w.from = w.known(w.from) })
+	return w.from
 }
 
 // NoteIn says where the steps that are reached from now on are noted.

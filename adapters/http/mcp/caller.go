@@ -56,8 +56,7 @@ func (i *identity) digest() oauth.Digest {
 
 type identityKey struct{}
 
-// identified is the context of a request whose sender is known. It answers the SDK under the SDK's own key, which is set by the SDK's
-// middleware otherwise: that would read the header again, and judge the expiry by another clock than ours.
+// identified is the context of a request whose sender is known.
 type identified struct {
 	context.Context
 	who *identity
@@ -65,13 +64,24 @@ type identified struct {
 
 // Value implements context.Context.
 func (c identified) Value(key any) any {
-	switch key {
-	case identityKey{}:
-		return c.who
-	case sdkKey:
-		return c.who.info
+	if value, known := c.who.value(key); known {
+		return value
 	}
 	return c.Context.Value(key)
+}
+
+// value answers a context for whoever asks who is calling, and the SDK under the SDK's own key, which is set by the SDK's middleware
+// otherwise: that would read the header again, and judge the expiry by another clock than ours.
+func (i *identity) value(key any) (value any, known bool) {
+	switch {
+	case i == nil:
+		return nil, false
+	case key == identityKey{}:
+		return i, true
+	case key == sdkKey:
+		return i.info, true
+	}
+	return nil, false
 }
 
 // sdkKey is what the SDK asks a context for.

@@ -18,7 +18,7 @@ var _ = Describe("Closing what has ended, whoever ended it", Label("G16", "E9"),
 		s, _ := openStream(relayed)
 		s.long, s.who.token = long, tokenOf("B")
 		s.registry.end(ended)
-		Expect(s.ctx.Err() != nil).To(Equal(ends))
+		Expect(s.Err() != nil).To(Equal(ends))
 	},
 		Entry("a stream of an ended grant", true, false, oauth.Ended{Grants: []string{"x", "A"}}, true),
 		Entry("a call of an ended grant", false, false, oauth.Ended{Grants: []string{"A"}}, true),

@@ -8,7 +8,8 @@ import (
 // ending is the context of an answer that may be ended before its request is. Most are done before anybody waits for that or does it,
 // so what it takes is made only then.
 type ending struct {
-	context.Context // of the request
+	context.Context           // of the request
+	who             *identity // nil while nobody knows who asks
 	made            atomic.Pointer[endable]
 }
 
@@ -54,5 +55,10 @@ func (e *ending) Done() <-chan struct{} { return e.own().Done() }
 // Err implements context.Context.
 func (e *ending) Err() error { return e.current().Err() }
 
-// Value implements context.Context; the library looks for what ends a context in this way.
-func (e *ending) Value(key any) any { return e.current().Value(key) }
+// Value implements context.Context. The library looks for what ends a context in this way, too.
+func (e *ending) Value(key any) any {
+	if value, known := e.who.value(key); known {
+		return value
+	}
+	return e.current().Value(key)
+}

@@ -61,8 +61,8 @@ func isLoopback(host string) bool {
 
 // passes answers the requests that go no further, and says so.
 func (g gate) passes(w http.ResponseWriter, r *http.Request) bool {
-	w.Header().Add("Vary", "Origin")
-	origins := r.Header.Values("Origin")
+	vary(w.Header())
+	origins := r.Header["Origin"]
 	foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
 	if foreign || !g.knows(r.Host) {
 		trace.From(r.Context()).RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
@@ -78,6 +78,17 @@ func (g gate) passes(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// byOrigin is what most answers say, and nobody can append to.
+var byOrigin = []string{"Origin"}[:1:1]
+
+func vary(header http.Header) {
+	if header["Vary"] != nil {
+		header.Add("Vary", "Origin")
+		return
+	}
+	header["Vary"] = byOrigin
 }
 
 func preflight(w http.ResponseWriter, r *http.Request) {

@@ -112,7 +112,7 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 			return
 		}
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway does not take the person's token any more"))
-		w.(*stream).ctx.end(errOver) // as the end of the grant does to all its answers, which get their challenge from admit
+		w.(*stream).end(errOver) // as the end of the grant does to all its answers, which get their challenge from admit
 	case errors.Is(err, oauth.ErrNotFound):
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidRequest, "U12", "there is no such session of this connection"))
 		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")

@@ -20,15 +20,11 @@ const maxTokenLength = 512
 // other and not one in another, because whatever is on the stack while a stream idles is memory.
 func (s *Server) protect(next route) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if !s.gate.passes(c.Response(), c.Request()) {
-			return nil
-		}
-		who := s.guard(c.Response(), c.Request())
-		if who == nil {
-			return nil
-		}
-		out, r := s.streams.open(c.Response(), c.Request(), who)
+		out, r := s.streams.answer(c.Response(), c.Request(), s.options.Begin(c))
 		defer out.finish()
+		if !s.gate.passes(out, r) || !s.guard(out, r) {
+			return nil
+		}
 		m, admitted := s.admit(out, r)
 		if !admitted {
 			return nil
@@ -40,33 +36,35 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 	}
 }
 
-// guard returns who presents a valid access token of this resource, and turns everybody else away (G3-G9).
-func (s *Server) guard(w http.ResponseWriter, r *http.Request) *identity {
+// guard finds out who presents a valid access token of this resource, and turns everybody else away (G3-G9).
+func (s *Server) guard(out *stream, r *http.Request) (passed bool) {
 	token, refused := s.bearer(r)
 	if refused != nil {
 		noteRefusal(r.Context(), *refused)
-		s.challenge.refuse(w, *refused)
-		return nil
+		s.challenge.refuse(out, *refused)
+		return false
 	}
-	who, err := s.authenticate(r.Context(), token)
-	if err != nil && !isInvalidToken(err) && r.Context().Err() != nil { // nobody is waiting any more
-		return nil
+	ctx := out.Context // while out has nobody to answer for
+	who, err := s.authenticate(ctx, token)
+	if err != nil && !isInvalidToken(err) && ctx.Err() != nil { // nobody is waiting any more
+		return false
 	}
-	trace.From(r.Context()).Reach(step(r))
+	out.noted.walk.Reach(step(r))
 	switch {
 	case err == nil:
-		r.Header.Del("Authorization") // G14
-		return who
+		delete(r.Header, "Authorization") // G14
+		s.streams.open(out, who)
+		return true
 	case isInvalidToken(err):
-		s.options.Logger.InfoContext(r.Context(), "refused a bearer token", "reason", err)
-		trace.From(r.Context()).Refuse(err)
-		s.challenge.refuse(w, s.invalid)
+		s.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)
+		out.noted.walk.Refuse(err)
+		s.challenge.refuse(out, s.invalid)
 	default:
-		s.options.Logger.ErrorContext(r.Context(), "cannot check a bearer token", "error", err)
-		trace.From(r.Context()).Refuse(err)
-		unavailable(w, "The access token cannot be checked just now")
+		s.options.Logger.ErrorContext(ctx, "cannot check a bearer token", "error", err)
+		out.noted.walk.Refuse(err)
+		unavailable(out, "The access token cannot be checked just now")
 	}
-	return nil
+	return false
 }
 
 // step is what a request is, once it bears a token.
@@ -109,12 +107,11 @@ func (s *Server) authenticate(ctx context.Context, token string) (who *identity,
 
 // bearer reads the one bearer token of the Authorization header (G3-G6).
 func (s *Server) bearer(r *http.Request) (string, *refusal) {
-	headers := r.Header.Values("Authorization")
+	headers := r.Header["Authorization"]
 	if len(headers) == 0 {
 		return "", &s.missing
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if len(headers) > 1 || err != nil || query.Has("access_token") {
+	if len(headers) > 1 || !isWithoutToken(r.URL.RawQuery) {
 		return "", &malformedCredentials
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")
@@ -128,13 +125,24 @@ func (s *Server) bearer(r *http.Request) (string, *refusal) {
 	return token, nil
 }
 
+// isWithoutToken reports that a query can be read and presents no token (G5).
+func isWithoutToken(query string) bool {
+	if query == "" {
+		return true
+	}
+	read, err := url.ParseQuery(query)
+	return err == nil && !read.Has("access_token")
+}
+
 // isToken68 checks the grammar of RFC 6750 §2.1.
 func isToken68(token string) bool {
 	body := strings.TrimRight(token, "=")
-	return body != "" && !strings.ContainsFunc(body, func(c rune) bool {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		return !letter && !strings.ContainsRune("-._~+/", c)
-	})
+	for i := range len(body) {
+		if c := body[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && strings.IndexByte("-._~+/", c) < 0 {
+			return false
+		}
+	}
+	return body != ""
 }
 
 func isInvalidToken(err error) bool {

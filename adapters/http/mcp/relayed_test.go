@@ -28,7 +28,9 @@ func (d *deadlined) SetWriteDeadline(until time.Time) error {
 func openStream(relayed bool) (*stream, *deadlined) {
 	to := &deadlined{ResponseRecorder: httptest.NewRecorder()}
 	g := &registry{now: time.Now, interval: time.Hour, streams: map[*stream]struct{}{}, relays: relayed}
-	s, _ := g.open(to, httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), &identity{caller: oauth.Caller{Grant: "A"}})
+	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
+	s, _ := g.answer(to, r, r.Context())
+	g.open(s, &identity{caller: oauth.Caller{Grant: "A"}})
 	s.begin(true)
 	DeferCleanup(s.finish)
 	return s, to
@@ -104,7 +106,7 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 		s, _ := openStream(true)
 		s.registry.limit, s.registry.limitPerGrant = 10, 1
 		Expect(s.registry.crowded("A")).To(BeFalse())
-		s.registry.streams[&stream{who: &identity{caller: oauth.Caller{Grant: "A"}}, long: true}] = struct{}{}
+		s.registry.streams[&stream{ending: ending{who: &identity{caller: oauth.Caller{Grant: "A"}}}, long: true}] = struct{}{}
 		Expect(s.registry.crowded("A")).To(BeTrue())
 		Expect(s.registry.crowded("B")).To(BeFalse())
 		s.registry.limit = 1
@@ -160,13 +162,13 @@ var _ = Describe("Cutting an answer before it has begun", Label("G16", "G7"), fu
 			status int
 		}{{errOver, http.StatusUnauthorized}, {errDraining, http.StatusServiceUnavailable}, {nil, http.StatusOK}} {
 			out, to := openStream(true)
-			out.ctx.end(cut.cause)
+			out.end(cut.cause)
 			s.mcp.answerCut(out)
 			Expect(to.Code).To(Equal(cut.status))
 		}
 		out, to := openStream(true)
 		out.WriteHeader(http.StatusAccepted)
-		out.ctx.end(errOver)
+		out.end(errOver)
 		s.mcp.answerCut(out)
 		Expect(to.Code).To(Equal(http.StatusAccepted))
 		Expect(to.Header()).NotTo(HaveKey("Www-Authenticate"))

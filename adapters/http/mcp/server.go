@@ -46,7 +46,9 @@ type Options struct {
 	Authorization Authorization
 	Keys          oauth.Keys          // bind sessions to their grants, and seal what replicas tell each other
 	HostTokens    HostTokens          // of a gateway; nil when its upstream gets no host token
-	Follow        echo.MiddlewareFunc // sees every request; none
+	Follow        echo.MiddlewareFunc // sees every request for metadata; none
+
+	Begin func(c echo.Context) context.Context // under which a request reaches its steps; its own
 
 	AllowedOrigins []string // browser origins besides those of Issuer and Resource
 	AllowedHosts   []string // further names of a server on this computer
@@ -83,6 +85,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Follow == nil {
 		o.Follow = func(next echo.HandlerFunc) echo.HandlerFunc { return next }
+	}
+	if o.Begin == nil {
+		o.Begin = func(c echo.Context) context.Context { return c.Request().Context() }
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -158,8 +163,8 @@ func newServer(o Options) *Server {
 // Mount registers the endpoint, its message endpoint and its metadata (F6) at the resource's path. Unknown suffixes are 404.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
-	e.Match(methods, orRoot(s.path), s.options.Follow(s.protect(s.endpoint))) // once: Echo would put it together for each request
-	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, s.options.Follow(s.protect(s.message)))
+	e.Match(methods, orRoot(s.path), s.protect(s.endpoint))
+	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, s.protect(s.message))
 
 	s.metadata.Mount(e, wellKnown+s.path, s.options.Follow)
 	e.RouteNotFound(wellKnown+"/*", echo.NotFoundHandler)

@@ -39,7 +39,7 @@ func (s *legacySession) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-s.in:
 		return m, nil
-	case <-s.out.ctx.Done():
+	case <-s.out.Done():
 		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -67,7 +67,7 @@ func (s *legacySession) send(event string, payload []byte) error {
 
 // Close ends the stream.
 func (s *legacySession) Close() error {
-	s.out.ctx.end(nil)
+	s.out.end(nil)
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (s *Server) openLegacy(out *stream, r *http.Request) {
 	if connected == nil {
 		return
 	}
-	<-out.ctx.Done()
+	<-out.Done()
 	go s.forget(connected, session.id)
 }
 
@@ -111,10 +111,9 @@ func (s *Server) announce(out *stream, r *http.Request) *legacySession {
 
 // connect hands the session to the SDK, and returns nil when it has ended already.
 func (s *Server) connect(session *legacySession) *sdk.ServerSession {
-	ctx := session.out.ctx
-	connected, err := s.mcp.Connect(ctx, session, nil)
+	connected, err := s.mcp.Connect(session.out, session, nil)
 	if err != nil {
-		s.options.Logger.ErrorContext(ctx, "cannot connect an SSE session", "error", err)
+		s.options.Logger.ErrorContext(session.out, "cannot connect an SSE session", "error", err)
 		return nil
 	}
 	if !s.streams.add(connected, session.out.who.caller.Grant) {
@@ -159,7 +158,7 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, bod
 	select {
 	case session.in <- decoded:
 		w.WriteHeader(http.StatusAccepted)
-	case <-session.out.ctx.Done():
+	case <-session.out.Done():
 		rpcError(w, http.StatusNotFound, "Not Found: the session has ended")
 	case <-r.Context().Done():
 	}

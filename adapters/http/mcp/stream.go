@@ -25,14 +25,15 @@ var (
 	errDraining = errors.New("the service is shutting down")
 )
 
-// stream is the ResponseWriter of one answer. Nothing can be written once its context has ended.
+// stream is the ResponseWriter of one answer, and the context of its request. Nothing can be written once that has ended.
 type stream struct {
 	http.ResponseWriter
+	ending
 	control  http.ResponseController
 	registry *registry
-	who      *identity
+	noted    noted
+	request  http.Request // here, because each piece would be an allocation of its own
 	long     bool
-	ctx      *ending
 
 	relayed bool // the answer of an upstream, which is passed on as it is
 
@@ -51,7 +52,7 @@ type stream struct {
 // over reports that the grant or the access token has ended since it was looked at.
 func (s *stream) over() bool {
 	expiry := s.who.caller.ExpiresAt
-	return s.ctx.Err() != nil || !expiry.IsZero() && !s.registry.now().Before(expiry)
+	return s.Err() != nil || !expiry.IsZero() && !s.registry.now().Before(expiry)
 }
 
 // begin sets what may last going. A long stream ends with its access token; a call that was allowed when it came may finish.
@@ -65,7 +66,7 @@ func (s *stream) begin(long bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if expiry := s.who.caller.ExpiresAt; long && !expiry.IsZero() {
-		s.expiry = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.ctx.end(errOver) })
+		s.expiry = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.end(errOver) })
 	}
 	s.beats()
 }
@@ -78,7 +79,7 @@ func (s *stream) beats() {
 	every := s.registry.interval
 	s.beat = time.AfterFunc(every, func() {
 		if s.outlived() {
-			s.ctx.end(errOver)
+			s.end(errOver)
 			return
 		}
 		s.comment(every)
@@ -106,7 +107,7 @@ func (s *stream) ended() error {
 	if s.stopped {
 		return context.Canceled
 	}
-	return s.ctx.Err()
+	return s.Err()
 }
 
 // comment keeps proxies from closing an idle stream. Before the first event it would be an early 200.
@@ -141,17 +142,18 @@ func (s *stream) finish() {
 			timer.Stop()
 		}
 	}
-	s.ctx.release()
+	s.release()
+	s.noted.walk.End()
 }
 
 // unanswered returns why an answer was cut before it began, nil when it did begin or nobody waits for it.
 func (s *stream) unanswered() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun || s.ctx.Context.Err() != nil {
+	if s.begun || s.Context.Err() != nil {
 		return nil
 	}
-	return context.Cause(s.ctx)
+	return context.Cause(s)
 }
 
 // WriteHeader tells proxies not to buffer events. It holds a refusal in plain text back until Write has its words.

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // beatInterval is how often a stream shows that it is alive, for proxies that close idle connections after 30 s, and asks whether its
@@ -47,13 +48,20 @@ func newRegistry(s *Server) *registry {
 	}
 }
 
-// open ties the answer to the grant that it is given for.
-func (g *registry) open(w http.ResponseWriter, r *http.Request, who *identity) (*stream, *http.Request) {
-	out := &stream{ResponseWriter: w, control: *http.NewResponseController(w), who: who, ctx: &ending{Context: r.Context()}, registry: g, relayed: g.relays}
+// answer begins the answer to a request whose steps are noted under ctx.
+func (g *registry) answer(w http.ResponseWriter, r *http.Request, ctx context.Context) (*stream, *http.Request) {
+	out := &stream{ending: ending{Context: ctx}, noted: noted{ResponseWriter: w, walk: trace.From(ctx)}, registry: g, relayed: g.relays}
+	out.ResponseWriter, out.control = &out.noted, *http.NewResponseController(&out.noted)
+	out.request = *r.WithContext(out)
+	return out, &out.request
+}
+
+// open ties an answer to the grant that it is given for.
+func (g *registry) open(out *stream, who *identity) {
+	out.who = who
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.streams[out] = struct{}{}
-	return out, r.WithContext(identified{out.ctx, who})
 }
 
 // lasts marks a stream as long; one that comes while the server shuts down ends at once.
@@ -62,7 +70,7 @@ func (g *registry) lasts(s *stream) {
 	defer g.mu.Unlock()
 	s.long = true
 	if g.draining {
-		s.ctx.end(errDraining)
+		s.end(errDraining)
 	}
 }
 
@@ -74,7 +82,7 @@ func (g *registry) close(s *stream) {
 
 // revoked asks about a stream's token again. An outage revokes nothing.
 func (g *registry) revoked(s *stream) bool {
-	_, err := g.authorization.Authenticate(s.ctx, s.who.token, g.resource)
+	_, err := g.authorization.Authenticate(s, s.who.token, g.resource)
 	return err != nil && isInvalidToken(err)
 }
 
@@ -144,7 +152,7 @@ func (g *registry) end(ended oauth.Ended) {
 	defer g.mu.Unlock()
 	for s := range g.streams {
 		if grants[s.who.caller.Grant] || len(tokens) > 0 && s.lasting() && tokens[s.who.digest()] {
-			s.ctx.end(errOver)
+			s.end(errOver)
 		}
 	}
 	for _, session := range g.sessions {
@@ -186,7 +194,7 @@ func (g *registry) drain() {
 	g.draining = true
 	for s := range g.streams {
 		if s.long {
-			s.ctx.end(errDraining)
+			s.end(errDraining)
 		}
 	}
 	for _, session := range g.sessions {

@@ -100,7 +100,8 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		func(ctx SpecContext, end func(*site, *stream)) {
 			s, recorder := openSite(), httptest.NewRecorder()
 			who := &identity{token: alice, caller: oauth.Caller{Grant: "A"}}
-			out, _ := s.mcp.streams.open(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", nil), who)
+			out, _ := s.mcp.streams.answer(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
+			s.mcp.streams.open(out, who)
 			out.begin(true)
 			DeferCleanup(out.finish)
 			end(s, out)
