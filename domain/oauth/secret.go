@@ -56,7 +56,7 @@ func (s Secret) kind() SecretKind {
 // line breaks even when strict.
 func decode32(encoded string) (decoded [secretBytes]byte, ok bool) {
 	var text [encodedBytes]byte
-	if len(encoded) != encodedBytes || strings.ContainsAny(encoded, "\r\n") {
+	if len(encoded) != encodedBytes || strings.IndexByte(encoded, '\r') >= 0 || strings.IndexByte(encoded, '\n') >= 0 {
 		return decoded, false
 	}
 	copy(text[:], encoded)

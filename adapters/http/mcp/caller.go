@@ -40,8 +40,8 @@ type identity struct {
 	info   *auth.TokenInfo // for the SDK; nil in a gateway
 }
 
-func (s *Server) identify(caller oauth.Caller, token string, host oauth.HostToken) *identity {
-	who := &identity{token: token, caller: caller, host: host}
+func (s *Server) identify(who *identity, caller oauth.Caller, token string, host oauth.HostToken) *identity {
+	*who = identity{token: token, caller: caller, host: host}
 	if s.upstream == nil {
 		who.info = tokenInfo(&who.caller)
 	}

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
-	"time"
 )
 
 // firstStateless is the first revision without sessions. Later ones must reach the stateless handler too, which answers
@@ -20,9 +20,6 @@ const (
 	methodHeader  = "Mcp-Method"
 )
 
-// bodyLimit is how long a client may take to send a message.
-const bodyLimit = 30 * time.Second
-
 // route is the last step of a request, behind protect.
 type route func(w http.ResponseWriter, r *http.Request, m message)
 
@@ -30,7 +27,7 @@ type route func(w http.ResponseWriter, r *http.Request, m message)
 // nothing (G16).
 func (s *Server) admit(out *stream, r *http.Request) (m message, admitted bool) {
 	if r.Method == http.MethodPost {
-		body, ok := readBody(out, r, s.options.MaxBody)
+		body, ok := s.hear(out, r)
 		if !ok {
 			return m, false
 		}
@@ -71,28 +68,48 @@ func (s *Server) answerCut(out *stream) {
 	}
 }
 
-// readBody buffers the body, so that a proxy in front never sees an answer before the end of its request.
-func readBody(out *stream, r *http.Request, limit int64) ([]byte, bool) {
-	_ = out.control.SetReadDeadline(time.Now().Add(bodyLimit)) // recorders in tests have no deadlines
-	room := make([]byte, 0, min(max(0, r.ContentLength), usual)+bytes.MinRead)
-	buffer := bytes.NewBuffer(room)
-	_, err := buffer.ReadFrom(http.MaxBytesReader(out.ResponseWriter, r.Body, limit))
-	_ = out.control.SetReadDeadline(time.Time{})
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		rpcError(out.ResponseWriter, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
-		return nil, false
-	case err != nil:
-		rpcError(out.ResponseWriter, http.StatusBadRequest, "Bad Request: the body cannot be read")
+// hear buffers the body, so that a proxy in front never sees an answer before the end of its request.
+func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
+	out.listen()
+	body, err := readBody(out.ResponseWriter, r, s.options.MaxBody)
+	out.heard()
+	if err != nil {
+		refuseBody(out.ResponseWriter, err)
 		return nil, false
 	}
-	r.Body = &whole{*bytes.NewReader(buffer.Bytes())}
-	return buffer.Bytes(), true
+	out.body = whole{*bytes.NewReader(body)}
+	r.Body = &out.body
+	return body, true
+}
+
+func refuseBody(w http.ResponseWriter, err error) {
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		rpcError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
+		return
+	}
+	rpcError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
 }
 
 // usual is how long most bodies are at most. A longer one gets its room as it comes, because its length may only be claimed.
 const usual = 4 << 10
+
+// readBody reads as much as a request says that it has, and goes on with more care when that was not all.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body := make([]byte, 0, max(0, min(r.ContentLength+1, usual, limit)))
+	for len(body) < cap(body) {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF { //nolint:errorlint // which readers return as it is
+			return body, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	rest := bytes.NewBuffer(body)
+	_, err := rest.ReadFrom(http.MaxBytesReader(w, r.Body, limit-int64(len(body))))
+	return rest.Bytes(), err
+}
 
 // whole is a body that has been read.
 type whole struct{ bytes.Reader }

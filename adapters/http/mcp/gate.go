@@ -21,6 +21,7 @@ const (
 // public server takes any Host, because many proxies put their own there.
 type gate struct {
 	local          bool
+	own            string // host
 	hosts, origins map[string]bool
 }
 
@@ -30,7 +31,7 @@ func newGate(o Options) gate {
 		origin, _ := splitOrigin(uri)
 		_, host, _ := strings.Cut(origin, "://")
 		g.origins[strings.ToLower(origin)] = true
-		g.local = isLoopback(host)
+		g.local, g.own = isLoopback(host), host
 	}
 	for _, host := range o.AllowedHosts {
 		g.hosts[hostKey(host)] = true
@@ -47,7 +48,7 @@ func hostKey(host string) string {
 }
 
 func (g gate) knows(host string) bool {
-	return !g.local || isLoopback(host) || g.hosts[hostKey(host)]
+	return !g.local || host == g.own || isLoopback(host) || g.hosts[hostKey(host)]
 }
 
 // isLoopback knows the names under which this computer cannot be anybody else.

@@ -45,7 +45,7 @@ func (s *Server) guard(out *stream, r *http.Request) (passed bool) {
 		return false
 	}
 	ctx := out.Context // while out has nobody to answer for
-	who, err := s.authenticate(ctx, token)
+	caller, host, err := s.authenticate(ctx, token)
 	if err != nil && !isInvalidToken(err) && ctx.Err() != nil { // nobody is waiting any more
 		return false
 	}
@@ -53,7 +53,7 @@ func (s *Server) guard(out *stream, r *http.Request) (passed bool) {
 	switch {
 	case err == nil:
 		delete(r.Header, "Authorization") // G14
-		s.streams.open(out, who)
+		s.streams.open(out, s.identify(&out.known, caller, token, host))
 		return true
 	case isInvalidToken(err):
 		s.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)
@@ -86,23 +86,17 @@ func noteRefusal(ctx context.Context, r refusal) {
 }
 
 // authenticate turns a panic into an outage (G11).
-func (s *Server) authenticate(ctx context.Context, token string) (who *identity, err error) {
+func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.Caller, host oauth.HostToken, err error) {
 	defer func() {
 		if recover() != nil { // its value may hold the token
 			err = fmt.Errorf("panic while checking a bearer token: %s", debug.Stack())
 		}
 	}()
-	var caller oauth.Caller
-	var host oauth.HostToken
 	if s.options.HostTokens != nil {
-		caller, host, err = s.options.HostTokens.AuthenticateWithHostToken(ctx, token, s.options.Resource)
-	} else {
-		caller, err = s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
+		return s.options.HostTokens.AuthenticateWithHostToken(ctx, token, s.options.Resource)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.identify(caller, token, host), nil
+	caller, err = s.options.Authorization.Authenticate(ctx, token, s.options.Resource)
+	return caller, oauth.HostToken{}, err
 }
 
 // bearer reads the one bearer token of the Authorization header (G3-G6).
@@ -138,12 +132,19 @@ func isWithoutToken(query string) bool {
 func isToken68(token string) bool {
 	body := strings.TrimRight(token, "=")
 	for i := range len(body) {
-		if c := body[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && strings.IndexByte("-._~+/", c) < 0 {
+		if !token68[body[i]] {
 			return false
 		}
 	}
 	return body != ""
 }
+
+var token68 = func() (allowed [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") {
+		allowed[c] = true
+	}
+	return allowed
+}()
 
 func isInvalidToken(err error) bool {
 	kind, ok := oauth.KindOf(err)

@@ -45,7 +45,7 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 			_, err := s.Write([]byte(chunk))
 			Expect(err).NotTo(HaveOccurred())
 		}
-		s.comment(time.Hour)
+		s.comment()
 		if between {
 			Expect(to.Body.String()).To(HaveSuffix(": keep-alive\n\n"))
 		} else {
@@ -64,7 +64,7 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 	It("says nothing in an answer that is no stream", func() {
 		s, to := openStream(true)
 		s.WriteHeader(http.StatusOK)
-		s.comment(time.Hour)
+		s.comment()
 		Expect(to.Body.String()).To(BeEmpty())
 	})
 
@@ -124,7 +124,7 @@ var _ = Describe("Limiting how long an answer may take to be read", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
 			to.until = time.Time{}.Add(1)
-			s.comment(time.Hour)
+			s.comment()
 			Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
 			s.finish()
 			Expect(to.until).To(BeZero())
@@ -135,8 +135,7 @@ var _ = Describe("Limiting how long an answer may take to be read", func() {
 var _ = Describe("Limiting how long an answer may take that nobody said would last", Label("G16"), func() {
 	DescribeTable("sets a limit", func(relayed bool, write func(s *stream), limited bool) {
 		s, to := openStream(relayed)
-		s.beat.Stop()
-		s.beat, s.long, s.limited, to.until = nil, false, false, time.Time{}
+		s.beats, s.long, s.limited, to.until = false, false, false, time.Time{}
 		write(s)
 		Expect(to.until.IsZero()).To(Equal(!limited))
 	},

@@ -33,7 +33,11 @@ type stream struct {
 	registry *registry
 	noted    noted
 	request  http.Request // here, because each piece would be an allocation of its own
-	long     bool
+	body     whole
+	known    identity
+	long     bool // guarded by the registry, as what follows
+	opened   int
+	beaten   int
 
 	relayed bool // the answer of an upstream, which is passed on as it is
 
@@ -45,7 +49,9 @@ type stream struct {
 	refused int        // status of a refusal whose text the SDK has not written yet
 	stopped bool
 	limited bool // there is a deadline for writing
-	beat    *time.Timer
+	listens bool // to the body
+	late    bool // the body is, and there is a deadline for it
+	beats   bool
 	expiry  *time.Timer // of the access token; a long stream ends with it
 }
 
@@ -68,22 +74,45 @@ func (s *stream) begin(long bool) {
 	if expiry := s.who.caller.ExpiresAt; long && !expiry.IsZero() {
 		s.expiry = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.end(errOver) })
 	}
-	s.beats()
+	s.beats = true
 }
 
-// beats sets the beat. Timers instead of goroutines: an idle stream costs next to nothing. An answer that ends at once has none.
-func (s *stream) beats() {
-	if s.beat != nil || s.stopped {
+// beat is what happens again and again, as long as the answer lasts.
+func (s *stream) beat() {
+	if s.outlived() {
+		s.end(errOver)
 		return
 	}
-	every := s.registry.interval
-	s.beat = time.AfterFunc(every, func() {
-		if s.outlived() {
-			s.end(errOver)
-			return
-		}
-		s.comment(every)
-	})
+	s.comment()
+}
+
+// bodyLimit is how long a client may take to send a message.
+const bodyLimit = 30 * time.Second
+
+// listen waits for the body.
+func (s *stream) listen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listens = true
+}
+
+// hurry waits for the body no longer.
+func (s *stream) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listens {
+		s.late = true
+		_ = s.control.SetReadDeadline(time.Now()) // recorders in tests have no deadlines
+	}
+}
+
+// heard is the end of the body.
+func (s *stream) heard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listens = false; s.late {
+		_ = s.control.SetReadDeadline(time.Time{})
+	}
 }
 
 // callLimit is how much longer than its access token an answer may take that is no long stream. Only an upstream answers a message
@@ -92,9 +121,9 @@ const callLimit = 10 * time.Minute
 
 // outlived reports that the answer goes on although what it was given for has ended, perhaps in another process.
 func (s *stream) outlived() bool {
-	expiry := s.who.caller.ExpiresAt
-	if s.long || !s.relayed || expiry.IsZero() || s.registry.now().Before(expiry) {
-		return s.lasting() && s.registry.revoked(s)
+	expiry, long := s.who.caller.ExpiresAt, s.registry.isLong(s)
+	if long || !s.relayed || expiry.IsZero() || s.registry.now().Before(expiry) {
+		return (long || s.relayed) && s.registry.revoked(s)
 	}
 	return !s.registry.now().Before(expiry.Add(callLimit))
 }
@@ -111,13 +140,12 @@ func (s *stream) ended() error {
 }
 
 // comment keeps proxies from closing an idle stream. Before the first event it would be an early 200.
-func (s *stream) comment(next time.Duration) {
+func (s *stream) comment() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended() != nil {
+	if !s.beats || s.ended() != nil {
 		return
 	}
-	s.beat.Reset(next)
 	s.limit()
 	if s.events && s.betweenEvents() {
 		_, _ = s.ResponseWriter.Write([]byte(": keep-alive\n\n"))
@@ -137,10 +165,8 @@ func (s *stream) finish() {
 	if s.limited {
 		_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
 	}
-	for _, timer := range []*time.Timer{s.beat, s.expiry} {
-		if timer != nil {
-			timer.Stop()
-		}
+	if s.expiry != nil {
+		s.expiry.Stop()
 	}
 	s.release()
 	s.noted.walk.End()
@@ -210,7 +236,7 @@ func (s *stream) FlushError() error {
 	if err := s.ended(); err != nil {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
-	s.beats() // more is to come
+	s.beats = true // more is to come
 	s.limit()
 	return s.control.Flush()
 }

@@ -29,6 +29,8 @@ type registry struct {
 
 	mu       sync.Mutex
 	draining bool
+	ticking  bool
+	ticks    int
 	streams  map[*stream]struct{}
 	sessions map[string]held // by id
 	perGrant map[string]int  // sessions
@@ -61,7 +63,46 @@ func (g *registry) open(out *stream, who *identity) {
 	out.who = who
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	out.opened, out.beaten = g.ticks, g.ticks
 	g.streams[out] = struct{}{}
+	if !g.ticking {
+		g.ticking = true
+		time.AfterFunc(g.period(), g.tick)
+	}
+}
+
+// period is that of the one clock for all answers: a timer for each would cost more than most answers last.
+func (g *registry) period() time.Duration { return min(time.Second, g.interval) }
+
+// tick goes on while there are answers.
+func (g *registry) tick() {
+	if g.pulse() {
+		time.AfterFunc(g.period(), g.tick)
+	}
+}
+
+// pulse is one period. What has to be done may wait for clients, so each is done apart.
+func (g *registry) pulse() (more bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ticks++
+	for s := range g.streams {
+		if g.ticks-s.opened == int(bodyLimit/g.period()) {
+			go s.hurry()
+		}
+		if g.ticks-s.beaten >= int(g.interval/g.period()) {
+			s.beaten = g.ticks
+			go s.beat()
+		}
+	}
+	g.ticking = len(g.streams) > 0
+	return g.ticking
+}
+
+func (g *registry) isLong(s *stream) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return s.long
 }
 
 // lasts marks a stream as long; one that comes while the server shuts down ends at once.

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,22 +18,28 @@ func unambiguous(body []byte) (m message, ok bool) {
 	if tooDeep(body) {
 		return m, false
 	}
-	r := reading{message: message{body: body}, tokens: decoders.Get().(*jsontext.Decoder)}
-	defer decoders.Put(r.tokens)
-	r.tokens.Reset(bytes.NewBuffer(body)) // which it reads in place
-	defer r.tokens.Reset(nothing{})
+	from := decoders.Get().(*decoder)
+	defer from.keep()
+	from.body = *bytes.NewBuffer(body)
+	from.Reset(&from.body) // which it reads in place
+	r := reading{message: message{body: body}, tokens: &from.Decoder}
 	ok = r.messages() && r.ends()
 	return r.message, ok && r.decoded
 }
 
-// decoders keep their stacks and names for the next body, and nothing of the last.
-var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(nothing{}) }}
+// decoder keeps its stacks and names for the next body, and nothing of the last.
+type decoder struct {
+	jsontext.Decoder
+	body bytes.Buffer
+}
 
-// nothing is what a decoder reads that nobody uses, so that it keeps no body.
-type nothing struct{}
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// Read implements io.Reader.
-func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
+func (d *decoder) keep() {
+	d.body = bytes.Buffer{}
+	d.Reset(&d.body)
+	decoders.Put(d)
+}
 
 // reading is a body that is read once, from its beginning to its end.
 type reading struct {
@@ -146,17 +153,18 @@ func (r *reading) text() ([]byte, bool) {
 // respelled reports that some decoders take a name for one that decides: in any case, or without what joins its words, or that they let
 // an object inherit from it.
 func respelled(name []byte) bool {
-	for _, exact := range deciding {
-		if !bytes.Equal(name, exact) && (bytes.EqualFold(name, exact) || bytes.EqualFold(joined(name), exact)) {
-			return true
-		}
+	if slices.ContainsFunc(deciding, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
+		return false
 	}
-	return string(name) == "__proto__"
+	words := joined(name)
+	return string(name) == "__proto__" || slices.ContainsFunc(deciding, func(exact []byte) bool {
+		return bytes.EqualFold(name, exact) || bytes.EqualFold(words, exact)
+	})
 }
 
 // joined is a name without what joins its words.
 func joined(name []byte) []byte {
-	if !bytes.ContainsAny(name, "-_") {
+	if bytes.IndexByte(name, '-') < 0 && bytes.IndexByte(name, '_') < 0 {
 		return name
 	}
 	return bytes.ReplaceAll(bytes.ReplaceAll(name, []byte("-"), nil), []byte("_"), nil)

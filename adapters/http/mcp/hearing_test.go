@@ -1,0 +1,100 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing/iotest"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Reading a body", Label("G13"), func() {
+	const limit = 10
+	DescribeTable("goes by what there is, whatever a request says of it:", func(length, claimed int, readers ...func(io.Reader) io.Reader) {
+		for _, reading := range append(readers, func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader) {
+			text := bytes.Repeat([]byte("x"), length)
+			r := httptest.NewRequest(http.MethodPost, "/mcp", reading(bytes.NewReader(text)))
+			r.ContentLength = int64(claimed)
+			body, err := readBody(httptest.NewRecorder(), r, limit)
+			if length > limit {
+				Expect(err).To(BeAssignableToTypeOf(new(http.MaxBytesError)))
+				continue
+			}
+			Expect(err).NotTo(HaveOccurred())
+			Expect(body).To(Equal(text))
+		}
+	},
+		Entry("nothing", 0, 0), Entry("nothing, of unknown length", 0, -1), Entry("less than there may be", 9, 9),
+		Entry("as much as there may be", 10, 10), Entry("as much, of unknown length", 10, -1),
+		Entry("more than there may be", 11, 11), Entry("more, of unknown length", 11, -1), Entry("more than it says", 11, 3),
+		Entry("a little more than it says", 4, 3), Entry("less than it says", 4, 10), Entry("far less than it says", 4, 1<<40),
+	)
+
+	It("takes no half of a body for a whole one", func() {
+		for _, claimed := range []int64{-1, 0, 3, 8} {
+			r := httptest.NewRequest(http.MethodPost, "/mcp", io.MultiReader(bytes.NewReader([]byte("half")), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			r.ContentLength = claimed
+			_, err := readBody(httptest.NewRecorder(), r, limit)
+			Expect(err).To(MatchError(io.ErrUnexpectedEOF))
+		}
+	})
+})
+
+// clocked is a recorder that knows until when its connection may be read from.
+type clocked struct {
+	*httptest.ResponseRecorder
+	until []time.Time
+}
+
+// SetReadDeadline is what http.ResponseController calls.
+func (c *clocked) SetReadDeadline(until time.Time) error {
+	c.until = append(c.until, until)
+	return nil
+}
+
+var _ = Describe("Waiting for a body", Label("G13"), func() {
+	var s *stream
+	var to *clocked
+	deadlines := func() []time.Time {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return to.until
+	}
+	pass := func(ticks int) {
+		for range ticks {
+			s.registry.pulse()
+		}
+	}
+	BeforeEach(func() {
+		g := &registry{now: time.Now, interval: beatInterval, ticking: true, streams: map[*stream]struct{}{}, authorization: judge{errors.New("down")}}
+		r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
+		to = &clocked{ResponseRecorder: httptest.NewRecorder()}
+		s, _ = g.answer(to, r, r.Context())
+		g.open(s, &identity{caller: oauth.Caller{Grant: "A"}})
+		DeferCleanup(s.finish)
+	})
+
+	It("ends after a while, and for this body only", func() {
+		s.listen()
+		pass(int(bodyLimit/time.Second) - 1)
+		Consistently(deadlines, "20ms").Should(BeEmpty())
+		pass(1)
+		Eventually(deadlines).Should(ConsistOf(BeTemporally("~", time.Now(), time.Second)))
+		s.heard()
+		Expect(deadlines()).To(HaveExactElements(Not(BeZero()), BeZero()))
+	})
+
+	It("costs a connection nothing when the body comes in time", func() {
+		s.listen()
+		s.heard()
+		pass(2 * int(bodyLimit/time.Second))
+		Consistently(deadlines, "20ms").Should(BeEmpty())
+	})
+})
