@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -36,16 +37,17 @@ func tokenInfo(caller *oauth.Caller) *auth.TokenInfo {
 type identity struct {
 	token  string
 	caller oauth.Caller
-	host   oauth.HostToken // for the upstream of a gateway only (J13)
-	info   *auth.TokenInfo // for the SDK; nil in a gateway
+	host   oauth.HostToken                // for the upstream of a gateway only (J13)
+	info   atomic.Pointer[auth.TokenInfo] // once the SDK has asked for it
 }
 
-func (s *Server) identify(who *identity, caller oauth.Caller, token string, host oauth.HostToken) *identity {
-	*who = identity{token: token, caller: caller, host: host}
-	if s.upstream == nil {
-		who.info = tokenInfo(&who.caller)
+func (i *identity) tokenInfo() *auth.TokenInfo {
+	if made := i.info.Load(); made != nil {
+		return made
 	}
-	return who
+	made := tokenInfo(&i.caller)
+	i.info.Store(made)
+	return made
 }
 
 // digest is that of the token, by which a store names it.
@@ -79,7 +81,7 @@ func (i *identity) value(key any) (value any, known bool) {
 	case key == identityKey{}:
 		return i, true
 	case key == sdkKey:
-		return i.info, true
+		return i.tokenInfo(), true
 	}
 	return nil, false
 }

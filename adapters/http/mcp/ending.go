@@ -11,6 +11,7 @@ type ending struct {
 	context.Context           // of the request
 	who             *identity // nil while nobody knows who asks
 	made            atomic.Pointer[endable]
+	known           identity // what who is then
 }
 
 type endable struct {
@@ -42,12 +43,20 @@ func (e *ending) own() *endable {
 // end ends the context with a cause.
 func (e *ending) end(cause error) { e.own().end(cause) }
 
-// release gives back what was made; whoever asks from now on is told by the request.
+// release gives back what was made; whoever asks from now on is told that all is over.
 func (e *ending) release() {
-	if made := e.made.Load(); made != nil {
+	if made := e.made.Swap(over); made != nil {
 		made.end(nil)
 	}
+	e.known.info.Store(nil)
 }
+
+// over is what all answers have in common that are done.
+var over = func() *endable {
+	ctx, end := context.WithCancelCause(context.Background())
+	end(nil)
+	return &endable{ctx, end}
+}()
 
 // Done implements context.Context.
 func (e *ending) Done() <-chan struct{} { return e.own().Done() }
@@ -60,5 +69,8 @@ func (e *ending) Value(key any) any {
 	if value, known := e.who.value(key); known {
 		return value
 	}
-	return e.current().Value(key)
+	if value := e.current().Value(key); value != nil {
+		return value
+	}
+	return e.Context.Value(key)
 }

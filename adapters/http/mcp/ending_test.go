@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ = Describe("The context of an answer", Label("G16"), func() {
@@ -59,6 +61,23 @@ var _ = Describe("The context of an answer", Label("G16"), func() {
 		waiting := answer.Done()
 		answer.release()
 		Expect(waiting).To(BeClosed())
+	})
+
+	It("keeps nothing when the answer is done, for a session may keep it, and still says whose it is", func() {
+		answer.who = &answer.known
+		answer.known.caller = oauth.Caller{Grant: "A"}
+		before := answer.Value(sdkKey)
+		Expect(answer.Value(sdkKey)).To(BeIdenticalTo(before))
+		answer.release()
+		Expect(answer.known.info.Load()).To(BeNil())
+		Expect(answer.made.Load()).To(BeIdenticalTo(over))
+		Expect(answer.Done()).To(BeClosed())
+		Expect(answer.Err()).To(MatchError(context.Canceled))
+		Expect(request.Err()).To(Succeed())
+		Expect(answer.Value(sdkKey)).To(Equal(before))
+		Expect(answer.Value(identityKey{})).To(BeIdenticalTo(answer.who))
+		answer.who = nil
+		Expect(answer.Value(identityKey{})).To(Equal("somebody"))
 	})
 
 	It("is one for all who ask at once", func() {

@@ -53,7 +53,8 @@ func (s *Server) guard(out *stream, r *http.Request) (passed bool) {
 	switch {
 	case err == nil:
 		delete(r.Header, "Authorization") // G14
-		s.streams.open(out, s.identify(&out.known, caller, token, host))
+		out.known.token, out.known.caller, out.known.host = token, caller, host
+		s.streams.open(out, &out.known)
 		return true
 	case isInvalidToken(err):
 		s.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // accept takes a request that another replica was asked, once.
@@ -38,7 +36,7 @@ func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx := identified{e.ctx, t.server.identify(new(identity), what.Caller.restore(), "", oauth.HostToken{})}
+	ctx := identified{e.ctx, &identity{caller: what.Caller.restore()}}
 	r, err := http.NewRequestWithContext(ctx, what.Method, t.server.options.Resource.String(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("reading a request: %w", err)

@@ -106,7 +106,7 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 		s, _ := openStream(true)
 		s.registry.limit, s.registry.limitPerGrant = 10, 1
 		Expect(s.registry.crowded("A")).To(BeFalse())
-		s.registry.streams[&stream{ending: ending{who: &identity{caller: oauth.Caller{Grant: "A"}}}, long: true}] = struct{}{}
+		s.registry.streams[&stream{ending: &ending{who: &identity{caller: oauth.Caller{Grant: "A"}}}, long: true}] = struct{}{}
 		Expect(s.registry.crowded("A")).To(BeTrue())
 		Expect(s.registry.crowded("B")).To(BeFalse())
 		s.registry.limit = 1

@@ -111,7 +111,7 @@ func (s *Server) announce(out *stream, r *http.Request) *legacySession {
 
 // connect hands the session to the SDK, and returns nil when it has ended already.
 func (s *Server) connect(session *legacySession) *sdk.ServerSession {
-	connected, err := s.mcp.Connect(session.out, session, nil)
+	connected, err := s.mcp.Connect(session.out.ending, session, nil)
 	if err != nil {
 		s.options.Logger.ErrorContext(session.out, "cannot connect an SSE session", "error", err)
 		return nil

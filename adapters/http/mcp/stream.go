@@ -28,13 +28,12 @@ var (
 // stream is the ResponseWriter of one answer, and the context of its request. Nothing can be written once that has ended.
 type stream struct {
 	http.ResponseWriter
-	ending
+	*ending  // apart, because the SDK keeps it as long as a session that begins with this request
 	control  http.ResponseController
 	registry *registry
 	noted    noted
 	request  http.Request // here, because each piece would be an allocation of its own
 	body     whole
-	known    identity
 	long     bool // guarded by the registry, as what follows
 	opened   int
 	beaten   int

@@ -32,29 +32,37 @@ type registry struct {
 	ticking  bool
 	ticks    int
 	streams  map[*stream]struct{}
-	sessions map[string]held // by id
-	perGrant map[string]int  // sessions
+	sessions map[string]*held // by id
+	perGrant map[string]int   // sessions
 }
 
 // held is a session of a grant. Its end waits for its calls, so that is begun once only.
 type held struct {
-	grant string
-	end   func()
+	grant   string
+	session *sdk.ServerSession
+	ending  bool
+}
+
+func (h *held) end() {
+	if !h.ending {
+		h.ending = true
+		go h.session.Close()
+	}
 }
 
 func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
 		interval: beatInterval, limit: s.options.MaxSessions, limitPerGrant: s.options.MaxSessionsPerGrant,
-		streams: map[*stream]struct{}{}, sessions: map[string]held{}, perGrant: map[string]int{},
+		streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perGrant: map[string]int{},
 	}
 }
 
 // answer begins the answer to a request whose steps are noted under ctx.
 func (g *registry) answer(w http.ResponseWriter, r *http.Request, ctx context.Context) (*stream, *http.Request) {
-	out := &stream{ending: ending{Context: ctx}, noted: noted{ResponseWriter: w, walk: trace.From(ctx)}, registry: g, relayed: g.relays}
+	out := &stream{ending: &ending{Context: ctx}, noted: noted{ResponseWriter: w, walk: trace.From(ctx)}, registry: g, relayed: g.relays}
 	out.ResponseWriter, out.control = &out.noted, *http.NewResponseController(&out.noted)
-	out.request = *r.WithContext(out)
+	out.request = *r.WithContext(out.ending)
 	return out, &out.request
 }
 
@@ -149,7 +157,7 @@ func (g *registry) add(session *sdk.ServerSession, grant string) bool {
 	if g.isFull(grant) {
 		return false
 	}
-	g.sessions[id] = held{grant, sync.OnceFunc(func() { go session.Close() })}
+	g.sessions[id] = &held{grant: grant, session: session}
 	g.perGrant[grant]++
 	return true
 }
