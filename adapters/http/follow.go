@@ -33,7 +33,8 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Begin returns the context under which a request reaches its steps, for whoever says by itself when its answer begins.
+// Begin returns the context under which a request reaches its steps, for whoever says by itself when its answer begins. The request that
+// Echo has stays as it is: RequestID knows it there only behind Identify.
 func (f Follower) Begin(c echo.Context) context.Context {
 	if f.Journal == nil {
 		return c.Request().Context()

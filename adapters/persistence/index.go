@@ -4,20 +4,28 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 )
 
-// index is a WAL index that is mapped, so that it is read without a call of the system. SQLite never makes the file shorter than its first
-// page, and what is mapped stays until nobody has the index any more.
+// index is a WAL index that is mapped, so that it is read without a call of the system. What is mapped stays until nobody has the index
+// any more.
 type index struct {
 	file   *os.File
 	mapped *[indexHead]uint32
 }
 
-// head is its head at this moment, or something that it never was while a commit changes it.
+// head is its head at this moment, or something that it never was while a commit changes it, or nothing when somebody has emptied the file:
+// then the system answers with a fault.
 func (i *index) head() (head [indexHead]uint32) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			head = [indexHead]uint32{}
+		}
+	}()
 	for word := range head {
 		head[word] = atomic.LoadUint32(&i.mapped[word])
 	}
@@ -42,7 +50,7 @@ func openIndex(path string) (*index, error) {
 	}
 	for _, index := range indexes.open {
 		if known, err := index.file.Stat(); err == nil && os.SameFile(known, found) {
-			return index, index.mapHead(found)
+			return index, index.mapHead()
 		}
 	}
 	file, err := os.Open(path)
@@ -51,21 +59,18 @@ func openIndex(path string) (*index, error) {
 	}
 	opened := &index{file: file}
 	indexes.open = append(indexes.open, opened)
-	return opened, opened.mapHead(found)
+	return opened, opened.mapHead()
 }
 
-func (i *index) mapHead(found os.FileInfo) error {
+func (i *index) mapHead() error {
 	if i.mapped != nil {
 		return nil
-	}
-	if found.Size() == 0 { // and then nothing of the page may be read
-		return errNoIndex
 	}
 	page, err := mapPage(i.file)
 	if err != nil {
 		return errors.Join(errNoIndex, err)
 	}
-	i.mapped = (*[indexHead]uint32)(unsafe.Pointer(unsafe.SliceData(page)))
+	i.mapped = (*[indexHead]uint32)(unsafe.Pointer(unsafe.SliceData(page))) //nolint:gosec // a page is longer and stands at a multiple of its length
 	runtime.AddCleanup(i, unmapPage, page)
 	return nil
 }

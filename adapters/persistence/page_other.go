@@ -7,7 +7,9 @@ import (
 	"os"
 )
 
-// mapPage is for systems where a file that is mapped shows what is written to it. Without it nothing is remembered.
+// canMap says whether a file that is mapped shows what is written to it. Without that nothing is remembered.
+const canMap = false
+
 func mapPage(*os.File) (page []byte, err error) { return nil, errors.ErrUnsupported }
 
 func unmapPage([]byte) {}

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -66,6 +67,18 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		Expect(os.Remove(file + "-wal")).To(Succeed())
 		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile), "oauth.db"), file)).To(Succeed())
 		Eventually(func() bool { return ended(ctx, store, digest(0)) }).Should(BeTrue())
+	})
+
+	It("survives that somebody empties the WAL index under it, and then knows nothing", Label("N14"), func() {
+		file := filepath.Join(GinkgoT().TempDir(), "oauth.db-shm")
+		Expect(os.WriteFile(file, bytes.Repeat([]byte{7}, os.Getpagesize()), 0o600)).To(Succeed())
+		index, err := openIndex(file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(index.head()).NotTo(BeZero())
+		Expect(os.Truncate(file, 0)).To(Succeed())
+		Expect(index.head()).To(BeZero())
+		_, err = (&opening{index: index}).version()
+		Expect(err).To(MatchError(errNoIndex))
 	})
 
 	It("knows what it has written itself without a read", Label("H5"), func(ctx SpecContext) {

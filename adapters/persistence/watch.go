@@ -74,6 +74,9 @@ func (w *watch) atGlance() (version, error) {
 
 // version is the newest that is committed.
 func (w *watch) version() (version, error) {
+	if !canMap {
+		return version{}, errNoIndex
+	}
 	now := time.Since(began)
 	there, err := os.Stat(w.to.path)
 	if err != nil {

@@ -37,7 +37,8 @@ const (
 )
 
 // AccessGrant is what a person allowed one client: the code that was issued for it, and once that is redeemed the family of
-// tokens. Every change goes through a verb that refuses by itself.
+// tokens. Every change goes through a verb that refuses by itself. Two of them are two only by Copy: an assignment of what is behind the
+// pointer would leave both with one state.
 type AccessGrant struct {
 	*facts
 	shared bool // with copies: a verb makes them its own before it changes any

@@ -35,12 +35,26 @@ var _ = Describe("A grant", func() {
 		func(change func(f *family, copied *AccessGrant), prepare ...func(*Settings, ...func(Parameters)) *family) {
 			f := append(prepare, redeemed)[0](settings)
 			before, secretsBefore := f.grant.Snapshot()
-			for _, copied := range []func() *AccessGrant{f.grant.Copy, f.grant.Share().Copy} {
-				change(f, copied())
-				after, secretsAfter := f.grant.Snapshot()
+			expectAsBefore := func(grant *AccessGrant) {
+				GinkgoHelper()
+				after, secretsAfter := grant.Snapshot()
 				Expect(after).To(Equal(before))
 				Expect(secretsAfter).To(Equal(secretsBefore))
 			}
+			change(f, f.grant.Copy())
+			expectAsBefore(f.grant)
+			change(f, f.grant.Share().Copy())
+			expectAsBefore(f.grant)
+			copied := f.grant.Copy().Copy()
+			change(f, f.grant)
+			expectAsBefore(copied)
+			other := f.grant.Copy()
+			changed, secretsChanged := other.Snapshot()
+			f.grant.End(EndedByHost, noon) // which shares nothing any more
+			f.grant.Used(noon.Add(2 * time.Hour))
+			after, secretsAfter := other.Snapshot()
+			Expect(after).To(Equal(changed))
+			Expect(secretsAfter).To(Equal(secretsChanged))
 		},
 		Entry("its end", func(_ *family, copied *AccessGrant) { Expect(copied.End(EndedByHost, noon)).To(BeTrue()) }),
 		Entry("the end of one token", func(f *family, copied *AccessGrant) { copied.Revoke(f.access.Digest(), clientURL, noon) }),

@@ -75,6 +75,11 @@ func From(ctx context.Context) *Walk {
 	return walk
 }
 
+// Without returns the context for what happens beside a request, of which nothing is noted.
+func Without(ctx context.Context) context.Context {
+	return context.WithValue(ctx, walkKey{}, (*Walk)(nil))
+}
+
 // Request returns under which name the request is known, "" when it is not.
 func (w *Walk) Request() string {
 	if w == nil {

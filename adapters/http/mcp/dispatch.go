@@ -72,7 +72,7 @@ func (s *Server) answerCut(out *stream) {
 func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
 	out.listen()
 	body, err := readBody(out.ResponseWriter, r, s.options.MaxBody)
-	out.heard()
+	out.heard(err)
 	if err != nil {
 		refuseBody(out.ResponseWriter, err)
 		return nil, false
@@ -99,7 +99,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	for len(body) < cap(body) {
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
-		if err == io.EOF { //nolint:errorlint // which readers return as it is
+		if err == io.EOF {
 			return body, nil
 		}
 		if err != nil {

@@ -1,9 +1,12 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing/iotest"
@@ -59,6 +62,17 @@ func (c *clocked) SetReadDeadline(until time.Time) error {
 	return nil
 }
 
+func (g *registry) listening() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for s := range g.streams {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.listens
+	}
+	return false
+}
+
 var _ = Describe("Waiting for a body", Label("G13"), func() {
 	var s *stream
 	var to *clocked
@@ -87,13 +101,31 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		Consistently(deadlines, "20ms").Should(BeEmpty())
 		pass(1)
 		Eventually(deadlines).Should(ConsistOf(BeTemporally("~", time.Now(), time.Second)))
-		s.heard()
+		s.heard(nil) // at the last moment
 		Expect(deadlines()).To(HaveExactElements(Not(BeZero()), BeZero()))
 	})
 
+	It("ends for whoever stalls in it, with an answer and without the connection", func(ctx SpecContext) {
+		site := openSite()
+		client, err := new(net.Dialer).DialContext(ctx, "tcp", site.Listener.Addr().String())
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(client.Close)
+		Expect(client.SetReadDeadline(time.Now().Add(5 * time.Second))).To(Succeed())
+		_, err = fmt.Fprintf(client, "POST /mcp HTTP/1.1\r\nHost: cms.example\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", alice)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(site.mcp.streams.listening).WithContext(ctx).Should(BeTrue())
+		for range bodyLimit / time.Second {
+			site.mcp.streams.pulse()
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(answer.Close).To(BeTrue())
+	}, SpecTimeout(10*time.Second))
+
 	It("costs a connection nothing when the body comes in time", func() {
 		s.listen()
-		s.heard()
+		s.heard(nil)
 		pass(2 * int(bodyLimit/time.Second))
 		Consistently(deadlines, "20ms").Should(BeEmpty())
 	})

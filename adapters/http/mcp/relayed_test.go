@@ -10,7 +10,17 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
+
+// asking is told of each question about a token, all of which hold.
+type asking func(ctx context.Context)
+
+// Authenticate implements Authorization.
+func (a asking) Authenticate(ctx context.Context, _ string, _ oauth.Resource) (oauth.Caller, error) {
+	a(ctx)
+	return oauth.Caller{}, nil
+}
 
 // deadlined is a recorder that knows until when it may be written to.
 type deadlined struct {
@@ -101,6 +111,17 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 		Entry("a call whose token expires meanwhile", false, time.Minute, true, false), Entry("a call that does not end", false, callLimit, true, true),
 		Entry("a stream", true, -time.Minute, false, false), Entry("a stream whose grant has ended elsewhere", true, -time.Minute, true, true),
 	)
+
+	It("asks about a token without a word to the trace, which the handler is writing meanwhile", func() {
+		s, _ := openStream(true)
+		walk := trace.Begin(context.Background(), trace.Origin{}, func(came trace.Origin) trace.Origin { return came })
+		s.Context = walk
+		asked := make(chan *trace.Walk, 1)
+		s.registry.authorization = asking(func(ctx context.Context) { asked <- trace.From(ctx) })
+		Expect(trace.From(s)).NotTo(BeNil())
+		s.beat()
+		Expect(<-asked).To(BeNil())
+	})
 
 	It("lets no grant have more streams than sessions, and nobody more than all may", func() {
 		s, _ := openStream(true)

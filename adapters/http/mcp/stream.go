@@ -34,8 +34,8 @@ type stream struct {
 	noted    noted
 	request  http.Request // here, because each piece would be an allocation of its own
 	body     whole
-	long     bool // guarded by the registry, as what follows
-	opened   int
+	long     bool // what may be known of it elsewhere is asked of the registry
+	opened   int  // guarded by the registry, like what follows
 	beaten   int
 
 	relayed bool // the answer of an upstream, which is passed on as it is
@@ -78,6 +78,9 @@ func (s *stream) begin(long bool) {
 
 // beat is what happens again and again, as long as the answer lasts.
 func (s *stream) beat() {
+	if s.Err() != nil {
+		return
+	}
 	if s.outlived() {
 		s.end(errOver)
 		return
@@ -95,21 +98,21 @@ func (s *stream) listen() {
 	s.listens = true
 }
 
-// hurry waits for the body no longer.
+// hurry waits for the body no longer, nor for what else comes on its connection.
 func (s *stream) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listens {
+	if s.listens && !s.stopped {
 		s.late = true
 		_ = s.control.SetReadDeadline(time.Now()) // recorders in tests have no deadlines
 	}
 }
 
-// heard is the end of the body.
-func (s *stream) heard() {
+// heard is the end of the body, which may have come at the very last moment.
+func (s *stream) heard(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listens = false; s.late {
+	if s.listens = false; s.late && err == nil {
 		_ = s.control.SetReadDeadline(time.Time{})
 	}
 }
