@@ -17,7 +17,7 @@ func keeping(w *world) {
 			Expect(w.store.AddGrant(ctx, wanted, never)).To(Succeed())
 			found, err := w.store.Grant(ctx, token.Digest())
 			Expect(err).NotTo(HaveOccurred())
-			Expect(found).To(Equal(wanted))
+			expectSame(found, wanted)
 		}
 	})
 
@@ -32,7 +32,7 @@ func keeping(w *world) {
 			})).To(Succeed())
 			found, err := w.store.Grant(ctx, token.Digest())
 			Expect(err).NotTo(HaveOccurred())
-			Expect(found).To(Equal(wanted))
+			expectSame(found, wanted)
 		}
 	})
 
@@ -73,6 +73,14 @@ func (w *world) full(id string, token oauth.Secret, round int) *oauth.AccessGran
 	expectNoZero(restored)
 	expectNoZero(secrets[0])
 	return full
+}
+
+func expectSame(found, wanted *oauth.AccessGrant) {
+	GinkgoHelper()
+	grant, secrets := found.Snapshot()
+	wantedGrant, wantedSecrets := wanted.Snapshot()
+	Expect(grant).To(Equal(wantedGrant))
+	Expect(secrets).To(Equal(wantedSecrets))
 }
 
 func fill(record reflect.Value, now time.Time, round int) {
