@@ -26,7 +26,11 @@ type group struct {
 	mu      sync.Mutex
 	waiting []*member
 	running bool
+	resting chan struct{} // to whoever writes next, while nobody waits; nil at other times
 }
+
+// restLimit is how long whoever writes stays for the next write: SQLite needs a deep stack, which would have to grow again.
+const restLimit = time.Second
 
 // member is one of these writes. It is refused alone.
 type member struct {
@@ -81,13 +85,17 @@ func (g *group) join(m *member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting = append(g.waiting, m)
-	if !g.running {
+	switch {
+	case g.resting != nil:
+		close(g.resting)
+		g.resting = nil
+	case !g.running:
 		g.running = true
 		go g.run()
 	}
 }
 
-// run goes on until nobody waits.
+// run goes on until nobody has come for a while.
 func (g *group) run() {
 	for waiting := g.queued(); waiting > 0; waiting = g.queued() {
 		runtime.Gosched() // whoever is about to write joins
@@ -100,11 +108,31 @@ func (g *group) run() {
 	}
 }
 
+// queued returns how many wait, and rests before it says that nobody does.
 func (g *group) queued() int {
+	waiting, called := g.look()
+	if waiting > 0 {
+		return waiting
+	}
+	late := time.NewTimer(restLimit)
+	defer late.Stop()
+	select {
+	case <-called:
+	case <-late.C:
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.running = len(g.waiting) > 0
+	g.resting, g.running = nil, len(g.waiting) > 0
 	return len(g.waiting)
+}
+
+func (g *group) look() (waiting int, called <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) == 0 {
+		g.resting = make(chan struct{})
+	}
+	return len(g.waiting), g.resting
 }
 
 // take removes the first ones.

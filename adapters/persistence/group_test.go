@@ -69,6 +69,18 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(kept()).To(HaveLen(20))
 	})
 
+	It("find whoever writes where it rests, or after it has gone", func(ctx SpecContext) {
+		held.release()
+		held.wait()
+		writes := func() bool { store.group.mu.Lock(); defer store.group.mu.Unlock(); return store.group.running }
+		for i := range 50 {
+			Expect(store.UseOnce(ctx, oauth.Digest{30: byte(i)}, then)).To(Succeed())
+			Expect(writes()).To(BeTrue())
+		}
+		Eventually(writes).WithContext(ctx).WithTimeout(10 * restLimit).Should(BeFalse())
+		Expect(store.UseOnce(ctx, oauth.Digest{30: 200}, then)).To(Succeed())
+	})
+
 	It("see what those before them have changed", Label("I22"), func(ctx SpecContext) {
 		other := oauth.Digest{31: 7}
 		held.release()
