@@ -41,7 +41,7 @@ func (v version) follows(before version) bool {
 
 var errNoIndex = errors.New("the WAL index is not what it should be")
 
-// watch knows at once when somebody has committed to a file. SQLite would say so too (PRAGMA data_version), in a hundred times the time.
+// watch knows at once when somebody has committed to a file. SQLite would say so too (PRAGMA data_version), by a statement.
 type watch struct {
 	to connector
 

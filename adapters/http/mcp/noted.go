@@ -14,32 +14,28 @@ type noted struct {
 }
 
 func (n *noted) say(status int) {
-	if n.said = n.said || status >= http.StatusOK; n.said {
-		n.walk.Answer(status)
+	if n.said || status < http.StatusOK {
+		return
 	}
+	n.said = true
+	n.walk.Answer(status)
 }
 
 // WriteHeader notes how the request was answered.
 func (n *noted) WriteHeader(status int) {
-	if !n.said {
-		n.say(status)
-	}
+	n.say(status)
 	n.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes that the request was answered.
 func (n *noted) Write(p []byte) (int, error) {
-	if !n.said {
-		n.say(http.StatusOK)
-	}
+	n.say(http.StatusOK)
 	return n.ResponseWriter.Write(p)
 }
 
 // FlushError is what http.ResponseController calls.
 func (n *noted) FlushError() error {
-	if !n.said {
-		n.say(http.StatusOK)
-	}
+	n.say(http.StatusOK)
 	return http.NewResponseController(n.ResponseWriter).Flush()
 }
 
