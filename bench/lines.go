@@ -12,6 +12,7 @@ const (
 	sdkTools     = "sdk"
 	bareEcho     = "echo"
 	leastGuard   = "echo-guard"
+	leastFlow    = "echo-flow"
 	siteEcho     = "echo-site"
 	fosite       = "fosite"
 	fositeSQL    = "fosite-sql"
@@ -33,7 +34,7 @@ var guarded = []line{
 		compare: slices.Concat(
 			against(rate, ours, bar{bareEcho, .85, .92}, bar{peer: siteEcho}, bar{fosite, 1.3, 1.5}, bar{goOAuth2, 1.6, 1.9},
 				bar{peer: fositeSQL}, bar{oidcProvider, 4.5, 5}, bar{oidcUserinfo, 20, 25}),
-			against(rate, oursBare, bar{bareEcho, .85, .92}), reach(rate, siteEcho, bareEcho), reach(rate, leastGuard, bareEcho),
+			against(rate, oursBare, bar{bareEcho, .85, .92}, bar{fosite, 1.3, 1.5}, bar{goOAuth2, 1.6, 1.9}), reach(rate, siteEcho, bareEcho), reach(rate, leastGuard, bareEcho),
 			against(rate, onPostgres, bar{peer: bareEcho}), against(rate, onMariaDB, bar{peer: bareEcho}),
 			against(tail, ours, bar{bareEcho, 1.15, 1.05}),
 			above(cpuTime, ours, bar{bareEcho, 5, 3}), above(cpuTime, oursBare, bar{bareEcho, 5, 3}), over(cpuTime, leastGuard, bareEcho)),
@@ -46,15 +47,17 @@ var guarded = []line{
 
 var issuing = []line{
 	{
-		name: "code flow", scenario: "flow", servers: []string{ours, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider},
+		name: "code flow", scenario: "flow", servers: []string{ours, leastFlow, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider},
 		compare: slices.Concat(
-			against(rate, ours, bar{fosite, .75, 1}, bar{peer: goOAuth2}, bar{fositeSQL, 6, 8}, bar{oidcProvider, 14, 18}),
+			against(rate, ours, bar{fosite, .75, 1}, bar{peer: goOAuth2}, bar{fositeSQL, 6, 8}, bar{oidcProvider, 14, 18}, bar{peer: leastFlow}),
+			reach(rate, leastFlow, fosite), reach(rate, leastFlow, fositeSQL), reach(rate, leastFlow, oidcProvider),
 			against(rate, onPostgres, bar{peer: ours}), against(rate, onMariaDB, bar{peer: ours})),
 	},
 	{
-		name: "refresh", scenario: "refresh", servers: []string{ours, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider},
+		name: "refresh", scenario: "refresh", servers: []string{ours, leastFlow, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider},
 		compare: slices.Concat(
-			against(rate, ours, bar{fosite, .5, .75}, bar{peer: goOAuth2}, bar{fositeSQL, 3.8, 5}, bar{oidcProvider, 3.8, 5}),
+			against(rate, ours, bar{fosite, .5, .75}, bar{peer: goOAuth2}, bar{fositeSQL, 3.8, 5}, bar{oidcProvider, 3.8, 5}, bar{peer: leastFlow}),
+			reach(rate, leastFlow, fosite), reach(rate, leastFlow, fositeSQL), reach(rate, leastFlow, oidcProvider),
 			against(rate, onPostgres, bar{peer: ours}), against(rate, onMariaDB, bar{peer: ours})),
 	},
 	{

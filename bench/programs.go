@@ -25,7 +25,7 @@ func (b *bench) program(name string) string { return filepath.Join(b.programs, n
 
 // programs are by the beginning of the names of the servers that they are.
 var programs = []struct{ servers, program string }{
-	{ours, "pasteport"}, {sdkTools, "pasteport"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
+	{ours, "pasteport"}, {sdkTools, "pasteport"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
 }
 
 // command is how a server is run, and the database server that it needs.

@@ -100,14 +100,16 @@ var table = []law{
 		"bench/load", "bench/server/...", "bootstrap", "domain/oauth", "adapters/persistence", echo, sdk + "mcp"}},
 	{of: []string{"bench/server/fosite"}, may: []string{"bench/load", "bench/server", "github.com/ory/fosite/...", "modernc.org/sqlite"}},
 	{of: []string{"bench/server/gooauth2"}, may: []string{"bench/server", "github.com/go-oauth2/oauth2/v4/..."}},
-	{of: []string{"bench/server/write"}, may: []string{"bench/load", "domain/oauth", "adapters/persistence"}},
+	{of: []string{"bench/server/raw"}, may: []string{"domain/oauth", "adapters/persistence"}},
+	{of: []string{"bench/server/byhand"}, may: []string{"bench/server/...", echo}},
+	{of: []string{"bench/server/write"}, may: []string{"bench/load", "bench/server/raw", "adapters/persistence"}},
 	{of: []string{"bench"}, may: []string{"bench/load", "bench/server", "golang.org/x/sys/unix", "github.com/jackc/pgx/v5/stdlib", "github.com/go-sql-driver/mysql"}},
 }
 
 // programs are the only folders with a main function.
 var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/conformance", "features/matrix/write", "features/mutations", "features/newcomer",
 	"features/interop/fixtures", "features/interop/goclient",
-	"bench", "bench/server/echo", "bench/server/pasteport", "bench/server/fosite", "bench/server/gooauth2", "bench/server/write", "bench/server/awake"}
+	"bench", "bench/server/echo", "bench/server/pasteport", "bench/server/fosite", "bench/server/gooauth2", "bench/server/write", "bench/server/awake", "bench/server/byhand"}
 
 // Tests next to the code may use whatever they need; the specs here stand outside.
 var testTable = []law{

@@ -41,6 +41,9 @@ func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail chann
 				err = fail(c, fmt.Errorf("panic in %s: %s", c.Path(), debug.Stack()))
 			}
 		}()
+		if c.Request().Body != http.NoBody {
+			readUntil(c, time.Now().Add(formLimit))
+		}
 		handle, found := serve[c.Request().Method]
 		if !found {
 			c.Response().Header().Set(echo.HeaderAllow, allow)

@@ -1,8 +1,8 @@
 package http
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -36,10 +36,7 @@ func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	if err != nil || media != echo.MIMEApplicationForm {
 		return nil, refuseWith(unsupported, "B1, D2", "the body has to be application/x-www-form-urlencoded")
 	}
-	control := http.NewResponseController(c.Response())
-	_ = control.SetReadDeadline(time.Now().Add(formLimit)) // recorders in tests have no deadlines
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, maxForm))
+	body, err := readBody(c)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -47,7 +44,23 @@ func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	case err != nil:
 		return nil, refuseWith(http.StatusBadRequest, "B1, D3", "the body cannot be read")
 	}
-	return parse(string(body))
+	return parse(body)
+}
+
+// readBody takes the deadline back that dispatch has set.
+func readBody(c echo.Context) (string, error) {
+	body := new(bytes.Buffer)
+	body.Grow(int(min(max(c.Request().ContentLength, 0), maxForm)) + bytes.MinRead)
+	_, err := body.ReadFrom(http.MaxBytesReader(c.Response(), c.Request().Body, maxForm))
+	if err == nil {
+		readUntil(c, time.Time{})
+	}
+	return body.String(), err
+}
+
+// readUntil says when to give a body up. It holds for what net/http reads of one that was refused, too: it waits for that before it answers.
+func readUntil(c echo.Context, limit time.Time) {
+	_ = http.NewResponseController(c.Response()).SetReadDeadline(limit) // recorders in tests have no deadlines
 }
 
 func parse(encoded string) (oauth.Parameters, error) {

@@ -5,44 +5,67 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"gorm.io/gorm"
 )
 
-// tabled names the table of a row and lists what the row is made of, its key first. What every request reads or writes goes this way: GORM's reflection costs
-// as much again as SQLite.
-type tabled interface {
-	TableName() string
-	columns() []column
+// layout is how rows of one kind are read and written. What every request reads or writes goes this way: GORM's reflection costs as much
+// again as SQLite.
+type layout[R any] struct {
+	name    string
+	columns []column[R] // the key first
+	inserts sync.Map    // statements by how many rows they add, or less than none on PostgreSQL
 }
 
-// column is a column and where its value is.
-type column struct {
+// column is a column and where its value is in a row: a *string, *int, *[]byte or *moment.
+type column[R any] struct {
 	name string
-	at   any // *string, *int, *[]byte or *moment
+	in   func(row *R) any
 }
 
-func (g *grantRow) columns() []column {
-	return []column{
-		{"id", &g.ID}, {"client_id", &g.ClientID}, {"client_name", &g.ClientName}, {"auth_method", &g.AuthMethod},
-		{"redirect_uri", &g.RedirectURI}, {"resource", &g.Resource}, {"scopes", &g.Scopes}, {"subject", &g.Subject}, {"roles", &g.Roles},
-		{"state", &g.State}, {"end_reason", &g.EndReason},
-		{"created_at", (*moment)(&g.CreatedAt)}, {"ended_at", (*moment)(&g.EndedAt)}, {"last_used_at", (*moment)(&g.LastUsedAt)},
-		{"verified_at", (*moment)(&g.VerifiedAt)}, {"idle_end", (*moment)(&g.IdleEnd)}, {"absolute_end", (*moment)(&g.AbsoluteEnd)},
-		{"forget_after", (*moment)(&g.ForgetAfter)},
-		{"code_digest", &g.CodeDigest}, {"code_challenge", &g.CodeChallenge}, {"code_expires_at", (*moment)(&g.CodeExpiresAt)},
-		{"redeemed_at", (*moment)(&g.RedeemedAt)}, {"generation", &g.Generation}, {"successor_box", &g.SuccessorBox},
-		{"grace_end", (*moment)(&g.GraceEnd)}, {"host_print", &g.HostPrint}, {"host_box", &g.HostBox}, {"host_wrap", &g.HostWrap},
-	}
-}
+var grantLayout = &layout[grantRow]{name: grantRow{}.TableName(), columns: []column[grantRow]{
+	{"id", func(g *grantRow) any { return &g.ID }},
+	{"client_id", func(g *grantRow) any { return &g.ClientID }},
+	{"client_name", func(g *grantRow) any { return &g.ClientName }},
+	{"auth_method", func(g *grantRow) any { return &g.AuthMethod }},
+	{"redirect_uri", func(g *grantRow) any { return &g.RedirectURI }},
+	{"resource", func(g *grantRow) any { return &g.Resource }},
+	{"scopes", func(g *grantRow) any { return &g.Scopes }},
+	{"subject", func(g *grantRow) any { return &g.Subject }},
+	{"roles", func(g *grantRow) any { return &g.Roles }},
+	{"state", func(g *grantRow) any { return &g.State }},
+	{"end_reason", func(g *grantRow) any { return &g.EndReason }},
+	{"created_at", func(g *grantRow) any { return (*moment)(&g.CreatedAt) }},
+	{"ended_at", func(g *grantRow) any { return (*moment)(&g.EndedAt) }},
+	{"last_used_at", func(g *grantRow) any { return (*moment)(&g.LastUsedAt) }},
+	{"verified_at", func(g *grantRow) any { return (*moment)(&g.VerifiedAt) }},
+	{"idle_end", func(g *grantRow) any { return (*moment)(&g.IdleEnd) }},
+	{"absolute_end", func(g *grantRow) any { return (*moment)(&g.AbsoluteEnd) }},
+	{"forget_after", func(g *grantRow) any { return (*moment)(&g.ForgetAfter) }},
+	{"code_digest", func(g *grantRow) any { return &g.CodeDigest }},
+	{"code_challenge", func(g *grantRow) any { return &g.CodeChallenge }},
+	{"code_expires_at", func(g *grantRow) any { return (*moment)(&g.CodeExpiresAt) }},
+	{"redeemed_at", func(g *grantRow) any { return (*moment)(&g.RedeemedAt) }},
+	{"generation", func(g *grantRow) any { return &g.Generation }},
+	{"successor_box", func(g *grantRow) any { return &g.SuccessorBox }},
+	{"grace_end", func(g *grantRow) any { return (*moment)(&g.GraceEnd) }},
+	{"host_print", func(g *grantRow) any { return &g.HostPrint }},
+	{"host_box", func(g *grantRow) any { return &g.HostBox }},
+	{"host_wrap", func(g *grantRow) any { return &g.HostWrap }},
+}}
 
-func (s *secretRow) columns() []column {
-	return []column{
-		{"digest", &s.Digest}, {"grant_id", &s.Grant}, {"kind", &s.Kind}, {"generation", &s.Generation}, {"scopes", &s.Scopes},
-		{"host_wrap", &s.HostWrap}, {"revoked_at", (*moment)(&s.RevokedAt)}, {"forget_after", (*moment)(&s.ForgetAfter)},
-	}
-}
+var secretLayout = &layout[secretRow]{name: secretRow{}.TableName(), columns: []column[secretRow]{
+	{"digest", func(s *secretRow) any { return &s.Digest }},
+	{"grant_id", func(s *secretRow) any { return &s.Grant }},
+	{"kind", func(s *secretRow) any { return &s.Kind }},
+	{"generation", func(s *secretRow) any { return &s.Generation }},
+	{"scopes", func(s *secretRow) any { return &s.Scopes }},
+	{"host_wrap", func(s *secretRow) any { return &s.HostWrap }},
+	{"revoked_at", func(s *secretRow) any { return (*moment)(&s.RevokedAt) }},
+	{"forget_after", func(s *secretRow) any { return (*moment)(&s.ForgetAfter) }},
+}}
 
 // moment is a time as millis keeps it.
 type moment time.Time
@@ -62,9 +85,9 @@ func (m *moment) Scan(value any) error {
 	return nil
 }
 
-// value is what the column keeps: NULL where there is no time and where there are no bytes.
-func (c column) value() any {
-	switch at := c.at.(type) {
+// valueAt is what the column keeps: NULL where there is no time and where there are no bytes.
+func valueAt(place any) any {
+	switch at := place.(type) {
 	case *string:
 		return *at
 	case *int:
@@ -81,10 +104,32 @@ func (c column) value() any {
 	return nil
 }
 
-// asRead makes values what the database would return: times of milliseconds, and bytes that nobody else has.
-func asRead(columns []column) {
-	for _, c := range columns {
-		switch at := c.at.(type) {
+func sameAt(place, other any) bool {
+	switch at := place.(type) {
+	case *string:
+		return *at == *other.(*string)
+	case *int:
+		return *at == *other.(*int)
+	case *[]byte:
+		return bytes.Equal(*at, *other.(*[]byte))
+	default:
+		return valueAt(place) == valueAt(other)
+	}
+}
+
+// places are where the values of a row are, in the order of its columns.
+func (l *layout[R]) places(row *R) []any {
+	places := make([]any, 0, len(l.columns))
+	for _, c := range l.columns {
+		places = append(places, c.in(row))
+	}
+	return places
+}
+
+// asRead makes of a row what the database would return: times of milliseconds, and bytes that nobody else has.
+func (l *layout[R]) asRead(row *R) {
+	for _, c := range l.columns {
+		switch at := c.in(row).(type) {
 		case *[]byte:
 			*at = bytes.Clone(*at)
 		case *moment:
@@ -95,64 +140,65 @@ func asRead(columns []column) {
 	}
 }
 
-func (c column) equals(other column) bool {
-	switch at := c.at.(type) {
-	case *string:
-		return *at == *other.at.(*string)
-	case *int:
-		return *at == *other.at.(*int)
-	case *[]byte:
-		return bytes.Equal(*at, *other.at.(*[]byte))
-	default:
-		return c.value() == other.value()
+// insert adds rows.
+func (l *layout[R]) insert(tx *changes, rows ...*R) error {
+	values := make([]any, 0, len(rows)*len(l.columns))
+	for _, row := range rows {
+		for _, c := range l.columns {
+			values = append(values, valueAt(c.in(row)))
+		}
 	}
+	return tx.write(l.inserting(tx.DB, len(rows)), values...)
 }
 
-// insert adds rows.
-func insert[R tabled](tx *changes, rows ...R) error {
-	first := rows[0].columns()
-	statement := make([]byte, 0, 1024)
-	statement = append(append(append(statement, "INSERT INTO "...), rows[0].TableName()...), " ("...)
-	for i, c := range first {
-		statement = append(appendComma(statement, i), c.name...)
+// mostKept is how many rows a statement may add that is remembered.
+const mostKept = stepsAtOnceInFile
+
+// inserting is the statement that adds so many rows.
+func (l *layout[R]) inserting(tx *gorm.DB, rows int) string {
+	key := rows
+	if tx.Name() == postgresDialect {
+		key = -rows
 	}
+	if known, found := l.inserts.Load(key); found {
+		return known.(string)
+	}
+	statement := append([]byte("INSERT INTO "+l.name+" ("), l.listed("")...)
 	statement = append(statement, ") VALUES "...)
-	values := make([]any, 0, len(rows)*len(first))
-	for i, row := range rows {
-		columns := first
-		if i > 0 {
-			columns = row.columns()
-		}
-		statement = append(appendComma(statement, i), '(')
-		for j, c := range columns {
-			values = append(values, c.value())
-			statement = appendPlace(tx.DB, appendComma(statement, j), len(values))
+	for row := range rows {
+		statement = append(appendComma(statement, row), '(')
+		for i := range l.columns {
+			statement = appendPlace(tx, appendComma(statement, i), row*len(l.columns)+i+1)
 		}
 		statement = append(statement, ')')
 	}
-	return tx.write(string(statement), values...)
+	made := string(statement)
+	if rows <= mostKept {
+		l.inserts.Store(key, made)
+	}
+	return made
 }
 
 // rewrite changes the columns that differ in a row that is there. SQLite would touch the index of every column that it is told.
-func rewrite[R tabled](tx *changes, was, now R) error {
-	before, after := was.columns(), now.columns()
+func (l *layout[R]) rewrite(tx *changes, was, now *R) error {
 	statement := make([]byte, 0, 256)
-	statement = append(append(append(statement, "UPDATE "...), now.TableName()...), " SET "...)
-	values := make([]any, 0, len(after))
-	for i, c := range after {
-		if c.equals(before[i]) {
+	statement = append(append(append(statement, "UPDATE "...), l.name...), " SET "...)
+	values := make([]any, 0, len(l.columns)+1)
+	for _, c := range l.columns {
+		place := c.in(now)
+		if sameAt(place, c.in(was)) {
 			continue
 		}
 		statement = append(append(appendComma(statement, len(values)), c.name...), " = "...)
-		values = append(values, c.value())
+		values = append(values, valueAt(place))
 		statement = appendPlace(tx.DB, statement, len(values))
 	}
 	if len(values) == 0 {
 		return nil
 	}
-	key := after[0]
+	key := l.columns[0]
 	statement = append(append(append(statement, " WHERE "...), key.name...), " = "...)
-	values = append(values, key.value())
+	values = append(values, valueAt(key.in(now)))
 	return tx.write(string(appendPlace(tx.DB, statement, len(values))), values...)
 }
 
@@ -189,11 +235,11 @@ func execute(tx *gorm.DB, statement string, values ...any) (sql.Result, error) {
 	return tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, values...)
 }
 
-// listed are the columns of a row, as a question names them.
-func listed(row tabled) string {
+// listed are the columns, as a question names them behind whose they are.
+func (l *layout[R]) listed(whose string) string {
 	names := make([]byte, 0, 512)
-	for i, c := range row.columns() {
-		names = append(append(append(appendComma(names, i), row.TableName()...), '.'), c.name...)
+	for i, c := range l.columns {
+		names = append(append(appendComma(names, i), whose...), c.name...)
 	}
 	return string(names)
 }

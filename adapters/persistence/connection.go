@@ -125,6 +125,38 @@ func (c *connection) QueryContext(ctx context.Context, query string, values []dr
 	return reading{rows.(answer), known}, nil
 }
 
+// BeginTx implements driver.ConnBeginTx by prepared statements; the driver would have each of them parsed for every transaction.
+func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	if options != (driver.TxOptions{}) {
+		return nil, errors.New("a transaction on SQLite has no options")
+	}
+	tx := begun{c}
+	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE", nil); err != nil {
+		_ = tx.Rollback() // it may have begun for somebody who has gone
+		return nil, err
+	}
+	return tx, nil
+}
+
+// begun is a transaction that got the write lock at its beginning: one that first reads could not be granted it any more.
+type begun struct{ on *connection }
+
+// Commit implements driver.Tx, also for somebody who goes meanwhile: what the disk has is not to be called undone. One that fails would
+// leave its transaction to whoever comes next on the connection.
+func (b begun) Commit() error {
+	_, err := b.on.ExecContext(context.Background(), "COMMIT", nil)
+	if err != nil {
+		_ = b.Rollback() // SQLite may have done that by itself
+	}
+	return err
+}
+
+// Rollback implements driver.Tx.
+func (b begun) Rollback() error {
+	_, err := b.on.ExecContext(context.Background(), "ROLLBACK", nil)
+	return err
+}
+
 // statement returns a prepared one that nobody reads from, or nil for what is not to be prepared: some pragmas take effect when they are.
 func (c *connection) statement(ctx context.Context, query string) (*statement, error) {
 	known, found := c.prepared[query]

@@ -18,15 +18,13 @@ type foundRow struct {
 	first atomic.Pointer[oauth.AccessGrant] // to be restored, of which all others are copies
 }
 
-func (f *foundRow) columns() []column { return append(f.Grant.columns(), f.Secret.columns()...) }
+var grantColumns = grantLayout.listed("grants.")
 
-var grantColumns = listed(new(grantRow))
-
-var findGrant = "SELECT " + grantColumns + ", " + listed(new(secretRow)) + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
+var findGrant = "SELECT " + grantColumns + ", " + secretLayout.listed("secrets.") + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
 
 func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *foundRow, err error) {
 	found = &foundRow{Grant: new(grantRow)}
-	err = e.reads(db, e.find, secret[:], found.columns())
+	err = e.reads(db, e.find, secret[:], append(grantLayout.places(found.Grant), secretLayout.places(&found.Secret)...)...)
 	return found, failed("finding a grant", err)
 }
 
@@ -36,13 +34,13 @@ func (e engine) earlier(tx *gorm.DB, id string) (earlier grantRow, err error) {
 	if e.server {
 		question += " FOR UPDATE"
 	}
-	err = e.reads(tx, question, id, earlier.columns())
+	err = e.reads(tx, question, id, grantLayout.places(&earlier)...)
 	return earlier, failed("looking for an earlier grant", err)
 }
 
 // reads asks for one row by its key. Whoever hangs up meanwhile is not listened to: two goroutines would have to watch for it, for what
 // takes microseconds.
-func (e engine) reads(db *gorm.DB, question string, key any, columns []column) error {
+func (e engine) reads(db *gorm.DB, question string, key any, into ...any) error {
 	ctx := db.Statement.Context
 	if !e.server {
 		ctx = context.WithoutCancel(ctx)
@@ -55,19 +53,15 @@ func (e engine) reads(db *gorm.DB, question string, key any, columns []column) e
 	if !rows.Next() {
 		return cmp.Or(rows.Err(), gorm.ErrRecordNotFound)
 	}
-	into := make([]any, len(columns))
-	for i, c := range columns {
-		into[i] = c.at
-	}
 	return rows.Scan(into...)
 }
 
 // written are the rows that finds will return for these secrets once they are committed.
 func written(grant *grantRow, secrets []secretRow) []*foundRow {
-	asRead(grant.columns())
+	grantLayout.asRead(grant)
 	rows := make([]*foundRow, 0, len(secrets))
 	for _, secret := range secrets {
-		asRead(secret.columns())
+		secretLayout.asRead(&secret)
 		rows = append(rows, &foundRow{Secret: secret, Grant: grant})
 	}
 	return rows

@@ -99,7 +99,7 @@ func (g *group) join(m *member) {
 func (g *group) run() {
 	for waiting := g.queued(); waiting > 0; waiting = g.queued() {
 		runtime.Gosched() // whoever is about to write joins
-		tx := g.writer.WithContext(context.Background()).Begin()
+		tx := g.writer.Begin()
 		if tx.Error != nil { // those who came meanwhile have not had their wait
 			refuse(g.take(waiting), failed("beginning a transaction", tx.Error))
 			continue

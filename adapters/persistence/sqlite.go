@@ -189,15 +189,14 @@ func protect(path string) error {
 	return nil
 }
 
-// dsn makes transactions take the write lock at once: one that first reads could not be granted it any more. SQLite must not
-// make a missing file itself: an empty one would answer that it knows no token.
+// dsn lets SQLite make no missing file itself: an empty one would answer that it knows no token.
 func dsn(path string, more ...string) string {
 	return asItIs(path, append([]string{journalMode + "(wal)"}, more...)...)
 }
 
 // asItIs is dsn for a file in which nothing may be changed by looking at it.
 func asItIs(path string, more ...string) string {
-	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}}
+	query := url.Values{"mode": {"rw"}}
 	for _, pragma := range pragmas {
 		if pragma.name != journalMode {
 			query.Add("_pragma", pragma.name+"("+pragma.value+")")

@@ -81,14 +81,14 @@ func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersed
 // addRow looks for an earlier grant when there is one. A server has to be asked first, because there an error ends the transaction.
 func (s *Store) addRow(tx *changes, row *grantRow, supersede func(earlier *oauth.AccessGrant) error) error {
 	if !s.engine.server {
-		if err := insert(tx, row); !isDuplicate(err) {
+		if err := grantLayout.insert(tx, row); !isDuplicate(err) {
 			return failed("adding a grant", err)
 		}
 	}
 	if err := s.clearWay(tx.DB, row.ID, supersede); err != nil {
 		return err
 	}
-	return overtaken(insert(tx, row), "adding a grant")
+	return overtaken(grantLayout.insert(tx, row), "adding a grant")
 }
 
 // clearWay deletes the earlier grant of the same id, and with it its secrets, when supersede agrees.
@@ -261,7 +261,7 @@ func update(tx *changes, found *foundRow, grant *oauth.AccessGrant, change func(
 			return failed("emptying wraps", err)
 		}
 	}
-	if err := rewrite(tx, found.Grant, &row); err != nil {
+	if err := grantLayout.rewrite(tx, found.Grant, &row); err != nil {
 		return failed("updating a grant", err)
 	}
 	added := secrets[:0]
@@ -270,7 +270,7 @@ func update(tx *changes, found *foundRow, grant *oauth.AccessGrant, change func(
 			added = append(added, secret)
 			continue
 		}
-		if err := rewrite(tx, &found.Secret, &secret); err != nil {
+		if err := secretLayout.rewrite(tx, &found.Secret, &secret); err != nil {
 			return failed("updating a secret", err)
 		}
 	}
@@ -285,5 +285,5 @@ func addSecrets(tx *changes, secrets []secretRow) error {
 	for i := range secrets {
 		rows = append(rows, &secrets[i])
 	}
-	return failed("adding secrets", insert(tx, rows...))
+	return failed("adding secrets", secretLayout.insert(tx, rows...))
 }

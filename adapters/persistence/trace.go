@@ -25,20 +25,30 @@ type stepRow struct {
 	Reason  string
 }
 
-// columns are without the number, which follows.
-func (s *stepRow) columns() []column {
-	return []column{
-		{"at", (*moment)(&s.At)}, {"kind", (*string)(&s.Kind)}, {"outcome", (*string)(&s.Outcome)}, {"attempt", &s.Attempt}, {"request", &s.Request},
-		{"client", &s.Client}, {"address", &s.Address}, {"agent", &s.Agent}, {"rule", &s.Rule}, {"reason", &s.Reason},
-	}
-}
+// stepLayout is without the number, which follows.
+var stepLayout = &layout[stepRow]{name: stepRow{}.TableName(), columns: []column[stepRow]{
+	{"at", func(s *stepRow) any { return (*moment)(&s.At) }},
+	{"kind", func(s *stepRow) any { return (*string)(&s.Kind) }},
+	{"outcome", func(s *stepRow) any { return (*string)(&s.Outcome) }},
+	{"attempt", func(s *stepRow) any { return &s.Attempt }},
+	{"request", func(s *stepRow) any { return &s.Request }},
+	{"client", func(s *stepRow) any { return &s.Client }},
+	{"address", func(s *stepRow) any { return &s.Address }},
+	{"agent", func(s *stepRow) any { return &s.Agent }},
+	{"rule", func(s *stepRow) any { return &s.Rule }},
+	{"reason", func(s *stepRow) any { return &s.Reason }},
+}}
 
 // TableName implements GORM's Tabler.
 func (stepRow) TableName() string { return "trace_steps" }
 
 var _ trace.Log = (*Store)(nil)
 
-const stepsAtOnce = 200 // in one statement
+// How many steps are in one statement: on a server as many as come, and in a file some, because each number is another statement to prepare.
+const (
+	stepsAtOnce       = 200
+	stepsAtOnceInFile = 10
+)
 
 // AddSteps implements trace.Log.
 func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
@@ -47,18 +57,26 @@ func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
 		row := stepRow(step)
 		rows = append(rows, &row)
 	}
-	atOnce := 1 // a file has no way to go that could be saved, and each number of rows would be another statement to prepare
-	if s.engine.server {
-		atOnce = stepsAtOnce
-	}
 	return s.change(ctx, func(tx *changes) error {
-		for some := range slices.Chunk(rows, atOnce) {
-			if err := insert(tx, some...); err != nil {
+		for left := rows; len(left) > 0; {
+			some := s.engine.stepsAtOnce(len(left))
+			if err := stepLayout.insert(tx, left[:some]...); err != nil {
 				return failed("adding to the trace", err)
 			}
+			left = left[some:]
 		}
 		return nil
 	})
+}
+
+func (e engine) stepsAtOnce(left int) int {
+	switch {
+	case e.server:
+		return min(left, stepsAtOnce)
+	case left < stepsAtOnceInFile:
+		return 1
+	}
+	return stepsAtOnceInFile
 }
 
 // Steps implements trace.Log.

@@ -248,10 +248,14 @@ func (g *AccessGrant) scopesOf(token *heldSecret) Scopes {
 	return token.scopes.Intersect(g.scopes)
 }
 
-// forgetAfter returns when nothing of the grant can matter any more.
+// forgetAfter returns when nothing of the grant can matter any more, or up to an hour later: a store finds grants by it, and has to move
+// each in its index that gets another one.
 func (g *AccessGrant) forgetAfter() time.Time {
 	end := g.idleEnd
-	if g.state == ended {
+	switch g.state {
+	case active:
+		end = end.Add(time.Hour - 1).Truncate(time.Hour)
+	case ended:
 		end = g.endedAt.Add(endedGrantMemory)
 	}
 	if known := g.code.redeemedAt.Add(codeMemory); end.Before(known) {

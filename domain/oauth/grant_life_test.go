@@ -28,6 +28,18 @@ var _ = Describe("The life of a grant", func() {
 		Expect(snapshot(short).ForgetAfter).To(Equal(noon.AddDate(0, 0, 1)))
 	})
 
+	It("is on record to the end of the hour in which its last refresh token is of no use", Label("H6"), func() {
+		f := redeemed(settings)
+		for _, after := range []time.Duration{time.Millisecond, 30 * time.Minute, time.Hour} {
+			by := f.refreshment(f.refresh)
+			_, err := f.grant.Refresh(by, settings, noon.Add(after))
+			Expect(err).NotTo(HaveOccurred())
+			f.refresh = by.Successor
+			Expect(snapshot(f).IdleEnd).To(Equal(noon.Add(after + settings.RefreshIdleTTL)))
+			Expect(snapshot(f).ForgetAfter).To(Equal(noon.Add(time.Hour + settings.RefreshIdleTTL)))
+		}
+	})
+
 	DescribeTable("is over without a word", func(begin func(*Settings) *family, after func(*Settings) time.Duration) {
 		f := begin(settings)
 		Expect(f.grant.End(EndedByHost, noon.Add(after(settings)))).To(BeFalse())

@@ -123,10 +123,29 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		Expect(answer.Close).To(BeTrue())
 	}, SpecTimeout(10*time.Second))
 
+	It("ends for whoever is turned away before it", func() {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader([]byte("{")))
+		refused, _ := s.registry.answer(to, r, r.Context())
+		refused.finish()
+		Expect(to.until).To(ConsistOf(BeTemporally("~", time.Now().Add(bodyLimit), time.Second)))
+	})
+
+	It("is no matter when there is none", func() {
+		for _, body := range []io.Reader{nil, http.NoBody} {
+			r := httptest.NewRequest(http.MethodGet, "/mcp", body)
+			refused, _ := s.registry.answer(to, r, r.Context())
+			refused.finish()
+		}
+		Expect(to.until).To(BeEmpty())
+	})
+
 	It("costs a connection nothing when the body comes in time", func() {
 		s.listen()
 		s.heard(nil)
 		pass(2 * int(bodyLimit/time.Second))
 		Consistently(deadlines, "20ms").Should(BeEmpty())
+		s.request.Body = &s.body
+		s.finish()
+		Expect(deadlines()).To(BeEmpty())
 	})
 })

@@ -164,6 +164,9 @@ func (s *stream) finish() {
 		s.ResponseWriter.WriteHeader(s.refused)
 	}
 	s.stopped = true
+	if !s.late && s.isUnread() {
+		_ = s.control.SetReadDeadline(time.Now().Add(bodyLimit)) // net/http waits for it before it answers
+	}
 	if s.limited {
 		_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
 	}
@@ -172,6 +175,12 @@ func (s *stream) finish() {
 	}
 	s.release()
 	s.noted.walk.End()
+}
+
+// isUnread reports that there is more of the request than was heard.
+func (s *stream) isUnread() bool {
+	body := s.request.Body
+	return body != nil && body != http.NoBody && body != &s.body
 }
 
 // unanswered returns why an answer was cut before it began, nil when it did begin or nobody waits for it.

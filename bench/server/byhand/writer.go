@@ -1,0 +1,58 @@
+package main
+
+import (
+	"runtime"
+
+	"github.com/pasteport/pasteport/bench/server/raw"
+)
+
+// writer takes whoever waits into one transaction.
+type writer struct {
+	db      *raw.Database
+	waiting chan write
+}
+
+// write is one of them. None is refused here, so that one that fails may fail all.
+type write struct {
+	work     func() error
+	answered chan error
+}
+
+const mostAtOnce = 256
+
+func newWriter(db *raw.Database) *writer {
+	w := &writer{db: db, waiting: make(chan write, mostAtOnce)}
+	go w.run()
+	return w
+}
+
+func (w *writer) do(work func() error) error {
+	one := write{work, make(chan error, 1)}
+	w.waiting <- one
+	return <-one.answered
+}
+
+func (w *writer) run() {
+	for first := range w.waiting {
+		runtime.Gosched() // whoever is about to write joins
+		writes := []write{first}
+		for range min(len(w.waiting), mostAtOnce-1) {
+			writes = append(writes, <-w.waiting)
+		}
+		err := w.carryOut(writes)
+		for _, one := range writes {
+			one.answered <- err
+		}
+	}
+}
+
+func (w *writer) carryOut(writes []write) error {
+	return w.db.Together(func() error {
+		for _, one := range writes {
+			if err := one.work(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,138 @@
+// Package raw writes the rows that our store writes, with nothing between it and the driver: one connection and prepared statements.
+package raw
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Database is a file with our schema, of which one at a time may change something.
+type Database struct {
+	mu                  sync.Mutex
+	pool                *sql.DB
+	grant, code, tokens *copier
+	begin, commit       *sql.Stmt
+	redeem, rotate      *sql.Stmt
+}
+
+const settings = "?_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(ON)"
+
+// The columns that change when a code is exchanged, and when a refresh token is.
+const (
+	redeem = "UPDATE grants SET state = 'active', idle_end = ?, forget_after = ?, redeemed_at = ?, generation = 1, host_wrap = ? WHERE id = ?"
+	rotate = "UPDATE grants SET verified_at = ?, idle_end = ?, generation = generation + 1, successor_box = ?, grace_end = ?, host_wrap = ? WHERE id = ?"
+)
+
+// Open makes the schema and one grant, of which all others are copies.
+func Open(file string) (*Database, error) {
+	if err := leaveOne(file); err != nil {
+		return nil, err
+	}
+	pool, err := sql.Open("sqlite", "file:"+file+settings)
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(1)
+	d := &Database{pool: pool}
+	if err := d.prepare(); err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return d, nil
+}
+
+func (d *Database) prepare() error {
+	var failures [7]error
+	d.begin, failures[0] = d.pool.Prepare("BEGIN IMMEDIATE")
+	d.commit, failures[1] = d.pool.Prepare("COMMIT")
+	d.redeem, failures[2] = d.pool.Prepare(redeem)
+	d.rotate, failures[3] = d.pool.Prepare(rotate)
+	d.grant, failures[4] = copierOf(d.pool, "grants", 1, "id", "code_digest")
+	d.code, failures[5] = copierOf(d.pool, "secrets", 1, "digest", "grant_id", "forget_after")
+	d.tokens, failures[6] = copierOf(d.pool, "secrets", 2, "digest", "grant_id", "kind", "forget_after")
+	return errors.Join(failures[:]...)
+}
+
+// Close closes the file.
+func (d *Database) Close() error { return d.pool.Close() }
+
+// Together does work in one transaction. Nothing is undone when that fails: it is the end of the benchmark.
+func (d *Database) Together(work func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, err := d.begin.Exec()
+	if err == nil {
+		err = work()
+	}
+	if err == nil {
+		_, err = d.commit.Exec()
+	}
+	return err
+}
+
+// Digest is what is kept of a code or token.
+type Digest = [32]byte
+
+// Approve adds a grant with its code.
+func (d *Database) Approve(id string, code Digest) error {
+	return errors.Join(d.grant.copy(id, code[:]), d.code.copy(code[:], id, inMillis(24*time.Hour)))
+}
+
+// Redeem adds the first tokens of a grant.
+func (d *Database) Redeem(id string, access, refresh Digest) error {
+	end := inMillis(idle)
+	_, err := d.redeem.Exec(end, end, inMillis(0), random(60), id)
+	return errors.Join(err, d.issue(id, access, refresh))
+}
+
+// Rotate adds the next tokens of a grant.
+func (d *Database) Rotate(id string, access, refresh Digest) error {
+	_, err := d.rotate.Exec(inMillis(0), inMillis(idle), random(88), inMillis(time.Minute), random(60), id)
+	return errors.Join(err, d.issue(id, access, refresh))
+}
+
+func (d *Database) issue(id string, access, refresh Digest) error {
+	return d.tokens.copy(access[:], id, "ppa_", inMillis(time.Hour), refresh[:], id, "ppr_", inMillis(absolute))
+}
+
+const idle, absolute = 30 * 24 * time.Hour, 180 * 24 * time.Hour
+
+func inMillis(after time.Duration) int64 { return time.Now().Add(after).UnixMilli() }
+
+// leaveOne makes the schema and one grant.
+func leaveOne(file string) error {
+	store, err := persistence.OpenSQLite(file)
+	if err != nil {
+		return err
+	}
+	grant := NewGrant()
+	return errors.Join(store.AddGrant(context.Background(), grant, grant.Supersedes), store.Close())
+}
+
+// NewGrant has what an approval leaves in every column.
+func NewGrant() *oauth.AccessGrant {
+	now, id, digest := time.Now(), NewID(), random(32)
+	return oauth.RestoreGrant(oauth.GrantSnapshot{
+		ID: id, ClientID: "https://client.example/client.json", ClientName: "Client", AuthMethod: "none", RedirectURI: "http://127.0.0.1:4321/callback",
+		Resource: "https://cms.example/mcp", Scopes: "mcp offline_access", Subject: "somebody", State: "pending", CreatedAt: now, VerifiedAt: now,
+		IdleEnd: now.Add(time.Hour), AbsoluteEnd: now.Add(24 * time.Hour), ForgetAfter: now.Add(time.Hour), CodeDigest: digest,
+		CodeChallenge: "hsyEji9XbGzoj5c85_UveU5p3NWYo8VzqQAwigcF2tE", CodeExpiresAt: now.Add(time.Minute),
+		HostPrint: make([]byte, 16), HostBox: random(80), HostWrap: random(60), // of one person
+	}, oauth.SecretSnapshot{Digest: digest, Grant: id, Kind: string(oauth.CodeSecret), ForgetAfter: now.Add(24 * time.Hour)})
+}
+
+// NewID is like that of a ticket: the time, and then chance.
+func NewID() string { return fmt.Sprintf("%012x%x", time.Now().UnixMilli(), random(10)) }
+
+func random(size int) []byte {
+	bytes := make([]byte, size)
+	_, _ = rand.Read(bytes) // never fails
+	return bytes
+}
