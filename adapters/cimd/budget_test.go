@@ -32,7 +32,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 		arrived, gate, outcome := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; client.publish(w, r) }
 		go func() { _, err := directory.Client(ctx, id); outcome <- err }()
-		Eventually(ctx, arrived).Should(BeClosed())
+		Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
 		client.answer = client.publish
 		return func() error { close(gate); return <-outcome }
 	}

@@ -166,7 +166,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 		first, hangUp := context.WithCancel(ctx)
 		left := make(chan error, 1)
 		go func() { left <- ask(first) }()
-		Eventually(ctx, arrived).Should(BeClosed())
+		Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
 		outcomes := askTogether(ctx, 49, ask)
 		hangUp()
 		Expect(<-left).To(And(MatchError(context.Canceled), MatchError(oauth.ErrMetadataUnreachable)))

@@ -35,7 +35,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 
 	It("is unavailable to readers and writers until the file is back, and makes none itself", func(ctx SpecContext) {
 		Expect(os.Rename(file, file+".away")).To(Succeed())
-		Eventually(reading).WithContext(ctx).Should(unavailable())
+		Eventually(reading).WithContext(ctx).WithTimeout(patience).Should(unavailable())
 		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(unavailable())
 		Expect(store.AddGrant(ctx, aGrant("h", 0), nil)).To(unavailable())
 		Expect(file).NotTo(BeAnExistingFile())

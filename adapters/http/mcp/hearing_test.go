@@ -113,7 +113,7 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		Expect(client.SetReadDeadline(time.Now().Add(5 * time.Second))).To(Succeed())
 		_, err = fmt.Fprintf(client, "POST /mcp HTTP/1.1\r\nHost: cms.example\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", alice)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(site.mcp.streams.listening).WithContext(ctx).Should(BeTrue())
+		Eventually(site.mcp.streams.listening).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
 		for range bodyLimit / time.Second {
 			site.mcp.streams.pulse()
 		}
