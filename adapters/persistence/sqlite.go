@@ -49,6 +49,9 @@ const (
 	writeCache = "cache_size(200)"
 )
 
+// undoInMemory keeps what a savepoint may have to put back out of a file, into which SQLite would write each page before its first change.
+const undoInMemory = "temp_store(2)"
+
 // patience is as long as SQLite's own: its busy_timeout holds for each writer anew, and they queue up for one connection.
 const patience = 5 * time.Second
 
@@ -84,7 +87,7 @@ func refusal(file string, err error) error {
 
 func connectTo(path string, name func(path string, more ...string) string) (store *Store, err error) {
 	store = &Store{engine: sqliteEngine, secretFile: path + ".secret", patience: patience}
-	if store.writer, err = connect(connector{path, name(path, writeCache)}, 1); err != nil {
+	if store.writer, err = connect(connector{path, name(path, writeCache, undoInMemory)}, 1); err != nil {
 		return nil, err
 	}
 	if store.reader, err = connect(connector{path, name(path, "query_only(1)", readCache)}, readConnections); err != nil {
