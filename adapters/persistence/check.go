@@ -148,7 +148,7 @@ func checkOrphans(db *gorm.DB) Check {
 	var orphans int64
 	err := db.Raw("SELECT count(*) FROM secrets WHERE grant_id NOT IN (SELECT id FROM grants)").Scan(&orphans).Error
 	if err == nil && orphans > 0 {
-		err = fmt.Errorf("%d secrets belong to no grant, so foreign keys have been off: restore the database from a backup", orphans)
+		err = fmt.Errorf("%d secrets belong to no grant: restore the database from a backup", orphans)
 	}
 	return check("secrets of grants", "every secret has its grant", err)
 }

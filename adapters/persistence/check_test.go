@@ -112,10 +112,7 @@ var _ = Describe("Checking a store", func() {
 
 	It("finds secrets without a grant", func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
-		Expect(store.writer.Exec("PRAGMA foreign_keys = OFF").Error).To(Succeed())
-		key := digest(0)
-		Expect(store.writer.Create(&secretRow{Digest: key[:], Grant: "nobody's", Kind: "ppa_"}).Error).To(Succeed())
-		Expect(store.writer.Exec("PRAGMA foreign_keys = ON").Error).To(Succeed())
+		Expect(addAlone(store, 0)).To(Succeed())
 		Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("secrets of grants", ContainSubstring("1 secrets belong to no grant"))))
 	})
 

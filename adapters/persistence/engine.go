@@ -19,6 +19,7 @@ type engine struct {
 	find       string               // the question of every bearer check
 	lock       func(*gorm.DB) error // lets one process migrate at a time
 	unlock     func(*gorm.DB) error // what the end of a transaction does not
+	free       func(*gorm.DB) error // secrets of the foreign key to their grant, and of its index
 	durable    func(*gorm.DB) error // refuses settings under which an answered commit can be lost
 	statements bool                 // GORM prepares them; the driver does not
 	clock      string               // asks a server for its time in milliseconds
@@ -56,6 +57,7 @@ const (
 	mysqlFieldHere = 1060
 	mysqlKeyHere   = 1061
 	mysqlNoField   = 1054
+	mysqlNoKey     = 1091
 )
 
 func isDuplicate(err error) bool {

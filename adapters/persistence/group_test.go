@@ -194,11 +194,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 
 	It("are answered as one when they cannot be committed", func(ctx SpecContext) {
 		add(ctx, "one")
-		write(ctx, "orphan", func(tx *gorm.DB) error {
-			Expect(tx.Exec("PRAGMA defer_foreign_keys = ON").Error).To(Succeed())
-			key := digest(9)
-			return tx.Create(&secretRow{Digest: key[:], Grant: "nobody's"}).Error
-		})
+		write(ctx, "child", breakCommit)
 		held.release()
 		writing.Wait()
 		Expect(answers).To(HaveEach(And(MatchError(oauth.ErrUnavailable), MatchError(HavePrefix("committing: ")))))

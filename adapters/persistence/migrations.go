@@ -13,11 +13,12 @@ import (
 type migration struct {
 	id         string
 	statements []string
+	own        func(engine, *gorm.DB) error // what each engine does in a way of its own, before the statements
 }
 
 // migrations only ever grow: a database goes forward and never back (H7). SCHEMA.md explains what they make.
 var migrations = []migration{
-	{"0001_grants_and_secrets", []string{
+	{id: "0001_grants_and_secrets", statements: []string{
 		`CREATE TABLE grants (
 			id {id} NOT NULL PRIMARY KEY,
 			client_id {text} NOT NULL, client_name {text} NOT NULL, redirect_uri {text} NOT NULL,
@@ -41,43 +42,55 @@ var migrations = []migration{
 		`CREATE INDEX secrets_by_grant ON secrets (grant_id)`,
 		`CREATE INDEX secrets_by_end ON secrets (forget_after)`,
 	}},
-	{"0002_client_authentication", []string{
+	{id: "0002_client_authentication", statements: []string{
 		`ALTER TABLE grants ADD COLUMN auth_method {word} NOT NULL DEFAULT 'none'`,
 		`CREATE TABLE used_assertions (
 			digest {digest} NOT NULL PRIMARY KEY CHECK (length(digest) = 32), forget_after {integer} NOT NULL
 		) {keyed}`,
 		`CREATE INDEX used_assertions_by_end ON used_assertions (forget_after)`,
 	}},
-	{"0003_end_of_grace", []string{
+	{id: "0003_end_of_grace", statements: []string{
 		`ALTER TABLE grants RENAME COLUMN rotated_at TO grace_end`,
 		`UPDATE grants SET grace_end = grace_end + 60000`, // the window by default, so that a refresh on its way is not taken for reuse
 		`CREATE INDEX grants_by_grace ON grants (grace_end) WHERE successor_box IS NOT NULL`,
 	}},
-	{"0004_trace", []string{
+	{id: "0004_trace", statements: []string{
 		`CREATE TABLE trace_steps (
 			number {serial}, at {integer} NOT NULL,
 			kind {text} NOT NULL, outcome {text} NOT NULL, attempt {text} NOT NULL, request {text} NOT NULL,
 			client {text} NOT NULL, address {text} NOT NULL, agent {text} NOT NULL, rule {text} NOT NULL, reason {text} NOT NULL
 		) {rows}`,
 	}},
-	{"0005_watching_ends", []string{
+	{id: "0005_watching_ends", statements: []string{
 		`CREATE INDEX grants_by_ended_at ON grants (ended_at) WHERE ended_at IS NOT NULL`,
 		`CREATE INDEX secrets_by_revoked_at ON secrets (revoked_at) WHERE revoked_at IS NOT NULL`,
 	}},
-	{"0006_counters", []string{
+	{id: "0006_counters", statements: []string{
 		`CREATE TABLE counters (
 			name {digest} NOT NULL PRIMARY KEY CHECK (length(name) = 32), taken {integer} NOT NULL, ends_at {integer} NOT NULL
 		) {keyed}`,
 		`CREATE INDEX counters_by_end ON counters (ends_at)`,
 	}},
-	{"0007_shared_secret", []string{
+	{id: "0007_shared_secret", statements: []string{
 		`CREATE TABLE secret_witness (id {integer} NOT NULL PRIMARY KEY, print {digest} NOT NULL) {rows}`,
+	}},
+	{id: "0008_secrets_stand_alone", own: func(e engine, tx *gorm.DB) error { return e.free(tx) }, statements: []string{
+		`CREATE INDEX secrets_by_wrap ON secrets (grant_id) WHERE host_wrap IS NOT NULL`,
 	}},
 }
 
 // run executes the statements one at a time: of several in one text a prepared statement runs only the first.
 func (m migration) run(e engine, tx *gorm.DB) error {
-	for _, statement := range m.statements {
+	if m.own != nil {
+		if err := m.own(e, tx); err != nil {
+			return err
+		}
+	}
+	return executeAll(tx, e, m.statements...)
+}
+
+func executeAll(tx *gorm.DB, e engine, statements ...string) error {
+	for _, statement := range statements {
 		if err := tx.Exec(e.ddl(statement)).Error; err != nil && !isDoneBefore(err) {
 			return err
 		}
@@ -87,7 +100,7 @@ func (m migration) run(e engine, tx *gorm.DB) error {
 
 // isDoneBefore reports that a migration was interrupted, which only MySQL leaves half done: it commits each statement by itself.
 func isDoneBefore(err error) bool {
-	return slices.Contains([]uint16{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField}, mysqlCode(err))
+	return slices.Contains([]uint16{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey}, mysqlCode(err))
 }
 
 var errNewer = errors.New("a newer version of Pasteport has written it, which has to be used from now on")

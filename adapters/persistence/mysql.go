@@ -3,6 +3,7 @@ package persistence
 import (
 	"cmp"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -34,6 +35,15 @@ var mysqlEngine = engine{
 	},
 	unlock: func(tx *gorm.DB) error {
 		return failed("letting other replicas migrate the schema", tx.Exec("DO RELEASE_LOCK('pasteport_migrations')").Error)
+	},
+	free: func(tx *gorm.DB) error {
+		var keys []string
+		err := tx.Raw("SELECT constraint_name FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE() AND table_name = 'secrets'").
+			Scan(&keys).Error
+		for _, key := range keys { // which the server has named
+			err = errors.Join(err, tx.Exec("ALTER TABLE secrets DROP FOREIGN KEY `"+key+"`").Error)
+		}
+		return errors.Join(err, executeAll(tx, engine{}, `DROP INDEX secrets_by_grant ON secrets`))
 	},
 	durable: func(db *gorm.DB) error {
 		var flushed int

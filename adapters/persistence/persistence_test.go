@@ -3,6 +3,7 @@ package persistence
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/storespec"
@@ -67,17 +69,27 @@ func reopen(store oauth.Store) oauth.Store {
 	return openIn(filepath.Dir(former.secretFile))
 }
 
-// aGrant has as many secrets as asked, without an end of their own; their digests are digest(0), digest(1) and so on.
+var absoluteEnd = then.Add(24 * time.Hour)
+
+// aGrant has as many refresh tokens as asked; their digests are digest(0), digest(1) and so on.
 func aGrant(id string, secrets int) *oauth.AccessGrant {
 	rows := make([]oauth.SecretSnapshot, 0, secrets)
 	for i := range secrets {
 		digest := digest(i)
-		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.RefreshTokenSecret)})
+		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.RefreshTokenSecret), ForgetAfter: absoluteEnd})
 	}
-	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active", CreatedAt: then, IdleEnd: then.Add(time.Hour)}, rows...)
+	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active", CreatedAt: then, IdleEnd: then.Add(time.Hour), AbsoluteEnd: absoluteEnd}, rows...)
 }
 
 func digest(i int) (digest oauth.Digest) {
 	binary.BigEndian.PutUint32(digest[:], uint32(i))
 	return digest
+}
+
+// breakCommit does what SQLite refuses only at the end.
+func breakCommit(tx *gorm.DB) error {
+	return errors.Join(
+		tx.Exec("CREATE TABLE children (parent TEXT REFERENCES grants (id) DEFERRABLE INITIALLY DEFERRED)").Error,
+		tx.Exec("INSERT INTO children VALUES ('nobody')").Error,
+	)
 }

@@ -32,6 +32,9 @@ var postgresEngine = engine{
 	find:     strings.Replace(findGrant, "?", "$1", 1),
 	lock:     func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
 	unlock:   func(*gorm.DB) error { return nil },
+	free: func(tx *gorm.DB) error {
+		return executeAll(tx, engine{}, `ALTER TABLE secrets DROP CONSTRAINT IF EXISTS secrets_grant_id_fkey`, `DROP INDEX IF EXISTS secrets_by_grant`)
+	},
 	durable: func(db *gorm.DB) error {
 		return errors.Join(
 			mustNotBe(db, "fsync", "off", "a power failure would destroy the database"),

@@ -73,6 +73,7 @@ func race(ctx context.Context, mine, theirs *Store, end func(oauth.Digest)) {
 		answered.Store(true)
 		users.Wait()
 		Expect(theirs.writer.Exec("DELETE FROM grants").Error).To(Succeed())
+		Expect(theirs.writer.Exec("DELETE FROM secrets").Error).To(Succeed())
 	}
 }
 

@@ -37,6 +37,21 @@ var sqliteEngine = engine{
 		"{serial}", "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "{rows}", "STRICT", "{keyed}", "STRICT, WITHOUT ROWID",
 	},
 	find: findGrant,
+	free: func(tx *gorm.DB) error {
+		return executeAll(tx, engine{}, // which cannot take a foreign key away from a table
+			`CREATE TABLE secrets_alone (
+				digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
+				grant_id TEXT NOT NULL,
+				kind TEXT NOT NULL, generation INTEGER NOT NULL, scopes TEXT NOT NULL,
+				host_wrap BLOB, revoked_at INTEGER, forget_after INTEGER
+			) STRICT, WITHOUT ROWID`,
+			`INSERT INTO secrets_alone SELECT digest, grant_id, kind, generation, scopes, host_wrap, revoked_at, forget_after FROM secrets`,
+			`DROP TABLE secrets`,
+			`ALTER TABLE secrets_alone RENAME TO secrets`,
+			`CREATE INDEX secrets_by_end ON secrets (forget_after)`,
+			`CREATE INDEX secrets_by_revoked_at ON secrets (revoked_at) WHERE revoked_at IS NOT NULL`,
+		)
+	},
 }
 
 const journalMode = "journal_mode" // which is written into the file

@@ -237,7 +237,7 @@ func damageSchema(file string) {
 	Expect(openIn(filepath.Dir(file)).Close()).To(Succeed())
 	content, err := os.ReadFile(file)
 	Expect(err).NotTo(HaveOccurred())
-	write(strings.Replace(string(content), "CREATE TABLE secrets", "CREATE TABXX secrets", 1))(file)
+	write(strings.Replace(string(content), "CREATE TABLE grants", "CREATE TABXX grants", 1))(file)
 }
 
 func fromTheFuture(file string) {

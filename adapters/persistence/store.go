@@ -91,7 +91,7 @@ func (s *Store) addRow(tx *changes, row *grantRow, supersede func(earlier *oauth
 	return overtaken(grantLayout.insert(tx, row), "adding a grant")
 }
 
-// clearWay deletes the earlier grant of the same id, and with it its secrets, when supersede agrees.
+// clearWay deletes the earlier grant of the same id, and with it the code that is all it has, when supersede agrees.
 func (s *Store) clearWay(tx *gorm.DB, id string, supersede func(earlier *oauth.AccessGrant) error) error {
 	earlier, err := s.engine.earlier(tx, id)
 	if errors.Is(err, oauth.ErrNotFound) {
@@ -103,7 +103,7 @@ func (s *Store) clearWay(tx *gorm.DB, id string, supersede func(earlier *oauth.A
 	if err := supersede(earlier.restore()); err != nil {
 		return err
 	}
-	return failed("replacing a grant", tx.Delete(&earlier).Error)
+	return failed("replacing a grant", errors.Join(tx.Exec("DELETE FROM secrets WHERE digest = ?", earlier.CodeDigest).Error, tx.Delete(&earlier).Error))
 }
 
 // Grant implements oauth.Store.
@@ -196,12 +196,14 @@ func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter
 	})
 }
 
-// The secrets of a grant go before it does, so that no batch is longer than 500 rows. Each list has a name because MySQL reads no
+// The secrets of a grant go before it does, so that no batch is longer than 500 rows: its refresh tokens, which are found by the end that they
+// share with it; its code and its access tokens have gone by themselves. Each list has a name because MySQL reads no
 // table that it changes otherwise. What is said of a row is said twice: a server that waits for a row which somebody is changing looks at
 // it again, but not at the list.
 const (
 	deleteSecrets = `DELETE FROM secrets WHERE digest IN (SELECT digest FROM (SELECT digest FROM secrets WHERE forget_after <= @now
-		UNION ALL SELECT digest FROM grants JOIN secrets ON grant_id = id WHERE grants.forget_after <= @now LIMIT 500) AS batch)`
+		UNION ALL SELECT digest FROM grants JOIN secrets ON secrets.forget_after = absolute_end AND grant_id = id WHERE grants.forget_after <= @now
+		LIMIT 500) AS batch)`
 	deleteGrants     = `DELETE FROM grants WHERE forget_after <= @now AND id IN (SELECT id FROM (SELECT id FROM grants WHERE forget_after <= @now LIMIT 500) AS batch)`
 	deleteAssertions = `DELETE FROM used_assertions WHERE forget_after <= @now AND digest IN
 		(SELECT digest FROM (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500) AS batch)`

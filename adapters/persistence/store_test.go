@@ -30,11 +30,7 @@ var _ = Describe("Keeping grants in SQLite", func() {
 	})
 
 	It("reports a commit that fails, and goes on", func(ctx SpecContext) {
-		Expect(store.transaction(ctx, func(tx *gorm.DB) error {
-			Expect(tx.Exec("PRAGMA defer_foreign_keys = ON").Error).To(Succeed())
-			key := digest(0)
-			return tx.Create(&secretRow{Digest: key[:], Grant: "nobody's"}).Error
-		})).To(MatchError(And(HavePrefix("committing: "), ContainSubstring("FOREIGN KEY"))))
+		Expect(store.transaction(ctx, breakCommit)).To(MatchError(And(HavePrefix("committing: "), ContainSubstring("FOREIGN KEY"))))
 		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
 	})
 

@@ -1,0 +1,74 @@
+package persistence
+
+import (
+	"context"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"gorm.io/gorm"
+)
+
+var _ = Describe("A database in which a secret went with its grant by a foreign key", Label("H6", "H7"), func() {
+	itKeepsWhatItHolds := func(former, now func(context.Context) *Store) {
+		It("keeps its secrets, which stand alone from then on and are forgotten all the same", func(ctx SpecContext) {
+			old := former(ctx)
+			Expect(old.transaction(ctx, func(tx *gorm.DB) error {
+				_, err := migrate(tx, old.engine, migrations[:7])
+				return err
+			})).To(Succeed())
+			Expect(old.AddGrant(ctx, aGrant("g", 3), nil)).To(Succeed())
+			Expect(addAlone(old, 4)).NotTo(Succeed())
+
+			store := now(ctx)
+			grant, err := store.Grant(ctx, digest(2))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(grant.ID()).To(Equal("g"))
+			Expect(addAlone(store, 4)).To(Succeed())
+			end, _ := grant.Snapshot()
+			Expect(store.DeleteExpired(ctx, end.ForgetAfter)).To(Equal(1 + 3))
+			Expect(store.DeleteExpired(ctx, absoluteEnd)).To(Equal(1))
+		})
+	}
+
+	Context("in SQLite", func() {
+		var file string
+		BeforeEach(func() { file = filepath.Join(GinkgoT().TempDir(), "oauth.db") })
+		itKeepsWhatItHolds(func(context.Context) *Store {
+			Expect(create(file)).To(Succeed())
+			old, err := connectTo(file, dsn)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(old.Close)
+			return old
+		}, func(context.Context) *Store { return openIn(filepath.Dir(file)) })
+
+		It("forgets without reading a table from end to end", func(ctx SpecContext) {
+			store := openIn(filepath.Dir(file))
+			for _, statement := range []string{deleteSecrets, deleteGrants, deleteAssertions, deleteCounters, emptySuccessors} {
+				var plan []struct{ Detail string }
+				Expect(store.reader.WithContext(ctx).Raw("EXPLAIN QUERY PLAN "+statement, map[string]any{"now": 1}).Scan(&plan).Error).To(Succeed())
+				Expect(plan).To(ContainElement(HaveField("Detail", ContainSubstring("_by_"))), statement)
+				Expect(plan).NotTo(ContainElement(HaveField("Detail", MatchRegexp("SCAN (grants|secrets|used_assertions|counters)"))), statement)
+			}
+		})
+	})
+
+	for name, engine := range engineServers {
+		Context("on "+name, Label("engines", name), func() {
+			var at place
+			BeforeEach(func(ctx SpecContext) { at = engine.place(ctx) })
+			itKeepsWhatItHolds(func(context.Context) *Store {
+				old, err := connectToServer(at.url, ServerOptions{SecretFile: at.secretFile})
+				Expect(err).NotTo(HaveOccurred())
+				DeferCleanup(old.Close)
+				return old
+			}, func(context.Context) *Store { return at.open() })
+		})
+	}
+})
+
+// addAlone adds a secret of a grant that is not there.
+func addAlone(store *Store, i int) error {
+	key := digest(i)
+	return store.writer.Create(&secretRow{Digest: key[:], Grant: "nobody's", Kind: "ppa_", ForgetAfter: absoluteEnd}).Error
+}
