@@ -58,6 +58,7 @@ func Main(servers map[string]Open) {
 		fmt.Fprintln(os.Stderr, "name one of the servers:", slices.Sorted(maps.Keys(servers)))
 		os.Exit(2)
 	}
+	runtime.MemProfileRate = 0                      // nobody has asked yet, and what it keeps would be measured
 	err := syscall.SetNonblock(syscall.Stdin, true) // on one CPU, a read that blocks keeps others from it for up to 10 ms
 	if err == nil {
 		err = serve(servers[os.Args[1]], os.NewFile(uintptr(syscall.Stdin), "orders"), os.Stdout)
@@ -117,8 +118,11 @@ func obey(lines *bufio.Scanner, out io.Writer) (err error) {
 	return errors.Join(err, stop())
 }
 
-// startProfile notes where the time goes, and at its end what was allocated and what is kept.
+const profileRate = 512 << 10 // bytes for each allocation that is noted, as Go does by itself
+
+// startProfile notes where the time goes, and at its end what was allocated since and what is kept of it.
 func startProfile(path string) (stop func() error, err error) {
+	runtime.MemProfileRate = profileRate
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return Still, err
 	}
