@@ -146,11 +146,11 @@ func readable(r row) bool {
 
 func checkOrphans(db *gorm.DB) Check {
 	var orphans int64
-	err := db.Raw("SELECT count(*) FROM secrets WHERE grant_id NOT IN (SELECT id FROM grants)").Scan(&orphans).Error
+	err := db.Raw("SELECT count(*) FROM secrets WHERE kind = ? AND grant_id NOT IN (SELECT id FROM grants)", oauth.RefreshTokenSecret).Scan(&orphans).Error
 	if err == nil && orphans > 0 {
-		err = fmt.Errorf("%d secrets belong to no grant: restore the database from a backup", orphans)
+		err = fmt.Errorf("%d refresh tokens belong to no grant: restore the database from a backup", orphans)
 	}
-	return check("secrets of grants", "every secret has its grant", err)
+	return check("secrets of grants", "every refresh token has its grant", err)
 }
 
 func checkCounters(db *gorm.DB) Check {

@@ -110,10 +110,11 @@ var _ = Describe("Checking a store", func() {
 		})
 	}
 
-	It("finds secrets without a grant", func(ctx SpecContext) {
+	It("finds refresh tokens without a grant", func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
-		Expect(addAlone(store, 0)).To(Succeed())
-		Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("secrets of grants", ContainSubstring("1 secrets belong to no grant"))))
+		Expect(addAlone(store, 0, oauth.AccessTokenSecret)).To(Succeed()) // goes by itself
+		Expect(addAlone(store, 1, oauth.RefreshTokenSecret)).To(Succeed())
+		Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("secrets of grants", ContainSubstring("1 refresh tokens belong to no grant"))))
 	})
 
 	It("finds a file that is damaged", func(ctx SpecContext) {

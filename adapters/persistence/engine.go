@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -17,6 +18,7 @@ type engine struct {
 	server     bool                 // reached over a network and shared by replicas, so that rows are locked and not a file
 	schema     []string             // word for word, what the schema's words mean here
 	find       string               // the question of every bearer check
+	drop       string               // the secrets of a list
 	lock       func(*gorm.DB) error // lets one process migrate at a time
 	unlock     func(*gorm.DB) error // what the end of a transaction does not
 	free       func(*gorm.DB) error // secrets of the foreign key to their grant, and of its index
@@ -34,6 +36,8 @@ func (e engine) ddl(statement string) string {
 	}
 	return statement
 }
+
+func (e engine) deleteSecrets() string { return fmt.Sprintf(e.drop, expiredSecrets) }
 
 // locking reads rows that nobody else changes until the transaction ends.
 func (e engine) locking(tx *gorm.DB) *gorm.DB {
@@ -57,7 +61,7 @@ const (
 	mysqlFieldHere = 1060
 	mysqlKeyHere   = 1061
 	mysqlNoField   = 1054
-	mysqlNoKey     = 1091
+	mysqlNoKey     = 1176
 )
 
 func isDuplicate(err error) bool {

@@ -7,6 +7,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ = Describe("A database in which a secret went with its grant by a foreign key", Label("H6", "H7"), func() {
@@ -18,13 +20,13 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 				return err
 			})).To(Succeed())
 			Expect(old.AddGrant(ctx, aGrant("g", 3), nil)).To(Succeed())
-			Expect(addAlone(old, 4)).NotTo(Succeed())
+			Expect(addAlone(old, 4, oauth.AccessTokenSecret)).NotTo(Succeed())
 
 			store := now(ctx)
 			grant, err := store.Grant(ctx, digest(2))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(grant.ID()).To(Equal("g"))
-			Expect(addAlone(store, 4)).To(Succeed())
+			Expect(addAlone(store, 4, oauth.AccessTokenSecret)).To(Succeed())
 			end, _ := grant.Snapshot()
 			Expect(store.DeleteExpired(ctx, end.ForgetAfter)).To(Equal(1 + 3))
 			Expect(store.DeleteExpired(ctx, absoluteEnd)).To(Equal(1))
@@ -44,7 +46,7 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 
 		It("forgets without reading a table from end to end", func(ctx SpecContext) {
 			store := openIn(filepath.Dir(file))
-			for _, statement := range []string{deleteSecrets, deleteGrants, deleteAssertions, deleteCounters, emptySuccessors} {
+			for _, statement := range []string{sqliteEngine.deleteSecrets(), deleteGrants, deleteAssertions, deleteCounters, emptySuccessors} {
 				var plan []struct{ Detail string }
 				Expect(store.reader.WithContext(ctx).Raw("EXPLAIN QUERY PLAN "+statement, map[string]any{"now": 1}).Scan(&plan).Error).To(Succeed())
 				Expect(plan).To(ContainElement(HaveField("Detail", ContainSubstring("_by_"))), statement)
@@ -68,7 +70,7 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 })
 
 // addAlone adds a secret of a grant that is not there.
-func addAlone(store *Store, i int) error {
+func addAlone(store *Store, i int, kind oauth.SecretKind) error {
 	key := digest(i)
-	return store.writer.Create(&secretRow{Digest: key[:], Grant: "nobody's", Kind: "ppa_", ForgetAfter: absoluteEnd}).Error
+	return store.writer.Create(&secretRow{Digest: key[:], Grant: "nobody's", Kind: string(kind), ForgetAfter: absoluteEnd}).Error
 }

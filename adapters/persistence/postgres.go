@@ -30,10 +30,12 @@ var postgresEngine = engine{
 	clock:    "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 	renumber: "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
 	find:     strings.Replace(findGrant, "?", "$1", 1),
+	drop:     dropSecrets,
 	lock:     func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
 	unlock:   func(*gorm.DB) error { return nil },
 	free: func(tx *gorm.DB) error {
-		return executeAll(tx, engine{}, `ALTER TABLE secrets DROP CONSTRAINT IF EXISTS secrets_grant_id_fkey`, `DROP INDEX IF EXISTS secrets_by_grant`)
+		return executeAll(tx, engine{}, secretsByWrap, // as long as others may still read
+			`ALTER TABLE secrets DROP CONSTRAINT IF EXISTS secrets_grant_id_fkey`, `DROP INDEX IF EXISTS secrets_by_grant`)
 	},
 	durable: func(db *gorm.DB) error {
 		return errors.Join(

@@ -36,7 +36,7 @@ var sqliteEngine = engine{
 		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BLOB", "{bytes}", "BLOB", "{integer}", "INTEGER",
 		"{serial}", "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "{rows}", "STRICT", "{keyed}", "STRICT, WITHOUT ROWID",
 	},
-	find: findGrant,
+	find: findGrant, drop: dropSecrets,
 	free: func(tx *gorm.DB) error {
 		return executeAll(tx, engine{}, // which cannot take a foreign key away from a table
 			`CREATE TABLE secrets_alone (
@@ -50,6 +50,7 @@ var sqliteEngine = engine{
 			`ALTER TABLE secrets_alone RENAME TO secrets`,
 			`CREATE INDEX secrets_by_end ON secrets (forget_after)`,
 			`CREATE INDEX secrets_by_revoked_at ON secrets (revoked_at) WHERE revoked_at IS NOT NULL`,
+			secretsByWrap,
 		)
 	},
 }
@@ -123,6 +124,10 @@ func (s *Store) migrateFile(also func(tx *gorm.DB) error) (applied []string, err
 	if err := s.checkPragmas(); err != nil {
 		return nil, err
 	}
+	if err := s.writer.Exec("PRAGMA temp_store = 0").Error; err != nil { // what is sorted for an index may be more than memory holds
+		return nil, fmt.Errorf("preparing to migrate: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.writer.Exec("PRAGMA "+undoInMemory).Error) }()
 	err = s.transaction(context.Background(), func(tx *gorm.DB) (err error) {
 		if applied, err = migrate(tx, s.engine, migrations); err != nil {
 			return err

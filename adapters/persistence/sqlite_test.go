@@ -57,6 +57,12 @@ var _ = Describe("Opening a SQLite file", func() {
 		Expect(filepath.Join(directory, "oauth.db-wal")).NotTo(BeAnExistingFile())
 	})
 
+	It("keeps what a savepoint may put back in memory, once the schema is there", Label("I22"), func() {
+		var place int
+		Expect(openIn(directory).writer.Raw("PRAGMA temp_store").Scan(&place).Error).To(Succeed())
+		Expect(place).To(Equal(2))
+	})
+
 	It("writes the log back even while somebody else has the file open", func() {
 		openIn(directory)
 		Expect(openIn(directory).Close()).To(Succeed())

@@ -103,7 +103,10 @@ func (s *Store) clearWay(tx *gorm.DB, id string, supersede func(earlier *oauth.A
 	if err := supersede(earlier.restore()); err != nil {
 		return err
 	}
-	return failed("replacing a grant", errors.Join(tx.Exec("DELETE FROM secrets WHERE digest = ?", earlier.CodeDigest).Error, tx.Delete(&earlier).Error))
+	if err := tx.Exec("DELETE FROM secrets WHERE digest = ?", earlier.CodeDigest).Error; err != nil {
+		return failed("replacing a code", err)
+	}
+	return failed("replacing a grant", tx.Delete(&earlier).Error)
 }
 
 // Grant implements oauth.Store.
@@ -196,14 +199,15 @@ func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter
 	})
 }
 
-// The secrets of a grant go before it does, so that no batch is longer than 500 rows: its refresh tokens, which are found by the end that they
-// share with it; its code and its access tokens have gone by themselves. Each list has a name because MySQL reads no
-// table that it changes otherwise. What is said of a row is said twice: a server that waits for a row which somebody is changing looks at
-// it again, but not at the list.
+// The secrets of a grant go before it does, so that no batch is longer than 500 rows: its code, and its refresh tokens, which are found by the end
+// that they share with it. Its access tokens have gone by themselves, or do within a day when lifetimes were shortened. Each list has a name
+// because MySQL reads no table that it changes otherwise. What is said of a row is said twice: a server that waits for a row which somebody is
+// changing looks at it again, but not at the list.
 const (
-	deleteSecrets = `DELETE FROM secrets WHERE digest IN (SELECT digest FROM (SELECT digest FROM secrets WHERE forget_after <= @now
+	dropSecrets    = "DELETE FROM secrets WHERE digest IN (SELECT digest FROM (%s) AS batch)"
+	expiredSecrets = `SELECT digest FROM secrets WHERE forget_after <= @now
 		UNION ALL SELECT digest FROM grants JOIN secrets ON secrets.forget_after = absolute_end AND grant_id = id WHERE grants.forget_after <= @now
-		LIMIT 500) AS batch)`
+		UNION ALL SELECT digest FROM grants JOIN secrets ON digest = code_digest AND grant_id = id WHERE grants.forget_after <= @now LIMIT 500`
 	deleteGrants     = `DELETE FROM grants WHERE forget_after <= @now AND id IN (SELECT id FROM (SELECT id FROM grants WHERE forget_after <= @now LIMIT 500) AS batch)`
 	deleteAssertions = `DELETE FROM used_assertions WHERE forget_after <= @now AND digest IN
 		(SELECT digest FROM (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500) AS batch)`
@@ -218,7 +222,7 @@ const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE successor_
 // DeleteExpired implements oauth.Store. Between two batches others may write.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
-	for _, statement := range []string{deleteSecrets, deleteGrants, deleteAssertions, deleteCounters} {
+	for _, statement := range []string{s.engine.deleteSecrets(), deleteGrants, deleteAssertions, deleteCounters} {
 		gone, err := s.inBatches(ctx, statement, now)
 		deleted += gone
 		if err != nil {

@@ -71,6 +71,13 @@ func forgetting(w *world) {
 		}),
 	)
 
+	It("forgets a grant whose code nobody has spent together with the code", Label("H6", "I2"), func(ctx SpecContext) {
+		code := w.pending(ctx)
+		Expect(w.forget(ctx, w.read(ctx, code).ForgetAfter)).To(Equal(2))
+		w.expectUnknown(ctx, code)
+		Expect(w.store.AddGrant(ctx, bare("another", code), never)).To(Succeed())
+	})
+
 	It("forgets a grant with all its secrets at the very instant that it may be forgotten", Label("H6", "I20"), func(ctx SpecContext) {
 		_, tokens := w.active(ctx)
 		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), w.end)).To(Succeed())
