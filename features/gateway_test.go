@@ -204,7 +204,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 					_ = answer.Body.Close()
 				}
 			}()
-			Eventually(func() int { return len(upstream.Asked()) }).WithContext(ctx).WithTimeout(patience).Should(Equal(1))
+			Eventually(upstream.Hanging).WithContext(ctx).WithTimeout(patience).Should(Receive())
 			hangUp()
 			Eventually(upstream.Cancelled).WithContext(ctx).WithTimeout(patience).Should(Receive())
 		}, SpecTimeout(time.Minute))

@@ -23,6 +23,7 @@ import (
 // UpstreamServer is somebody's MCP server that takes API keys. It keeps everything that it is asked.
 type UpstreamServer struct {
 	*httptest.Server
+	Hanging   chan string // tools whose call has begun and will not end by itself
 	Cancelled chan string // tools whose call was given up
 
 	mu     sync.Mutex
@@ -36,7 +37,7 @@ const apiKey = "upstream-key-of-the-specs"
 
 // NewUpstream starts one that ends with the spec.
 func NewUpstream(keys ...string) *UpstreamServer {
-	u := &UpstreamServer{keys: keys, Cancelled: make(chan string, 10)}
+	u := &UpstreamServer{keys: keys, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
 	u.Server = httptest.NewUnstartedServer(u.handler())
 	u.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	u.Start()
@@ -93,6 +94,7 @@ func (u *UpstreamServer) addTools(server *mcp.Server) {
 		return textual("all gone"), nil, nil
 	})
 	mcp.AddTool(server, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		u.Hanging <- "hang"
 		<-ctx.Done()
 		u.Cancelled <- "hang"
 		return nil, nil, ctx.Err()
