@@ -22,6 +22,7 @@ const mostAtOnce = 256
 type group struct {
 	writer *gorm.DB
 	recent *recent
+	yield  *yield
 
 	mu      sync.Mutex
 	waiting []*member
@@ -29,7 +30,8 @@ type group struct {
 	resting chan struct{} // to whoever writes next, while nobody waits; nil at other times
 }
 
-// restLimit is how long whoever writes stays for the next write: SQLite needs a deep stack, which would have to grow again.
+// restLimit is the least that whoever writes stays for the next write, and half of the most: SQLite needs a deep stack, which would have to
+// grow again.
 const restLimit = time.Second
 
 // member is one of these writes. It is refused alone.
@@ -97,33 +99,57 @@ func (g *group) join(m *member) {
 
 // run goes on until nobody has come for a while.
 func (g *group) run() {
-	for waiting := g.queued(); waiting > 0; waiting = g.queued() {
-		runtime.Gosched() // whoever is about to write joins
+	late := time.NewTicker(restLimit) // one for all rests: to set a timer wakes Go's scheduler
+	defer late.Stop()
+	several := false
+	for waiting := g.queued(late.C); waiting > 0; waiting = g.queued(late.C) {
+		g.giveWay(several)
 		tx := g.writer.Begin()
 		if tx.Error != nil { // those who came meanwhile have not had their wait
 			refuse(g.take(waiting), failed("beginning a transaction", tx.Error))
 			continue
 		}
-		g.carryOut(tx, g.take(mostAtOnce))
+		writes := g.take(mostAtOnce)
+		several = len(writes) > 1
+		g.carryOut(tx, writes)
 	}
 }
 
+// giveWay lets those join who are about to write. Where several wrote together, more are about to: those of them who have been answered.
+func (g *group) giveWay(several bool) {
+	if several {
+		g.yield.once()
+		return
+	}
+	runtime.Gosched()
+}
+
 // queued returns how many wait, and rests before it says that nobody does.
-func (g *group) queued() int {
+func (g *group) queued(late <-chan time.Time) int {
 	waiting, called := g.look()
 	if waiting > 0 {
 		return waiting
 	}
-	late := time.NewTimer(restLimit)
-	defer late.Stop()
-	select {
-	case <-called:
-	case <-late.C:
-	}
+	rest(called, late)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.resting, g.running = nil, len(g.waiting) > 0
 	return len(g.waiting)
+}
+
+// rest ends when called, or with the second tick from now on.
+func rest(called <-chan struct{}, late <-chan time.Time) {
+	select {
+	case <-late: // from before
+	default:
+	}
+	for range 2 {
+		select {
+		case <-called:
+			return
+		case <-late:
+		}
+	}
 }
 
 func (g *group) look() (waiting int, called <-chan struct{}) {

@@ -103,14 +103,18 @@ func refusal(file string, err error) error {
 
 func connectTo(path string, name func(path string, more ...string) string) (store *Store, err error) {
 	store = &Store{engine: sqliteEngine, secretFile: path + ".secret", patience: patience}
+	giving, err := newYield()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
 	if store.writer, err = connect(connector{path, name(path, writeCache, undoInMemory)}, 1); err != nil {
-		return nil, err
+		return nil, errors.Join(err, giving.Close())
 	}
 	if store.reader, err = connect(connector{path, name(path, "query_only(1)", readCache)}, readConnections); err != nil {
-		return nil, errors.Join(err, disconnect(store.writer))
+		return nil, errors.Join(err, disconnect(store.writer), giving.Close())
 	}
 	store.recent = newRecent(connector{path, name(path, "query_only(1)")})
-	store.group = &group{writer: store.writer, recent: store.recent}
+	store.group = &group{writer: store.writer, recent: store.recent, yield: giving}
 	return store, nil
 }
 

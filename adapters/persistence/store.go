@@ -49,6 +49,7 @@ func (s *Store) letGo() error {
 		failed("closing the watch", s.recent.watch.Close()),
 		failed("closing the readers", disconnect(s.reader)),
 		failed("closing the writer", disconnect(s.writer)),
+		failed("closing what gives way", s.group.yield.Close()),
 	)
 }
 

@@ -81,6 +81,10 @@ func (h sealedHost) open(holder Secret, grant string, keys Keys) (HostToken, err
 
 // heldBy is the same box for another holder (J4, J5, J8). Whoever keeps only the new wrap shuts the former holder out.
 func (h sealedHost) heldBy(from, to Secret, grant string, keys Keys) (sealedHost, error) {
+	keys, err := keys.asOfNow()
+	if err != nil {
+		return sealedHost{}, err
+	}
 	dataKey, err := h.dataKey(from, grant, keys)
 	if err != nil {
 		return sealedHost{}, err

@@ -111,15 +111,19 @@ func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time)
 }
 
 func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
+	keys, err := settings.Keys.asOfNow()
+	if err != nil {
+		return nil, err
+	}
 	access, err := g.accessWrap(by.Token, by.Access, settings)
 	if err != nil {
 		return nil, err
 	}
-	host, err := g.host.heldBy(by.Token, by.Successor, g.id, settings.Keys)
+	host, err := g.host.heldBy(by.Token, by.Successor, g.id, keys)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := settings.Keys.succession(by.Token, g.id)
+	lock, err := keys.succession(by.Token, g.id)
 	if err != nil {
 		return nil, err
 	}

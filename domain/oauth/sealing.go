@@ -119,6 +119,13 @@ func (k Keys) succession(old Secret, grant string) (locks, error) {
 	})
 }
 
+// asOfNow are the same keys after one look at the secrets, for whoever needs several of them at once. A look from before something was read
+// may be older than what that was sealed with (I22).
+func (k Keys) asOfNow() (Keys, error) {
+	secrets, err := k.secrets()
+	return Keys{FixedSecrets(secrets), k.known}, err
+}
+
 // each derives one thing from each secret, the newest first.
 func each[T any](k Keys, derive func(secret []byte) (T, error)) ([]T, error) {
 	secrets, err := k.secrets()
