@@ -40,6 +40,15 @@ var _ = Describe("Replacing the server secret", Label("J2"), func() {
 		}
 	})
 
+	It("is looked for at each use, because another process may have sealed with the new one already", Label("I22", "J6"), func(ctx SpecContext) {
+		other := openIn(directory)
+		for n := range 50 {
+			Expect(other.Secrets()).To(Equal(secrets()))
+			Expect(store.ReplaceSecret(ctx, day(n), day(n-2))).To(Succeed())
+			Expect(other.Secrets()).To(Equal(secrets()))
+		}
+	})
+
 	It("notes when each was drawn", func(ctx SpecContext) {
 		written, err := os.Stat(store.secretFile)
 		Expect(err).NotTo(HaveOccurred())

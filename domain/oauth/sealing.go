@@ -119,8 +119,8 @@ func (k Keys) succession(old Secret, grant string) (locks, error) {
 	})
 }
 
-// asOfNow are the same keys after one look at the secrets, for whoever needs several of them at once. A look from before something was read
-// may be older than what that was sealed with (I22).
+// asOfNow are the same keys after one look at the secrets, for whoever needs several of them at once. A look from before a grant was read may be
+// older than the secret that it was sealed with (I22).
 func (k Keys) asOfNow() (Keys, error) {
 	secrets, err := k.secrets()
 	return Keys{FixedSecrets(secrets), k.known}, err
