@@ -115,13 +115,21 @@ func (g *group) run() {
 	}
 }
 
-// giveWay lets those join who are about to write. Where several wrote together, more are about to: those of them who have been answered.
+// giveWay lets those join who are about to write. Where several wrote together, more are about to, and while some do others become so.
 func (g *group) giveWay(several bool) {
-	if several {
-		g.yield.once()
+	if !several {
+		runtime.Gosched()
 		return
 	}
-	runtime.Gosched()
+	for joined, before := g.length(), -1; before < joined && joined < mostAtOnce; joined, before = g.length(), joined {
+		g.yield.once()
+	}
+}
+
+func (g *group) length() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting)
 }
 
 // queued returns how many wait, and rests before it says that nobody does.
