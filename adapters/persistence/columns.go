@@ -113,8 +113,12 @@ func sameAt(place, other any) bool {
 	case *[]byte:
 		return bytes.Equal(*at, *other.(*[]byte))
 	default:
-		return valueAt(place) == valueAt(other)
+		return sameMilli(time.Time(*place.(*moment)), time.Time(*other.(*moment)))
 	}
+}
+
+func sameMilli(a, b time.Time) bool {
+	return a.IsZero() == b.IsZero() && a.UnixMilli() == b.UnixMilli()
 }
 
 // places are where the values of a row are, in the order of its columns.

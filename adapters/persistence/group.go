@@ -115,21 +115,18 @@ func (g *group) run() {
 	}
 }
 
-// giveWay lets those join who are about to write. Where several wrote together, more are about to, and while some do others become so.
+// rounds are two: answers go out, and then what their clients ask next comes in.
+const rounds = 2
+
+// giveWay lets those join who are about to write; where several wrote together, more are.
 func (g *group) giveWay(several bool) {
 	if !several {
 		runtime.Gosched()
 		return
 	}
-	for joined, before := g.length(), -1; before < joined && joined < mostAtOnce; joined, before = g.length(), joined {
+	for range rounds {
 		g.yield.once()
 	}
-}
-
-func (g *group) length() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.waiting)
 }
 
 // queued returns how many wait, and rests before it says that nobody does.

@@ -107,7 +107,7 @@ func (r *recent) newest(tx *changes, secret oauth.Digest) (row *foundRow, found 
 
 // settle goes by what a transaction of this process has changed, which has ended and is not answered yet.
 func (r *recent) settle(made *changes) {
-	after, err := r.watch.version()
+	after, err := r.watch.atGlance()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writing = false

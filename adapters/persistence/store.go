@@ -69,14 +69,16 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // AddGrant implements oauth.Store.
 func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
-	return s.change(ctx, func(tx *changes) error {
-		row, secrets := rowsOf(grant)
-		if err := s.addRow(tx, &row, supersede); err != nil {
-			return err
-		}
-		tx.altered = append(tx.altered, alteredGrant{row.ID, written(&row, secrets)})
-		return addSecrets(tx, secrets)
-	})
+	return s.change(ctx, func(tx *changes) error { return s.add(tx, grant, supersede) })
+}
+
+func (s *Store) add(tx *changes, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
+	row, secrets := rowsOf(grant)
+	if err := s.addRow(tx, &row, supersede); err != nil {
+		return err
+	}
+	tx.altered = append(tx.altered, alteredGrant{row.ID, written(&row, secrets)})
+	return addSecrets(tx, secrets)
 }
 
 // addRow looks for an earlier grant when there is one. A server has to be asked first, because there an error ends the transaction.

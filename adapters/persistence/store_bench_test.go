@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -52,6 +54,15 @@ func BenchmarkAddGrant(b *testing.B) {
 		store := benchStore(b)
 		for b.Loop() {
 			add(b, store)
+		}
+	})
+	b.Run("one writer, without the group", func(b *testing.B) {
+		store := benchStore(b)
+		for b.Loop() {
+			grant, _ := approvedGrant()
+			if err := store.writer.Transaction(func(tx *gorm.DB) error { return store.add(&changes{DB: tx}, grant, grant.Supersedes) }); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("64 writers", func(b *testing.B) {
