@@ -100,7 +100,7 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 				Expect(load.Stop()).To(And(HaveLen(2), HaveKey(http.StatusOK), HaveKey(http.StatusServiceUnavailable)))
 				fresh := client.Token(ctx, client.Refresh(tokens.Refresh))
 				Expect(fresh.StatusCode).To(Equal(http.StatusOK), fresh.Text)
-			}, NodeTimeout(2*time.Minute))
+			}, NodeTimeout(5*time.Minute))
 		})
 	}
 })

@@ -123,7 +123,7 @@ var _ = Describe("A store on a database server", func() {
 				Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then); return nil })).To(Succeed())
 				_, err = store.Grant(ctx, digest(0))
 				Expect(err).NotTo(HaveOccurred())
-			}, NodeTimeout(time.Minute))
+			}, NodeTimeout(5*time.Minute))
 		})
 	}
 })

@@ -20,9 +20,8 @@ func newYield() (*yield, error) {
 
 // once waits for what it writes to itself, which arrives with all that has arrived before; those whom that has woken then go first.
 func (y *yield) once() {
-	var nothing [1]byte
-	go func() { _, _ = y.out.Write(nothing[:]) }()
-	_, _ = y.in.Read(nothing[:])
+	go func() { _, _ = y.out.Write([]byte{0}) }()
+	_, _ = y.in.Read(make([]byte, 1))
 	runtime.Gosched()
 }
 

@@ -24,7 +24,8 @@ var ErrMissing = errors.New("the database server is not installed")
 // Required reports that a missing engine is a failure, as it is where everything is checked before it lands.
 func Required() bool { return os.Getenv("ENGINES") == "required" }
 
-const patience = time.Minute
+// patience is long because a server that ends writes everything down first, which a busy disk makes it wait for.
+const patience = 3 * time.Minute
 
 // Server is a database server of our own.
 type Server struct {
