@@ -24,6 +24,8 @@ type group struct {
 	recent *recent
 	yield  *yield
 
+	crowded int // transactions for which nobody gives way; of whoever writes
+
 	mu      sync.Mutex
 	waiting []*member
 	running bool
@@ -115,18 +117,33 @@ func (g *group) run() {
 	}
 }
 
-// rounds are two: answers go out, and then what their clients ask next comes in.
-const rounds = 2
+const (
+	rounds   = 2                // answers go out, and then what their clients ask next comes in
+	dear     = time.Millisecond // for each who joins
+	crowding = 100              // transactions until the next try
+)
 
-// giveWay lets those join who are about to write; where several wrote together, more are.
+// giveWay lets those join who are about to write; where several wrote together, more are. Where others keep every processor busy, that takes
+// longer than it saves: Go's scheduler looks at the network every 10 ms then.
 func (g *group) giveWay(several bool) {
-	if !several {
+	if !several || g.crowded > 0 {
+		g.crowded = max(0, g.crowded-1)
 		runtime.Gosched()
 		return
 	}
+	began, before := time.Now(), g.length()
 	for range rounds {
 		g.yield.once()
 	}
+	if joined := g.length() - before; time.Since(began) > dear*time.Duration(1+joined) {
+		g.crowded = crowding
+	}
+}
+
+func (g *group) length() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting)
 }
 
 // queued returns how many wait, and rests before it says that nobody does.

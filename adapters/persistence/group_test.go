@@ -208,12 +208,6 @@ func count(tx *gorm.DB, name string, taken int) error {
 	return tx.Create(&counterRow{Name: fmt.Appendf(nil, "%-32s", name), Taken: taken, EndsAt: then}).Error
 }
 
-func (g *group) length() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.waiting)
-}
-
 // holding is a change that lasts.
 type holding struct {
 	release func()

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"time"
@@ -33,6 +34,7 @@ var _ = Describe("Giving way before a transaction", Label("H5"), func() {
 			runtime.Gosched() // until it waits
 			_, err = out.Write(make([]byte, 1))
 			Expect(err).NotTo(HaveOccurred())
+			writes.crowded = 0
 			writes.giveWay(true)
 			first += len(arrived)
 			Expect(in.Close()).To(Succeed())
@@ -42,6 +44,22 @@ var _ = Describe("Giving way before a transaction", Label("H5"), func() {
 	})
 
 	AfterEach(func() { _ = writes.yield.Close() })
+
+	It("is given up for a while where others keep every processor busy", Label("N14"), func(ctx SpecContext) {
+		working, done := context.WithCancel(ctx)
+		defer done()
+		go func() {
+			for working.Err() == nil {
+				runtime.Gosched()
+			}
+		}()
+		writes.giveWay(true)
+		Expect(writes.crowded).To(Equal(crowding))
+		for range crowding {
+			writes.giveWay(true)
+		}
+		Expect(writes.crowded).To(BeZero())
+	}, SpecTimeout(time.Minute))
 
 	It("waits for nobody when it is closed", func(SpecContext) {
 		Expect(writes.yield.Close()).To(Succeed())

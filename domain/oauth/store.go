@@ -39,7 +39,8 @@ type Store interface {
 // that is one too saves the host from configuring a secret (J2).
 type SecretKeeper interface {
 	// Secrets returns them with the newest first, each of MinSecretLength bytes or more. It is asked at every use, so that every
-	// process that uses the store goes by a new one at once: what another one has just sealed with it would look lost for good (J6). An error is an outage: it says nothing about what was sealed.
+	// process that uses the store goes by a new one at once: what another one has just sealed with it would look lost for good (J6).
+	// An error is an outage: it says nothing about what was sealed.
 	Secrets() ([][]byte, error)
 }
 
