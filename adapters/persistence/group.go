@@ -118,9 +118,9 @@ func (g *group) run() {
 }
 
 const (
-	rounds   = 2                // answers go out, and then what their clients ask next comes in
-	dear     = time.Millisecond // for each who joins
-	crowding = 100              // transactions until the next try
+	rounds   = 2                    // answers go out, and then what their clients ask next comes in
+	dear     = 4 * time.Millisecond // for each who joins, who are many where this pays
+	crowding = 500                  // transactions until the next try
 )
 
 // giveWay lets those join who are about to write; where several wrote together, more are. Where others keep every processor busy, that takes
