@@ -113,12 +113,8 @@ func sameAt(place, other any) bool {
 	case *[]byte:
 		return bytes.Equal(*at, *other.(*[]byte))
 	default:
-		return sameMilli(time.Time(*place.(*moment)), time.Time(*other.(*moment)))
+		return time.Time(*place.(*moment)).UnixMilli() == time.Time(*other.(*moment)).UnixMilli()
 	}
-}
-
-func sameMilli(a, b time.Time) bool {
-	return a.IsZero() == b.IsZero() && a.UnixMilli() == b.UnixMilli()
 }
 
 // places are where the values of a row are, in the order of its columns.

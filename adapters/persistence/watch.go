@@ -64,7 +64,7 @@ var began = time.Now()
 // glance is how long those who only read believe that a file is still there, and no other one in its place.
 const glance = time.Millisecond
 
-// atGlance is version for whoever only reads.
+// atGlance is version for whoever only reads, or has looked before writing.
 func (w *watch) atGlance() (version, error) {
 	if open := w.open.Load(); open != nil && time.Since(began)-time.Duration(open.found.Load()) < glance {
 		return open.version()

@@ -18,6 +18,7 @@ var _ = Describe("Giving way before a transaction", Label("H5"), func() {
 		writes = &group{yield: giving}
 		DeferCleanup(runtime.GOMAXPROCS, runtime.GOMAXPROCS(1)) // so that nobody goes on beside the spec
 	})
+	AfterEach(func() { _ = writes.yield.Close() })
 
 	It("lets whoever something has arrived for go first, where several wrote together", func() {
 		first := 0
@@ -42,8 +43,6 @@ var _ = Describe("Giving way before a transaction", Label("H5"), func() {
 		}
 		Expect(first).To(BeNumerically(">", 90), "each 61st choice of Go's scheduler is another one")
 	})
-
-	AfterEach(func() { _ = writes.yield.Close() })
 
 	It("is given up for a while where others keep every processor busy", Label("N14"), func(ctx SpecContext) {
 		working, done := context.WithCancel(ctx)
