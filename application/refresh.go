@@ -30,7 +30,11 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err := grant.MayRefresh(by, s.settings, now); err != nil {
 		return nil, s.refuseRefresh(ctx, token.Digest(), err)
 	}
-	if by.Principal, err = s.reverify(ctx, grant, token); err != nil {
+	if by.Host, err = s.openHost(ctx, grant, token); err != nil {
+		return nil, err
+	}
+	defer by.Host.Forget()
+	if by.Principal, err = s.reverify(ctx, grant, token, by.Host.HostToken); err != nil {
 		return nil, err
 	}
 	fresh, err := s.secrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
@@ -41,16 +45,18 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	return s.rotate(ctx, by, now)
 }
 
-// reverify asks the site again, outside any transaction (I18): a token that no longer holds, or that cannot be opened any more,
-// ends the grant (J6); a site that cannot tell changes nothing (D25).
-func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (oauth.Principal, error) {
+// openHost ends a grant whose host token cannot be opened any more (J6).
+func (s *Server) openHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.OpenedHost, error) {
 	host, err := grant.HostToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return oauth.Principal{}, s.endByLostKey(ctx, token, s.endRefused)
+		return nil, s.endByLostKey(ctx, token, s.endRefused)
 	}
-	if err != nil {
-		return oauth.Principal{}, err
-	}
+	return host, err
+}
+
+// reverify asks the site again, outside any transaction (I18): a token that no longer holds ends the grant (J6); a site that cannot tell changes
+// nothing (D25).
+func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret, host oauth.HostToken) (oauth.Principal, error) {
 	principal, err := s.verify(ctx, grant.Resource(), host, grant.Subject())
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
 		return oauth.Principal{}, s.endRefused(ctx, token, oauth.EndedByHostToken)

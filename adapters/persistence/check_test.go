@@ -112,8 +112,8 @@ var _ = Describe("Checking a store", func() {
 
 	It("finds refresh tokens without a grant", func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
-		Expect(addAlone(store, 0, oauth.AccessTokenSecret)).To(Succeed()) // goes by itself
-		Expect(addAlone(store, 1, oauth.RefreshTokenSecret)).To(Succeed())
+		Expect(addAlone(store.writer, 0, oauth.AccessTokenSecret)).To(Succeed()) // goes by itself
+		Expect(addAlone(store.writer, 1, oauth.RefreshTokenSecret)).To(Succeed())
 		Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("secrets of grants", ContainSubstring("1 refresh tokens belong to no grant"))))
 	})
 

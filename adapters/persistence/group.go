@@ -1,9 +1,12 @@
 package persistence
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,9 +193,12 @@ func refuse(writes []*member, err error) {
 	}
 }
 
-// carryOut does the writes in one transaction and answers them. One that fails for a reason that is not its own may have ended the
-// transaction: it alone is answered, and the others begin again.
+// carryOut does the writes in one transaction and answers them. One that is refused when it has written something, or that may have ended
+// the transaction, is answered alone, and the others begin again: a savepoint for each would cost all of them more, because a rule refuses
+// before anything is written.
 func (g *group) carryOut(tx *gorm.DB, writes []*member) {
+	writing := &writing{Tx: tx.Statement.ConnPool.(*sql.Tx)}
+	tx.Statement.ConnPool = writing
 	made := &changes{DB: tx}
 	g.recent.begin()
 	var done []*member
@@ -201,15 +207,15 @@ func (g *group) carryOut(tx *gorm.DB, writes []*member) {
 			continue
 		}
 		altered := len(made.altered)
-		if len(writes) == 1 {
-			m.run(made)
-		} else {
-			m.runApart(made)
+		writing.wrote, writing.ended = false, nil
+		m.run(made)
+		if writing.ended != nil {
+			m.broken, m.err = true, cmp.Or(m.err, failed("writing", writing.ended))
 		}
 		if m.isRefused() { // and so nothing of it stays
 			made.altered = made.altered[:altered]
 		}
-		if m.broken || len(writes) == 1 && m.isRefused() {
+		if m.broken || m.isRefused() && (len(writes) == 1 || writing.wrote) {
 			m.err = errors.Join(m.err, undo(tx))
 			g.recent.settle(&changes{})
 			close(m.answered)
@@ -224,32 +230,54 @@ func (g *group) carryOut(tx *gorm.DB, writes []*member) {
 	answerAll(done, err)
 }
 
+// gone is refused also by whoever has begun, so that nothing is kept of which nobody is told.
+func (m *member) gone() error { return failed("changing", m.ctx.Err()) }
+
 func (m *member) isRefused() bool { return m.err != nil || m.panicked != nil }
 
 // run keeps a panic for whoever waits.
 func (m *member) run(tx *changes) {
 	defer func() { m.panicked = recover() }()
+	if m.err = m.gone(); m.err != nil {
+		return
+	}
 	m.err = m.work(tx)
 	m.broken = errors.Is(m.err, oauth.ErrUnavailable)
 	if m.err == nil {
-		m.err = failed("changing", m.ctx.Err())
+		m.err = m.gone()
 	}
 }
 
-// runApart takes nothing back but its own when it is refused.
-func (m *member) runApart(tx *changes) {
-	if m.broken = !m.execute(tx, "SAVEPOINT alone"); m.broken {
-		return
-	}
-	m.run(tx)
-	undone := !m.isRefused() || m.broken || m.execute(tx, "ROLLBACK TO alone")
-	m.broken = m.broken || !undone || !m.execute(tx, "RELEASE alone")
+// writing is a transaction that knows what one member has done in it.
+type writing struct {
+	*sql.Tx
+	wrote bool  // perhaps; whoever has not leaves nothing behind
+	ended error // that may have ended the transaction
 }
 
-func (m *member) execute(tx *changes, statement string) bool {
-	_, err := execute(tx.DB, statement)
-	m.err = errors.Join(m.err, failed("keeping writes apart", err))
-	return err == nil
+var _ gorm.TxCommitter = (*writing)(nil)
+
+// ExecContext implements gorm.ConnPool.
+func (w *writing) ExecContext(ctx context.Context, statement string, values ...any) (sql.Result, error) {
+	done, err := w.Tx.ExecContext(ctx, statement, values...)
+	return done, w.note(err)
+}
+
+// QueryContext implements gorm.ConnPool. A row that the database numbers is written by a question too.
+func (w *writing) QueryContext(ctx context.Context, question string, values ...any) (*sql.Rows, error) {
+	rows, err := w.Tx.QueryContext(ctx, question, values...)
+	if err == nil && strings.HasPrefix(question, "SELECT") {
+		return rows, nil
+	}
+	return rows, w.note(err)
+}
+
+// note knows one error that takes back a statement and nothing else.
+func (w *writing) note(err error) error {
+	if !isDuplicate(err) {
+		w.wrote, w.ended = true, cmp.Or(w.ended, err)
+	}
+	return err
 }
 
 // answerAll answers them, those that were not refused with what became of them all.

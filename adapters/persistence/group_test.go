@@ -121,6 +121,31 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(kept()).To(Equal([]string{"after", "before"}))
 	})
 
+	DescribeTable("begin again beside one that is refused", func(ctx SpecContext, refused func(tx *gorm.DB) error, runs int) {
+		run := 0
+		write(ctx, "before", func(tx *gorm.DB) error {
+			run++
+			return count(tx, "before", 0)
+		})
+		write(ctx, "refused", func(tx *gorm.DB) error { return errors.Join(refused(tx), errors.New("refused")) })
+		add(ctx, "after")
+		held.release()
+		writing.Wait()
+		Expect(answers["refused"]).To(MatchError("refused"))
+		Expect(kept()).To(Equal([]string{"after", "before"}))
+		Expect(run).To(Equal(runs))
+	},
+		Entry("when it has written something", func(tx *gorm.DB) error { return count(tx, "refused", 0) }, 2),
+		Entry("when it has written by a question", func(tx *gorm.DB) error {
+			return tx.Raw("INSERT INTO trace_steps (at, kind, outcome, attempt, request, client, address, agent, rule, reason) VALUES (1, '', '', '', '', '', '', '', '', '') RETURNING number").Scan(new(int)).Error
+		}, 2),
+		Entry("but not when it has only read", func(tx *gorm.DB) error { return tx.Raw("SELECT count(*) FROM counters").Scan(new(int)).Error }, 1),
+		Entry("but not when all that it wrote was there already", func(tx *gorm.DB) error {
+			Expect(count(tx, "before", 0)).NotTo(Succeed())
+			return nil
+		}, 1),
+	)
+
 	It("panic alone", func(ctx SpecContext) {
 		add(ctx, "before")
 		length := store.group.length()
@@ -154,6 +179,25 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		held.release()
 		writing.Wait()
 		Expect(answers["breaks"]).To(And(MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("as if the disk were full"))))
+		Expect(answers["before"]).To(Succeed())
+		Expect(answers["after"]).To(Succeed())
+		Expect(kept()).To(Equal([]string{"after", "before"}))
+	})
+
+	It("are kept out of a transaction that has ended, also behind one that says nothing of it", func(ctx SpecContext) {
+		held.release()
+		held.wait()
+		Expect(store.writer.Exec("CREATE TRIGGER full BEFORE INSERT ON counters WHEN new.taken = 7 BEGIN SELECT RAISE(ROLLBACK, 'as if the disk were full'); END").Error).To(Succeed())
+		held = hold(ctx, store)
+		add(ctx, "before")
+		write(ctx, "hides it", func(tx *gorm.DB) error {
+			_ = count(tx, "hides it", 7)
+			return nil
+		})
+		add(ctx, "after")
+		held.release()
+		writing.Wait()
+		Expect(answers["hides it"]).To(And(MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("as if the disk were full"))))
 		Expect(answers["before"]).To(Succeed())
 		Expect(answers["after"]).To(Succeed())
 		Expect(kept()).To(Equal([]string{"after", "before"}))

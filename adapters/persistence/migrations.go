@@ -75,6 +75,7 @@ var migrations = []migration{
 		`CREATE TABLE secret_witness (id {integer} NOT NULL PRIMARY KEY, print {digest} NOT NULL) {rows}`,
 	}},
 	{id: "0008_secrets_stand_alone", own: func(e engine, tx *gorm.DB) error { return e.free(tx) }},
+	{id: "0009_predecessors", own: leadToPredecessors},
 }
 
 // run executes the statements one at a time: of several in one text a prepared statement runs only the first.
@@ -83,6 +84,15 @@ func (m migration) run(e engine, tx *gorm.DB) error {
 		return m.own(e, tx)
 	}
 	return executeAll(tx, e, m.statements...)
+}
+
+// leadToPredecessors makes refresh tokens lead to each other instead of standing in an index. A server puts rows without an end behind all others.
+func leadToPredecessors(e engine, tx *gorm.DB) error {
+	err := executeAll(tx, e, `ALTER TABLE grants ADD COLUMN refresh_digest {digest}`, `ALTER TABLE secrets ADD COLUMN predecessor {digest}`)
+	if err != nil || e.server {
+		return err
+	}
+	return executeAll(tx, e, `DROP INDEX secrets_by_end`, `CREATE INDEX secrets_by_end ON secrets (forget_after) WHERE forget_after IS NOT NULL`)
 }
 
 const secretsByWrap = `CREATE INDEX secrets_by_wrap ON secrets (grant_id) WHERE host_wrap IS NOT NULL`

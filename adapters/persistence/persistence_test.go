@@ -71,7 +71,7 @@ func reopen(store oauth.Store) oauth.Store {
 
 var absoluteEnd = then.Add(24 * time.Hour)
 
-// aGrant has as many refresh tokens as asked; their digests are digest(0), digest(1) and so on.
+// aGrant has as many refresh tokens as asked, as an earlier version has kept them; their digests are digest(0), digest(1) and so on.
 func aGrant(id string, secrets int) *oauth.AccessGrant {
 	rows := make([]oauth.SecretSnapshot, 0, secrets)
 	for i := range secrets {
@@ -79,6 +79,18 @@ func aGrant(id string, secrets int) *oauth.AccessGrant {
 		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.RefreshTokenSecret), ForgetAfter: absoluteEnd})
 	}
 	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active", CreatedAt: then, IdleEnd: then.Add(time.Hour), AbsoluteEnd: absoluteEnd}, rows...)
+}
+
+// aFamily is a grant with refresh tokens of which each has replaced the one before; their digests begin with digest(first).
+func aFamily(id string, first, tokens int) *oauth.AccessGrant {
+	var rows []oauth.SecretSnapshot
+	var newest []byte
+	for i := range tokens {
+		digest := digest(first + i)
+		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.RefreshTokenSecret), Predecessor: newest})
+		newest = digest[:]
+	}
+	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active", CreatedAt: then, IdleEnd: then.Add(time.Hour), AbsoluteEnd: absoluteEnd, RefreshDigest: newest}, rows...)
 }
 
 func digest(i int) (digest oauth.Digest) {

@@ -31,6 +31,7 @@ type grantRow struct {
 	CodeExpiresAt time.Time `gorm:"serializer:pasteport_millis"`
 	RedeemedAt    time.Time `gorm:"serializer:pasteport_millis"`
 	Generation    int
+	RefreshDigest []byte
 	SuccessorBox  []byte
 	GraceEnd      time.Time `gorm:"serializer:pasteport_millis"`
 	HostPrint     []byte
@@ -47,6 +48,7 @@ type secretRow struct {
 	Grant       string `gorm:"column:grant_id"`
 	Kind        string
 	Generation  int
+	Predecessor []byte
 	Scopes      string
 	HostWrap    []byte
 	RevokedAt   time.Time `gorm:"serializer:pasteport_millis"`

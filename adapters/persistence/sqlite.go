@@ -65,7 +65,7 @@ const (
 	writeCache = "cache_size(200)"
 )
 
-// undoInMemory keeps what a savepoint may have to put back out of a file, into which SQLite would write each page before its first change.
+// undoInMemory keeps what a statement may have to put back out of a file, into which SQLite would write each page before its first change.
 const undoInMemory = "temp_store(2)"
 
 // patience is as long as SQLite's own: its busy_timeout holds for each writer anew, and they queue up for one connection.

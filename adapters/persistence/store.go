@@ -3,7 +3,6 @@ package persistence
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -200,56 +199,6 @@ func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter
 		tx.wrote = tx.wrote || err == nil
 		return failed("noting a used assertion", err)
 	})
-}
-
-// The secrets of a grant go before it does, so that no batch is longer than 500 rows: its code, and its refresh tokens, which are found by the end
-// that they share with it. Its access tokens have gone by themselves, or do within a day when lifetimes were shortened. Each list has a name
-// because MySQL reads no table that it changes otherwise. What is said of a row is said twice: a server that waits for a row which somebody is
-// changing looks at it again, but not at the list.
-const (
-	dropSecrets    = "DELETE FROM secrets WHERE digest IN (SELECT digest FROM (%s) AS batch)"
-	expiredSecrets = `SELECT digest FROM secrets WHERE forget_after <= @now
-		UNION ALL SELECT digest FROM grants JOIN secrets ON secrets.forget_after = absolute_end AND grant_id = id WHERE grants.forget_after <= @now
-		UNION ALL SELECT digest FROM grants JOIN secrets ON digest = code_digest AND grant_id = id WHERE grants.forget_after <= @now LIMIT 500`
-	deleteGrants     = `DELETE FROM grants WHERE forget_after <= @now AND id IN (SELECT id FROM (SELECT id FROM grants WHERE forget_after <= @now LIMIT 500) AS batch)`
-	deleteAssertions = `DELETE FROM used_assertions WHERE forget_after <= @now AND digest IN
-		(SELECT digest FROM (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500) AS batch)`
-	deleteCounters = `DELETE FROM counters WHERE ends_at <= @now AND name IN
-		(SELECT name FROM (SELECT name FROM counters WHERE ends_at <= @now LIMIT 500) AS batch)`
-)
-
-// emptySuccessors takes away what nobody may open any more (J9).
-const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE successor_box IS NOT NULL AND grace_end <= @now AND id IN (SELECT id FROM (SELECT id FROM grants
-	WHERE successor_box IS NOT NULL AND grace_end <= @now LIMIT 500) AS batch)`
-
-// DeleteExpired implements oauth.Store. Between two batches others may write.
-func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
-	deleted := 0
-	for _, statement := range []string{s.engine.deleteSecrets(), deleteGrants, deleteAssertions, deleteCounters} {
-		gone, err := s.inBatches(ctx, statement, now)
-		deleted += gone
-		if err != nil {
-			return deleted, err
-		}
-	}
-	_, err := s.inBatches(ctx, emptySuccessors, now)
-	return deleted, err
-}
-
-// inBatches repeats a statement about what has expired until there is nothing left for it, and returns how many rows it found.
-func (s *Store) inBatches(ctx context.Context, statement string, now time.Time) (found int, err error) {
-	for affected := int64(1); affected > 0; {
-		err := s.transaction(ctx, func(tx *gorm.DB) error {
-			batch := tx.Exec(statement, sql.Named("now", now.UnixMilli()))
-			affected = batch.RowsAffected
-			return failed("forgetting what has expired", batch.Error)
-		})
-		if err != nil {
-			return found, err
-		}
-		found += int(affected)
-	}
-	return found, nil
 }
 
 func grantsOf(db *gorm.DB, host oauth.Fingerprint) (rows []grantRow, err error) {

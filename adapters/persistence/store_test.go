@@ -3,6 +3,7 @@ package persistence
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,9 +17,17 @@ var _ = Describe("Keeping grants in SQLite", func() {
 	BeforeEach(func() { store = openIn(GinkgoT().TempDir()) })
 
 	It("forgets more than one batch", Label("H6"), func(ctx SpecContext) {
+		for i := range 2 * grantsAtOnce {
+			Expect(store.AddGrant(ctx, aFamily(fmt.Sprint(i), (2+i)*1000, i%(3*generationsAtOnce)), nil)).To(Succeed())
+		}
+		Expect(store.AddGrant(ctx, aFamily("h", 1_000_000, 700), nil)).To(Succeed())
 		Expect(store.AddGrant(ctx, aGrant("g", 1200), nil)).To(Succeed())
+		var secrets int64
+		Expect(store.reader.Model(&secretRow{}).Count(&secrets).Error).To(Succeed())
 		end, _ := aGrant("g", 0).Snapshot()
-		Expect(store.DeleteExpired(ctx, end.ForgetAfter)).To(Equal(1201))
+		Expect(store.DeleteExpired(ctx, end.ForgetAfter)).To(BeNumerically("==", secrets+2*grantsAtOnce+2))
+		Expect(store.reader.Model(&secretRow{}).Count(&secrets).Error).To(Succeed())
+		Expect(secrets).To(BeZero())
 	})
 
 	It("keeps NULL where there is no time and where there are no bytes", Label("H4", "H6"), func(ctx SpecContext) {

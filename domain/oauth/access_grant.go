@@ -65,6 +65,7 @@ type facts struct {
 	absoluteEnd time.Time
 	code        issuedCode
 	generation  int       // of the newest refresh token
+	refresh     Digest    // of the newest refresh token
 	successor   []byte    // the newest refresh token, sealed for the holder of the one before it (J9)
 	graceEnd    time.Time // the one before it is reused from here on (D27)
 	hostPrint   Fingerprint
@@ -77,10 +78,11 @@ type heldSecret struct {
 	digest      Digest
 	kind        SecretKind
 	generation  int
+	predecessor Digest // the refresh token that this one replaced
 	scopes      Scopes
 	wrap        []byte // of an access token that can open the host token (J8)
 	revokedAt   time.Time
-	forgetAfter time.Time
+	forgetAfter time.Time // never for a refresh token, which goes with the grant: it has to be known as spent for as long (D27)
 }
 
 // Approval is a person's consent: what they were shown, the host token that the site confirmed, and the code to issue.

@@ -120,6 +120,36 @@ var _ = Describe("A grant", func() {
 		Expect(err).To(MatchError(ErrHostTokenLost))
 	})
 
+	DescribeTable("hands it on as the site was asked about it", func(opened func(f *family) *OpenedHost) {
+		f := redeemed(settings)
+		by := f.refreshment(f.refresh)
+		by.Host = opened(f)
+		tokens, err := f.grant.Refresh(by, settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.grant.HostToken(tokens.Refresh, settings)).To(HaveField("Reveal()", "host-token"))
+		_, err = f.grant.HostToken(f.refresh, settings)
+		Expect(err).NotTo(HaveOccurred(), "the box leads to the successor")
+	},
+		Entry("with the key that has opened it", Label("J5"), func(f *family) *OpenedHost {
+			opened, err := f.grant.HostToken(f.refresh, settings)
+			Expect(err).NotTo(HaveOccurred())
+			return opened
+		}),
+		Entry("but never with the key of another box", Label("J5", "J12"), func(*family) *OpenedHost {
+			other := redeemed(settings)
+			opened, err := other.grant.HostToken(other.refresh, settings)
+			Expect(err).NotTo(HaveOccurred())
+			return opened
+		}),
+		Entry("and never with a key that is forgotten", Label("J5", "J11"), func(f *family) *OpenedHost {
+			opened, err := f.grant.HostToken(f.refresh, settings)
+			Expect(err).NotTo(HaveOccurred())
+			opened.Forget()
+			Expect(opened.dataKey).To(HaveEach(BeZero()))
+			return opened
+		}),
+	)
+
 	It("cannot open it with another server secret", Label("J6", "J11"), func() {
 		f := redeemed(settings)
 		other := settingsOf(func(c *Config) { c.Secret = append(make([]byte, MinSecretLength), 1) })

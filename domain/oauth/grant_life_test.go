@@ -141,7 +141,7 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		succession, err := settings.Keys.succession(holder, "grant")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(succession.open(bytesOf("cda1bdf5f74d0f689eb19d3e353aba0c9b8b305ac5bade7e5c099b34a97f2d3777bba3a23c6d0e6500"))).To(BeEquivalentTo("ppr_successor"))
-		print, err := settings.Keys.Fingerprint(host)
+		print, err := settings.Keys.Fingerprint(host.HostToken)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(print[:]).To(Equal(bytesOf("b8a7dec2d7f0517a58ee81dbb3974aaf")))
 	})

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -26,6 +27,21 @@ func ParseHostToken(pasted string) (HostToken, error) {
 	}
 	return HostToken{conceal(text)}, nil
 }
+
+// OpenedHost is a host token and what its box was opened with, so that the box can be handed on without opening it once more (J5).
+type OpenedHost struct {
+	HostToken
+	wrap, dataKey []byte
+}
+
+// Forget overwrites the data key.
+func (o *OpenedHost) Forget() {
+	clear(o.dataKey)
+	o.wrap = nil
+}
+
+// opens reports that the box is still the one that was opened.
+func (o *OpenedHost) opens(h sealedHost) bool { return o != nil && o.wrap != nil && bytes.Equal(o.wrap, h.wrap) }
 
 // sealedHost is the host token in a box whose data key only the holder of the grant's current secret can unwrap (J3).
 type sealedHost struct{ box, wrap []byte }
@@ -62,21 +78,24 @@ func (h sealedHost) dataKey(holder Secret, grant string, keys Keys) ([]byte, err
 	return dataKey, nil
 }
 
-func (h sealedHost) open(holder Secret, grant string, keys Keys) (HostToken, error) {
+func (h sealedHost) open(holder Secret, grant string, keys Keys) (*OpenedHost, error) {
 	dataKey, err := h.dataKey(holder, grant, keys)
 	if err != nil {
-		return HostToken{}, err
+		return nil, err
 	}
-	defer clear(dataKey)
+	opened := &OpenedHost{wrap: h.wrap, dataKey: dataKey}
 	inner, err := lockWith(dataKey, binding{hostBox, grant})
 	if err != nil {
-		return HostToken{}, err
+		opened.Forget()
+		return nil, err
 	}
 	text, err := inner.open(h.box)
 	if err != nil {
-		return HostToken{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
+		opened.Forget()
+		return nil, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 	}
-	return HostToken{conceal(string(text))}, nil
+	opened.HostToken = HostToken{conceal(string(text))}
+	return opened, nil
 }
 
 // heldBy is the same box for another holder (J4, J5, J8). Whoever keeps only the new wrap shuts the former holder out.
@@ -90,6 +109,11 @@ func (h sealedHost) heldBy(from, to Secret, grant string, keys Keys) (sealedHost
 		return sealedHost{}, err
 	}
 	defer clear(dataKey)
+	return h.under(dataKey, to, grant, keys)
+}
+
+// under is heldBy with the data key at hand.
+func (h sealedHost) under(dataKey []byte, to Secret, grant string, keys Keys) (sealedHost, error) {
 	outer, err := keys.wrap(to, grant)
 	if err != nil {
 		return sealedHost{}, err

@@ -17,7 +17,12 @@ func (g *AccessGrant) HostTokenInUse(presented Secret, settings *Settings) (Host
 	if !found {
 		return HostToken{}, ErrHostTokenLost
 	}
-	return sealedHost{box: g.host.box, wrap: held.wrap}.open(presented, g.id, settings.Keys)
+	opened, err := sealedHost{box: g.host.box, wrap: held.wrap}.open(presented, g.id, settings.Keys)
+	if err != nil {
+		return HostToken{}, err
+	}
+	opened.Forget()
+	return opened.HostToken, nil
 }
 
 // StandsFor reports whether the site still describes the person of this grant, with a token that may grant anything of it. When

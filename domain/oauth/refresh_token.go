@@ -20,7 +20,8 @@ type Refreshment struct {
 	Token     Secret
 	Resources []string
 	Scope     string
-	Principal Principal // as the site described the host token when it was asked
+	Principal Principal   // as the site described the host token when it was asked
+	Host      *OpenedHost // which the site was asked about; may be nil
 	Access    Secret
 	Successor Secret
 }
@@ -68,10 +69,10 @@ func (g *AccessGrant) inGrace(held *heldSecret, settings *Settings, now time.Tim
 }
 
 // HostToken opens the sealed host token with the presented refresh token; ErrHostTokenLost when no key fits (J6).
-func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (HostToken, error) {
+func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (*OpenedHost, error) {
 	holder, err := g.holder(presented, settings)
 	if err != nil {
-		return HostToken{}, err
+		return nil, err
 	}
 	return g.host.open(holder, g.id, settings.Keys)
 }
@@ -119,7 +120,7 @@ func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, n
 	if err != nil {
 		return nil, err
 	}
-	host, err := g.host.heldBy(by.Token, by.Successor, g.id, keys)
+	host, err := g.handOn(by, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +130,13 @@ func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, n
 	}
 	g.host, g.successor, g.graceEnd = host, lock.seal([]byte(by.Successor.Reveal())), now.Add(settings.RefreshGrace)
 	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, access, asked, settings, now), settings, now), nil
+}
+
+func (g *AccessGrant) handOn(by Refreshment, keys Keys) (sealedHost, error) {
+	if by.Host.opens(g.host) {
+		return g.host.under(by.Host.dataKey, by.Successor, g.id, keys)
+	}
+	return g.host.heldBy(by.Token, by.Successor, g.id, keys)
 }
 
 func (g *AccessGrant) repeat(by Refreshment, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
@@ -172,7 +180,8 @@ func (g *AccessGrant) issueAccess(token Secret, wrap []byte, scopes Scopes, sett
 func (g *AccessGrant) issueRefresh(token Secret, tokens *Tokens, settings *Settings, now time.Time) *Tokens {
 	g.generation++
 	g.idleEnd = earlier(now.Add(settings.RefreshIdleTTL), g.absoluteEnd)
-	g.hold(token, heldSecret{kind: RefreshTokenSecret, generation: g.generation, forgetAfter: g.absoluteEnd})
+	g.hold(token, heldSecret{kind: RefreshTokenSecret, generation: g.generation, predecessor: g.refresh})
+	g.refresh = token.Digest()
 	tokens.Refresh = token
 	return tokens
 }

@@ -76,3 +76,11 @@ func (s Secret) Digest() Digest {
 	var room [len(digestLabel) + 47]byte // keeps the text off the heap: every request bears one
 	return sha256.Sum256(append(append(room[:0], digestLabel...), s.Reveal()...))
 }
+
+// bytes are nil for the digest of nothing.
+func (d Digest) bytes() []byte {
+	if d == (Digest{}) {
+		return nil
+	}
+	return d[:]
+}

@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -32,6 +31,7 @@ type GrantSnapshot struct {
 	CodeExpiresAt time.Time
 	RedeemedAt    time.Time
 	Generation    int
+	RefreshDigest []byte // of the newest refresh token, from which Predecessor leads to all others; nil also where an earlier version has made it
 	SuccessorBox  []byte
 	GraceEnd      time.Time // the successor box may be emptied then
 	HostPrint     []byte
@@ -45,10 +45,11 @@ type SecretSnapshot struct {
 	Grant       string
 	Kind        string
 	Generation  int    // of a refresh token, from 1
+	Predecessor []byte // of a refresh token, the digest of the one that it replaced
 	Scopes      string // of an access token that has fewer than its grant; "" means all
 	HostWrap    []byte // of an access token that can open the host token
 	RevokedAt   time.Time
-	ForgetAfter time.Time // for an access token also when it dies
+	ForgetAfter time.Time // for an access token also when it dies; zero for a refresh token, which goes with its grant
 }
 
 // Snapshot returns the grant and the secrets that it holds in memory.
@@ -56,7 +57,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 	secrets := make([]SecretSnapshot, 0, len(g.secrets))
 	for _, s := range g.secrets {
 		secrets = append(secrets, SecretSnapshot{
-			Digest: s.digest[:], Grant: g.id, Kind: string(s.kind), Generation: s.generation, Scopes: s.scopes.String(),
+			Digest: s.digest[:], Grant: g.id, Kind: string(s.kind), Generation: s.generation, Predecessor: s.predecessor.bytes(), Scopes: s.scopes.String(),
 			HostWrap: s.wrap, RevokedAt: s.revokedAt, ForgetAfter: s.forgetAfter,
 		})
 	}
@@ -66,7 +67,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 		State: string(g.state), EndReason: string(g.endReason),
 		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
 		CodeDigest: g.code.digest[:], CodeChallenge: g.code.challenge.encoded, CodeExpiresAt: g.code.expiresAt, RedeemedAt: g.code.redeemedAt,
-		Generation: g.generation, SuccessorBox: g.successor, GraceEnd: g.graceEnd,
+		Generation: g.generation, RefreshDigest: g.refresh.bytes(), SuccessorBox: g.successor, GraceEnd: g.graceEnd,
 		HostPrint: g.hostPrint[:], HostBox: g.host.box, HostWrap: g.host.wrap,
 	}, secrets
 }
@@ -86,6 +87,7 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 		g.roles = strings.Split(s.Roles, "\n")
 	}
 	copy(g.code.digest[:], s.CodeDigest)
+	copy(g.refresh[:], s.RefreshDigest)
 	copy(g.hostPrint[:], s.HostPrint)
 	for _, secret := range secrets {
 		g.secrets = append(g.secrets, restoreSecret(secret))
@@ -114,7 +116,7 @@ func (g *AccessGrant) own() {
 		return
 	}
 	mine := *g.facts
-	mine.secrets = slices.Clone(g.secrets)
+	mine.secrets = append(make([]heldSecret, 0, len(g.secrets)+2), g.secrets...) // with room for two tokens
 	g.facts, g.shared = &mine, false
 }
 
@@ -124,6 +126,7 @@ func restoreSecret(s SecretSnapshot) heldSecret {
 		wrap: s.HostWrap, revokedAt: s.RevokedAt, forgetAfter: s.ForgetAfter,
 	}
 	copy(held.digest[:], s.Digest)
+	copy(held.predecessor[:], s.Predecessor)
 	return held
 }
 

@@ -3,6 +3,7 @@ package storespec
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -256,11 +257,20 @@ var flaws = map[string]func(f *flawed){
 			return 0, err
 		}
 	},
+	"forgets a refresh token before its grant": func(f *flawed) {
+		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+			forgotten, err := f.memory.DeleteExpired(ctx, now)
+			maps.DeleteFunc(f.kept.secrets, func(_ string, secret oauth.SecretSnapshot) bool {
+				return secret.Kind == string(oauth.RefreshTokenSecret)
+			})
+			return forgotten, err
+		}
+	},
 	"keeps the secrets of a forgotten grant": func(f *flawed) {
 		f.forget = func(ctx context.Context, now time.Time) (int, error) {
 			before := map[string]oauth.SecretSnapshot{}
 			for digest, secret := range f.kept.secrets {
-				if secret.ForgetAfter.After(now) {
+				if secret.ForgetAfter.IsZero() || secret.ForgetAfter.After(now) {
 					before[digest] = secret
 				}
 			}

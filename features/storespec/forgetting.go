@@ -89,6 +89,25 @@ func forgetting(w *world) {
 		Expect(w.store.GrantsOf(ctx, w.print("host token"))).To(BeEmpty())
 		Expect(w.store.AddGrant(ctx, bare(grant.ID, tokens.Refresh), never)).To(Succeed())
 	})
+
+	It("knows every spent refresh token for as long as its grant, and forgets them all with it", Label("H6", "D27"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		spent := []oauth.Secret{tokens.Refresh}
+		for range 12 {
+			next, err := w.refresh(ctx, spent[len(spent)-1], func() {})
+			Expect(err).NotTo(HaveOccurred())
+			spent = append(spent, next.Refresh)
+		}
+		grant := w.read(ctx, spent[0])
+		w.forget(ctx, grant.ForgetAfter.Add(-time.Millisecond))
+		for _, token := range spent {
+			Expect(w.read(ctx, token).ID).To(Equal(grant.ID))
+		}
+		Expect(w.forget(ctx, grant.ForgetAfter)).To(Equal(len(spent) + 1))
+		for _, token := range spent {
+			w.expectUnknown(ctx, token)
+		}
+	})
 }
 
 func (w *world) forget(ctx context.Context, now time.Time) int {

@@ -165,7 +165,9 @@ func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 				next.grants[id] = grant
 			}
 		}
-		maps.DeleteFunc(next.secrets, func(_ string, secret oauth.SecretSnapshot) bool { return !secret.ForgetAfter.After(now) })
+		maps.DeleteFunc(next.secrets, func(_ string, secret oauth.SecretSnapshot) bool {
+			return !secret.ForgetAfter.IsZero() && !secret.ForgetAfter.After(now)
+		})
 		maps.DeleteFunc(next.used, func(_ oauth.Digest, forgetAfter time.Time) bool { return !forgetAfter.After(now) })
 		maps.DeleteFunc(next.counted, func(_ oauth.Digest, c counted) bool { return !c.ends.After(now) })
 		after = len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)

@@ -73,6 +73,7 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "forgets too late", "forgets a secret at the very instant that it may be forgotten, and only that one"),
 		Entry(nil, "does not count", "forgets a secret at the very instant that it may be forgotten, and only that one"),
 		Entry(nil, "keeps the secrets of a forgotten grant", "forgets a grant with all its secrets at the very instant that it may be forgotten"),
+		Entry(nil, "forgets a refresh token before its grant", "knows every spent refresh token for as long as its grant, and forgets them all with it"),
 		Entry(nil, "forgets what was used", "lets an assertion be used once"),
 		Entry(nil, "looks, then uses", "lets exactly one of 16 simultaneous uses of an assertion win"),
 		Entry(nil, "keeps successors", "empties a successor's box at the very instant that nobody may open it any more, and does not count that"),

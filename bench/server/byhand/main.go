@@ -75,7 +75,8 @@ func (s *issuer) approve(c echo.Context) error {
 
 func (s *issuer) token(c echo.Context) error {
 	presented := c.FormValue("code") + c.FormValue("refresh_token") // of which there is one
-	who, found := s.spend(sha256.Sum256([]byte(presented)))
+	spent := sha256.Sum256([]byte(presented))
+	who, found := s.spend(spent)
 	if !found || who.challenge != "" && who.challenge != challengeOf(c.FormValue("code_verifier")) {
 		return echo.ErrBadRequest
 	}
@@ -85,7 +86,7 @@ func (s *issuer) token(c echo.Context) error {
 		if who.challenge != "" {
 			return s.db.Redeem(who.grant, accessDigest, refreshDigest)
 		}
-		return s.db.Rotate(who.grant, accessDigest, refreshDigest)
+		return s.db.Rotate(who.grant, accessDigest, refreshDigest, spent)
 	})
 	if err != nil {
 		return err

@@ -27,8 +27,8 @@ const settings = "?_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_pragma=
 
 // The columns that change when a code is exchanged, and when a refresh token is.
 const (
-	redeem = "UPDATE grants SET state = 'active', idle_end = ?, forget_after = ?, redeemed_at = ?, generation = 1, host_wrap = ? WHERE id = ?"
-	rotate = "UPDATE grants SET verified_at = ?, idle_end = ?, generation = generation + 1, successor_box = ?, grace_end = ?, host_wrap = ? WHERE id = ?"
+	redeem = "UPDATE grants SET state = 'active', idle_end = ?, forget_after = ?, redeemed_at = ?, generation = 1, refresh_digest = ?, host_wrap = ? WHERE id = ?"
+	rotate = "UPDATE grants SET verified_at = ?, idle_end = ?, generation = generation + 1, refresh_digest = ?, successor_box = ?, grace_end = ?, host_wrap = ? WHERE id = ?"
 )
 
 // Open makes the schema and one grant, of which all others are copies.
@@ -56,7 +56,7 @@ func (d *Database) prepare() error {
 	d.rotate, failures[3] = d.pool.Prepare(rotate)
 	d.grant, failures[4] = copierOf(d.pool, "grants", 1, "id", "code_digest")
 	d.code, failures[5] = copierOf(d.pool, "secrets", 1, "digest", "grant_id", "forget_after")
-	d.tokens, failures[6] = copierOf(d.pool, "secrets", 2, "digest", "grant_id", "kind", "forget_after")
+	d.tokens, failures[6] = copierOf(d.pool, "secrets", 2, "digest", "grant_id", "kind", "predecessor", "forget_after")
 	return errors.Join(failures[:]...)
 }
 
@@ -88,21 +88,21 @@ func (d *Database) Approve(id string, code Digest) error {
 // Redeem adds the first tokens of a grant.
 func (d *Database) Redeem(id string, access, refresh Digest) error {
 	end := inMillis(idle)
-	_, err := d.redeem.Exec(end, end, inMillis(0), random(60), id)
-	return errors.Join(err, d.issue(id, access, refresh))
+	_, err := d.redeem.Exec(end, end, inMillis(0), refresh[:], random(60), id)
+	return errors.Join(err, d.issue(id, access, refresh, nil))
 }
 
 // Rotate adds the next tokens of a grant.
-func (d *Database) Rotate(id string, access, refresh Digest) error {
-	_, err := d.rotate.Exec(inMillis(0), inMillis(idle), random(88), inMillis(time.Minute), random(60), id)
-	return errors.Join(err, d.issue(id, access, refresh))
+func (d *Database) Rotate(id string, access, refresh, replaced Digest) error {
+	_, err := d.rotate.Exec(inMillis(0), inMillis(idle), refresh[:], random(88), inMillis(time.Minute), random(60), id)
+	return errors.Join(err, d.issue(id, access, refresh, replaced[:]))
 }
 
-func (d *Database) issue(id string, access, refresh Digest) error {
-	return d.tokens.copy(access[:], id, "ppa_", inMillis(time.Hour), refresh[:], id, "ppr_", inMillis(absolute))
+func (d *Database) issue(id string, access, refresh Digest, replaced []byte) error {
+	return d.tokens.copy(access[:], id, "ppa_", nil, inMillis(time.Hour), refresh[:], id, "ppr_", replaced, nil)
 }
 
-const idle, absolute = 30 * 24 * time.Hour, 180 * 24 * time.Hour
+const idle = 30 * 24 * time.Hour
 
 func inMillis(after time.Duration) int64 { return time.Now().Add(after).UnixMilli() }
 

@@ -1,0 +1,132 @@
+package persistence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// What has an end of its own goes by that, and so do the refresh tokens that an earlier version has given their grant's. A code goes with its grant.
+// Access tokens have gone by themselves, or do within a day when lifetimes were shortened. Each list has a name because MySQL reads no table that
+// it changes otherwise. What is said of a row is said twice: a server that waits for a row which somebody is changing looks at it again, but not
+// at the list.
+const (
+	dropSecrets    = "DELETE FROM secrets WHERE digest IN (SELECT digest FROM (%s) AS batch)"
+	expiredSecrets = `SELECT digest FROM secrets WHERE forget_after <= @now
+		UNION ALL SELECT digest FROM secrets WHERE forget_after IN (SELECT absolute_end FROM grants WHERE grants.forget_after <= @now)
+			AND grant_id IN (SELECT id FROM grants WHERE grants.forget_after <= @now)
+		UNION ALL SELECT digest FROM grants JOIN secrets ON digest = code_digest AND grant_id = id WHERE grants.forget_after <= @now LIMIT 500`
+	deleteAssertions = `DELETE FROM used_assertions WHERE forget_after <= @now AND digest IN
+		(SELECT digest FROM (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500) AS batch)`
+	deleteCounters = `DELETE FROM counters WHERE ends_at <= @now AND name IN
+		(SELECT name FROM (SELECT name FROM counters WHERE ends_at <= @now LIMIT 500) AS batch)`
+)
+
+// The refresh tokens of a grant lead to each other from the newest on, so that they need no index; 500 of them go at once, and their grants with
+// the last ones.
+const (
+	grantsAtOnce      = 100
+	generationsAtOnce = 5
+	families          = `WITH RECURSIVE family (grant_id, digest, predecessor, step) AS (
+		SELECT grant_id, digest, predecessor, 1 FROM secrets WHERE digest IN @newest
+		UNION ALL SELECT older.grant_id, older.digest, older.predecessor, step + 1 FROM family JOIN secrets AS older ON older.digest = family.predecessor WHERE step < @steps)
+		SELECT grant_id, digest, predecessor, step FROM family`
+)
+
+// emptySuccessors takes away what nobody may open any more (J9).
+const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE successor_box IS NOT NULL AND grace_end <= @now AND id IN (SELECT id FROM (SELECT id FROM grants
+	WHERE successor_box IS NOT NULL AND grace_end <= @now LIMIT 500) AS batch)`
+
+// DeleteExpired implements oauth.Store. Between two batches others may write.
+func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
+	deleted := 0
+	for _, batch := range []batch{expired(s.engine.deleteSecrets()), s.forgetGrants, expired(deleteAssertions), expired(deleteCounters)} {
+		gone, err := s.inBatches(ctx, batch, now)
+		deleted += gone
+		if err != nil {
+			return deleted, err
+		}
+	}
+	_, err := s.inBatches(ctx, expired(emptySuccessors), now)
+	return deleted, err
+}
+
+// batch forgets some of what has expired and returns how many rows those were.
+type batch func(tx *gorm.DB, now time.Time) (int, error)
+
+func expired(statement string) batch {
+	return func(tx *gorm.DB, now time.Time) (int, error) {
+		done := tx.Exec(statement, sql.Named("now", now.UnixMilli()))
+		return int(done.RowsAffected), done.Error
+	}
+}
+
+// inBatches repeats a batch until there is nothing left for it, and returns how many rows it found.
+func (s *Store) inBatches(ctx context.Context, batch batch, now time.Time) (found int, err error) {
+	for rows := 1; rows > 0; {
+		err := s.transaction(ctx, func(tx *gorm.DB) (err error) {
+			rows, err = batch(tx, now)
+			return failed("forgetting what has expired", err)
+		})
+		if err != nil {
+			return found, err
+		}
+		found += rows
+	}
+	return found, nil
+}
+
+func expiredGrants(tx *gorm.DB, now time.Time, grants *[]grantRow) *gorm.DB {
+	return tx.Select("id", "refresh_digest").Limit(grantsAtOnce).Find(grants, "forget_after <= ?", now.UnixMilli())
+}
+
+// forgetGrants forgets some with their refresh tokens; one that has more of them than fit stays with the others.
+func (s *Store) forgetGrants(tx *gorm.DB, now time.Time) (int, error) {
+	var grants []grantRow
+	err := expiredGrants(s.engine.locking(tx), now, &grants).Error
+	if err != nil || len(grants) == 0 {
+		return 0, err
+	}
+	tokens, others, err := refreshTokens(tx, grants)
+	if err != nil {
+		return 0, err
+	}
+	for grant, newest := range others {
+		if err := tx.Exec("UPDATE grants SET refresh_digest = ? WHERE id = ?", newest, grant).Error; err != nil {
+			return 0, err
+		}
+	}
+	ids := make([]string, 0, len(grants))
+	for _, grant := range grants {
+		if _, stays := others[grant.ID]; !stays {
+			ids = append(ids, grant.ID)
+		}
+	}
+	err = errors.Join(tx.Delete(&secretRow{}, "digest IN ?", tokens).Error, tx.Delete(&grantRow{}, "id IN ?", ids).Error)
+	return len(tokens) + len(ids), err
+}
+
+// refreshTokens returns the newest of these grants, and for grants that have others the newest of those.
+func refreshTokens(tx *gorm.DB, grants []grantRow) (tokens [][]byte, others map[string][]byte, err error) {
+	newest := make([][]byte, 0, len(grants))
+	for _, grant := range grants {
+		newest = append(newest, grant.RefreshDigest)
+	}
+	var found []struct {
+		GrantID             string
+		Digest, Predecessor []byte
+		Step                int
+	}
+	others = map[string][]byte{}
+	err = tx.Raw(families, sql.Named("newest", newest), sql.Named("steps", generationsAtOnce)).Scan(&found).Error
+	for _, token := range found {
+		tokens = append(tokens, token.Digest)
+		if token.Step == generationsAtOnce && token.Predecessor != nil {
+			others[token.GrantID] = token.Predecessor
+		}
+	}
+	return tokens, others, err
+}
