@@ -17,6 +17,7 @@ type layout[R any] struct {
 	name    string
 	columns []column[R] // the key first
 	inserts sync.Map    // statements by how many rows they add, or less than none on PostgreSQL
+	updates sync.Map    // statements by the columns that they change
 }
 
 // column is a column and where its value is in a row: a *string, *int, *[]byte or *moment.
@@ -183,25 +184,46 @@ func (l *layout[R]) inserting(tx *gorm.DB, rows int) string {
 
 // rewrite changes the columns that differ in a row that is there. SQLite would touch the index of every column that it is told.
 func (l *layout[R]) rewrite(tx *changes, was, now *R) error {
-	statement := make([]byte, 0, 256)
-	statement = append(append(append(statement, "UPDATE "...), l.name...), " SET "...)
-	values := make([]any, 0, len(l.columns)+1)
-	for _, c := range l.columns {
-		place := c.in(now)
-		if sameAt(place, c.in(was)) {
-			continue
+	changed := changedColumns{postgres: tx.Name() == postgresDialect}
+	values := make([]any, 0, mostlyChanged)
+	for i, c := range l.columns {
+		if place := c.in(now); !sameAt(place, c.in(was)) {
+			changed.columns |= 1 << i
+			values = append(values, valueAt(place))
 		}
-		statement = append(append(appendComma(statement, len(values)), c.name...), " = "...)
-		values = append(values, valueAt(place))
-		statement = appendPlace(tx.DB, statement, len(values))
 	}
 	if len(values) == 0 {
 		return nil
 	}
-	key := l.columns[0]
-	statement = append(append(append(statement, " WHERE "...), key.name...), " = "...)
-	values = append(values, valueAt(key.in(now)))
-	return tx.write(string(appendPlace(tx.DB, statement, len(values))), values...)
+	return tx.write(l.updating(tx.DB, changed), append(values, valueAt(l.columns[0].in(now)))...)
+}
+
+// mostlyChanged is as many columns as a refresh changes, and the key.
+const mostlyChanged = 8
+
+// changedColumns are bits, the key's the lowest.
+type changedColumns struct {
+	columns  uint64
+	postgres bool
+}
+
+// updating is the statement that changes these columns of one row.
+func (l *layout[R]) updating(tx *gorm.DB, changed changedColumns) string {
+	if known, found := l.updates.Load(changed); found {
+		return known.(string)
+	}
+	statement := []byte("UPDATE " + l.name + " SET ")
+	places := 0
+	for i, c := range l.columns {
+		if changed.columns&(1<<i) != 0 {
+			statement = append(append(appendComma(statement, places), c.name...), " = "...)
+			places++
+			statement = appendPlace(tx, statement, places)
+		}
+	}
+	made := string(appendPlace(tx, append(statement, " WHERE "+l.columns[0].name+" = "...), places+1))
+	l.updates.Store(changed, made)
+	return made
 }
 
 func appendComma(statement []byte, before int) []byte {

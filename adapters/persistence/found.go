@@ -56,13 +56,17 @@ func (e engine) reads(db *gorm.DB, question string, key any, into ...any) error 
 	return rows.Scan(into...)
 }
 
-// written are the rows that finds will return for these secrets once they are committed.
-func written(grant *grantRow, secrets []secretRow) []*foundRow {
+// written are the rows that finds will return for these secrets once they are committed, but for those that are spent: hardly anybody asks for them.
+func written(grant *grantRow, secrets []*secretRow) []*foundRow {
 	grantLayout.asRead(grant)
 	rows := make([]*foundRow, 0, len(secrets))
 	for _, secret := range secrets {
-		secretLayout.asRead(&secret)
-		rows = append(rows, &foundRow{Secret: secret, Grant: grant})
+		if secret.isSpent(grant) {
+			continue
+		}
+		row := &foundRow{Secret: *secret, Grant: grant}
+		secretLayout.asRead(&row.Secret)
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -58,6 +58,17 @@ type secretRow struct {
 // TableName implements GORM's Tabler.
 func (secretRow) TableName() string { return "secrets" }
 
+// isSpent reports that another secret of the grant has taken the place of this one.
+func (s *secretRow) isSpent(of *grantRow) bool {
+	switch oauth.SecretKind(s.Kind) {
+	case oauth.CodeSecret:
+		return !of.RedeemedAt.IsZero()
+	case oauth.RefreshTokenSecret:
+		return s.Generation != of.Generation
+	}
+	return false
+}
+
 // assertionRow is a client assertion that was used.
 type assertionRow struct {
 	Digest      []byte    `gorm:"primaryKey"`
@@ -77,11 +88,11 @@ func restoreAll(rows []grantRow) []*oauth.AccessGrant {
 	return grants
 }
 
-func rowsOf(grant *oauth.AccessGrant) (grantRow, []secretRow) {
+func rowsOf(grant *oauth.AccessGrant) (grantRow, []*secretRow) {
 	snapshot, held := grant.Snapshot()
-	secrets := make([]secretRow, 0, len(held))
-	for _, secret := range held {
-		secrets = append(secrets, secretRow(secret))
+	secrets := make([]*secretRow, 0, len(held))
+	for i := range held {
+		secrets = append(secrets, (*secretRow)(&held[i]))
 	}
 	return grantRow(snapshot), secrets
 }

@@ -228,20 +228,16 @@ func update(tx *changes, found *foundRow, grant *oauth.AccessGrant, change func(
 			added = append(added, secret)
 			continue
 		}
-		if err := secretLayout.rewrite(tx, &found.Secret, &secret); err != nil {
+		if err := secretLayout.rewrite(tx, &found.Secret, secret); err != nil {
 			return failed("updating a secret", err)
 		}
 	}
 	return addSecrets(tx, added)
 }
 
-func addSecrets(tx *changes, secrets []secretRow) error {
+func addSecrets(tx *changes, secrets []*secretRow) error {
 	if len(secrets) == 0 {
 		return nil
 	}
-	rows := make([]*secretRow, 0, len(secrets))
-	for i := range secrets {
-		rows = append(rows, &secrets[i])
-	}
-	return failed("adding secrets", secretLayout.insert(tx, rows...))
+	return failed("adding secrets", secretLayout.insert(tx, secrets...))
 }

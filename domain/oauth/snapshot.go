@@ -52,10 +52,11 @@ type SecretSnapshot struct {
 	ForgetAfter time.Time // for an access token also when it dies; zero for a refresh token, which goes with its grant
 }
 
-// Snapshot returns the grant and the secrets that it holds in memory.
+// Snapshot returns the grant and the secrets that it holds in memory. Bytes in it are the grant's own: nobody writes into them.
 func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 	secrets := make([]SecretSnapshot, 0, len(g.secrets))
-	for _, s := range g.secrets {
+	for i := range g.secrets {
+		s := &g.secrets[i]
 		secrets = append(secrets, SecretSnapshot{
 			Digest: s.digest[:], Grant: g.id, Kind: string(s.kind), Generation: s.generation, Predecessor: s.predecessor.bytes(), Scopes: s.scopes.String(),
 			HostWrap: s.wrap, RevokedAt: s.revokedAt, ForgetAfter: s.forgetAfter,
