@@ -30,8 +30,9 @@ type Store interface {
 	// UseOnce notes that an assertion was used, until it may be forgotten: of all who note it exactly one succeeds. ErrDuplicate.
 	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
 
-	// DeleteExpired forgets secrets, grants and used assertions whose ForgetAfter has come and returns how many rows went. It also
-	// empties the SuccessorBox of grants whose GraceEnd has come (J9).
+	// DeleteExpired forgets secrets, grants and used assertions whose ForgetAfter has come, with a grant all its secrets, and returns how many
+	// rows went. A secret without a ForgetAfter goes with its grant and never before. It also empties the SuccessorBox of grants whose
+	// GraceEnd has come (J9).
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 
