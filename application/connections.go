@@ -112,16 +112,18 @@ func (s *Server) endUnder(ctx context.Context, print oauth.Fingerprint, reason o
 	ended := map[string]bool{}
 	now := s.now()
 	err := s.ports.Store.UpdateGrantsOf(ctx, print, func(g *oauth.AccessGrant) error {
-		if chosen(g) && g.End(reason, now) {
-			ended[g.ID()] = true
-		}
+		ended[g.ID()] = chosen(g) && g.End(reason, now) // perhaps for the second time
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	for grant := range ended {
-		s.announceEnd(ctx, grant, reason)
+	all := 0
+	for grant, has := range ended {
+		if has {
+			s.announceEnd(ctx, grant, reason)
+			all++
+		}
 	}
-	return len(ended), nil
+	return all, nil
 }

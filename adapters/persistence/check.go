@@ -148,7 +148,7 @@ func checkOrphans(db *gorm.DB) Check {
 	var orphans int64
 	err := db.Raw("SELECT count(*) FROM secrets WHERE kind = ? AND grant_id NOT IN (SELECT id FROM grants)", oauth.RefreshTokenSecret).Scan(&orphans).Error
 	if err == nil && orphans > 0 {
-		err = fmt.Errorf("%d refresh tokens belong to no grant: restore the database from a backup", orphans)
+		err = fmt.Errorf("%d refresh tokens belong to no grant and are worth nothing: an older version leaves them that runs beside this one, which is to be stopped; otherwise restore the database from a backup", orphans)
 	}
 	return check("secrets of grants", "every refresh token has its grant", err)
 }

@@ -84,7 +84,7 @@ type prepared interface {
 	driver.StmtQueryContext
 }
 
-// mostPrepared is more than the statements that are written here; those of the trace's sweep have a list of any length in them.
+// mostPrepared is more than the statements that are written here; those of the sweeps have a list of any length in them.
 const mostPrepared = 64
 
 // ResetSession implements driver.SessionResetter, which comes before every use but the first: a connection to a file that is no

@@ -19,6 +19,7 @@ type engine struct {
 	schema     []string             // word for word, what the schema's words mean here
 	find       string               // the question of every bearer check
 	drop       string               // the secrets of a list
+	join       string               // reads what is in front of it first
 	lock       func(*gorm.DB) error // lets one process migrate at a time
 	unlock     func(*gorm.DB) error // what the end of a transaction does not
 	free       func(*gorm.DB) error // secrets of the foreign key to their grant, and of its index
@@ -37,7 +38,9 @@ func (e engine) ddl(statement string) string {
 	return statement
 }
 
-func (e engine) deleteSecrets() string { return fmt.Sprintf(e.drop, expiredSecrets) }
+func (e engine) deleteSecrets() string {
+	return fmt.Sprintf(e.drop, strings.Replace(expiredSecrets, "{join}", e.join, 1))
+}
 
 // locking reads rows that nobody else changes until the transaction ends.
 func (e engine) locking(tx *gorm.DB) *gorm.DB {

@@ -16,8 +16,7 @@ import (
 const (
 	dropSecrets    = "DELETE FROM secrets WHERE digest IN (SELECT digest FROM (%s) AS batch)"
 	expiredSecrets = `SELECT digest FROM secrets WHERE forget_after <= @now
-		UNION ALL SELECT digest FROM secrets WHERE forget_after IN (SELECT absolute_end FROM grants WHERE grants.forget_after <= @now)
-			AND grant_id IN (SELECT id FROM grants WHERE grants.forget_after <= @now)
+		UNION ALL SELECT digest FROM grants {join} secrets ON secrets.forget_after = absolute_end AND grant_id = id WHERE grants.forget_after <= @now
 		UNION ALL SELECT digest FROM grants JOIN secrets ON digest = code_digest AND grant_id = id WHERE grants.forget_after <= @now LIMIT 500`
 	deleteAssertions = `DELETE FROM used_assertions WHERE forget_after <= @now AND digest IN
 		(SELECT digest FROM (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500) AS batch)`
@@ -28,9 +27,9 @@ const (
 // The refresh tokens of a grant lead to each other from the newest on, so that they need no index; 500 of them go at once, and their grants with
 // the last ones.
 const (
-	grantsAtOnce      = 100
-	generationsAtOnce = 5
-	families          = `WITH RECURSIVE family (grant_id, digest, predecessor, step) AS (
+	grantsAtOnce = 100
+	tokensAtOnce = 500
+	families     = `WITH RECURSIVE family (grant_id, digest, predecessor, step) AS (
 		SELECT grant_id, digest, predecessor, 1 FROM secrets WHERE digest IN @newest
 		UNION ALL SELECT older.grant_id, older.digest, older.predecessor, step + 1 FROM family JOIN secrets AS older ON older.digest = family.predecessor WHERE step < @steps)
 		SELECT grant_id, digest, predecessor, step FROM family`
@@ -121,10 +120,11 @@ func refreshTokens(tx *gorm.DB, grants []grantRow) (tokens [][]byte, others map[
 		Step                int
 	}
 	others = map[string][]byte{}
-	err = tx.Raw(families, sql.Named("newest", newest), sql.Named("steps", generationsAtOnce)).Scan(&found).Error
+	steps := tokensAtOnce / len(grants)
+	err = tx.Raw(families, sql.Named("newest", newest), sql.Named("steps", steps)).Scan(&found).Error
 	for _, token := range found {
 		tokens = append(tokens, token.Digest)
-		if token.Step == generationsAtOnce && token.Predecessor != nil {
+		if token.Step == steps && token.Predecessor != nil {
 			others[token.GrantID] = token.Predecessor
 		}
 	}

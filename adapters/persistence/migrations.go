@@ -86,7 +86,8 @@ func (m migration) run(e engine, tx *gorm.DB) error {
 	return executeAll(tx, e, m.statements...)
 }
 
-// leadToPredecessors makes refresh tokens lead to each other instead of standing in an index. A server puts rows without an end behind all others.
+// leadToPredecessors makes refresh tokens lead to each other instead of standing in an index. A server keeps them in it, as rows without an end: to
+// make it anew would hold up those who write.
 func leadToPredecessors(e engine, tx *gorm.DB) error {
 	err := executeAll(tx, e, `ALTER TABLE grants ADD COLUMN refresh_digest {digest}`, `ALTER TABLE secrets ADD COLUMN predecessor {digest}`)
 	if err != nil || e.server {

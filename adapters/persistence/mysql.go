@@ -25,6 +25,7 @@ var mysqlEngine = engine{
 	},
 	clock: "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
 	find:  findGrant,
+	join:  "JOIN",
 	drop:  "DELETE secrets FROM secrets JOIN (%s) AS batch USING (digest)", // it would read the whole table for a list
 	lock: func(tx *gorm.DB) error {
 		var got int

@@ -31,6 +31,7 @@ var postgresEngine = engine{
 	renumber: "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
 	find:     strings.Replace(findGrant, "?", "$1", 1),
 	drop:     dropSecrets,
+	join:     "JOIN",
 	lock:     func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
 	unlock:   func(*gorm.DB) error { return nil },
 	free: func(tx *gorm.DB) error {

@@ -34,14 +34,19 @@ type OpenedHost struct {
 	wrap, dataKey []byte
 }
 
-// Forget overwrites the data key.
+// Forget overwrites the data key; it comes when the box has been handed on.
 func (o *OpenedHost) Forget() {
+	if o == nil {
+		return
+	}
 	clear(o.dataKey)
 	o.wrap = nil
 }
 
 // opens reports that the box is still the one that was opened.
-func (o *OpenedHost) opens(h sealedHost) bool { return o != nil && o.wrap != nil && bytes.Equal(o.wrap, h.wrap) }
+func (o *OpenedHost) opens(h sealedHost) bool {
+	return o != nil && o.wrap != nil && bytes.Equal(o.wrap, h.wrap)
+}
 
 // sealedHost is the host token in a box whose data key only the holder of the grant's current secret can unwrap (J3).
 type sealedHost struct{ box, wrap []byte }

@@ -68,7 +68,8 @@ func (g *AccessGrant) inGrace(held *heldSecret, settings *Settings, now time.Tim
 	return held.generation == g.generation-1 && left > 0 && left <= 2*settings.RefreshGrace
 }
 
-// HostToken opens the sealed host token with the presented refresh token; ErrHostTokenLost when no key fits (J6).
+// HostToken opens the sealed host token with the presented refresh token, and leaves it to the caller to forget what opened it;
+// ErrHostTokenLost when no key fits (J6).
 func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (*OpenedHost, error) {
 	holder, err := g.holder(presented, settings)
 	if err != nil {
