@@ -146,6 +146,28 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		}, 1),
 	)
 
+	It("tell the guard nothing of one that is refused, even where it has written nothing", func(ctx SpecContext) {
+		never, refusal := digest(9), errors.New("refused")
+		before := store.group.length()
+		writing.Go(func() {
+			defer GinkgoRecover()
+			Expect(store.change(ctx, func(tx *changes) error {
+				tx.altered = append(tx.altered, alteredGrant{"g", []*foundRow{{Secret: secretRow{Digest: never[:]}, Grant: &grantRow{ID: "g"}}}})
+				return refusal
+			})).To(MatchError(refusal))
+		})
+		Eventually(store.group.length).WithContext(ctx).WithTimeout(patience).Should(Equal(before + 1))
+		writing.Go(func() {
+			defer GinkgoRecover()
+			Expect(store.UseOnce(ctx, digest(1), then)).To(Succeed())
+		})
+		Eventually(store.group.length).WithContext(ctx).WithTimeout(patience).Should(Equal(before + 2))
+		held.release()
+		writing.Wait()
+		_, err := store.Grant(ctx, never)
+		Expect(err).To(MatchError(oauth.ErrNotFound))
+	})
+
 	It("panic alone", func(ctx SpecContext) {
 		add(ctx, "before")
 		length := store.group.length()
