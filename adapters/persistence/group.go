@@ -54,7 +54,7 @@ type changes struct {
 	*gorm.DB
 	altered    []alteredGrant
 	everything bool
-	wrote      bool // a row, also of a write that was refused later: it commits all the same
+	wrote      bool // a row
 }
 
 // alteredGrant is one that was written, with those of its secrets that were at hand.
