@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 const secretLength = 32
@@ -29,60 +27,6 @@ type Secret struct {
 	bytes   []byte
 }
 
-var _ oauth.SecretKeeper = (*Store)(nil)
-
-// Secrets implements oauth.SecretKeeper with a file beside the database, never in it (J2).
-func (s *Store) Secrets() ([][]byte, error) {
-	kept, err := s.KeptSecrets()
-	secrets := make([][]byte, 0, len(kept))
-	for _, secret := range kept {
-		secrets = append(secrets, secret.bytes)
-	}
-	return secrets, err
-}
-
-// keptSecrets are those of a file, as it was when they were read.
-type keptSecrets struct {
-	file    os.FileInfo
-	secrets []Secret
-}
-
-// KeptSecrets returns the server secret, and behind it those that were replaced. A new one comes as a new file, so an unchanged file is
-// not read again.
-func (s *Store) KeptSecrets() ([]Secret, error) {
-	file, err := os.Stat(s.secretFile)
-	if err != nil {
-		return nil, failed("reading the server secrets", err)
-	}
-	if last := s.secrets.Load(); last != nil && os.SameFile(last.file, file) && last.file.ModTime().Equal(file.ModTime()) && last.file.Size() == file.Size() {
-		return slices.Clone(last.secrets), nil
-	}
-	secrets, err := s.readSecrets()
-	if err == nil {
-		s.secrets.Store(&keptSecrets{file, slices.Clone(secrets)})
-	}
-	return secrets, err
-}
-
-func (s *Store) readSecrets() ([]Secret, error) {
-	content, err := os.ReadFile(s.secretFile)
-	if err != nil {
-		return nil, failed("reading the server secrets", err)
-	}
-	if len(content) == secretLength {
-		found, err := os.Stat(s.secretFile)
-		if err != nil {
-			return nil, failed("reading the server secrets", err)
-		}
-		return []Secret{{found.ModTime().UTC(), content}}, nil
-	}
-	secrets, err := parseSecrets(string(content))
-	if err != nil {
-		return nil, failed("reading the server secrets", fmt.Errorf("%s %w: restore it", s.secretFile, err))
-	}
-	return secrets, nil
-}
-
 // ReplaceSecret draws a new server secret. The ones before it are kept beside it, but those that were replaced before or at the
 // given time. Whoever else replaces it waits; a process that uses the store goes by the new one from its next use.
 func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error {
@@ -94,10 +38,8 @@ func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error 
 		if err != nil {
 			return err
 		}
-		if s.engine.server { // other replicas get this file before they start again
-			if err := forgetWitness(tx); err != nil {
-				return err
-			}
+		if err := s.announceSecret(tx); err != nil {
+			return err
 		}
 		replaced := now
 		for i, secret := range kept {
@@ -109,6 +51,16 @@ func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error 
 		}
 		return replaceSecret(s.secretFile, formatSecrets(slices.Insert(kept, 0, Secret{now.UTC(), drawSecret()})))
 	})
+}
+
+// announceSecret goes before the new file: on a server other replicas get that before they start again, and whoever uses the same file looks for
+// it once somebody has committed.
+func (s *Store) announceSecret(tx *gorm.DB) error {
+	if s.engine.server {
+		return forgetWitness(tx)
+	}
+	passing := witnessRow{onlyWitness + 1, []byte{0}}
+	return failed("announcing the server secret", errors.Join(tx.Create(&passing).Error, tx.Delete(&passing).Error))
 }
 
 // makeSecret draws a missing secret; the caller's lock keeps others out.

@@ -3,6 +3,7 @@ package persistence
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -48,6 +49,37 @@ var _ = Describe("Replacing the server secret", Label("J2"), func() {
 			Expect(secrets()[0]).NotTo(Equal(before))
 			Expect(secrets()[1]).To(Equal(before))
 		}
+	})
+
+	Context("when somebody has just looked", func() {
+		BeforeEach(func() {
+			secrets()
+			store.secrets.Load().at = time.Since(began) + time.Hour
+		})
+
+		It("is looked for again once another process has replaced it", Label("I22", "J6"), func(ctx SpecContext) {
+			before, other := secrets()[0], openIn(directory)
+			store.secrets.Load().at = time.Since(began) + time.Hour // opening has committed, perhaps
+			Expect(other.ReplaceSecret(ctx, day(1), time.Time{})).To(Succeed())
+			Expect(secrets()).To(HaveExactElements(Not(Equal(before)), Equal(before)))
+		})
+
+		It("is not looked for until somebody commits", func(ctx SpecContext) {
+			before := secrets()
+			Expect(os.Remove(store.secretFile)).To(Succeed())
+			Expect(secrets()).To(Equal(before))
+			grant, _ := approvedGrant()
+			Expect(store.AddGrant(ctx, grant, grant.Supersedes)).To(Succeed())
+			_, err := store.Secrets()
+			Expect(err).To(MatchError(fs.ErrNotExist))
+		})
+	})
+
+	It("is found soon when it was laid there by hand", func() {
+		secrets()
+		lain := bytes.Repeat([]byte{7}, secretLength)
+		Expect(os.WriteFile(store.secretFile, lain, 0o600)).To(Succeed())
+		Eventually(secrets).Should(Equal([][]byte{lain}))
 	})
 
 	It("notes when each was drawn", func(ctx SpecContext) {
@@ -138,7 +170,7 @@ var _ = Describe("Replacing the server secret", Label("J2"), func() {
 		content, err := os.ReadFile(store.secretFile)
 		Expect(err).NotTo(HaveOccurred())
 		write(spoil(string(content)))(store.secretFile)
-		_, err = store.Secrets()
+		_, err = store.KeptSecrets()
 		Expect(err).To(MatchError(And(ContainSubstring(said), ContainSubstring("restore it"))))
 		Expect(store.ReplaceSecret(ctx, day(2), time.Time{})).To(MatchError(ContainSubstring(said)))
 		Expect(os.ReadFile(store.secretFile)).To(BeEquivalentTo(spoil(string(content))))
