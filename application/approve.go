@@ -52,7 +52,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address 
 // confirm asks the site again now that its push would find the grant: a token that it revoked since it was asked leaves nothing
 // behind, whether the push came before the grant or after it (J10). When the site cannot tell, nobody gets to know the code.
 func (s *Server) confirm(ctx context.Context, resource oauth.Resource, host oauth.HostToken, code oauth.Secret) error {
-	_, err := s.verify(ctx, resource, host, "")
+	_, err := s.judgeOf(resource).ask(ctx, host)
 	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
 		return err
 	}

@@ -20,7 +20,7 @@ const (
 	batch      = 200
 	pause      = 250 * time.Millisecond // between two batches, so that requests have the disk for themselves
 	patience   = 5 * time.Second        // for one batch
-	forgetting = 3000                   // steps between two times that old ones are forgotten, which takes as long as writing some hundreds
+	forgetting = 5000                   // steps between two times that old ones are forgotten, which takes as long as writing some thousands
 	remembered = 10_000
 	repeating  = time.Minute
 )

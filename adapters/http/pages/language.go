@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 	"golang.org/x/text/message/catalog"
@@ -25,10 +26,24 @@ var (
 	drawings = drawAll()
 )
 
+// There are few Accept-Language headers, and all of a browser's requests bear the same.
+const (
+	headersKnown  = 256
+	longestHeader = 100 // that is kept
+)
+
+var suitable, _ = lru.New[string, language.Tag](headersKnown) // fails only for a size below one
+
 // languageFor finds the language that suits an Accept-Language header best.
 func languageFor(accept string) language.Tag {
+	if found, known := suitable.Get(accept); known {
+		return found
+	}
 	wanted, _, _ := language.ParseAcceptLanguage(accept) // what cannot be read wants nothing
 	_, index, _ := matcher.Match(wanted...)
+	if len(accept) <= longestHeader {
+		suitable.Add(accept, languages[index])
+	}
 	return languages[index]
 }
 
