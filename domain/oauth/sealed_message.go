@@ -20,5 +20,5 @@ func (k Keys) OpenMessage(name string, box []byte) ([]byte, error) {
 }
 
 func (k Keys) messages(name string) (locks, error) {
-	return each(k, func(secret []byte) (lock, error) { return newLock(secret, nil, binding{"message", name}) })
+	return each(k, func(secret []byte) (lock, error) { return newLock(secret, binding{"message", name}) })
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"slices"
 	"sync"
@@ -102,21 +103,48 @@ func (k Keys) Subject(host HostToken, before string) (string, error) {
 // tickets returns the locks for what travels through the browser, bound to the issuer (B4).
 func (k Keys) tickets(purpose, issuer string) (locks, error) {
 	bound := binding{purpose, issuer}
-	return once(k, bound, func(secret []byte) (lock, error) { return newLock(secret, nil, bound) })
+	return once(k, bound, func(secret []byte) (lock, error) { return newLock(secret, bound) })
 }
 
 // wrap returns the locks that only the holder of the secret can open: they guard the grant's data key (J2).
 func (k Keys) wrap(holder Secret, grant string) (locks, error) {
-	return each(k, func(secret []byte) (lock, error) {
-		return newLock([]byte(holder.Reveal()), secret, binding{"wrap/" + string(holder.kind()), grant})
-	})
+	return k.heldBy(holder, binding{"wrap/" + string(holder.kind()), grant})
 }
 
 // succession returns the locks that only the holder of the rotated refresh token can open (J9).
 func (k Keys) succession(old Secret, grant string) (locks, error) {
-	return each(k, func(secret []byte) (lock, error) {
-		return newLock([]byte(old.Reveal()), secret, binding{"successor", grant})
+	return k.heldBy(old, binding{"successor", grant})
+}
+
+// heldBy returns the locks of one holder, whose keys are HKDF with the server secret as salt (RFC 5869).
+func (k Keys) heldBy(holder Secret, bound binding) (locks, error) {
+	extracts, err := once(k, "extraction", newExtraction)
+	if err != nil {
+		return nil, err
+	}
+	return derived(extracts, func(e *extraction) (lock, error) {
+		key, err := hkdf.Expand(sha256.New, e.of(holder), bound.String(), keyBytes)
+		if err != nil {
+			return lock{}, fmt.Errorf("deriving a key: %w", err)
+		}
+		return lockWith(key, bound)
 	})
+}
+
+// extraction is HKDF-Extract under one salt (RFC 5869 section 2.2): an HMAC with the salt as its key. It keeps some that have taken that in already.
+type extraction struct{ macs sync.Pool }
+
+func newExtraction(salt []byte) (*extraction, error) {
+	own := bytes.Clone(salt)
+	return &extraction{sync.Pool{New: func() any { return hmac.New(sha256.New, own) }}}, nil
+}
+
+func (e *extraction) of(material Secret) []byte {
+	mac := e.macs.Get().(hash.Hash)
+	defer e.macs.Put(mac)
+	mac.Reset()
+	_, _ = io.WriteString(mac, material.Reveal())
+	return mac.Sum(nil)
 }
 
 // asOfNow are the same keys after one look at the secrets, for whoever needs several of them at once. A look from before a grant was read may be
@@ -164,10 +192,10 @@ func (k Keys) secrets() ([][]byte, error) {
 	return secrets, nil
 }
 
-func derived[T any](secrets [][]byte, derive func(secret []byte) (T, error)) ([]T, error) {
-	all := make([]T, 0, len(secrets))
-	for _, secret := range secrets {
-		one, err := derive(secret)
+func derived[S, T any](from []S, derive func(S) (T, error)) ([]T, error) {
+	all := make([]T, 0, len(from))
+	for _, each := range from {
+		one, err := derive(each)
 		if err != nil {
 			return nil, err
 		}
@@ -201,8 +229,8 @@ type lock struct {
 	bound []byte
 }
 
-func newLock(material, salt []byte, bound binding) (lock, error) {
-	key, err := hkdf.Key(sha256.New, material, salt, bound.String(), keyBytes)
+func newLock(material []byte, bound binding) (lock, error) {
+	key, err := hkdf.Key(sha256.New, material, nil, bound.String(), keyBytes)
 	if err != nil {
 		return lock{}, fmt.Errorf("deriving a key: %w", err)
 	}
