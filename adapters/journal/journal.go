@@ -29,7 +29,7 @@ const (
 type Journal struct {
 	log     trace.Log
 	logger  *slog.Logger
-	queue   chan trace.Step
+	queue   chan *trace.Step // not the steps: room for all of them would be in the way of every garbage collection
 	lost    atomic.Int64
 	mu      sync.Mutex
 	seen    *lru.Cache[who, trace.Step]
@@ -48,7 +48,7 @@ type who struct {
 func New(log trace.Log, logger *slog.Logger) *Journal {
 	seen, _ := lru.New[who, trace.Step](remembered) // fails only for a size below one
 	j := &Journal{
-		log: log, logger: logger, queue: make(chan trace.Step, waiting), seen: seen,
+		log: log, logger: logger, queue: make(chan *trace.Step, waiting), seen: seen,
 		closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go j.write()
@@ -69,8 +69,9 @@ func (j *Journal) takes(step trace.Step) bool {
 	if anybody && len(j.queue) >= waiting/2 {
 		return false
 	}
+	queued := step
 	select {
-	case j.queue <- step:
+	case j.queue <- &queued:
 		return true
 	default:
 		return false
@@ -157,7 +158,7 @@ func (j *Journal) write() {
 	for written := 0; !j.ending(); {
 		select {
 		case step := <-j.queue:
-			written += j.store(j.gather(step))
+			written += j.store(j.gather(*step))
 		case <-j.closing:
 		}
 		if written >= forgetting {
@@ -188,7 +189,7 @@ func (j *Journal) gather(steps ...trace.Step) []trace.Step {
 	for len(steps) < batch {
 		select {
 		case step := <-j.queue:
-			steps = append(steps, step)
+			steps = append(steps, *step)
 		default:
 			return steps
 		}
