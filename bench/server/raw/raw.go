@@ -112,20 +112,21 @@ func leaveOne(file string) error {
 	if err != nil {
 		return err
 	}
-	grant := NewGrant()
+	grant, _ := NewGrant()
 	return errors.Join(store.AddGrant(context.Background(), grant, grant.Supersedes), store.Close())
 }
 
-// NewGrant has what an approval leaves in every column.
-func NewGrant() *oauth.AccessGrant {
+// NewGrant has what an approval leaves in every column, and the code that it is found by.
+func NewGrant() (grant *oauth.AccessGrant, code Digest) {
 	now, id, digest := time.Now(), NewID(), random(32)
-	return oauth.RestoreGrant(oauth.GrantSnapshot{
+	grant = oauth.RestoreGrant(oauth.GrantSnapshot{
 		ID: id, ClientID: "https://client.example/client.json", ClientName: "Client", AuthMethod: "none", RedirectURI: "http://127.0.0.1:4321/callback",
 		Resource: "https://cms.example/mcp", Scopes: "mcp offline_access", Subject: "somebody", State: "pending", CreatedAt: now, VerifiedAt: now,
 		IdleEnd: now.Add(time.Hour), AbsoluteEnd: now.Add(24 * time.Hour), ForgetAfter: now.Add(time.Hour), CodeDigest: digest,
 		CodeChallenge: "hsyEji9XbGzoj5c85_UveU5p3NWYo8VzqQAwigcF2tE", CodeExpiresAt: now.Add(time.Minute),
 		HostPrint: make([]byte, 16), HostBox: random(80), HostWrap: random(60), // of one person
 	}, oauth.SecretSnapshot{Digest: digest, Grant: id, Kind: string(oauth.CodeSecret), ForgetAfter: now.Add(24 * time.Hour)})
+	return grant, Digest(digest)
 }
 
 // NewID is like that of a ticket: the time, and then chance.

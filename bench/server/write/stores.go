@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
@@ -19,7 +18,7 @@ func openStore(file string) (add adder, closeStore func() error, err error) {
 		return nil, nil, err
 	}
 	return func(int) error {
-		grant := raw.NewGrant()
+		grant, _ := raw.NewGrant()
 		return store.AddGrant(context.Background(), grant, grant.Supersedes)
 	}, store.Close, nil
 }
@@ -33,9 +32,8 @@ func openRaw(file string) (add adder, closeRaw func() error, err error) {
 	return func(together int) error {
 		return db.Together(func() (err error) {
 			for range together {
-				var code raw.Digest
-				_, _ = rand.Read(code[:]) // never fails
-				err = errors.Join(err, db.Approve(raw.NewID(), code))
+				grant, code := raw.NewGrant() // which whoever approves has, however it is kept
+				err = errors.Join(err, db.Approve(grant.ID(), code))
 			}
 			return err
 		})
