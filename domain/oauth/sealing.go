@@ -142,7 +142,7 @@ func newExtraction(salt []byte) (*extraction, error) {
 func (e *extraction) of(material Secret) []byte {
 	mac := e.macs.Get().(hash.Hash)
 	defer e.macs.Put(mac)
-	mac.Reset()
+	defer mac.Reset()
 	_, _ = io.WriteString(mac, material.Reveal())
 	return mac.Sum(nil)
 }
