@@ -14,23 +14,41 @@ var _ oauth.SecretKeeper = (*Store)(nil)
 
 // keptSecrets are those of a file, as it was when somebody last looked.
 type keptSecrets struct {
+	look
 	file    os.FileInfo
 	secrets []Secret
 	bytes   [][]byte // of them; nobody writes into it
+}
 
-	watched bool
-	seen    version       // what the database was like before
+// look is one at the database, which a server does not allow.
+type look struct {
+	allowed bool
+	seen    version
 	at      time.Duration // since began
+}
+
+func (s *Store) look() look {
+	now := look{at: time.Since(began)}
+	if s.recent != nil {
+		seen, err := s.recent.watch.atGlance()
+		now.seen, now.allowed = seen, err == nil
+	}
+	return now
+}
+
+// shows that nobody has committed since, a glance ago at most.
+func (l look) shows(now look) bool {
+	return l.allowed && now.allowed && l.seen == now.seen && now.at-l.at < glance
 }
 
 // Secrets implements oauth.SecretKeeper with a file beside the database, never in it (J2). Whoever replaces them commits to the database, and so
 // does whoever keeps what was sealed with the new one: until somebody commits, and for no longer than a glance, nobody has to look again.
 func (s *Store) Secrets() ([][]byte, error) {
-	seen, watched := s.glance()
-	if last := s.secrets.Load(); watched && last != nil && last.watched && last.seen == seen && time.Since(began)-last.at < glance {
+	now := s.look()
+	if last := s.secrets.Load(); last != nil && last.shows(now) {
 		return last.bytes, nil
 	}
-	kept, err := s.lookAtSecrets()
+	kept, err := s.lookAtSecrets(now)
 	if err != nil {
 		return nil, err
 	}
@@ -39,26 +57,17 @@ func (s *Store) Secrets() ([][]byte, error) {
 
 // KeptSecrets returns the server secret, and behind it those that were replaced.
 func (s *Store) KeptSecrets() ([]Secret, error) {
-	kept, err := s.lookAtSecrets()
+	kept, err := s.lookAtSecrets(s.look())
 	if err != nil {
 		return nil, err
 	}
 	return slices.Clone(kept.secrets), nil
 }
 
-// glance is what the database is like; a server does not tell.
-func (s *Store) glance() (seen version, watched bool) {
-	if s.recent == nil {
-		return version{}, false
-	}
-	seen, err := s.recent.watch.atGlance()
-	return seen, err == nil
-}
-
-// lookAtSecrets goes by the file that is there. A new secret comes as a new file, so an unchanged one is not read again.
-func (s *Store) lookAtSecrets() (*keptSecrets, error) {
-	now := &keptSecrets{at: time.Since(began)}
-	now.seen, now.watched = s.glance()
+// lookAtSecrets goes by the file that is there, behind a look at the database: whoever commits between the two has it looked at again. A new
+// secret comes as a new file, so an unchanged one is not read again.
+func (s *Store) lookAtSecrets(before look) (*keptSecrets, error) {
+	now := &keptSecrets{look: before}
 	var err error
 	if now.file, err = os.Stat(s.secretFile); err != nil {
 		return nil, failed("reading the server secrets", err)

@@ -109,11 +109,7 @@ const (
 // ForgetSteps implements trace.Log. What is gone stays gone when the time is over before all is.
 func (s *Store) ForgetSteps(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
 	chosen := map[string]any{"before": before.UnixMilli(), "unproven": trace.Unproven, "keep": keep, "most": mostSteps}
-	questions := []string{oldSteps, othersSteps, provenSteps} // in this order, because without its proof a step changes sides
-	if before.IsZero() {
-		questions = questions[1:]
-	}
-	for _, those := range questions {
+	for _, those := range []string{oldSteps, othersSteps, provenSteps} { // in this order, because without its proof a step changes sides
 		gone, err := s.forgetSteps(ctx, those, chosen)
 		deleted += gone
 		if err != nil {

@@ -36,6 +36,13 @@ var _ = Describe("Speaking the reader's language", func() {
 		Entry(nil, "de;q=0, fr", "fr"), Entry(nil, "*", "en"), Entry(nil, "<script>;;q=x", "en"), Entry("much too long", strings.Repeat("de,", 4000), "de"),
 	)
 
+	It("remembers short headers only", func() {
+		long := strings.Repeat("de,", 40)
+		languageFor(long)
+		languageFor("fr-BE")
+		Expect(suitable.Keys()).To(And(ContainElement("fr-BE"), Not(ContainElement(long))))
+	})
+
 	for _, tag := range languages[1:] {
 		It("has every text in "+tag.String()+", with the same gaps", func() {
 			translated := readLocale(tag)

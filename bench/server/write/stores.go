@@ -30,10 +30,18 @@ func openRaw(file string) (add adder, closeRaw func() error, err error) {
 		return nil, nil, err
 	}
 	return func(together int) error {
+		type approved struct {
+			id   string
+			code raw.Digest
+		}
+		all := make([]approved, 0, together)
+		for range together {
+			grant, code := raw.NewGrant() // which whoever approves has, however it is kept
+			all = append(all, approved{grant.ID(), code})
+		}
 		return db.Together(func() (err error) {
-			for range together {
-				grant, code := raw.NewGrant() // which whoever approves has, however it is kept
-				err = errors.Join(err, db.Approve(grant.ID(), code))
+			for _, one := range all {
+				err = errors.Join(err, db.Approve(one.id, one.code))
 			}
 			return err
 		})
