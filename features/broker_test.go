@@ -2,7 +2,6 @@ package features_test
 
 import (
 	"net"
-	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -15,9 +14,9 @@ type Broker struct {
 	*server.Server
 	port int
 
-	mu      sync.Mutex
-	carried []*nats.Msg
 	spy     *nats.Conn
+	heard   chan *nats.Msg
+	carried []*nats.Msg
 }
 
 // NewBroker starts one that ends with the spec.
@@ -47,11 +46,8 @@ func (b *Broker) Watch() {
 	b.spy, err = nats.Connect(b.ClientURL())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(b.spy.Close)
-	_, err = b.spy.Subscribe(">", func(m *nats.Msg) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.carried = append(b.carried, m)
-	})
+	b.heard = make(chan *nats.Msg, 100_000) // and no callback, which a flush would not wait for
+	_, err = b.spy.ChanSubscribe(">", b.heard)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(b.spy.Flush()).To(Succeed())
 }
@@ -65,23 +61,26 @@ func (b *Broker) Stop() {
 // Carried is all that went over it so far, subjects and payloads.
 func (b *Broker) Carried() (texts []string) {
 	GinkgoHelper()
-	Expect(b.spy.Flush()).To(Succeed())
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, m := range b.carried {
+	for _, m := range b.messages() {
 		texts = append(texts, m.Subject+" "+m.Reply+" "+string(m.Data))
 	}
 	return texts
 }
 
+// messages waits for what was published before.
+func (b *Broker) messages() []*nats.Msg {
+	GinkgoHelper()
+	Expect(b.spy.Flush()).To(Succeed())
+	for range len(b.heard) {
+		b.carried = append(b.carried, <-b.heard)
+	}
+	return b.carried
+}
+
 // Repeat sends everything again that went over it.
 func (b *Broker) Repeat() {
 	GinkgoHelper()
-	Expect(b.spy.Flush()).To(Succeed())
-	b.mu.Lock()
-	recorded := b.carried
-	b.mu.Unlock()
-	for _, m := range recorded {
+	for _, m := range b.messages() {
 		Expect(b.spy.Publish(m.Subject, m.Data)).To(Succeed())
 	}
 	Expect(b.spy.Flush()).To(Succeed())

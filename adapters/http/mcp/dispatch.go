@@ -149,7 +149,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 	case !m.initialize:
 		rpcError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 	case s.streams.full(identityOf(r.Context()).caller.Grant):
-		unavailable(w, "There are too many open sessions")
+		unavailable(w, tooManySessions)
 	default:
 		grant := identityOf(r.Context()).caller.Grant
 		s.sessions.ServeHTTP(&introduction{ResponseWriter: w, name: func(id string) (string, error) { return s.sessionName(id, grant) }}, r)

@@ -15,7 +15,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const messagePath = "/message"
+const (
+	messagePath     = "/message"
+	tooManySessions = "There are too many open sessions"
+)
 
 // legacySession is one stream of HTTP+SSE (2024-11-05): the SDK's transport and connection at once. Answers leave on the GET,
 // messages arrive by POST. The SDK's own binding loses the caller of a message and binds a session to nobody.
@@ -71,52 +74,59 @@ func (s *legacySession) Close() error {
 	return nil
 }
 
-// openLegacy is GET without a session: the first event says where to post, the rest are answers. It waits with little on the stack.
+// openLegacy is GET without a session: the first event says where to post, the rest are answers. The SDK has to be ready before a client knows
+// that: it would offer whoever is faster a revision that this binding cannot serve. It waits with little on the stack.
 func (s *Server) openLegacy(out *stream, r *http.Request) {
-	session := s.announce(out, r)
+	session, name := s.newLegacy(out, r)
 	if session == nil {
 		return
 	}
+	s.legacy.Store(session.id, session)
 	defer s.legacy.Delete(session.id)
 	connected := s.connect(session)
 	if connected == nil {
 		return
 	}
+	if session.announce(s.path+messagePath+"?sessionid="+name) != nil {
+		_ = session.Close()
+	}
 	<-out.Done()
 	go s.forget(connected, session.id)
 }
 
-// announce makes a session whose client knows where to post, nil when there can be none.
-func (s *Server) announce(out *stream, r *http.Request) *legacySession {
+// newLegacy returns a session and what its client is to call it, nil when there can be none.
+func (s *Server) newLegacy(out *stream, r *http.Request) (session *legacySession, name string) {
 	grant := out.who.caller.Grant
 	if s.streams.full(grant) {
-		unavailable(out, "There are too many open sessions")
-		return nil
+		unavailable(out, tooManySessions)
+		return nil, ""
 	}
-	session := &legacySession{id: rand.Text(), out: out, in: make(chan jsonrpc.Message)}
+	session = &legacySession{id: rand.Text(), out: out, in: make(chan jsonrpc.Message)}
 	name, err := s.sessionName(session.id, grant)
 	if err != nil {
 		s.noSession(out, r, err)
-		return nil
+		return nil, ""
 	}
-	s.legacy.Store(session.id, session)
-	out.Header().Set("Content-Type", eventStream)
-	out.Header().Set("Cache-Control", "no-cache, no-transform")
-	if session.send("endpoint", []byte(s.path+messagePath+"?sessionid="+name)) != nil {
-		s.legacy.Delete(session.id)
-		return nil
-	}
-	return session
+	return session, name
 }
 
-// connect hands the session to the SDK, and returns nil when it has ended already.
+// announce says where to post.
+func (s *legacySession) announce(address string) error {
+	s.out.Header().Set("Content-Type", eventStream)
+	s.out.Header().Set("Cache-Control", "no-cache, no-transform")
+	return s.send("endpoint", []byte(address))
+}
+
+// connect hands the session to the SDK, and answers when that is in vain.
 func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	connected, err := s.mcp.Connect(session.out.ending, session, nil)
 	if err != nil {
 		s.options.Logger.ErrorContext(session.out, "cannot connect an SSE session", "error", err)
+		unavailable(session.out, "The session cannot be opened just now")
 		return nil
 	}
 	if !s.streams.add(connected, session.out.who.caller.Grant) {
+		unavailable(session.out, tooManySessions)
 		_ = session.Close()
 		go s.forget(connected, session.id)
 		return nil

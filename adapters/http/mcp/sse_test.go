@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -9,6 +10,34 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
+
+// whenLogged is told when the SDK logs a message.
+type whenLogged struct {
+	slog.Handler
+	message string
+	do      func()
+}
+
+func (whenLogged) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w whenLogged) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == w.message {
+		w.do()
+	}
+	return nil
+}
+
+// saidOnAll counts the bytes that were written.
+func (g *registry) saidOnAll() (all int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for out := range g.streams {
+		out.mu.Lock()
+		all += out.written
+		out.mu.Unlock()
+	}
+	return all
+}
 
 var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 	var s *site
@@ -33,6 +62,16 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Expect(stream.data()).To(ContainSubstring(`"protocolVersion":"2025-11-25"`))
 		s.send(ctx, http.MethodPost, endpoint, call(2, "whoami"), as(alice)...)
 		Expect(stream.data()).To(ContainSubstring(`"text":"alice"`))
+	})
+
+	It("says where to post when the SDK is ready to read, and not before", func(ctx SpecContext) {
+		said := make(chan int, 1)
+		s.mcp.mcp = sdk.NewServer(&sdk.Implementation{Name: "cms", Version: "1"}, &sdk.ServerOptions{Logger: slog.New(whenLogged{
+			message: "server connecting", do: func() { said <- s.mcp.streams.saidOnAll() },
+		})})
+		_, endpoint := open(ctx, alice)
+		Expect(said).To(Receive(BeZero()))
+		Expect(endpoint).NotTo(BeEmpty())
 	})
 
 	It("is closed to another grant", Label("G14"), func(ctx SpecContext) {
