@@ -3,10 +3,8 @@ package persistence
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,14 +106,14 @@ func (g *group) run() {
 	several := false
 	for waiting := g.queued(late.C); waiting > 0; waiting = g.queued(late.C) {
 		g.giveWay(several)
-		tx := g.writer.Begin()
-		if tx.Error != nil { // those who came meanwhile have not had their wait
-			refuse(g.take(waiting), failed("beginning a transaction", tx.Error))
+		writing, err := g.begin()
+		if err != nil { // those who came meanwhile have not had their wait
+			refuse(g.take(waiting), failed("beginning a transaction", err))
 			continue
 		}
 		writes := g.take(mostAtOnce)
 		several = len(writes) > 1
-		g.carryOut(tx, writes)
+		g.carryOut(writing, writes)
 	}
 }
 
@@ -196,10 +194,9 @@ func refuse(writes []*member, err error) {
 // carryOut does the writes in one transaction and answers them. One that is refused when it has written something, or that may have ended
 // the transaction, is answered alone, and the others begin again: a savepoint for each would cost all of them more, because a rule refuses
 // before anything is written.
-func (g *group) carryOut(tx *gorm.DB, writes []*member) {
-	writing := &writing{Tx: tx.Statement.ConnPool.(*sql.Tx)}
-	tx.Statement.ConnPool = writing
-	made := &changes{DB: tx}
+func (g *group) carryOut(writing *writing, writes []*member) {
+	made := &changes{DB: g.writer.Session(&gorm.Session{NewDB: true, Context: context.Background()})}
+	made.Statement.ConnPool = writing
 	g.recent.begin()
 	var done []*member
 	for i, m := range writes {
@@ -216,7 +213,7 @@ func (g *group) carryOut(tx *gorm.DB, writes []*member) {
 			made.altered = made.altered[:altered]
 		}
 		if m.broken || m.isRefused() && (len(writes) == 1 || writing.wrote) {
-			m.err = errors.Join(m.err, undo(tx))
+			m.err = errors.Join(m.err, failed("rolling back", writing.Rollback()))
 			g.recent.settle(&changes{})
 			close(m.answered)
 			g.rejoin(done, writes[i+1:])
@@ -224,7 +221,7 @@ func (g *group) carryOut(tx *gorm.DB, writes []*member) {
 		}
 		done = append(done, m)
 	}
-	err := failed("committing", tx.Commit().Error)
+	err := failed("committing", writing.Commit())
 	made.everything = made.everything || err != nil
 	g.recent.settle(made)
 	answerAll(done, err)
@@ -246,38 +243,6 @@ func (m *member) run(tx *changes) {
 	if m.err == nil {
 		m.err = m.gone()
 	}
-}
-
-// writing is a transaction that knows what one member has done in it.
-type writing struct {
-	*sql.Tx
-	wrote bool  // perhaps; whoever has not leaves nothing behind
-	ended error // that may have ended the transaction
-}
-
-var _ gorm.TxCommitter = (*writing)(nil)
-
-// ExecContext implements gorm.ConnPool.
-func (w *writing) ExecContext(ctx context.Context, statement string, values ...any) (sql.Result, error) {
-	done, err := w.Tx.ExecContext(ctx, statement, values...)
-	return done, w.note(err)
-}
-
-// QueryContext implements gorm.ConnPool. A row that the database numbers is written by a question too.
-func (w *writing) QueryContext(ctx context.Context, question string, values ...any) (*sql.Rows, error) {
-	rows, err := w.Tx.QueryContext(ctx, question, values...) //nolint:gosec // GORM and we have written it
-	if err == nil && strings.HasPrefix(question, "SELECT") {
-		return rows, nil
-	}
-	return rows, w.note(err)
-}
-
-// note knows one error that takes back a statement and nothing else.
-func (w *writing) note(err error) error {
-	if !isDuplicate(err) {
-		w.wrote, w.ended = true, cmp.Or(w.ended, err)
-	}
-	return err
 }
 
 // answerAll answers them, those that were not refused with what became of them all.
