@@ -10,8 +10,10 @@ const (
 	onMariaDB    = "pasteport+mariadb"
 	ourTools     = "pasteport-tools"
 	sdkTools     = "sdk"
+	sdkGuard     = "sdk-guard"
 	bareEcho     = "echo"
 	leastGuard   = "echo-guard"
+	siteGuard    = "echo-site-guard"
 	leastFlow    = "echo-flow"
 	siteEcho     = "echo-site"
 	fosite       = "fosite"
@@ -30,18 +32,18 @@ var lines = slices.Concat(guarded, issuing, pages, tools, open, standing, durabl
 var guarded = []line{
 	{
 		name: "guarded call", scenario: "guard", short: true,
-		servers: []string{ours, bareEcho, oursBare, leastGuard, siteEcho, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider, oidcUserinfo},
+		servers: []string{ours, bareEcho, oursBare, leastGuard, siteEcho, siteGuard, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider, oidcUserinfo},
 		compare: slices.Concat(
 			against(rate, ours, bar{bareEcho, .85, .92}, bar{peer: siteEcho}, bar{fosite, 1.3, 1.5}, bar{goOAuth2, 1.6, 1.9},
 				bar{peer: fositeSQL}, bar{oidcProvider, 4.5, 5}, bar{oidcUserinfo, 20, 25}),
-			against(rate, oursBare, bar{bareEcho, .85, .92}, bar{fosite, 1.3, 1.5}, bar{goOAuth2, 1.6, 1.9}), reach(rate, siteEcho, bareEcho), reach(rate, leastGuard, bareEcho),
+			against(rate, oursBare, bar{bareEcho, .85, .92}, bar{fosite, 1.3, 1.5}, bar{goOAuth2, 1.6, 1.9}), reach(rate, siteEcho, bareEcho), reach(rate, leastGuard, bareEcho), reach(rate, siteGuard, bareEcho),
 			against(rate, onPostgres, bar{peer: bareEcho}), against(rate, onMariaDB, bar{peer: bareEcho}),
 			against(tail, ours, bar{bareEcho, 1.15, 1.05}),
-			above(cpuTime, ours, bar{bareEcho, 5, 3}), above(cpuTime, oursBare, bar{bareEcho, 5, 3}), over(cpuTime, leastGuard, bareEcho)),
+			above(cpuTime, ours, bar{bareEcho, 5, 3}), above(cpuTime, oursBare, bar{bareEcho, 5, 3}), over(cpuTime, leastGuard, bareEcho), over(cpuTime, siteGuard, bareEcho)),
 	},
 	{
-		name: "guarded calls among writes", scenario: "mixed", servers: []string{ours, fosite, fositeSQL},
-		compare: against(rate, ours, bar{fosite, .85, 1}, bar{peer: fositeSQL}),
+		name: "guarded calls among writes", scenario: "mixed", servers: []string{ours, leastFlow, fosite, fositeSQL},
+		compare: slices.Concat(against(rate, ours, bar{fosite, .85, 1}, bar{peer: fositeSQL}, bar{peer: leastFlow}), reach(rate, leastFlow, fosite)),
 	},
 }
 
@@ -72,8 +74,14 @@ var pages = []line{
 }
 
 var tools = []line{
-	{name: "tools/call", scenario: "call", servers: []string{ourTools, sdkTools}, compare: against(rate, ourTools, bar{sdkTools, .97, 0})},
-	{name: "tools/call in a session", scenario: "session", servers: []string{ourTools, sdkTools}, compare: against(rate, ourTools, bar{sdkTools, .97, 0})},
+	{
+		name: "tools/call", scenario: "call", servers: []string{ourTools, sdkTools, sdkGuard},
+		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: sdkGuard}), reach(rate, sdkGuard, sdkTools)),
+	},
+	{
+		name: "tools/call in a session", scenario: "session", servers: []string{ourTools, sdkTools, sdkGuard},
+		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: sdkGuard}), reach(rate, sdkGuard, sdkTools)),
+	},
 }
 
 var open = []line{
@@ -95,7 +103,7 @@ var standing = []line{
 	{
 		name: "memory and disk", measure: footprint, once: true, servers: []string{ours, fosite, fositeSQL, oidcProvider},
 		compare: slices.Concat(
-			alone(idleMemory, ours, 20, 16), alone(usedMemory, ours, 32, 26),
+			alone(idleMemory, ours, 20, 16), alone(usedMemory, ours, 32, 26), alone(filePages, ours, 0, 0),
 			against(usedMemory, ours, bar{fosite, .18, 0}, bar{oidcProvider, .1, 0}),
 			alone(perToken, ours, 0, 0), against(perToken, ours, bar{peer: fositeSQL})),
 	},

@@ -110,13 +110,19 @@ func (p *process) cpu() time.Duration {
 	return all
 }
 
-// rss is how much memory the server has, in bytes.
-func (p *process) rss() (float64, error) {
+// Kinds of memory that the kernel tells apart.
+const (
+	resident = "VmRSS:"
+	ofFiles  = "RssFile:"
+)
+
+// memory is how much of one kind the server has, in bytes.
+func (p *process) memory(kind string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	_, rest, _ := strings.Cut(string(text), kind)
 	var kib float64
 	_, err = fmt.Sscan(rest, &kib)
 	return kib * 1024, err

@@ -53,7 +53,7 @@ func (b *bench) round(l line, servers []string) (map[string]sample, error) {
 
 // String shows the metrics in one order.
 func (s sample) String() (text string) {
-	for _, m := range []metric{rate, cpuTime, median, tail, farTail, duration, idleMemory, usedMemory, perToken, perSession, busy} {
+	for _, m := range []metric{rate, cpuTime, median, tail, farTail, duration, idleMemory, usedMemory, filePages, perToken, perSession, busy} {
 		if value, has := s[m]; has {
 			text += fmt.Sprintf("%s %s  ", short(value), m)
 		}

@@ -40,7 +40,7 @@ func footprint(b *bench, _ line, name string) (s sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	idle, err := p.rss()
+	idle, err := p.memory(resident)
 	before, unknown := p.disk()
 	if err = errors.Join(err, unknown); err != nil {
 		return nil, err
@@ -55,13 +55,14 @@ func footprint(b *bench, _ line, name string) (s sample, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	used, err := p.rss()
+	used, err := p.memory(resident)
+	files, untold := p.memory(ofFiles)
 	after, unknown := p.disk()
-	s = sample{idleMemory: idle / mebibyte, usedMemory: used / mebibyte}
+	s = sample{idleMemory: idle / mebibyte, usedMemory: used / mebibyte, filePages: files / mebibyte}
 	if after > 0 {
 		s[perToken] = (after - before) / float64(b.flows)
 	}
-	return s, errors.Join(err, unknown)
+	return s, errors.Join(err, untold, unknown)
 }
 
 const perPerson = 100 // sessions; Pasteport lets nobody have more
@@ -131,5 +132,5 @@ func (p *process) settled() (float64, error) {
 	if err := p.tell(server.Settle); err != nil {
 		return 0, err
 	}
-	return p.rss()
+	return p.memory(resident)
 }

@@ -1,4 +1,4 @@
-// Command byhand is the least that a flow can cost on Echo and SQLite: it keeps the rows that our store keeps, for many at once, and nothing
+// Command byhand is the least that a flow, and a guarded call beside it, can cost on Echo and SQLite: it keeps the rows that our store keeps, for many at once, and nothing
 // else is done that a flow can do without. Nothing is sealed, bound to anybody or noted, and no metadata document is looked at.
 package main
 
@@ -28,21 +28,23 @@ func open(order server.Order, _ string) (server.Site, error) {
 	if err != nil {
 		return server.Site{}, err
 	}
-	s := &issuer{db: db, writes: newWriter(db), known: map[raw.Digest]holder{}}
+	s := &issuer{db: db, writes: newWriter(db), known: map[raw.Digest]holder{}, tokens: new(site.Tokens)}
 	e := site.NewEcho()
 	site.Furnish(e)
 	e.GET("/oauth/authorize", s.ask)
 	e.POST("/oauth/authorize", s.approve)
 	e.POST("/oauth/token", s.token)
+	e.POST("/mcp", echo.WrapHandler(http.HandlerFunc(server.Answer)), site.Guard(s.tokens))
 	return server.Site{Handler: e, Close: db.Close}, nil
 }
 
-// issuer remembers whose codes and refresh tokens there are, so that nothing has to be read.
+// issuer remembers whose codes and tokens there are, so that nothing has to be read.
 type issuer struct {
 	db     *raw.Database
 	writes *writer
 	mu     sync.Mutex
 	known  map[raw.Digest]holder
+	tokens *site.Tokens
 }
 
 type holder struct{ grant, challenge string }
@@ -91,6 +93,7 @@ func (s *issuer) token(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	s.tokens.Add(accessDigest)
 	s.remember(refreshDigest, holder{grant: who.grant})
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return c.JSON(http.StatusOK, tokens{access, refresh, "Bearer", 3600, "mcp offline_access"})

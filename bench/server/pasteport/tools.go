@@ -25,14 +25,19 @@ func greeter() *mcp.Server {
 	return server
 }
 
-// unguarded is the SDK's own handlers with the same settings and nobody in front of them.
-func unguarded(server.Order, string) (server.Site, error) {
+// sdk is the SDK's own handlers with the same settings, behind what is given.
+func sdk(behind ...echo.MiddlewareFunc) server.Open {
+	return func(server.Order, string) (server.Site, error) { return unguarded(behind...), nil }
+}
+
+func unguarded(behind ...echo.MiddlewareFunc) server.Site {
 	greeter := greeter()
 	get := func(*http.Request) *mcp.Server { return greeter }
 	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	legacy := mcp.NewSSEHandler(get, nil)
 	e := site.NewEcho()
+	e.Use(behind...)
 	e.Any("/mcp", func(c echo.Context) error {
 		next := http.Handler(stateful)
 		switch r := c.Request(); {
@@ -44,5 +49,5 @@ func unguarded(server.Order, string) (server.Site, error) {
 		next.ServeHTTP(c.Response(), c.Request())
 		return nil
 	})
-	return server.Site{Handler: e, Close: server.Still}, nil
+	return server.Site{Handler: e, Close: server.Still}
 }
