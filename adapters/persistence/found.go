@@ -18,6 +18,8 @@ type foundRow struct {
 	first atomic.Pointer[oauth.AccessGrant] // to be restored, of which all others are copies
 }
 
+func (f *foundRow) secret() oauth.Digest { return oauth.Digest(f.Secret.Digest) }
+
 var grantColumns = grantLayout.listed("grants.")
 
 var findGrant = "SELECT " + grantColumns + ", " + secretLayout.listed("secrets.") + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"

@@ -53,8 +53,7 @@ func expectTrueMemory(s *Store) {
 	if err != nil || now != s.recent.holds { // then nothing of it is ever used
 		return
 	}
-	for _, secret := range s.recent.rows.Keys() {
-		remembered, _ := s.recent.rows.Peek(secret)
+	for secret, remembered := range s.recent.rows {
 		inFile, err := s.engine.finds(s.reader.WithContext(context.Background()), secret)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(remembered.restore()).To(Equal(inFile.restore()), "somebody has changed what others get copies of")

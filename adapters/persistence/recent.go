@@ -9,7 +9,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const recentGrants = 4096
+// What is remembered is bounded by both. A grant mostly has two secrets that live: an access token and a refresh token.
+const (
+	recentGrants  = 1024
+	recentSecrets = 8 // of one grant
+)
 
 // recent remembers what the guard has read, for as long as it holds: a commit of this process renews what it changed, and one of another
 // process makes it forget everything. It looks at the file after each question has begun, so nothing is ever stale.
@@ -17,16 +21,16 @@ type recent struct {
 	watch *watch
 
 	mu      sync.Mutex
-	holds   version                                 // what the rows below are true of
-	rows    *simplelru.LRU[oauth.Digest, *foundRow] // which nobody writes into
-	secrets map[string][]oauth.Digest               // those of them that belong to a grant
+	holds   version                             // what the rows below are true of
+	rows    map[oauth.Digest]*foundRow          // which nobody writes into
+	grants  *simplelru.LRU[string, []*foundRow] // the same rows
 	writing bool
 	before  version // what the file was like when this process began to write
 }
 
 func newRecent(to connector) *recent {
-	r := &recent{watch: &watch{to: to}, secrets: map[string][]oauth.Digest{}}
-	r.rows, _ = simplelru.NewLRU(recentGrants, r.unlist) // fails only for a size below one
+	r := &recent{watch: &watch{to: to}, rows: map[oauth.Digest]*foundRow{}}
+	r.grants, _ = simplelru.NewLRU(recentGrants, r.forget) // fails only for a size below one
 	return r
 }
 
@@ -52,7 +56,14 @@ func (r *recent) remembered(now version, secret oauth.Digest) (row *foundRow, fo
 	if r.holds != now && !r.stillHolds() {
 		return nil, false
 	}
-	return r.rows.Get(secret)
+	return r.find(secret)
+}
+
+func (r *recent) find(secret oauth.Digest) (row *foundRow, found bool) {
+	if row, found = r.rows[secret]; found {
+		r.grants.Get(row.Grant.ID) // so that others go before it
+	}
+	return row, found
 }
 
 // stillHolds looks again for somebody who began to ask before the last commit: what it made true may answer them.
@@ -72,15 +83,20 @@ func (r *recent) stillHolds() bool {
 func (r *recent) remember(was version, secret oauth.Digest, row *foundRow) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.holds != was || r.rows.Contains(secret) {
+	if _, known := r.rows[secret]; known || r.holds != was {
 		return
 	}
-	r.add(secret, row)
+	r.add(row)
 }
 
-func (r *recent) add(secret oauth.Digest, row *foundRow) {
-	r.rows.Add(secret, row)
-	r.secrets[row.Grant.ID] = append(r.secrets[row.Grant.ID], secret)
+func (r *recent) add(row *foundRow) {
+	others, _ := r.grants.Peek(row.Grant.ID)
+	if len(others) == recentSecrets {
+		r.forget(row.Grant.ID, others[:1])
+		others = others[1:]
+	}
+	r.grants.Add(row.Grant.ID, append(others, row))
+	r.rows[row.secret()] = row
 }
 
 // begin expects that this process has just got the lock to write, so that nobody else commits before settle.
@@ -101,7 +117,7 @@ func (r *recent) newest(tx *changes, secret oauth.Digest) (row *foundRow, found 
 	if tx.everything || r.before != r.holds {
 		return nil, false
 	}
-	row, found = r.rows.Get(secret)
+	row, found = r.find(secret)
 	return row, found && !slices.ContainsFunc(tx.altered, func(a alteredGrant) bool { return a.id == row.Grant.ID })
 }
 
@@ -130,32 +146,20 @@ func (r *recent) settle(made *changes) {
 
 // renew remembers of a grant what was written, and nothing else.
 func (r *recent) renew(grant alteredGrant) {
-	for _, secret := range r.secrets[grant.id] {
-		r.rows.Remove(secret)
-	}
+	r.grants.Remove(grant.id)
 	for _, row := range grant.rows {
-		r.add(oauth.Digest(row.Secret.Digest), row)
+		r.add(row)
 	}
 }
 
 func (r *recent) forgetAll(now version) {
-	r.rows.Purge()
-	clear(r.secrets)
+	r.grants.Purge()
 	r.holds = now
 }
 
-// unlist is told of each row that goes.
-func (r *recent) unlist(secret oauth.Digest, row *foundRow) {
-	grant := row.Grant.ID
-	left := make([]oauth.Digest, 0, len(r.secrets[grant]))
-	for _, other := range r.secrets[grant] {
-		if other != secret {
-			left = append(left, other)
-		}
+// forget is told of the rows that go.
+func (r *recent) forget(_ string, rows []*foundRow) {
+	for _, row := range rows {
+		delete(r.rows, row.secret())
 	}
-	if len(left) == 0 {
-		delete(r.secrets, grant)
-		return
-	}
-	r.secrets[grant] = left
 }

@@ -38,7 +38,7 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		store := openIn(GinkgoT().TempDir())
 		_, err := store.Grant(ctx, digest(0))
 		Expect(err).To(MatchError(oauth.ErrNotFound))
-		Expect(store.recent.rows.Len()).To(BeZero())
+		Expect(store.recent.rows).To(BeEmpty())
 	})
 
 	It("hands out grants that do not share what is changed in them", func(ctx SpecContext) {
@@ -84,9 +84,9 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 	It("knows what it has written itself without a read", Label("H5"), func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
 		Expect(store.AddGrant(ctx, aGrant("g", 2), nil)).To(Succeed())
-		Expect(store.recent.rows.Keys()).To(ConsistOf(digest(0), digest(1)))
+		Expect(store.recent.rows).To(And(HaveLen(2), HaveKey(digest(0)), HaveKey(digest(1))))
 		end(ctx, store, digest(0))
-		Expect(store.recent.rows.Keys()).To(Equal([]oauth.Digest{digest(0)}))
+		Expect(store.recent.rows).To(And(HaveLen(1), HaveKey(digest(0))))
 	})
 
 	It("remembers nothing of a write that was refused", Label("D30"), func(ctx SpecContext) {
@@ -100,7 +100,7 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		held.release()
 		held.wait()
 		Expect([]error{<-other, <-other}).To(ConsistOf(MatchError(oauth.ErrDuplicate), BeNil()))
-		Expect(store.recent.rows.Contains(digest(1))).To(BeFalse())
+		Expect(store.recent.rows).NotTo(HaveKey(digest(1)))
 	})
 
 	It("forgets of a commit of its own what that has changed", func(ctx SpecContext) {
@@ -168,17 +168,43 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		Entry("after one that changed nothing", func(tx *gorm.DB) error { return tx.Commit().Error }),
 	)
 
-	It("remembers no more than it may", func() {
-		remembering := openIn(GinkgoT().TempDir()).recent
-		now, err := remembering.watch.version()
-		Expect(err).NotTo(HaveOccurred())
-		remembering.forgetAll(now)
-		for i := range 3 * recentGrants / 2 {
-			remembering.remember(now, digest(i), &foundRow{Grant: &grantRow{ID: strconv.Itoa(i / 2)}})
+	Context("when there is more than it may remember", func() {
+		var remembering *recent
+		var now version
+		remember := func(secret, grant int) {
+			digest := digest(secret)
+			remembering.remember(now, digest, &foundRow{Secret: secretRow{Digest: digest[:]}, Grant: &grantRow{ID: strconv.Itoa(grant)}})
 		}
-		Expect(remembering.rows.Len()).To(Equal(recentGrants))
-		Expect(remembering.secrets).To(HaveLen(recentGrants / 2))
-		remembering.forgetAll(version{}) // there are no such rows in the file
+		BeforeEach(func() {
+			remembering = openIn(GinkgoT().TempDir()).recent
+			var err error
+			now, err = remembering.watch.version()
+			Expect(err).NotTo(HaveOccurred())
+			remembering.forgetAll(now)
+			DeferCleanup(func() {
+				remembering.forgetAll(version{}) // there are no such rows in the file
+				Expect(remembering.rows).To(BeEmpty())
+			})
+		})
+
+		It("forgets the grants that were not asked for longest", func() {
+			for i := range 2 * recentGrants {
+				remember(i, i/2)
+			}
+			_, found := remembering.remembered(now, digest(0))
+			Expect(found).To(BeTrue())
+			remember(2*recentGrants, recentGrants)
+			Expect(remembering.grants.Len()).To(Equal(recentGrants))
+			Expect(remembering.rows).To(And(HaveLen(2*recentGrants-1), HaveKey(digest(0)), HaveKey(digest(1))))
+			Expect(remembering.rows).NotTo(Or(HaveKey(digest(2)), HaveKey(digest(3))))
+		})
+
+		It("forgets the secrets of one grant that came first", func() {
+			for i := range recentSecrets + 1 {
+				remember(i, 0)
+			}
+			Expect(remembering.rows).To(And(HaveLen(recentSecrets), HaveKey(digest(recentSecrets)), Not(HaveKey(digest(0)))))
+		})
 	})
 
 	It("sees what another process has ended after SQLite had to make the WAL index anew, and count from the beginning", Label("I22"), func(ctx SpecContext) {
