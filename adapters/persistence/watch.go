@@ -62,7 +62,7 @@ type opening struct {
 var began = time.Now()
 
 // glance is how long those who only read believe that a file is still there, and no other one in its place.
-const glance = time.Millisecond
+const glance = 10 * time.Millisecond
 
 // atGlance is version for whoever only reads, or has looked before writing.
 func (w *watch) atGlance() (version, error) {

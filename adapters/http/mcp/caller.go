@@ -10,27 +10,26 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const callerKey = "pasteport/caller"
+const senderKey = "pasteport/sender"
 
 // CallerOf tells a tool who is calling. It is the caller of this very message, also inside a session; ok is false when the
 // request did not come through a Server.
 func CallerOf(request sdk.Request) (caller oauth.Caller, ok bool) {
-	extra := request.GetExtra()
-	if extra == nil || extra.TokenInfo == nil {
+	who := senderOf(request)
+	if who == nil {
 		return oauth.Caller{}, false
 	}
-	known, ok := extra.TokenInfo.Extra[callerKey].(*oauth.Caller)
-	if !ok {
-		return oauth.Caller{}, false
-	}
-	return *known, true
+	return who.caller, true
 }
 
-// tokenInfo carries the caller through the SDK, which binds a session to UserID; the grant outlives refreshes (G14).
-func tokenInfo(caller *oauth.Caller) *auth.TokenInfo {
-	return &auth.TokenInfo{
-		UserID: caller.Grant, Scopes: caller.Scopes.Values(), Expiration: caller.ExpiresAt, Extra: map[string]any{callerKey: caller},
+// senderOf is nil for a request that did not come through a Server.
+func senderOf(request sdk.Request) *identity {
+	extra := request.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
 	}
+	who, _ := extra.TokenInfo.Extra[senderKey].(*identity)
+	return who
 }
 
 // identity is what the guard found out. The token stays here, out of every header, to be asked about again (G16).
@@ -39,13 +38,17 @@ type identity struct {
 	caller oauth.Caller
 	host   oauth.HostToken                // for the upstream of a gateway only (J13)
 	info   atomic.Pointer[auth.TokenInfo] // once the SDK has asked for it
+	served atomic.Bool                    // the SDK has what it will answer
 }
 
+// tokenInfo carries the sender through the SDK, which binds a session to UserID; the grant outlives refreshes (G14).
 func (i *identity) tokenInfo() *auth.TokenInfo {
 	if made := i.info.Load(); made != nil {
 		return made
 	}
-	made := tokenInfo(&i.caller)
+	made := &auth.TokenInfo{
+		UserID: i.caller.Grant, Scopes: i.caller.Scopes.Values(), Expiration: i.caller.ExpiresAt, Extra: map[string]any{senderKey: i},
+	}
 	i.info.Store(made)
 	return made
 }

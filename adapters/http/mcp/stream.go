@@ -15,6 +15,8 @@ const (
 	// writeTimeout frees a stream whose reader has gone silent, and replaces a WriteTimeout of the server, which would cut
 	// every stream. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
+	// linger is how long what a call has brought waits for the end of its answer, which mostly comes at once: together they are one packet.
+	linger = 10 * time.Millisecond
 	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent yet.
 	buffered = 2 << 10
 )
@@ -44,6 +46,7 @@ type stream struct {
 	begun   bool       // the answer has a status
 	events  bool       // the first event was written, or the head of a relayed stream
 	written int        // bytes
+	unsent  int        // of them, since the last flush
 	tail    string     // the last bytes that were written
 	refused int        // status of a refusal whose text the SDK has not written yet
 	stopped bool
@@ -52,6 +55,7 @@ type stream struct {
 	late    bool // the body is, and there is a deadline for it
 	beats   bool
 	expiry  *time.Timer // of the access token; a long stream ends with it
+	push    *time.Timer // sends what its end has not taken along
 }
 
 // over reports that the grant or the access token has ended since it was looked at.
@@ -173,6 +177,9 @@ func (s *stream) finish() {
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}
+	if s.push != nil {
+		s.push.Stop()
+	}
 	s.release()
 	s.noted.walk.End()
 }
@@ -222,6 +229,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	if s.events = s.unbuffer(); s.events {
 		s.remember(p)
 	}
+	s.unsent += len(p)
 	if s.written += len(p); s.written > buffered || s.events || s.long || s.limited {
 		s.limit()
 	}
@@ -248,6 +256,26 @@ func (s *stream) FlushError() error {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
 	s.beats = true // more is to come
+	if s.who != nil && s.who.served.Load() && !s.long && s.unsent <= buffered {
+		if s.push == nil {
+			s.push = time.AfterFunc(s.registry.linger, s.send)
+		}
+		return nil
+	}
+	return s.flush()
+}
+
+// send is for an answer that goes on all the same.
+func (s *stream) send() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.push = nil; s.ended() == nil {
+		_ = s.flush() // whoever writes next is told
+	}
+}
+
+func (s *stream) flush() error {
+	s.unsent = 0
 	s.limit()
 	return s.control.Flush()
 }

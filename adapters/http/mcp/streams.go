@@ -23,6 +23,7 @@ type registry struct {
 	resource      oauth.Resource
 	now           func() time.Time
 	interval      time.Duration
+	linger        time.Duration
 	limit         int
 	limitPerGrant int
 	relays        bool // whose answers come from an upstream
@@ -53,7 +54,7 @@ func (h *held) end() {
 func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
-		interval: beatInterval, limit: s.options.MaxSessions, limitPerGrant: s.options.MaxSessionsPerGrant,
+		interval: beatInterval, linger: linger, limit: s.options.MaxSessions, limitPerGrant: s.options.MaxSessionsPerGrant,
 		streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perGrant: map[string]int{},
 	}
 }
