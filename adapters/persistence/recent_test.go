@@ -168,7 +168,7 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 		Entry("after one that changed nothing", func(tx *gorm.DB) error { return tx.Commit().Error }),
 	)
 
-	Context("when there is more than it may remember", func() {
+	Context("when there is more than it may remember", Label("H5"), func() {
 		var remembering *recent
 		var now version
 		remember := func(secret, grant int) {

@@ -61,7 +61,7 @@ func (w *writing) ExecContext(ctx context.Context, statement string, values ...a
 
 // QueryContext implements gorm.ConnPool. A row that the database numbers is written by a question too.
 func (w *writing) QueryContext(ctx context.Context, question string, values ...any) (*sql.Rows, error) {
-	rows, err := w.Conn.QueryContext(ctx, question, values...) //nolint:gosec // GORM and we have written it
+	rows, err := w.Conn.QueryContext(ctx, question, values...)
 	if err == nil && strings.HasPrefix(question, "SELECT") {
 		return rows, nil
 	}
