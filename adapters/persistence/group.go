@@ -195,7 +195,8 @@ func refuse(writes []*member, err error) {
 // the transaction, is answered alone, and the others begin again: a savepoint for each would cost all of them more, because a rule refuses
 // before anything is written.
 func (g *group) carryOut(writing *writing, writes []*member) {
-	made := &changes{DB: g.writer.Session(&gorm.Session{NewDB: true, Context: context.Background()})}
+	session := gorm.Session{NewDB: true, Context: context.Background()} // with a context GORM makes a statement of its own, not the writer's
+	made := &changes{DB: g.writer.Session(&session)}
 	made.Statement.ConnPool = writing
 	g.recent.begin()
 	var done []*member

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -283,3 +284,27 @@ func hold(ctx context.Context, store *Store) *holding {
 	Eventually(begun).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
 	return h
 }
+
+var _ = Describe("A transaction of the group", Label("H5"), func() {
+	It("is not begun while somebody else writes, and is when they have finished", Label("N14"), func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		store := openIn(directory)
+		Expect(store.writer.Exec("PRAGMA busy_timeout = 0").Error).To(Succeed())
+		other, err := connect(connector{filepath.Join(directory, "oauth.db"), asItIs(filepath.Join(directory, "oauth.db"))}, 1)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(disconnect, other)
+		busy := other.Begin()
+		Expect(busy.Error).NotTo(HaveOccurred())
+		for range 3 {
+			Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(unavailable())
+		}
+		Expect(busy.Rollback().Error).To(Succeed())
+		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+	})
+
+	It("has none begun in it, which would take it back", func(ctx SpecContext) {
+		store := openIn(GinkgoT().TempDir())
+		err := store.transaction(ctx, func(tx *gorm.DB) error { return tx.Begin().Error })
+		Expect(err).To(MatchError(gorm.ErrInvalidTransaction))
+	})
+})

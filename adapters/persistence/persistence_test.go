@@ -53,6 +53,14 @@ func expectTrueMemory(s *Store) {
 	if err != nil || now != s.recent.holds { // then nothing of it is ever used
 		return
 	}
+	byGrant := 0
+	for _, rows := range s.recent.grants.Values() {
+		byGrant += len(rows)
+		for _, row := range rows {
+			Expect(s.recent.rows).To(HaveKeyWithValue(row.secret(), BeIdenticalTo(row)))
+		}
+	}
+	Expect(s.recent.rows).To(HaveLen(byGrant))
 	for secret, remembered := range s.recent.rows {
 		inFile, err := s.engine.finds(s.reader.WithContext(context.Background()), secret)
 		Expect(err).NotTo(HaveOccurred())

@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// What is remembered is bounded by both. A grant mostly has two secrets that live: an access token and a refresh token.
+// What is remembered is bounded by both: 8192 rows, and mostly two of a grant, an access token and a refresh token.
 const (
 	recentGrants  = 1024
 	recentSecrets = 8 // of one grant

@@ -12,15 +12,18 @@ import (
 )
 
 // writing is a transaction that knows what one member has done in it. It is not one of database/sql, which makes a goroutine and a context for
-// each: a lone write would notice.
+// each: a lone write would notice. Rows have to be closed before its end, which waits for them.
 type writing struct {
-	*sql.Conn
+	on    *sql.Conn // not embedded: GORM would begin a transaction in the transaction
 	tx    driver.Tx
 	wrote bool  // perhaps; whoever has not leaves nothing behind
 	ended error // that may have ended the transaction
 }
 
-var _ gorm.TxCommitter = (*writing)(nil)
+var (
+	_ gorm.ConnPool    = (*writing)(nil)
+	_ gorm.TxCommitter = (*writing)(nil)
+)
 
 // begin waits for the lock to write.
 func (g *group) begin() (*writing, error) {
@@ -33,7 +36,7 @@ func (g *group) begin() (*writing, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writing{Conn: on}
+	w := &writing{on: on}
 	if err := on.Raw(func(on any) (err error) {
 		w.tx, err = on.(*connection).BeginTx(ctx, driver.TxOptions{})
 		return err
@@ -50,22 +53,32 @@ func (w *writing) Commit() error { return w.end(w.tx.Commit) }
 func (w *writing) Rollback() error { return w.end(w.tx.Rollback) }
 
 func (w *writing) end(how func() error) error {
-	return errors.Join(w.Raw(func(any) error { return how() }), w.Close())
+	return errors.Join(w.on.Raw(func(any) error { return how() }), w.on.Close())
 }
 
 // ExecContext implements gorm.ConnPool.
 func (w *writing) ExecContext(ctx context.Context, statement string, values ...any) (sql.Result, error) {
-	done, err := w.Conn.ExecContext(ctx, statement, values...)
+	done, err := w.on.ExecContext(ctx, statement, values...)
 	return done, w.note(err)
 }
 
 // QueryContext implements gorm.ConnPool. A row that the database numbers is written by a question too.
 func (w *writing) QueryContext(ctx context.Context, question string, values ...any) (*sql.Rows, error) {
-	rows, err := w.Conn.QueryContext(ctx, question, values...)
+	rows, err := w.on.QueryContext(ctx, question, values...)
 	if err == nil && strings.HasPrefix(question, "SELECT") {
 		return rows, nil
 	}
 	return rows, w.note(err)
+}
+
+// QueryRowContext implements gorm.ConnPool.
+func (w *writing) QueryRowContext(ctx context.Context, question string, values ...any) *sql.Row {
+	return w.on.QueryRowContext(ctx, question, values...)
+}
+
+// PrepareContext implements gorm.ConnPool.
+func (w *writing) PrepareContext(ctx context.Context, statement string) (*sql.Stmt, error) {
+	return w.on.PrepareContext(ctx, statement)
 }
 
 // note knows one error that takes back a statement and nothing else.

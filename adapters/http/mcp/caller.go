@@ -15,30 +15,35 @@ const senderKey = "pasteport/sender"
 // CallerOf tells a tool who is calling. It is the caller of this very message, also inside a session; ok is false when the
 // request did not come through a Server.
 func CallerOf(request sdk.Request) (caller oauth.Caller, ok bool) {
-	who := senderOf(request)
-	if who == nil {
+	from := senderOf(request)
+	if from == nil {
 		return oauth.Caller{}, false
 	}
-	return who.caller, true
+	return from.caller, true
+}
+
+// sender is what the SDK and tools may hold of an identity: no token.
+type sender struct {
+	caller oauth.Caller
+	served atomic.Bool // the SDK has what it will answer
 }
 
 // senderOf is nil for a request that did not come through a Server.
-func senderOf(request sdk.Request) *identity {
+func senderOf(request sdk.Request) *sender {
 	extra := request.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
 		return nil
 	}
-	who, _ := extra.TokenInfo.Extra[senderKey].(*identity)
-	return who
+	from, _ := extra.TokenInfo.Extra[senderKey].(*sender)
+	return from
 }
 
 // identity is what the guard found out. The token stays here, out of every header, to be asked about again (G16).
 type identity struct {
-	token  string
-	caller oauth.Caller
-	host   oauth.HostToken                // for the upstream of a gateway only (J13)
-	info   atomic.Pointer[auth.TokenInfo] // once the SDK has asked for it
-	served atomic.Bool                    // the SDK has what it will answer
+	sender
+	token string
+	host  oauth.HostToken                // for the upstream of a gateway only (J13)
+	info  atomic.Pointer[auth.TokenInfo] // once the SDK has asked for it
 }
 
 // tokenInfo carries the sender through the SDK, which binds a session to UserID; the grant outlives refreshes (G14).
@@ -47,7 +52,7 @@ func (i *identity) tokenInfo() *auth.TokenInfo {
 		return made
 	}
 	made := &auth.TokenInfo{
-		UserID: i.caller.Grant, Scopes: i.caller.Scopes.Values(), Expiration: i.caller.ExpiresAt, Extra: map[string]any{senderKey: i},
+		UserID: i.caller.Grant, Scopes: i.caller.Scopes.Values(), Expiration: i.caller.ExpiresAt, Extra: map[string]any{senderKey: &i.sender},
 	}
 	i.info.Store(made)
 	return made

@@ -91,7 +91,7 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
 		to = &clocked{ResponseRecorder: httptest.NewRecorder()}
 		s, _ = g.answer(to, r, r.Context())
-		g.open(s, &identity{caller: oauth.Caller{Grant: "A"}})
+		g.open(s, &identity{sender: sender{caller: oauth.Caller{Grant: "A"}}})
 		DeferCleanup(s.finish)
 	})
 

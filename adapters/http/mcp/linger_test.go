@@ -68,7 +68,7 @@ var _ = Describe("Sending an answer", Label("G16"), func() {
 		Expect(to.Flushed).To(BeFalse())
 	})
 
-	It("takes one packet for a call without a session", func(ctx SpecContext) {
+	It("sends nothing of a call without a session before its end", func(ctx SpecContext) {
 		s, count := openSite(), new(atomic.Int32)
 		s.mcp.streams.linger = time.Hour
 		handler := s.Config.Handler

@@ -69,8 +69,8 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 		}
 		result, err := next(ctx, method, req)
-		if who := senderOf(req); who != nil {
-			who.served.Store(true)
+		if from := senderOf(req); from != nil {
+			from.served.Store(true)
 		}
 		if err != nil {
 			return result, err

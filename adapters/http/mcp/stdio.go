@@ -19,7 +19,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	if s.mcp == nil {
 		return errNoSDK
 	}
-	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: (&identity{caller: caller}).tokenInfo()}
+	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: (&identity{sender: sender{caller: caller}}).tokenInfo()}
 	if err := s.mcp.Run(ctx, local); err != nil {
 		return fmt.Errorf("serving stdio: %w", err)
 	}

@@ -15,7 +15,7 @@ const (
 	// writeTimeout frees a stream whose reader has gone silent, and replaces a WriteTimeout of the server, which would cut
 	// every stream. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
-	// linger is how long what a call has brought waits for the end of its answer, which mostly comes at once: together they are one packet.
+	// linger is how long what a call has brought waits for the end of its answer, which mostly comes at once: one packet less is worth a timer.
 	linger = 10 * time.Millisecond
 	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent yet.
 	buffered = 2 << 10
@@ -159,7 +159,8 @@ func (s *stream) comment() {
 	}
 }
 
-// finish must come before the handler returns: afterwards the ResponseWriter is no longer ours.
+// finish must come before the handler returns: afterwards the ResponseWriter is no longer ours. What is left to send is sent then; net/http takes
+// the deadline for that away when it is done.
 func (s *stream) finish() {
 	s.registry.close(s)
 	s.mu.Lock()
@@ -170,9 +171,6 @@ func (s *stream) finish() {
 	s.stopped = true
 	if !s.late && s.isUnread() {
 		_ = s.control.SetReadDeadline(time.Now().Add(bodyLimit)) // net/http waits for it before it answers
-	}
-	if s.limited {
-		_ = s.control.SetWriteDeadline(time.Time{}) // it would hit whatever comes next on this connection
 	}
 	if s.expiry != nil {
 		s.expiry.Stop()

@@ -99,7 +99,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 	DescribeTable("lets nothing be written afterwards",
 		func(ctx SpecContext, end func(*site, *stream)) {
 			s, recorder := openSite(), httptest.NewRecorder()
-			who := &identity{token: alice, caller: oauth.Caller{Grant: "A"}}
+			who := &identity{token: alice, sender: sender{caller: oauth.Caller{Grant: "A"}}}
 			out, _ := s.mcp.streams.answer(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
 			s.mcp.streams.open(out, who)
 			out.begin(true)
