@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/pasteport/pasteport/bench/load"
 	"github.com/pasteport/pasteport/bench/server"
 	"github.com/pasteport/pasteport/bench/server/site"
 )
@@ -29,7 +30,7 @@ func guarded(behind func(*echo.Echo)) server.Open {
 	return func(server.Order, string) (server.Site, error) {
 		e := site.NewEcho()
 		behind(e)
-		e.Use(site.Guard(site.Standing()))
+		e.Use(site.Guard(site.Known(load.StandingToken)))
 		return routes(e), nil
 	}
 }

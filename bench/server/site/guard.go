@@ -10,8 +10,6 @@ import (
 	"sync"
 
 	"github.com/labstack/echo/v4"
-
-	"github.com/pasteport/pasteport/bench/load"
 )
 
 // Tokens are known by their digests, in memory.
@@ -20,10 +18,12 @@ type Tokens struct {
 	known map[[sha256.Size]byte]bool
 }
 
-// Standing knows the one token that is sent where nobody gives out any.
-func Standing() *Tokens {
+// Known are those that are given, where nobody gives out any.
+func Known(given ...string) *Tokens {
 	tokens := new(Tokens)
-	tokens.Add(sha256.Sum256([]byte(load.StandingToken)))
+	for _, token := range given {
+		tokens.Add(sha256.Sum256([]byte(token)))
+	}
 	return tokens
 }
 
