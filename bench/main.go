@@ -39,11 +39,7 @@ func run() error {
 		return errors.Join(err, os.RemoveAll(b.programs))
 	}
 	defer func() { _ = os.RemoveAll(b.programs) }()
-	sleep, err := b.keepAwake()
-	if err != nil {
-		return err
-	}
-	return errors.Join(b.all(), sleep())
+	return b.all()
 }
 
 func newBench() (b *bench, err error) {

@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/pasteport/pasteport/bench/load"
 )
@@ -12,7 +10,7 @@ import (
 // bench is one run of the command.
 type bench struct {
 	options
-	serverCPU int    // -1: wherever
+	serverCPU int
 	programs  string // the folder of what was built
 	clientID  string
 	roots     []byte
@@ -30,7 +28,7 @@ const (
 	median   metric = "p50 ms"
 	tail     metric = "p99 ms"
 	farTail  metric = "p99.9 ms"
-	busy     metric = "load's CPU" // how much of its own CPU the load used: near 1 it is the load that is measured
+	busy     metric = "of all looks" // of the load found an answer: near 1 it is the load that is measured
 	duration metric = "ms"
 
 	idleMemory metric = "idle MiB"
@@ -86,10 +84,4 @@ func together(people []*person, do func(*person) error) error {
 		}
 	}
 	return nil
-}
-
-func ownCPU() time.Duration {
-	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

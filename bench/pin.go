@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -33,25 +34,21 @@ func pinLoad() (serverCPU int, err error) {
 	}
 	free := cpus()
 	if len(free) < 2 {
-		fmt.Fprintln(os.Stderr, "There is one CPU only: the load shares it with the servers, and ratios say less.")
-		return -1, nil
+		return 0, errors.New("two CPUs are needed, one for the servers and one for the load, which never sleeps")
 	}
 	runtime.LockOSThread()
 	if err := setCPU(free[1]); err != nil {
-		return -1, err
+		return 0, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return -1, err
+		return 0, err
 	}
-	return -1, syscall.Exec(self, os.Args, append(os.Environ(), fmt.Sprintf("%s=%d", pinned, free[0])))
+	return 0, syscall.Exec(self, os.Args, append(os.Environ(), fmt.Sprintf("%s=%d", pinned, free[0])))
 }
 
 // on runs start with the calling thread on a CPU, which a process that it starts inherits, and comes back.
 func on(cpu int, start func() error) error {
-	if cpu < 0 {
-		return start()
-	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := cpus()

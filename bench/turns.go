@@ -40,7 +40,8 @@ type contestant struct {
 	took    load.Latencies
 	length  time.Duration
 	began   time.Duration // what it had used of its CPU before
-	ourUsed time.Duration // of ours
+	looks   int           // for answers, and those for which there was none yet
+	empty   int
 }
 
 // underLoad measures servers in turn.
@@ -92,13 +93,12 @@ func (b *bench) ready(c *contestant, l line) (err error) {
 // take puts the load on the server and measures both. What the server does behind its answers, until the others have had their turns,
 // is its own too.
 func (c *contestant) take(l line, t turn) error {
-	var ours []time.Duration
-	do := scenarios[l.scenario].do
+	do, looks, empty := scenarios[l.scenario].do, 0, 0
 	loop := load.Loop{Clients: len(c.people), Warmup: t.warmup, Length: t.length, Rate: l.rate, Mark: func() {
-		if len(c.took) == 0 && len(ours) == 0 {
+		if len(c.took) == 0 {
 			c.began = c.process.cpu()
 		}
-		ours = append(ours, ownCPU())
+		looks, empty = looksOf(c.people)
 	}}
 	took, length, err := loop.Run(func(client int) error { return do(c.people[client]) })
 	if err == nil && len(took) == 0 {
@@ -108,8 +108,17 @@ func (c *contestant) take(l line, t turn) error {
 		return err
 	}
 	c.took, c.length = append(c.took, took...), c.length+length
-	c.ourUsed += ours[1] - ours[0]
+	all, vain := looksOf(c.people)
+	c.looks, c.empty = c.looks+all-looks, c.empty+vain-empty
 	return nil
+}
+
+func looksOf(people []*person) (all, empty int) {
+	for _, p := range people {
+		looks, vain := p.Looks()
+		all, empty = all+looks, empty+vain
+	}
+	return all, empty
 }
 
 func (c *contestant) shown() sample {
@@ -118,6 +127,6 @@ func (c *contestant) shown() sample {
 	inMS := func(q float64) float64 { return c.took.Quantile(q).Seconds() * 1e3 }
 	return sample{
 		rate: count / c.length.Seconds(), cpuTime: float64((c.process.cpu() - c.began).Microseconds()) / count,
-		median: inMS(.5), tail: inMS(.99), farTail: inMS(.999), busy: c.ourUsed.Seconds() / c.length.Seconds(),
+		median: inMS(.5), tail: inMS(.99), farTail: inMS(.999), busy: 1 - float64(c.empty)/float64(c.looks),
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"time"
 )
@@ -17,7 +16,7 @@ const patience = 30 * time.Second
 
 // Conn is one keep-alive connection of HTTP/1.1.
 type Conn struct {
-	net    net.Conn
+	socket *socket
 	reader *bufio.Reader
 	answer Answer
 }
@@ -33,16 +32,22 @@ type Answer struct {
 
 // Dial connects from one of the many addresses of this computer, so that a server takes each client for somebody else.
 func Dial(address string, client int) (*Conn, error) {
-	dialer := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1+byte(client/200), 1+byte(client%200))}}
-	connection, err := dialer.Dial("tcp", address)
+	to, err := addressOf(address)
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{net: connection, reader: bufio.NewReaderSize(connection, 16<<10)}, nil
+	connection, err := connect(ofThisComputer(client), to)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{socket: connection, reader: bufio.NewReaderSize(connection, 16<<10)}, nil
 }
 
+// Looks is how often the connection was asked for an answer, and how often there was none yet.
+func (c *Conn) Looks() (all, empty int) { return c.socket.looks, c.socket.empty }
+
 // Close ends the connection.
-func (c *Conn) Close() { _ = c.net.Close() }
+func (c *Conn) Close() { _ = c.socket.Close() }
 
 // Do sends a whole request and reads the whole answer.
 func (c *Conn) Do(request []byte) (*Answer, error) {
@@ -78,11 +83,9 @@ func (c *Conn) Open(request []byte) (*Answer, string, error) {
 }
 
 func (c *Conn) begin(request []byte) error {
-	if err := c.net.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
+	c.socket.ends = time.Now().Add(patience)
 	c.answer = Answer{Body: c.answer.Body[:0]}
-	_, err := c.net.Write(request)
+	_, err := c.socket.Write(request)
 	return err
 }
 

@@ -2,6 +2,7 @@ package load
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,7 @@ type Loop struct {
 	Warmup  time.Duration // during which nothing counts
 	Length  time.Duration // during which operations begin; 0: until the clients have nothing left
 	Rate    float64       // operations a second of all clients together; 0: each one goes on as soon as it has its answer
-	Mark    func()        // called as the measurement begins, and as it ends
+	Mark    func()        // called as the measurement begins
 }
 
 // Latencies are sorted.
@@ -54,7 +55,6 @@ func (l Loop) Run(do Operation) (Latencies, time.Duration, error) {
 	time.Sleep(time.Until(w.begins))
 	l.Mark()
 	all.Wait()
-	l.Mark()
 	length := time.Since(w.begins)
 	if failed := w.failed.Load(); failed != nil {
 		return nil, 0, *failed
@@ -77,7 +77,9 @@ func (l Loop) client(w *watch, client int, do Operation) (took Latencies) {
 			if next.After(w.ends) {
 				return took
 			}
-			time.Sleep(time.Until(next))
+			for time.Now().Before(next) {
+				runtime.Gosched() // a sleeper is woken too late
+			}
 			began, next = next, next.Add(interval)
 		}
 		if err := do(client); errors.Is(err, ErrNothingLeft) {
