@@ -16,7 +16,7 @@ func (k Keys) BindSession(session, grant string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return session + "." + tags[0], nil
+	return session + "." + written(tags[0]), nil
 }
 
 // OpenSession gives back what BindSession was given; ok is false for a name that was not bound to this grant.
@@ -27,7 +27,7 @@ func (k Keys) OpenSession(bound, grant string) (session string, ok bool, err err
 	}
 	tags, err := k.sessionTags(bound[:at], grant)
 	for _, tag := range tags {
-		ok = ok || hmac.Equal([]byte(tag), []byte(bound[at+1:]))
+		ok = ok || hmac.Equal([]byte(written(tag)), []byte(bound[at+1:]))
 	}
 	if err != nil || !ok {
 		return "", false, err
@@ -35,14 +35,13 @@ func (k Keys) OpenSession(bound, grant string) (session string, ok bool, err err
 	return bound[:at], true, nil
 }
 
-func (k Keys) sessionTags(session, grant string) ([]string, error) {
-	tags, err := k.tags("pasteport/v1/session", grant+"\x00"+session) // no grant's id has a zero byte
+func (k Keys) sessionTags(session, grant string) ([]tag, error) {
+	tags, err := k.tags("pasteport/v1/session", grant, "\x00", session) // no grant's id has a zero byte
 	if err != nil {
 		return nil, fmt.Errorf("deriving a session key: %w", err)
 	}
-	texts := make([]string, 0, len(tags))
-	for _, tag := range tags {
-		texts = append(texts, base64.RawURLEncoding.EncodeToString(tag[:sessionTagBytes]))
-	}
-	return texts, nil
+	return tags, nil
 }
+
+// written is a tag as it stands in a session's name.
+func written(t tag) string { return base64.RawURLEncoding.EncodeToString(t[:sessionTagBytes]) }

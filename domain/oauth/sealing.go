@@ -50,17 +50,18 @@ func (k Keys) Fingerprints(host HostToken) ([]Fingerprint, error) {
 	return prints, nil
 }
 
-// tags are keyed hashes of a text for one purpose, the one under the newest secret first.
-func (k Keys) tags(purpose, text string) ([][]byte, error) {
-	keys, err := once(k, purpose, func(secret []byte) ([]byte, error) { return hkdf.Key(sha256.New, secret, nil, purpose, keyBytes) })
+// tags are keyed hashes of a text, which may be in parts, for one purpose, the one under the newest secret first.
+func (k Keys) tags(purpose string, parts ...string) ([]tag, error) {
+	hashes, err := once(k, purpose, func(secret []byte) (*keyedHash, error) {
+		key, err := hkdf.Key(sha256.New, secret, nil, purpose, keyBytes)
+		return newKeyedHash(key), err
+	})
 	if err != nil {
 		return nil, err
 	}
-	tags := make([][]byte, 0, len(keys))
-	for _, key := range keys {
-		mac := hmac.New(sha256.New, key)
-		_, _ = io.WriteString(mac, text)
-		tags = append(tags, mac.Sum(nil))
+	tags := make([]tag, 0, len(hashes))
+	for _, hash := range hashes {
+		tags = append(tags, hash.of(parts...))
 	}
 	return tags, nil
 }
@@ -116,14 +117,16 @@ func (k Keys) succession(old Secret, grant string) (locks, error) {
 	return k.heldBy(old, binding{"successor", grant})
 }
 
-// heldBy returns the locks of one holder, whose keys are HKDF with the server secret as salt (RFC 5869).
+// heldBy returns the locks of one holder, whose keys are HKDF with the server secret as salt (RFC 5869): its first step is an HMAC with the salt as
+// its key.
 func (k Keys) heldBy(holder Secret, bound binding) (locks, error) {
-	extracts, err := once(k, "extraction", newExtraction)
+	extracts, err := once(k, "extraction", func(salt []byte) (*keyedHash, error) { return newKeyedHash(salt), nil })
 	if err != nil {
 		return nil, err
 	}
-	return derived(extracts, func(e *extraction) (lock, error) {
-		key, err := hkdf.Expand(sha256.New, e.of(holder), bound.String(), keyBytes)
+	return derived(extracts, func(extract *keyedHash) (lock, error) {
+		extracted := extract.of(holder.Reveal())
+		key, err := hkdf.Expand(sha256.New, extracted[:], bound.String(), keyBytes)
 		if err != nil {
 			return lock{}, fmt.Errorf("deriving a key: %w", err)
 		}
@@ -131,20 +134,32 @@ func (k Keys) heldBy(holder Secret, bound binding) (locks, error) {
 	})
 }
 
-// extraction is HKDF-Extract under one salt (RFC 5869 section 2.2): an HMAC with the salt as its key. It keeps some that have taken that in already.
-type extraction struct{ macs sync.Pool }
+// tag is a keyed hash.
+type tag [sha256.Size]byte
 
-func newExtraction(salt []byte) (*extraction, error) {
-	own := bytes.Clone(salt)
-	return &extraction{sync.Pool{New: func() any { return hmac.New(sha256.New, own) }}}, nil
+// keyedHash is HMAC-SHA256 under one key (RFC 2104). It keeps some that have taken the key in already.
+type keyedHash struct{ macs sync.Pool }
+
+type keyedMAC struct {
+	hash.Hash
+	room tag
 }
 
-func (e *extraction) of(material Secret) []byte {
-	mac := e.macs.Get().(hash.Hash)
-	defer e.macs.Put(mac)
-	defer mac.Reset()
-	_, _ = io.WriteString(mac, material.Reveal())
-	return mac.Sum(nil)
+func newKeyedHash(key []byte) *keyedHash {
+	own := bytes.Clone(key)
+	return &keyedHash{sync.Pool{New: func() any { return &keyedMAC{Hash: hmac.New(sha256.New, own)} }}}
+}
+
+func (h *keyedHash) of(parts ...string) tag {
+	mac := h.macs.Get().(*keyedMAC)
+	for _, part := range parts {
+		_, _ = io.WriteString(mac, part)
+	}
+	sum := tag(mac.Sum(mac.room[:0]))
+	mac.Reset()
+	clear(mac.room[:]) // it may be a key
+	h.macs.Put(mac)
+	return sum
 }
 
 // asOfNow are the same keys after one look at the secrets, for whoever needs several of them at once. A look from before a grant was read may be

@@ -62,19 +62,19 @@ func (m *message) add(raw []byte) (id []byte) {
 	decodeIfAny(seen.request.Method, &seen.method) // a response has none
 	decodeIfAny(seen.request.Params, &seen.params) // what does not fit is not executed either
 	m.modern = m.modern || seen.params.Meta.Version != nil
-	m.does(seen.method, []byte(seen.params.Name))
+	m.does(seen.method, seen.params.Name)
 	return seen.request.ID
 }
 
 // does takes note of what one request wants.
-func (m *message) does(method string, name []byte) {
+func (m *message) does(method, name string) {
 	switch method {
 	case "initialize":
 		m.initialize = true
 	case "subscriptions/listen":
 		m.listen = true
 	case "tools/call":
-		m.tools = append(m.tools, string(name))
+		m.tools = append(m.tools, name)
 	}
 }
 

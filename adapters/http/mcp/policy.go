@@ -28,8 +28,8 @@ func (p policy) permits(caller oauth.Caller, tool string) bool {
 
 // lacks returns every scope to ask for when the caller does not hold all that calling the tools takes (G10).
 func (p policy) lacks(caller oauth.Caller, tools ...string) (oauth.Scopes, bool) {
-	if p.needs == nil {
-		return oauth.Scopes{}, false
+	if p.needs == nil || !slices.ContainsFunc(tools, func(tool string) bool { return p.permits(caller, tool) && !caller.Scopes.Contains(p.needs(tool)) }) {
+		return oauth.Scopes{}, false // without what the scopes imply
 	}
 	var needed oauth.Scopes
 	for _, tool := range tools {

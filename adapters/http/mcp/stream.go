@@ -42,13 +42,13 @@ type stream struct {
 
 	relayed bool // the answer of an upstream, which is passed on as it is
 
-	mu      sync.Mutex // also serializes the SDK's writes and the beat's
-	begun   bool       // the answer has a status
-	events  bool       // the first event was written, or the head of a relayed stream
-	written int        // bytes
-	unsent  int        // of them, since the last flush
-	tail    string     // the last bytes that were written
-	refused int        // status of a refusal whose text the SDK has not written yet
+	mu      sync.Mutex       // also serializes the SDK's writes and the beat's
+	begun   bool             // the answer has a status
+	events  bool             // the first event was written, or the head of a relayed stream
+	written int              // bytes
+	unsent  int              // of them, since the last flush
+	tail    [longestEnd]byte // of what was written
+	refused int              // status of a refusal whose text the SDK has not written yet
 	stopped bool
 	limited bool // there is a deadline for writing
 	listens bool // to the body
@@ -234,16 +234,20 @@ func (s *stream) Write(p []byte) (int, error) {
 	return s.ResponseWriter.Write(p)
 }
 
+// longestEnd is the length of the longest end that an event can have.
+const longestEnd = len("\r\n\r\n")
+
 // remember keeps the last bytes, because what an upstream or another replica sends may be cut anywhere.
 func (s *stream) remember(p []byte) {
-	const longestEnd = len("\r\n\r\n")
-	last := s.tail + string(p[max(0, len(p)-longestEnd):])
-	s.tail = last[max(0, len(last)-longestEnd):]
+	p = p[max(0, len(p)-longestEnd):]
+	copy(s.tail[:], s.tail[len(p):])
+	copy(s.tail[longestEnd-len(p):], p)
 }
 
 // betweenEvents reports whether a comment would stand by itself.
 func (s *stream) betweenEvents() bool {
-	return s.tail == "" || strings.HasSuffix(s.tail, "\n\n") || strings.HasSuffix(s.tail, "\r\n\r\n") || strings.HasSuffix(s.tail, "\r\r")
+	tail := string(s.tail[:])
+	return s.tail == [longestEnd]byte{} || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") || strings.HasSuffix(tail, "\r\r")
 }
 
 // FlushError is what http.ResponseController calls.

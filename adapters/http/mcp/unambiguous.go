@@ -92,7 +92,7 @@ func (r *reading) one() bool {
 		return r.tokens.SkipValue() == nil
 	})
 	r.decoded = true
-	r.does(string(method), tool)
+	r.does(string(method), string(tool))
 	return read
 }
 
