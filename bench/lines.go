@@ -11,6 +11,7 @@ const (
 	ourTools     = "pasteport-tools"
 	sdkTools     = "sdk"
 	sdkGuard     = "sdk-guard"
+	sdkAuth      = "sdk-auth"
 	bareEcho     = "echo"
 	leastGuard   = "echo-guard"
 	siteGuard    = "echo-site-guard"
@@ -75,12 +76,12 @@ var pages = []line{
 
 var tools = []line{
 	{
-		name: "tools/call", scenario: "call", servers: []string{ourTools, sdkTools, sdkGuard},
-		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: sdkGuard}), reach(rate, sdkGuard, sdkTools)),
+		name: "tools/call", scenario: "call", servers: []string{ourTools, sdkTools, sdkGuard, sdkAuth},
+		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: sdkAuth}), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
 	},
 	{
-		name: "tools/call in a session", scenario: "session", servers: []string{ourTools, sdkTools, sdkGuard},
-		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: sdkGuard}), reach(rate, sdkGuard, sdkTools)),
+		name: "tools/call in a session", scenario: "session", servers: []string{ourTools, sdkTools, sdkGuard, sdkAuth},
+		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: sdkAuth}), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
 	},
 }
 

@@ -60,7 +60,7 @@ func (b *bench) gather(p *process, server string, count int) (people []*person, 
 }
 
 // guardless servers give out no tokens.
-var guardless = map[string]bool{bareEcho: true, leastGuard: true, siteEcho: true, siteGuard: true, sdkTools: true, sdkGuard: true}
+var guardless = map[string]bool{bareEcho: true, leastGuard: true, siteEcho: true, siteGuard: true, sdkTools: true, sdkGuard: true, sdkAuth: true}
 
 func dismiss(people []*person) {
 	for _, p := range people {

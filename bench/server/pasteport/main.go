@@ -18,7 +18,7 @@ import (
 func main() {
 	server.Main(map[string]server.Open{
 		"pasteport": pasteport{furnished: true}.open, "pasteport-bare": pasteport{}.open, "pasteport-tools": pasteport{tools: true}.open,
-		"sdk": sdk(), "sdk-guard": sdk(site.Guard(site.Known(load.StandingToken))),
+		"sdk": sdk(), "sdk-guard": sdk(site.Guard(site.Known(load.StandingToken))), "sdk-auth": sdk(ownGuard(site.Known(load.StandingToken))),
 	})
 }
 

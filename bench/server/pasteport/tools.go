@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/bench/server"
@@ -25,6 +27,16 @@ func greeter() *mcp.Server {
 	return server
 }
 
+// ownGuard is the one that the SDK brings.
+func ownGuard(known *site.Tokens) echo.MiddlewareFunc {
+	return echo.WrapMiddleware(auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		if !known.Knows(token) {
+			return nil, auth.ErrInvalidToken
+		}
+		return &auth.TokenInfo{UserID: "somebody", Expiration: time.Now().Add(time.Hour)}, nil
+	}, nil))
+}
+
 // sdk is the SDK's own handlers with the same settings, behind what is given.
 func sdk(behind ...echo.MiddlewareFunc) server.Open {
 	return func(server.Order, string) (server.Site, error) { return unguarded(behind...), nil }
@@ -33,8 +45,12 @@ func sdk(behind ...echo.MiddlewareFunc) server.Open {
 func unguarded(behind ...echo.MiddlewareFunc) server.Site {
 	greeter := greeter()
 	get := func(*http.Request) *mcp.Server { return greeter }
-	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
-	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+		EventStore: mcp.NewMemoryEventStore(nil), SessionTimeout: time.Hour, MaxRequestBodyBytes: 1 << 20,
+	})
+	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: 1 << 20,
+	})
 	legacy := mcp.NewSSEHandler(get, nil)
 	e := site.NewEcho()
 	e.Use(behind...)

@@ -37,7 +37,8 @@ func (t *Tokens) Add(digest [sha256.Size]byte) {
 	t.known[digest] = true
 }
 
-func (t *Tokens) knows(token string) bool {
+// Knows reports that a token is one of them.
+func (t *Tokens) Knows(token string) bool {
 	digest := sha256.Sum256([]byte(token))
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -50,7 +51,7 @@ func Guard(known *Tokens) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
 			token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-			if !bearer || !known.knows(token) {
+			if !bearer || !known.Knows(token) {
 				return echo.ErrUnauthorized
 			}
 			body, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, 1<<20))
