@@ -25,7 +25,7 @@ func (b *bench) program(name string) string { return filepath.Join(b.programs, n
 
 // programs are by the beginning of the names of the servers that they are.
 var programs = []struct{ servers, program string }{
-	{ours, "pasteport"}, {sdkTools, "pasteport"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
+	{onPostgres, "replica"}, {onMariaDB, "replica"}, {ours, "pasteport"}, {sdkTools, "sdk"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
 }
 
 // command is how a server is run, and the database server that it needs.
@@ -34,10 +34,10 @@ func (b *bench) command(name string) (command *exec.Cmd, database string, err er
 		command, err = oidcCommand()
 		return command, "", err
 	}
-	name, database, _ = strings.Cut(name, "+")
+	kind, database, _ := strings.Cut(name, "+")
 	for _, p := range programs {
 		if strings.HasPrefix(name, p.servers) {
-			return exec.Command(b.program(p.program), name), database, nil
+			return exec.Command(b.program(p.program), kind), database, nil
 		}
 	}
 	return nil, "", fmt.Errorf("there is no server %q", name)

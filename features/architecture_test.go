@@ -42,7 +42,11 @@ var table = []law{
 	{of: []string{"adapters/http/telemetry"}, may: []string{echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
-		"domain/...", "gorm.io/...", "modernc.org/sqlite/...", "github.com/jackc/pgx/v5/...", "github.com/go-sql-driver/mysql", "github.com/go-gormigrate/gormigrate/v2", "github.com/hashicorp/golang-lru/v2/simplelru"}},
+		"domain/...", "adapters/persistence/drivers", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/go-gormigrate/gormigrate/v2",
+		"github.com/hashicorp/golang-lru/v2/simplelru"}},
+	{of: []string{"adapters/persistence/drivers"}, may: []string{"gorm.io/gorm"}},
+	{of: []string{"adapters/persistence/postgres"}, may: []string{"adapters/persistence/drivers", "gorm.io/gorm", "gorm.io/driver/postgres", "github.com/jackc/pgx/v5/..."}},
+	{of: []string{"adapters/persistence/mysql"}, may: []string{"adapters/persistence/drivers", "gorm.io/gorm", "gorm.io/driver/mysql", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"adapters/cimd"}, may: []string{
 		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/sync/singleflight", "golang.org/x/time/rate",
 		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},
@@ -68,7 +72,7 @@ var table = []law{
 	{of: []string{"bootstrap/settings"}, may: []string{"domain/oauth", "github.com/spf13/...", "go.yaml.in/yaml/v3",
 		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein"}},
 	{of: []string{"bootstrap/service/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
-	{of: []string{"bootstrap/service/database.go"}, may: []string{"domain/oauth", "adapters/persistence", "bootstrap/settings"}},
+	{of: []string{"bootstrap/service/database.go"}, may: []string{"domain/oauth", "adapters/persistence/...", "bootstrap/settings"}},
 	{of: []string{"bootstrap/service/store_command.go", "bootstrap/service/store_copy.go"}, may: []string{"domain/oauth", "adapters/persistence", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service/grants.go"}, may: []string{"domain/oauth", "application", "adapters/journal", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service/doctor.go", "bootstrap/service/doctor_report.go"}, may: []string{"adapters/doctor", "github.com/spf13/cobra"}},
@@ -91,13 +95,16 @@ var table = []law{
 	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth"}},
 	{of: []string{"features/interop/fixtures"}, may: []string{ // a site with what that suite looks for
 		"bootstrap", "domain/oauth", "adapters/persistence", "github.com/labstack/echo/v4", sdk + "mcp", sdk + "jsonrpc"}},
-	{of: []string{"bench/load"}}, // cheap, because it shares the computer with what it measures
+	{of: []string{"bench/load"}, may: []string{"golang.org/x/sys/unix"}}, // cheap, because it shares the computer with what it measures
 	{of: []string{"bench/server"}, may: []string{"bench/load"}},
 	{of: []string{"bench/server/site"}, may: []string{echo}},
 	{of: []string{"bench/server/echo"}, may: []string{"bench/load", "bench/server/...", echo}},
-	{of: []string{"bench/server/awake"}, may: []string{"golang.org/x/sys/unix"}},
-	{of: []string{"bench/server/pasteport"}, may: []string{ // a site, and so held to what a site may use
-		"bench/load", "bench/server/...", "bootstrap", "domain/oauth", "adapters/persistence", echo, sdk + "mcp"}},
+	{of: []string{"bench/server/guarded"}, may: []string{ // a site, and so held to what a site may use
+		"bench/load", "bench/server/...", "bootstrap", "domain/oauth", "adapters/persistence"}},
+	{of: []string{"bench/server/greeter"}, may: []string{sdk + "mcp"}},
+	{of: []string{"bench/server/sdk"}, may: []string{"bench/load", "bench/server/...", echo, sdk + "mcp", sdk + "auth"}},
+	{of: []string{"bench/server/pasteport"}, may: []string{"bench/server/..."}},
+	{of: []string{"bench/server/replica"}, may: []string{"bench/server/...", "adapters/persistence/postgres", "adapters/persistence/mysql"}},
 	{of: []string{"bench/server/fosite"}, may: []string{"bench/load", "bench/server", "github.com/ory/fosite/...", "modernc.org/sqlite"}},
 	{of: []string{"bench/server/gooauth2"}, may: []string{"bench/server", "github.com/go-oauth2/oauth2/v4/..."}},
 	{of: []string{"bench/server/raw"}, may: []string{"domain/oauth", "adapters/persistence"}},
@@ -109,7 +116,7 @@ var table = []law{
 // programs are the only folders with a main function.
 var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/conformance", "features/matrix/write", "features/mutations", "features/newcomer",
 	"features/interop/fixtures", "features/interop/goclient",
-	"bench", "bench/server/echo", "bench/server/pasteport", "bench/server/fosite", "bench/server/gooauth2", "bench/server/write", "bench/server/awake", "bench/server/byhand"}
+	"bench", "bench/server/echo", "bench/server/pasteport", "bench/server/fosite", "bench/server/gooauth2", "bench/server/write", "bench/server/replica", "bench/server/sdk", "bench/server/byhand"}
 
 // Tests next to the code may use whatever they need; the specs here stand outside.
 var testTable = []law{
@@ -180,6 +187,14 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Expect(packages).To(ContainElement(module + "domain/oauth"))
 		heavy := regexp.MustCompile("nats|grpc|otlp|opentelemetry|prometheus|cobra|yaml|bootstrap/(service|settings|demosite)|adapters/(persistence|doctor|certificates)")
 		Expect(slices.DeleteFunc(packages, func(name string) bool { return !heavy.MatchString(name) })).To(BeEmpty())
+	})
+
+	It("lets a host whose store is a file link no driver of a database server", func(ctx SpecContext) {
+		linked, err := exec.CommandContext(ctx, "go", "list", "-deps", module+"adapters/persistence").Output()
+		Expect(err).NotTo(HaveOccurred())
+		packages := strings.Fields(string(linked))
+		Expect(packages).To(ContainElement(module + "adapters/persistence/drivers"))
+		Expect(packages).NotTo(ContainElement(MatchRegexp("pgx|go-sql-driver|gorm.io/driver/(postgres|mysql)")))
 	})
 
 	It("runs all specs that there are: a folder with specs has a suite", func() {

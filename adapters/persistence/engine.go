@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	codes "modernc.org/sqlite/lib"
+
+	"github.com/pasteport/pasteport/adapters/persistence/drivers"
 )
 
 // engine is what differs between the databases that a Store can be in.
 type engine struct {
 	name       string
+	driver     string               // the package that has it; "" for the one that is always there
 	server     bool                 // reached over a network and shared by replicas, so that rows are locked and not a file
 	schema     []string             // word for word, what the schema's words mean here
 	find       string               // the question of every bearer check
@@ -57,14 +58,14 @@ const (
 	pgDeadlock     = "40P01"
 	pgStalePlan    = "0A000" // another replica has brought the schema up to date
 	pgNoTable      = "42P01"
-	mysqlNoTable   = 1146
-	mysqlUnique    = 1062
-	mysqlDeadlock  = 1213
-	mysqlTableHere = 1050
-	mysqlFieldHere = 1060
-	mysqlKeyHere   = 1061
-	mysqlNoField   = 1054
-	mysqlNoKey     = 1176
+	mysqlNoTable   = "1146"
+	mysqlUnique    = "1062"
+	mysqlDeadlock  = "1213"
+	mysqlTableHere = "1050"
+	mysqlFieldHere = "1060"
+	mysqlKeyHere   = "1061"
+	mysqlNoField   = "1054"
+	mysqlNoKey     = "1176"
 )
 
 func isDuplicate(err error) bool {
@@ -72,7 +73,8 @@ func isDuplicate(err error) bool {
 	case codes.SQLITE_CONSTRAINT_PRIMARYKEY, codes.SQLITE_CONSTRAINT_UNIQUE:
 		return true
 	}
-	return postgresCode(err) == pgUnique || mysqlCode(err) == mysqlUnique
+	code := drivers.Code(err)
+	return code == pgUnique || code == mysqlUnique
 }
 
 // errOvertaken is for what another transaction has done between two steps of this one.
@@ -88,29 +90,14 @@ func overtaken(err error, doing string) error {
 
 // collides reports that the same work may succeed when it is done once more from the beginning.
 func collides(err error) bool {
-	switch postgresCode(err) {
-	case pgSerialize, pgDeadlock, pgStalePlan:
+	switch drivers.Code(err) {
+	case pgSerialize, pgDeadlock, pgStalePlan, mysqlDeadlock:
 		return true
 	}
-	return mysqlCode(err) == mysqlDeadlock || errors.Is(err, errOvertaken)
+	return errors.Is(err, errOvertaken)
 }
 
 func isMissingTable(err error) bool {
-	return sqliteCode(err)&0xff == codes.SQLITE_ERROR || postgresCode(err) == pgNoTable || mysqlCode(err) == mysqlNoTable
-}
-
-func postgresCode(err error) string {
-	var failure *pgconn.PgError
-	if !errors.As(err, &failure) {
-		return ""
-	}
-	return failure.Code
-}
-
-func mysqlCode(err error) uint16 {
-	var failure *mysql.MySQLError
-	if !errors.As(err, &failure) {
-		return 0
-	}
-	return failure.Number
+	code := drivers.Code(err)
+	return sqliteCode(err)&0xff == codes.SQLITE_ERROR || code == pgNoTable || code == mysqlNoTable
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-gormigrate/gormigrate/v2"
 	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/adapters/persistence/drivers"
 )
 
 // migration is one step of the schema, in words that each engine fills in; what SQLite needs no word for the others do.
@@ -109,7 +111,7 @@ func executeAll(tx *gorm.DB, e engine, statements ...string) error {
 
 // isDoneBefore reports that a migration was interrupted, which only MySQL leaves half done: it commits each statement by itself.
 func isDoneBefore(err error) bool {
-	return slices.Contains([]uint16{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey}, mysqlCode(err))
+	return slices.Contains([]string{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey}, drivers.Code(err))
 }
 
 var errNewer = errors.New("a newer version of Pasteport has written it, which has to be used from now on")

@@ -1,23 +1,16 @@
 package persistence
 
 import (
-	"cmp"
-	"database/sql"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"strings"
 
-	driver "github.com/go-sql-driver/mysql"
-	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 )
 
 const mysqlName = "MySQL"
 
 var mysqlEngine = engine{
-	name: mysqlName, server: true, statements: true,
+	name: mysqlName, driver: "github.com/pasteport/pasteport/adapters/persistence/mysql", server: true, statements: true,
 	schema: []string{
 		"{id}", "VARCHAR(64)", "{text}", "TEXT", "{word}", "VARCHAR(64)", "{digest}", "VARBINARY(32)", "{bytes}", "MEDIUMBLOB", "{integer}", "BIGINT",
 		"{serial}", "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
@@ -64,28 +57,4 @@ var mysqlEngine = engine{
 		}
 		return nil
 	},
-}
-
-// openMySQL makes the session refuse what does not fit instead of cutting it off.
-func openMySQL(address *url.URL) (engine, *sql.DB, gorm.Dialector, error) {
-	host := net.JoinHostPort(address.Hostname(), cmp.Or(address.Port(), "3306"))
-	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" + address.RawQuery)
-	if err != nil || config.DBName == "" {
-		return engine{}, nil, nil, errAddress
-	}
-	config.User = address.User.Username()
-	config.Passwd, _ = address.User.Password()
-	config.Timeout, config.RejectReadOnly = connectLimit, true // so that a primary that is none any more is left
-	config.Logger = new(driver.NopLogger)
-	if config.Params == nil {
-		config.Params = map[string]string{}
-	}
-	config.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
-	config.Params["innodb_lock_wait_timeout"] = fmt.Sprint(int(patience.Seconds()))
-	connector, err := driver.NewConnector(config)
-	if err != nil {
-		return engine{}, nil, nil, errAddress
-	}
-	pool := sql.OpenDB(connector)
-	return mysqlEngine, pool, mysql.New(mysql.Config{Conn: pool}), nil
 }

@@ -2,7 +2,6 @@ package persistence
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+
+	"github.com/pasteport/pasteport/adapters/persistence/drivers"
 )
 
 // ServerOptions say how a database server is used. Every zero value means the default in its comment.
@@ -30,7 +31,7 @@ const (
 )
 
 // OpenServer opens the database that a URL of the scheme postgres, postgresql, mysql or mariadb names, and brings its schema up to
-// date. Any number of replicas may share it and start at once.
+// date. Any number of replicas may share it and start at once. The program has to import package postgres or mysql, for their drivers.
 func OpenServer(address string, options ServerOptions) (*Store, error) {
 	return openServer(address, options, (*Store).prepareServer)
 }
@@ -64,9 +65,14 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 		return nil, errAddress
 	}
 	named, _ := url.Parse(address)
-	kind, pool, dialector, err := servers[named.Scheme](named)
-	if err != nil {
-		return nil, err
+	kind := servers[named.Scheme]
+	driver, linked := drivers.Of(named.Scheme)
+	if !linked {
+		return nil, fmt.Errorf("this program has no driver for %s: import _ %q", kind.name, kind.driver)
+	}
+	pool, dialector, err := driver.Open(named)
+	if err != nil { // whose text repeats the address
+		return nil, errAddress
 	}
 	size := options.Connections
 	if size == 0 {
@@ -86,8 +92,8 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 }
 
 // servers are the engines by the scheme of their addresses.
-var servers = map[string]func(*url.URL) (engine, *sql.DB, gorm.Dialector, error){
-	"postgres": openPostgres, "postgresql": openPostgres, "mysql": openMySQL, "mariadb": openMySQL,
+var servers = map[string]engine{
+	"postgres": postgresEngine, "postgresql": postgresEngine, "mysql": mysqlEngine, "mariadb": mysqlEngine,
 }
 
 // reach finds out whether the server is there and lets us in.
@@ -111,7 +117,7 @@ func notLetIn(err error) error {
 // IsServer reports that an address is of a kind that OpenServer knows.
 func IsServer(address string) bool {
 	named, err := url.Parse(address)
-	if err != nil || servers[named.Scheme] == nil || named.Fragment != "" || strings.Contains(named.EscapedPath(), "@") {
+	if err != nil || servers[named.Scheme].name == "" || named.Fragment != "" || strings.Contains(named.EscapedPath(), "@") {
 		return false // what follows a slash or a sharp of a password is read as something else, which would be told
 	}
 	return named.Host != "" || named.Query().Has("host") // a socket's folder is a query

@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	_ "github.com/pasteport/pasteport/adapters/persistence/mysql"
+	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/engines"
 	"github.com/pasteport/pasteport/features/storespec"

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
+	_ "github.com/pasteport/pasteport/adapters/persistence/mysql" // the servers that the setting may name
+	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )

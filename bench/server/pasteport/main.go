@@ -1,70 +1,9 @@
-// Command pasteport is a site with Pasteport built in, and for comparison the same tools without a guard.
+// Command pasteport is a site whose grants are in a file.
 package main
 
 import (
-	"crypto/x509"
-	"errors"
-	"net/http"
-	"path/filepath"
-
-	"github.com/pasteport/pasteport/adapters/persistence"
-	"github.com/pasteport/pasteport/bench/load"
 	"github.com/pasteport/pasteport/bench/server"
-	"github.com/pasteport/pasteport/bench/server/site"
-	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/bench/server/guarded"
 )
 
-func main() {
-	server.Main(map[string]server.Open{
-		"pasteport": pasteport{furnished: true}.open, "pasteport-bare": pasteport{}.open, "pasteport-tools": pasteport{tools: true}.open,
-		"sdk": sdk(), "sdk-guard": sdk(site.Guard(site.Known(load.StandingToken))), "sdk-auth": sdk(ownGuard(site.Known(load.StandingToken))),
-	})
-}
-
-// answer is the common handler.
-func answer(w http.ResponseWriter, r *http.Request, _ oauth.Caller) { server.Answer(w, r) }
-
-// pasteport is a site with Pasteport built in, as README.md shows it.
-type pasteport struct {
-	furnished bool // with what sites have around everything
-	tools     bool // the SDK's server is protected, and not the common handler
-}
-
-func (p pasteport) open(order server.Order, address string) (server.Site, error) {
-	store, err := openStore(order)
-	if err != nil {
-		return server.Site{}, err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(order.Roots)
-	authz, err := bootstrap.NewOAuthServer(oauth.Config{
-		Issuer: address, AllowLoopbackIssuer: true, AllowLoopbackClients: true, // nothing here leaves this computer
-		VerifyBearer: func(token string) bool { return token == load.HostToken },
-		Logger:       site.Quiet(),
-	}, store, bootstrap.WithRootCAs(roots))
-	if err != nil {
-		return server.Site{}, errors.Join(err, store.Close())
-	}
-	protected := bootstrap.Guard(answer, bootstrap.WithOAuth(authz))
-	if p.tools {
-		protected = bootstrap.NewMCPServer(greeter(), bootstrap.WithOAuth(authz))
-	}
-	e := site.NewEcho()
-	if p.furnished {
-		site.Furnish(e)
-	}
-	end := func() error {
-		protected.Drain()
-		authz.Close()
-		return store.Close()
-	}
-	return server.Site{Handler: e, Close: end}, protected.Register(e)
-}
-
-func openStore(order server.Order) (*persistence.Store, error) {
-	if order.Database == "" {
-		return persistence.OpenSQLite(filepath.Join(order.Dir, "oauth.db"))
-	}
-	return persistence.OpenServer(order.Database, persistence.ServerOptions{SecretFile: filepath.Join(order.Dir, "secret")})
-}
+func main() { server.Main(guarded.Servers) }

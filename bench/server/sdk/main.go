@@ -1,3 +1,4 @@
+// Command sdk is the official Go SDK's own handlers, without a guard, and behind others than Pasteport's.
 package main
 
 import (
@@ -9,22 +10,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/bench/load"
 	"github.com/pasteport/pasteport/bench/server"
+	"github.com/pasteport/pasteport/bench/server/greeter"
 	"github.com/pasteport/pasteport/bench/server/site"
 )
 
-type greeting struct {
-	Name string `json:"name"`
-}
-
-// greeter has the one tool that both sides of the comparison with the SDK call.
-func greeter() *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "Greets somebody"},
-		func(_ context.Context, _ *mcp.CallToolRequest, to greeting) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hello " + to.Name}}}, nil, nil
-		})
-	return server
+func main() {
+	known := site.Known(load.StandingToken)
+	server.Main(map[string]server.Open{"sdk": sdk(), "sdk-guard": sdk(site.Guard(known)), "sdk-auth": sdk(ownGuard(known))})
 }
 
 // ownGuard is the one that the SDK brings.
@@ -43,7 +37,7 @@ func sdk(behind ...echo.MiddlewareFunc) server.Open {
 }
 
 func unguarded(behind ...echo.MiddlewareFunc) server.Site {
-	greeter := greeter()
+	greeter := greeter.New()
 	get := func(*http.Request) *mcp.Server { return greeter }
 	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
 		EventStore: mcp.NewMemoryEventStore(nil), SessionTimeout: time.Hour, MaxRequestBodyBytes: 1 << 20,

@@ -1,0 +1,66 @@
+// Package mysql lets package persistence open stores on MySQL or MariaDB. Import it for that alone:
+//
+//	import _ "github.com/pasteport/pasteport/adapters/persistence/mysql"
+package mysql
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/adapters/persistence/drivers"
+)
+
+func init() { drivers.Register(drivers.Driver{Open: open, Code: code}, "mysql", "mariadb") }
+
+const (
+	connectLimit = 2 * time.Second
+	lockLimit    = 5 * time.Second // for a row that another transaction holds
+)
+
+var errNoDatabase = errors.New("the address names no database")
+
+// open makes the session refuse what does not fit instead of cutting it off.
+func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
+	host := net.JoinHostPort(address.Hostname(), cmp.Or(address.Port(), "3306"))
+	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" + address.RawQuery)
+	if err != nil {
+		return nil, nil, err
+	}
+	if config.DBName == "" {
+		return nil, nil, errNoDatabase
+	}
+	config.User = address.User.Username()
+	config.Passwd, _ = address.User.Password()
+	config.Timeout, config.RejectReadOnly = connectLimit, true // so that a primary that is none any more is left
+	config.Logger = new(driver.NopLogger)
+	if config.Params == nil {
+		config.Params = map[string]string{}
+	}
+	config.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
+	config.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(lockLimit.Seconds()))
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool := sql.OpenDB(connector)
+	return pool, mysql.New(mysql.Config{Conn: pool}), nil
+}
+
+// code is the number: SQLSTATE says HY000 of most.
+func code(err error) string {
+	var failure *driver.MySQLError
+	if !errors.As(err, &failure) {
+		return ""
+	}
+	return strconv.Itoa(int(failure.Number))
+}

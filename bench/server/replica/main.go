@@ -1,0 +1,11 @@
+// Command replica is a site whose grants are on a database server, with the drivers for that.
+package main
+
+import (
+	_ "github.com/pasteport/pasteport/adapters/persistence/mysql"
+	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
+	"github.com/pasteport/pasteport/bench/server"
+	"github.com/pasteport/pasteport/bench/server/guarded"
+)
+
+func main() { server.Main(guarded.Servers) }
