@@ -78,6 +78,11 @@ func reach(m metric, server, peer string) []comparison {
 	return []comparison{{metric: m, ours: server, peer: peer, reach: true}}
 }
 
+// reachAlone is a value that shows how far ours could come.
+func reachAlone(m metric, server string) []comparison {
+	return []comparison{{metric: m, ours: server, reach: true}}
+}
+
 // byDisk are comparisons that another disk changes.
 func byDisk(comparisons []comparison) []comparison {
 	for i := range comparisons {

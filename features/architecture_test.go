@@ -109,7 +109,8 @@ var table = []law{
 	{of: []string{"bench/server/gooauth2"}, may: []string{"bench/server", "github.com/go-oauth2/oauth2/v4/..."}},
 	{of: []string{"bench/server/raw"}, may: []string{"domain/oauth", "adapters/persistence"}},
 	{of: []string{"bench/server/byhand"}, may: []string{"bench/server/...", echo}},
-	{of: []string{"bench/server/write"}, may: []string{"bench/load", "bench/server/raw", "adapters/persistence"}},
+	{of: []string{"bench/server/onebyone"}, may: []string{"domain/oauth", "adapters/persistence"}},
+	{of: []string{"bench/server/write"}, may: []string{"bench/load", "bench/server/onebyone", "bench/server/raw", "domain/oauth", "adapters/persistence"}},
 	{of: []string{"bench"}, may: []string{"bench/load", "bench/server", "golang.org/x/sys/unix", "github.com/jackc/pgx/v5/stdlib", "github.com/go-sql-driver/mysql"}},
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/pasteport/pasteport/bench/load"
 	"github.com/pasteport/pasteport/bench/server"
 	"github.com/pasteport/pasteport/bench/server/greeter"
+	"github.com/pasteport/pasteport/bench/server/onebyone"
 	"github.com/pasteport/pasteport/bench/server/site"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -19,6 +20,7 @@ import (
 // Servers are what such a site can be.
 var Servers = map[string]server.Open{
 	"pasteport": pasteport{furnished: true}.open, "pasteport-bare": pasteport{}.open, "pasteport-tools": pasteport{tools: true}.open,
+	"pasteport one by one": pasteport{furnished: true, oneByOne: true}.open,
 }
 
 // answer is the common handler.
@@ -28,10 +30,11 @@ func answer(w http.ResponseWriter, r *http.Request, _ oauth.Caller) { server.Ans
 type pasteport struct {
 	furnished bool // with what sites have around everything
 	tools     bool // the SDK's server is protected, and not the common handler
+	oneByOne  bool // nobody shares a transaction
 }
 
 func (p pasteport) open(order server.Order, address string) (server.Site, error) {
-	store, err := openStore(order)
+	store, err := p.openStore(order)
 	if err != nil {
 		return server.Site{}, err
 	}
@@ -61,9 +64,19 @@ func (p pasteport) open(order server.Order, address string) (server.Site, error)
 	return server.Site{Handler: e, Close: end}, protected.Register(e)
 }
 
-func openStore(order server.Order) (*persistence.Store, error) {
-	if order.Database == "" {
-		return persistence.OpenSQLite(filepath.Join(order.Dir, "oauth.db"))
+// store is one that can be closed.
+type store interface {
+	oauth.Store
+	Close() error
+}
+
+func (p pasteport) openStore(order server.Order) (store, error) {
+	file := filepath.Join(order.Dir, "oauth.db")
+	switch {
+	case order.Database != "":
+		return persistence.OpenServer(order.Database, persistence.ServerOptions{SecretFile: filepath.Join(order.Dir, "secret")})
+	case p.oneByOne:
+		return onebyone.Open(file)
 	}
-	return persistence.OpenServer(order.Database, persistence.ServerOptions{SecretFile: filepath.Join(order.Dir, "secret")})
+	return persistence.OpenSQLite(file)
 }
