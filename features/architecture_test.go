@@ -42,11 +42,11 @@ var table = []law{
 	{of: []string{"adapters/http/telemetry"}, may: []string{echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
-		"domain/...", "adapters/persistence/drivers", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/go-gormigrate/gormigrate/v2",
+		"domain/...", "adapters/persistence/internal/drivers", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/go-gormigrate/gormigrate/v2",
 		"github.com/hashicorp/golang-lru/v2/simplelru"}},
-	{of: []string{"adapters/persistence/drivers"}, may: []string{"gorm.io/gorm"}},
-	{of: []string{"adapters/persistence/postgres"}, may: []string{"adapters/persistence/drivers", "gorm.io/gorm", "gorm.io/driver/postgres", "github.com/jackc/pgx/v5/..."}},
-	{of: []string{"adapters/persistence/mysql"}, may: []string{"adapters/persistence/drivers", "gorm.io/gorm", "gorm.io/driver/mysql", "github.com/go-sql-driver/mysql"}},
+	{of: []string{"adapters/persistence/internal/drivers"}, may: []string{"gorm.io/gorm"}},
+	{of: []string{"adapters/persistence/postgres"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/postgres", "github.com/jackc/pgx/v5/..."}},
+	{of: []string{"adapters/persistence/mysql"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/mysql", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"adapters/cimd"}, may: []string{
 		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/sync/singleflight", "golang.org/x/time/rate",
 		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},
@@ -194,7 +194,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		linked, err := exec.CommandContext(ctx, "go", "list", "-deps", module+"adapters/persistence").Output()
 		Expect(err).NotTo(HaveOccurred())
 		packages := strings.Fields(string(linked))
-		Expect(packages).To(ContainElement(module + "adapters/persistence/drivers"))
+		Expect(packages).To(ContainElement(module + "adapters/persistence/internal/drivers"))
 		Expect(packages).NotTo(ContainElement(MatchRegexp("pgx|go-sql-driver|gorm.io/driver/(postgres|mysql)")))
 	})
 

@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 	codes "modernc.org/sqlite/lib"
 
-	"github.com/pasteport/pasteport/adapters/persistence/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 )
 
 // engine is what differs between the databases that a Store can be in.

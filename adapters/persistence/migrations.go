@@ -8,7 +8,7 @@ import (
 	"github.com/go-gormigrate/gormigrate/v2"
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/adapters/persistence/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 )
 
 // migration is one step of the schema, in words that each engine fills in; what SQLite needs no word for the others do.

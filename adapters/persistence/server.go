@@ -13,7 +13,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"github.com/pasteport/pasteport/adapters/persistence/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 )
 
 // ServerOptions say how a database server is used. Every zero value means the default in its comment.

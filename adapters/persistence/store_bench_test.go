@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,26 +45,10 @@ func approvedGrant() (*oauth.AccessGrant, oauth.Digest) {
 }
 
 func BenchmarkAddGrant(b *testing.B) {
-	add := func(b *testing.B, store *Store) {
-		b.Helper()
-		grant, _ := approvedGrant()
-		if err := store.AddGrant(context.Background(), grant, grant.Supersedes); err != nil {
-			b.Error(err)
-		}
-	}
 	b.Run("one writer", func(b *testing.B) {
 		store := benchStore(b)
 		for b.Loop() {
-			add(b, store)
-		}
-	})
-	b.Run("one writer, without the group", func(b *testing.B) {
-		store := benchStore(b)
-		for b.Loop() {
-			grant, _ := approvedGrant()
-			if err := store.writer.Transaction(func(tx *gorm.DB) error { return store.add(&changes{DB: tx}, grant, grant.Supersedes) }); err != nil {
-				b.Fatal(err)
-			}
+			addGrant(b, store)
 		}
 	})
 	b.Run("64 writers", func(b *testing.B) {
@@ -70,10 +56,60 @@ func BenchmarkAddGrant(b *testing.B) {
 		b.SetParallelism(max(1, writersAtOnce/runtime.GOMAXPROCS(0)))
 		b.RunParallel(func(more *testing.PB) {
 			for more.Next() {
-				add(b, store)
+				addGrant(b, store)
 			}
 		})
 	})
+}
+
+// BenchmarkGroupCommit lets grants be kept by the group and by a transaction for each in turns, on one file, because a disk is faster in one second
+// and slower in the next.
+func BenchmarkGroupCommit(b *testing.B) {
+	for _, writers := range []int{1, writersAtOnce} {
+		b.Run(strconv.Itoa(writers), func(b *testing.B) {
+			store := benchStore(b)
+			var shared, alone time.Duration
+			grants := 0
+			for b.Loop() {
+				shared += byAll(writers, func() { addGrant(b, store) })
+				alone += byAll(writers, func() { addUngrouped(b, store) })
+				grants += writers * inOneTurn
+			}
+			b.ReportMetric(float64(shared)/float64(grants), "shared-ns/grant")
+			b.ReportMetric(float64(alone)/float64(grants), "alone-ns/grant")
+		})
+	}
+}
+
+const inOneTurn = 48 // grants of each writer, so that it hardly matters that a turn begins and ends with few
+
+func byAll(writers int, add func()) time.Duration {
+	began, all := time.Now(), sync.WaitGroup{}
+	for range writers {
+		all.Go(func() {
+			for range inOneTurn {
+				add()
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(began)
+}
+
+func addGrant(b *testing.B, store *Store) {
+	b.Helper()
+	grant, _ := approvedGrant()
+	if err := store.AddGrant(context.Background(), grant, grant.Supersedes); err != nil {
+		b.Error(err)
+	}
+}
+
+func addUngrouped(b *testing.B, store *Store) {
+	b.Helper()
+	grant, _ := approvedGrant()
+	if err := store.writer.Transaction(func(tx *gorm.DB) error { return store.add(&changes{DB: tx}, grant, grant.Supersedes) }); err != nil {
+		b.Error(err)
+	}
 }
 
 func BenchmarkGrant(b *testing.B) {

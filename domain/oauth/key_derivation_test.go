@@ -1,8 +1,10 @@
 package oauth
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"runtime"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -40,4 +42,25 @@ var _ = Describe("Deriving the keys that a holder opens", Label("J2", "J9", "J12
 		Entry("for the data key", keys.wrap, "wrap/ppr_"),
 		Entry("for the successor", keys.succession, "successor"),
 	)
+
+	It("keeps a copy of each secret, because a keeper may overwrite what it has given", func() {
+		keeper := &wiping{secret: newest}
+		keys := NewKeys(keeper)
+		for range 3 {
+			found, err := keys.wrap(holder("A"), grant)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found[0].open(expected(holder("A"), newest, "wrap/ppr_").seal([]byte("data key")))).To(BeEquivalentTo("data key"))
+			runtime.GC() // two of them empty a pool
+			runtime.GC()
+		}
+	})
 })
+
+// wiping is a keeper that overwrites what it gave before.
+type wiping struct{ secret, given []byte }
+
+func (w *wiping) Secrets() ([][]byte, error) {
+	clear(w.given)
+	w.given = bytes.Clone(w.secret)
+	return [][]byte{w.given}, nil
+}

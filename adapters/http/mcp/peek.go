@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	segjson "github.com/segmentio/encoding/json"
 )
@@ -74,7 +75,7 @@ func (m *message) does(method, name string) {
 	case "subscriptions/listen":
 		m.listen = true
 	case "tools/call":
-		m.tools = append(m.tools, name)
+		m.tools = append(m.tools, strings.Clone(name)) // a host that keeps it keeps no body
 	}
 }
 

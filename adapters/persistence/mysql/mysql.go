@@ -17,14 +17,14 @@ import (
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/adapters/persistence/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 )
 
 func init() { drivers.Register(drivers.Driver{Open: open, Code: code}, "mysql", "mariadb") }
 
 const (
 	connectLimit = 2 * time.Second
-	lockLimit    = 5 * time.Second // for a row that another transaction holds
+	lockLimit    = 5 * time.Second // for a row that another transaction holds; as patient as the store is with a transaction
 )
 
 var errNoDatabase = errors.New("the address names no database")

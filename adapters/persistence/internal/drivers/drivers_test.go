@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
-	"github.com/pasteport/pasteport/adapters/persistence/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 )
 
 func TestDrivers(t *testing.T) {
