@@ -13,7 +13,7 @@ type line struct {
 	short    bool // belongs to the short form
 	once     bool // one round says it all
 
-	measure func(*bench, line, string) (sample, error) // nil: underLoad
+	measure func(*bench, line, []string) (map[string]sample, error)
 }
 
 // comparison is one row of the results: ours divided by a peer's, or ours alone.

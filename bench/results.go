@@ -24,7 +24,11 @@ func (b *bench) run(l line) (results, error) {
 		if i%2 == 1 {
 			slices.Reverse(order)
 		}
-		round, err := b.round(l, order)
+		measure := l.measure
+		if measure == nil {
+			measure = (*bench).underLoad
+		}
+		round, err := measure(b, l, order)
 		if err != nil {
 			return r, err
 		}
@@ -36,19 +40,19 @@ func (b *bench) run(l line) (results, error) {
 	return r, nil
 }
 
-func (b *bench) round(l line, servers []string) (map[string]sample, error) {
-	if l.measure == nil {
-		return b.underLoad(l, servers)
-	}
-	round := map[string]sample{}
-	for _, server := range servers {
-		s, err := l.measure(b, l, server)
-		if err != nil {
-			return nil, fmt.Errorf("%s on %s: %w", l.name, server, err)
+// oneByOne measures each server of a round by itself.
+func oneByOne(measure func(*bench, line, string) (sample, error)) func(*bench, line, []string) (map[string]sample, error) {
+	return func(b *bench, l line, servers []string) (map[string]sample, error) {
+		round := map[string]sample{}
+		for _, server := range servers {
+			s, err := measure(b, l, server)
+			if err != nil {
+				return nil, fmt.Errorf("%s on %s: %w", l.name, server, err)
+			}
+			round[server] = s
 		}
-		round[server] = s
+		return round, nil
 	}
-	return round, nil
 }
 
 // String shows the metrics in one order.

@@ -26,7 +26,7 @@ func (b *bench) write(measured []results) error {
 			text.WriteString(r.row(c))
 		}
 	}
-	text.WriteString("\n" + b.circumstances() + " " + busiest(measured) + "\n" + remarks)
+	text.WriteString("\n" + b.circumstances() + busiest(measured) + "\n" + remarks)
 	if b.out == "" {
 		fmt.Print(text.String())
 		return nil
@@ -98,5 +98,8 @@ func busiest(measured []results) string {
 			}
 		}
 	}
-	return fmt.Sprintf("The load asks each connection again and again; at most %.0f %% of its looks found an answer (%s).", most*100, where)
+	if where == "" {
+		return ""
+	}
+	return fmt.Sprintf(" The load asks each connection again and again; at most %.0f %% of its looks found an answer (%s).", most*100, where)
 }

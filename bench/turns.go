@@ -40,8 +40,8 @@ type contestant struct {
 	took    load.Latencies
 	length  time.Duration
 	began   time.Duration // what it had used of its CPU before
-	looks   int           // for answers, and those for which there was none yet
-	empty   int
+	looks   int64         // for answers, and those for which there was none yet
+	empty   int64
 }
 
 // underLoad measures servers in turn.
@@ -93,7 +93,7 @@ func (b *bench) ready(c *contestant, l line) (err error) {
 // take puts the load on the server and measures both. What the server does behind its answers, until the others have had their turns,
 // is its own too.
 func (c *contestant) take(l line, t turn) error {
-	do, looks, empty := scenarios[l.scenario].do, 0, 0
+	do, looks, empty := scenarios[l.scenario].do, int64(0), int64(0)
 	loop := load.Loop{Clients: len(c.people), Warmup: t.warmup, Length: t.length, Rate: l.rate, Mark: func() {
 		if len(c.took) == 0 {
 			c.began = c.process.cpu()
@@ -113,7 +113,7 @@ func (c *contestant) take(l line, t turn) error {
 	return nil
 }
 
-func looksOf(people []*person) (all, empty int) {
+func looksOf(people []*person) (all, empty int64) {
 	for _, p := range people {
 		looks, vain := p.Looks()
 		all, empty = all+looks, empty+vain

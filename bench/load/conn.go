@@ -44,7 +44,7 @@ func Dial(address string, client int) (*Conn, error) {
 }
 
 // Looks is how often the connection was asked for an answer, and how often there was none yet.
-func (c *Conn) Looks() (all, empty int) { return c.socket.looks, c.socket.empty }
+func (c *Conn) Looks() (all, empty int64) { return c.socket.looks.Load(), c.socket.empty.Load() }
 
 // Close ends the connection.
 func (c *Conn) Close() { _ = c.socket.Close() }

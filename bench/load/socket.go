@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,8 +17,8 @@ import (
 // answers, which pays more for that than for most answers, and the more often the slower it is.
 type socket struct {
 	fd           int
-	ends         time.Time // of all patience
-	looks, empty int       // how often it was asked, and in vain
+	ends         time.Time    // of all patience
+	looks, empty atomic.Int64 // how often it was asked, and in vain
 }
 
 // connect goes from one address of this computer to another.
@@ -51,7 +52,7 @@ func (s *socket) set(from netip.Addr, to netip.AddrPort) error {
 func (s *socket) Read(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.fd, p)
-		s.looks++
+		s.looks.Add(1)
 		switch {
 		case err == nil && n == 0 && len(p) > 0:
 			return 0, io.EOF
@@ -60,7 +61,7 @@ func (s *socket) Read(p []byte) (int, error) {
 		case err == unix.EAGAIN && time.Now().After(s.ends):
 			return 0, os.ErrDeadlineExceeded
 		case err == unix.EAGAIN:
-			s.empty++
+			s.empty.Add(1)
 			runtime.Gosched()
 		case err != unix.EINTR:
 			return 0, err

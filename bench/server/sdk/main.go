@@ -40,10 +40,10 @@ func unguarded(behind ...echo.MiddlewareFunc) server.Site {
 	greeter := greeter.New()
 	get := func(*http.Request) *mcp.Server { return greeter }
 	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-		EventStore: mcp.NewMemoryEventStore(nil), SessionTimeout: time.Hour, MaxRequestBodyBytes: 1 << 20,
+		EventStore: mcp.NewMemoryEventStore(nil), SessionTimeout: time.Hour, MaxRequestBodyBytes: 1 << 20, DisableLocalhostProtection: true,
 	})
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: 1 << 20,
+		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: 1 << 20, DisableLocalhostProtection: true,
 	})
 	legacy := mcp.NewSSEHandler(get, nil)
 	e := site.NewEcho()

@@ -32,8 +32,6 @@ func run(arguments []string) (err error) {
 	}
 	open, together := openStore, 1
 	switch arguments[0] {
-	case "store one by one":
-		open = openOneByOne
 	case "raw database":
 		open = openRaw
 	case "raw database at once": // what one transaction for all can bring at most
@@ -46,13 +44,13 @@ func run(arguments []string) (err error) {
 	defer func() { err = errors.Join(err, closeStore()) }()
 	before := time.Duration(0)
 	loop := load.Loop{Clients: writers, Warmup: length / 4, Length: length, Mark: func() { before = cpu() }}
-	took, _, err := loop.Run(func(int) error { return add(together) })
+	took, measured, err := loop.Run(func(int) error { return add(together) })
 	if err != nil {
 		return err
 	}
 	count := float64(len(took) * together)
 	return json.NewEncoder(os.Stdout).Encode(map[string]float64{
-		"per s": count / length.Seconds(), "CPU µs/op": float64((cpu() - before).Microseconds()) / count,
+		"per s": count / measured.Seconds(), "CPU µs/op": float64((cpu() - before).Microseconds()) / count,
 		"p50 ms": took.Quantile(.5).Seconds() * 1e3, "p99 ms": took.Quantile(.99).Seconds() * 1e3,
 	})
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
-	"github.com/pasteport/pasteport/bench/server/onebyone"
 	"github.com/pasteport/pasteport/bench/server/raw"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // adder keeps some more grants with their codes.
@@ -19,23 +17,10 @@ func openStore(file string) (add adder, closeStore func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return adderTo(store), store.Close, nil
-}
-
-// openOneByOne opens our store, in which nothing is written together.
-func openOneByOne(file string) (add adder, closeStore func() error, err error) {
-	store, err := onebyone.Open(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	return adderTo(store), store.Close, nil
-}
-
-func adderTo(store oauth.Store) adder {
 	return func(int) error {
 		grant, _ := raw.NewGrant()
 		return store.AddGrant(context.Background(), grant, grant.Supersedes)
-	}
+	}, store.Close, nil
 }
 
 // openRaw writes the same rows, in a transaction for those that are added together.
