@@ -13,7 +13,7 @@ type line struct {
 	short    bool // belongs to the short form
 	once     bool // one round says it all
 
-	measure func(*bench, line, []string) (map[string]sample, error)
+	measure func(b *bench, l line, servers []string) (map[string]sample, error) // one round; nil: underLoad
 }
 
 // comparison is one row of the results: ours divided by a peer's, or ours alone.

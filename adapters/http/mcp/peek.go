@@ -63,7 +63,7 @@ func (m *message) add(raw []byte) (id []byte) {
 	decodeIfAny(seen.request.Method, &seen.method) // a response has none
 	decodeIfAny(seen.request.Params, &seen.params) // what does not fit is not executed either
 	m.modern = m.modern || seen.params.Meta.Version != nil
-	m.does(seen.method, seen.params.Name)
+	m.does(seen.method, strings.Clone(seen.params.Name)) // a host that keeps the name of a tool keeps no body
 	return seen.request.ID
 }
 
@@ -75,7 +75,7 @@ func (m *message) does(method, name string) {
 	case "subscriptions/listen":
 		m.listen = true
 	case "tools/call":
-		m.tools = append(m.tools, strings.Clone(name)) // a host that keeps it keeps no body
+		m.tools = append(m.tools, name)
 	}
 }
 

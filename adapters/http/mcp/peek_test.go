@@ -25,6 +25,13 @@ var _ = Describe("Looking into a body", func() {
 			true, false, false, false, "read"),
 	)
 
+	It("gives names of tools that are no part of it", func() {
+		body := []byte(call(1, "read"))
+		m := peek(body)
+		clear(body)
+		Expect(m.tools).To(Equal([]string{"read"}))
+	})
+
 	It("keeps away from what is nested too deeply", func() {
 		nested := func(depth int) string {
 			return `{"method":"tools/call","x":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
