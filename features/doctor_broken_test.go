@@ -35,7 +35,7 @@ var (
 		f.server.TLS = certified("127.0.0.1", time.Now().Add(-time.Hour))
 	}
 	buffered = func(f *Front) {
-		asking("--timeout", "3s")(f)
+		asking("--timeout", "5s")(f) // which everything before has to keep
 		f.instead(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet || r.URL.Path != "/mcp" {
 				next.ServeHTTP(w, r)
@@ -67,7 +67,7 @@ var (
 
 var _ = Describe("Examining a deployment that is broken", Label("doctor"), func() {
 	examine := func(ctx context.Context, front *Front, whole bool) Diagnosis {
-		args := append([]string{front.URL() + "/mcp"}, front.asks...)
+		args := append([]string{front.URL() + "/mcp", "--timeout", patience.String()}, front.asks...)
 		switch {
 		case whole:
 			args = append(args, login(ctx, front)...)
@@ -174,7 +174,7 @@ var _ = Describe("Examining a deployment that is broken", Label("doctor"), func(
 
 	It("sees that the stream of a session opens where the older transport is not offered", func(ctx SpecContext) {
 		found := examine(ctx, NewFront(withoutOlder), true).Of("flow.stream")
-		Expect(found.Status).To(Equal("ok"))
+		Expect(found.Status).To(Equal("ok"), found.Seen)
 		Expect(found.Seen).To(ContainSubstring("the stream of a session"))
 	})
 

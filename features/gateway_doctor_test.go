@@ -40,15 +40,15 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 			"--origin", world.Issuer)...)
 	}
 
-	DescribeTable("finds everything well, through the whole login, when the upstream", func(ctx SpecContext, path string, without ...string) {
-		d := examine(ctx, NewGateway(NewUpstream(apiKey).URL+path), "--timeout", "2s")
+	DescribeTable("finds everything well, through the whole login, when the upstream", func(ctx SpecContext, path string, limit time.Duration, without ...string) {
+		d := examine(ctx, NewGateway(NewUpstream(apiKey).URL+path), "--timeout", limit.String())
 		Expect(d.With("ok")).To(HaveLen(len(d.Checks)-len(without)), d.Out)
 		Expect(d.With("skipped")).To(HaveExactElements(without))
 		Expect(d.Code).To(BeZero())
 	},
-		Entry("has sessions", "/mcp"),
-		Entry("has none, and so no stream of its own", "/stateless", "flow.stream"),
-		Entry("has none, and a stream that says nothing", "/silent"),
+		Entry("has sessions", "/mcp", patience),
+		Entry("has none, and so no stream of its own", "/stateless", patience, "flow.stream"),
+		Entry("has none, and a stream that says nothing", "/silent", 4*time.Second), // after which nothing more is awaited
 	)
 
 	DescribeTable("names the upstream as the cause when it", Label("U9"), func(ctx SpecContext, answer http.HandlerFunc, seen string) {
@@ -140,7 +140,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		world.Call(ctx, access)
 		tells(ctx, world, connects+"call call:failed call:failed", "connected", "is tried again in a few seconds", "five times in a row")
 		upstream.Answer(nil)
-		Eventually(func() int { return world.Call(ctx, access).StatusCode }).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second / 2).Should(Equal(http.StatusOK))
+		Eventually(func() int { return world.Call(ctx, access).StatusCode }).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).Should(Equal(http.StatusOK))
 		tells(ctx, world, connects+"call call:failed call:failed call", "connected", "has used its token")
 	}, SpecTimeout(time.Minute))
 

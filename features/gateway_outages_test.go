@@ -112,7 +112,7 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 		Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
 		Expect(upstream.Asked()).To(HaveLen(asked))
 		upstream.Answer(nil)
-		Eventually(func() int { return talk.Post(ctx, "tools/list", params{}).StatusCode }).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second / 2).
+		Eventually(func() int { return talk.Post(ctx, "tools/list", params{}).StatusCode }).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).
 			Should(Equal(http.StatusOK))
 	}, SpecTimeout(time.Minute))
 })

@@ -178,7 +178,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		broker.Watch()
 		Expect(talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Eventually(func() int { return talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode }).
-			WithContext(ctx).WithTimeout(3 * patience).Should(Equal(http.StatusNotFound))
+			WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound))
 	})
 
 	It("carries no token, in no subject and no message", Label("R3", "J13"), func(ctx SpecContext) {

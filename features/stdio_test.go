@@ -189,7 +189,7 @@ var _ = Describe("Running the binary", Ordered, ContinueOnFailure, func() {
 			client := site.NewClient()
 			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK)) // by now the other is being read
 			site.Terminate()
-			Eventually(site.Session).WithTimeout(2 * patience).Should(gexec.Exit(0))
+			Eventually(site.Session).WithTimeout(patience).Should(gexec.Exit(0))
 			Expect(filesIn(dir)).NotTo(ContainElement(HaveSuffix("-wal")), "both databases are closed")
 		})
 

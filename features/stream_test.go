@@ -14,7 +14,7 @@ import (
 )
 
 // patience is for slow machines; what is waited for happens at once.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // Event is a server-sent event.
 type Event struct{ Name, Data string }

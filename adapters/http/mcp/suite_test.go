@@ -23,7 +23,7 @@ import (
 
 func TestMCP(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(10 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	RunSpecs(t, "The protected resource")
 }
 
