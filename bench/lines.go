@@ -10,6 +10,7 @@ const (
 	onPostgres   = "pasteport+postgres"
 	onMariaDB    = "pasteport+mariadb"
 	ourTools     = "pasteport-tools"
+	oursOpen     = "pasteport-unguarded"
 	sdkTools     = "sdk"
 	sdkGuard     = "sdk-guard"
 	sdkAuth      = "sdk-auth"
@@ -79,12 +80,14 @@ var pages = []line{
 
 var tools = []line{
 	{
-		name: "tools/call", scenario: "call", servers: []string{ourTools, sdkTools, sdkGuard, sdkAuth},
-		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: sdkAuth}), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
+		name: "tools/call", scenario: "call", servers: []string{ourTools, oursOpen, sdkTools, sdkGuard, sdkAuth},
+		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: oursOpen}, bar{peer: sdkAuth}),
+			reach(rate, oursOpen, sdkTools), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
 	},
 	{
-		name: "tools/call in a session", scenario: "session", servers: []string{ourTools, sdkTools, sdkGuard, sdkAuth},
-		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: sdkAuth}), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
+		name: "tools/call in a session", scenario: "session", servers: []string{ourTools, oursOpen, sdkTools, sdkGuard, sdkAuth},
+		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: oursOpen}, bar{peer: sdkAuth}),
+			reach(rate, oursOpen, sdkTools), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
 	},
 }
 

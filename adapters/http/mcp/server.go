@@ -128,7 +128,7 @@ func New(server *sdk.Server, o Options) *Server {
 	s.mcp, s.endpoint, s.message = server, s.dispatch, s.deliver
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		SessionTimeout: s.options.SessionTimeout, EventStore: events{sdk.NewMemoryEventStore(nil), s.streams.remove}, MaxRequestBodyBytes: s.options.MaxBody,
+		SessionTimeout: s.options.SessionTimeout, EventStore: newEvents(keptEvents, s.streams.remove), MaxRequestBodyBytes: s.options.MaxBody,
 		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate knows the real hosts
 	})
 	s.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{

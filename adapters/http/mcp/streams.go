@@ -263,16 +263,3 @@ func (s *Server) admitSession(req sdk.Request, grant string) error {
 	}
 	return nil
 }
-
-// events lets clients read on where a stream broke off. It is also where the SDK says that a session has ended: a goroutine that waits
-// for it would cost as much as the session.
-type events struct {
-	*sdk.MemoryEventStore
-	ended func(session string)
-}
-
-// SessionClosed implements sdk.EventStore.
-func (e events) SessionClosed(ctx context.Context, session string) error {
-	e.ended(session)
-	return e.MemoryEventStore.SessionClosed(ctx, session)
-}

@@ -4,6 +4,7 @@ package site
 import (
 	"io"
 	"log/slog"
+	"net/http"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -18,6 +19,14 @@ func NewEcho() *echo.Echo {
 
 // Quiet writes every line down, for nobody.
 func Quiet() *slog.Logger { return slog.New(slog.NewJSONHandler(io.Discard, nil)) }
+
+// With is a site whose MCP endpoint is that of the handler; people log in at the other.
+func With(endpoint, login http.Handler) http.Handler {
+	e := NewEcho()
+	e.Any("/mcp", echo.WrapHandler(endpoint))
+	e.Any("/*", echo.WrapHandler(login))
+	return e
+}
 
 // Furnish adds what a site has around everything: ids of requests, an access log, headers for browsers, and a net under panics.
 func Furnish(e *echo.Echo) {

@@ -1,0 +1,237 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	answered   = `{"jsonrpc":"2.0","id":1,"result":{}}`
+	progressed = `{"jsonrpc":"2.0","method":"notifications/progress"}`
+)
+
+// keepAll opens a stream of session S and appends events to it.
+func (e *events) keepAll(ctx context.Context, stream string, all ...string) {
+	GinkgoHelper()
+	Expect(e.Open(ctx, "S", stream)).To(Succeed())
+	for _, event := range all {
+		Expect(e.Append(ctx, "S", stream, []byte(event))).To(Succeed())
+	}
+}
+
+// read is what an sdk.EventStore gives to somebody who has seen the event of that index.
+func read(ctx context.Context, store sdk.EventStore, session, stream string, index int) (missed []string, err error) {
+	for event, wrong := range store.After(ctx, session, stream, index) {
+		if wrong != nil {
+			return nil, wrong
+		}
+		missed = append(missed, string(event))
+	}
+	return missed, nil
+}
+
+// flood fills the store with calls of another session, whatever has been there.
+func (e *events) flood(ctx context.Context) {
+	GinkgoHelper()
+	event := []byte(`{"result":"` + strings.Repeat("x", 1000) + `"}`)
+	for i := range 2 * e.kept.capacity() / len(event) {
+		stream := fmt.Sprint("flood", i)
+		Expect(e.Open(ctx, "flood", stream)).To(Succeed())
+		Expect(e.Append(ctx, "flood", stream, nil)).To(Succeed())
+		Expect(e.Append(ctx, "flood", stream, event)).To(Succeed())
+	}
+}
+
+var _ = Describe("Keeping events", func() {
+	var (
+		e     *events
+		ended []string
+	)
+	BeforeEach(func() {
+		ended = nil
+		e = newEvents(2*chunkBytes, func(session string) { ended = append(ended, session) })
+	})
+
+	It("gives out what came after the one that was seen, of one stream", func(ctx SpecContext) {
+		e.keepAll(ctx, "a", "a0", "a1")
+		e.keepAll(ctx, "b", "b0")
+		e.keepAll(ctx, "a", "", "a3")
+		Expect(e.Open(ctx, "T", "a")).To(Succeed())
+		Expect(read(ctx, e, "S", "a", -1)).To(Equal([]string{"a0", "a1", "", "a3"}))
+		Expect(read(ctx, e, "S", "a", 1)).To(Equal([]string{"", "a3"}))
+		Expect(read(ctx, e, "S", "a", 3)).To(BeEmpty())
+		Expect(read(ctx, e, "S", "b", -1)).To(Equal([]string{"b0"}))
+		Expect(read(ctx, e, "T", "a", -1)).To(BeEmpty())
+	})
+
+	DescribeTable("gives out nothing", func(ctx SpecContext, session, stream string, index int) {
+		e.keepAll(ctx, "a", "a0")
+		_, err := read(ctx, e, session, stream, index)
+		Expect(err).To(MatchError(sdk.ErrEventsPurged))
+	},
+		Entry("of another session", "T", "a", -1),
+		Entry("of another stream", "S", "b", -1),
+		Entry("after an event that never was", "S", "a", 1),
+		Entry("of names that only look alike", "Sa", "", -1),
+	)
+
+	It("forgets what is oldest, and a stream that was answered with the last of its events", func(ctx SpecContext) {
+		e.keepAll(ctx, "old", "", answered)
+		e.flood(ctx)
+		_, err := read(ctx, e, "S", "old", 0)
+		Expect(err).To(MatchError(sdk.ErrEventsPurged))
+		e.flood(ctx)
+		Expect(len(e.streams)).To(BeNumerically("<", e.kept.capacity()/1000+10))
+		Expect(e.open["flood"]).To(BeEmpty())
+		e.keepAll(ctx, "old", "again")
+		Expect(read(ctx, e, "S", "old", -1)).To(Equal([]string{"again"}))
+	})
+
+	It("goes on with a stream that is still open, however long it said nothing", func(ctx SpecContext) {
+		e.keepAll(ctx, "slow", "", progressed)
+		e.flood(ctx)
+		_, err := read(ctx, e, "S", "slow", 0)
+		Expect(err).To(MatchError(sdk.ErrEventsPurged), "the progress is lost")
+		e.keepAll(ctx, "slow", answered)
+		Expect(read(ctx, e, "S", "slow", 1)).To(Equal([]string{answered}))
+	})
+
+	It("lets somebody who has seen nothing begin with what there is", func(ctx SpecContext) {
+		e.keepAll(ctx, "", "lost")
+		e.flood(ctx)
+		e.keepAll(ctx, "", "first", "second")
+		Expect(read(ctx, e, "S", "", -1)).To(Equal([]string{"first", "second"}))
+		Expect(read(ctx, e, "S", "", 0)).To(Equal([]string{"second"}))
+	})
+
+	It("does not keep an event for which there is no room at all, and says so", func(ctx SpecContext) {
+		huge := strings.Repeat("x", e.kept.capacity())
+		e.keepAll(ctx, "a", "before", huge, "after")
+		_, err := read(ctx, e, "S", "a", 0)
+		Expect(err).To(MatchError(sdk.ErrEventsPurged))
+		Expect(read(ctx, e, "S", "a", 1)).To(Equal([]string{"after"}))
+		fits := huge[:len(huge)-headerBytes]
+		e.keepAll(ctx, "b", fits)
+		Expect(read(ctx, e, "S", "b", -1)).To(Equal([]string{fits}))
+	})
+
+	It("forgets the open streams of a session that has ended, and tells", func(ctx SpecContext) {
+		e.keepAll(ctx, "", progressed)
+		e.keepAll(ctx, "a")
+		Expect(e.SessionClosed(ctx, "S")).To(Succeed())
+		Expect(ended).To(Equal([]string{"S"}))
+		Expect(e.Append(ctx, "S", "a", []byte("late"))).To(Succeed())
+		e.flood(ctx)
+		Expect(e.SessionClosed(ctx, "flood")).To(Succeed())
+		Expect(e.open).To(BeEmpty())
+		Expect(e.streams).NotTo(Or(HaveKey(keyOf("S", "")), HaveKey(keyOf("S", "a"))))
+	})
+
+	It("takes memory as events come", func(ctx SpecContext) {
+		e := newEvents(keptEvents, func(string) {})
+		Expect(e.kept.chunks).To(HaveEach(BeEmpty()))
+		e.keepAll(ctx, "a", "event")
+		Expect(e.kept.chunks[0]).To(HaveLen(chunkBytes))
+		Expect(e.kept.chunks[1:]).To(HaveEach(BeEmpty()))
+	})
+
+	It("agrees with the SDK's own store in whatever both still have", func(ctx SpecContext) {
+		theirs := sdk.NewMemoryEventStore(nil)
+		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
+		stream := func() string { return fmt.Sprint("stream", random.IntN(5)) }
+		for i := range 5 {
+			Expect(errors.Join(theirs.Open(ctx, "S", fmt.Sprint("stream", i)), e.Open(ctx, "S", fmt.Sprint("stream", i)))).To(Succeed())
+		}
+		compared, told := 0, map[string]int{}
+		for range 5000 {
+			to, event := stream(), []byte(strings.Repeat(fmt.Sprint(random.Int()), random.IntN(300)))
+			Expect(errors.Join(theirs.Append(ctx, "S", to, event), e.Append(ctx, "S", to, event))).To(Succeed())
+			told[to]++
+			of := stream()
+			index := max(0, told[of]-1-random.IntN(60))
+			ours, err := read(ctx, e, "S", of, index)
+			if errors.Is(err, sdk.ErrEventsPurged) {
+				continue
+			}
+			Expect(err).NotTo(HaveOccurred())
+			Expect(read(ctx, theirs, "S", of, index)).To(HaveExactElements(ours))
+			compared++
+		}
+		Expect(compared).To(BeNumerically(">", 500))
+	})
+
+	It("is used by many at once", func(ctx SpecContext) {
+		e := newEvents(2*chunkBytes, func(string) {})
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				defer GinkgoRecover()
+				for n := range 300 {
+					session, who := fmt.Sprint(i, "/", n), fmt.Sprint(i)
+					Expect(e.Open(ctx, session, "a")).To(Succeed())
+					Expect(e.Append(ctx, session, "a", []byte(strings.Repeat(who, 1000)))).To(Succeed())
+					Expect(read(ctx, e, session, "a", -1)).To(Or(Equal([]string{strings.Repeat(who, 1000)}), BeEmpty()), "what others have not displaced")
+					Expect(e.SessionClosed(ctx, session)).To(Succeed())
+				}
+			})
+		}
+		all.Wait()
+	})
+
+	DescribeTable("knows an answer, as the SDK writes it, from", func(message jsonrpc.Message, is bool) {
+		text, err := jsonrpc.EncodeMessage(message)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answers(text)).To(Equal(is), string(text))
+	},
+		Entry("itself", &jsonrpc.Response{ID: made(1), Result: []byte(`{"method":"x"}`)}, true),
+		Entry("one with a name that looks like a member", &jsonrpc.Response{ID: made(`","method":"`), Result: []byte(`{}`)}, true),
+		Entry("an error", &jsonrpc.Response{ID: made("a"), Error: &jsonrpc.Error{Code: 1, Message: "no"}}, true),
+		Entry("a request of the server", &jsonrpc.Request{ID: made(1), Method: "ping", Params: []byte(`{"result":1}`)}, false),
+		Entry("one with a name that looks like a member", &jsonrpc.Request{ID: made(`","result":"`), Method: "ping"}, false),
+		Entry("a notification", &jsonrpc.Request{Method: "notifications/progress", Params: []byte(`{"error":1}`)}, false),
+	)
+
+	It("knows no answer in what is no message", func() {
+		for _, text := range []string{"", "null", "[", `[{"result":1}]`, `{"a":{"result":1}}`} {
+			Expect(answers([]byte(text))).To(BeFalse(), text)
+		}
+	})
+})
+
+var _ = Describe("Reading on where a stream broke off", func() {
+	It("brings the answer of a call to whoever has only seen it begin", func(ctx SpecContext) {
+		s := openSite()
+		session := s.session(ctx, alice)
+		called := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
+		_, begin, _ := strings.Cut(called.body, "id: ")
+		begin, _, _ = strings.Cut(begin, "\n")
+		on := func(session, token, id string) answer {
+			return s.send(ctx, http.MethodGet, "/mcp", "", append(in(session, token), "Accept", "text/event-stream", "Last-Event-ID", id)...)
+		}
+		Expect(on(session, alice, begin).body).To(ContainSubstring("ran read"))
+		Expect(on(s.session(ctx, alice), alice, begin).StatusCode).To(Equal(http.StatusBadRequest), "in another session")
+		Expect(on(session, alice, strings.TrimSuffix(begin, "_0")+"_7").StatusCode).To(Equal(http.StatusBadRequest))
+	})
+})
+
+func made(id any) jsonrpc.ID {
+	switch id := id.(type) {
+	case int:
+		made, _ := jsonrpc.MakeID(float64(id))
+		return made
+	default:
+		made, _ := jsonrpc.MakeID(id)
+		return made
+	}
+}
