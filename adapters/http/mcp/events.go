@@ -15,7 +15,7 @@ import (
 
 const (
 	keptEvents  = 10 << 20 // bytes of all sessions, with what they are found by
-	headerBytes = 16 + 4
+	headerBytes = 16 + 4 + 8
 	tooLong     = math.MaxUint32 // instead of the size of an event that does not fit
 )
 
@@ -39,7 +39,8 @@ type streamKey [16]byte
 
 // progress is how far a stream has come.
 type progress struct {
-	first, next int // indexes of the first event that is kept, and of the one that follows the last
+	first, next int    // indexes of the first event that is kept, and of the one that follows the last
+	last        uint64 // where the last is
 	answered    bool
 }
 
@@ -74,19 +75,20 @@ func (e *events) Append(_ context.Context, session, stream string, event []byte)
 		return nil // its session has ended
 	}
 	answer := answers(event)
-	head := header{key, uint32(len(event))}
+	head := header{key: key, size: uint32(len(event))}
 	if headerBytes+len(event) > e.kept.capacity() {
 		head.size, event = tooLong, nil
 	}
 	for e.kept.room() < headerBytes+len(event) {
 		e.forgetOldest()
 	}
+	p := e.streams[key]
+	head.before, p.last = p.last, e.kept.end
+	p.next++
+	e.streams[key] = p
 	bytes := head.encode()
 	e.kept.write(bytes[:])
 	e.kept.write(event)
-	p := e.streams[key]
-	p.next++
-	e.streams[key] = p
 	if !answer {
 		return nil
 	}
@@ -154,34 +156,31 @@ func (e *events) after(key streamKey, index int) (missed [][]byte, err error) {
 	defer e.mu.Unlock()
 	p, known := e.streams[key]
 	if known && index < 0 { // whoever has seen nothing begins with what there is, instead of never again
-		p.first, p.next = 0, p.next-p.first
+		index, p.first, p.next = -1, 0, p.next-p.first
 		e.streams[key] = p
 	}
 	if !known || index+1 < p.first || index >= p.next {
 		return nil, sdk.ErrEventsPurged
 	}
-	for place, at := e.kept.begin, p.first; at < p.next; {
+	place := p.last
+	for range p.next - 1 - index {
 		head := e.header(place)
-		if head.key == key {
-			if at > index {
-				if head.size == tooLong {
-					return nil, sdk.ErrEventsPurged
-				}
-				event := make([]byte, head.size)
-				e.kept.read(place+headerBytes, event)
-				missed = append(missed, event)
-			}
-			at++
+		if head.size == tooLong {
+			return nil, sdk.ErrEventsPurged
 		}
-		place += head.span()
+		event := make([]byte, head.size)
+		e.kept.read(place+headerBytes, event)
+		missed, place = append(missed, event), head.before
 	}
+	slices.Reverse(missed)
 	return missed, nil
 }
 
 // header is before each event.
 type header struct {
-	key  streamKey
-	size uint32
+	key    streamKey
+	size   uint32
+	before uint64 // where the one before it in its stream is, or was
 }
 
 // span is how many bytes it takes, with its event.
@@ -193,14 +192,17 @@ func (h header) span() uint64 {
 }
 
 func (h header) encode() (bytes [headerBytes]byte) {
-	binary.LittleEndian.PutUint32(bytes[copy(bytes[:], h.key[:]):], h.size)
+	copy(bytes[:], h.key[:])
+	binary.LittleEndian.PutUint32(bytes[16:], h.size)
+	binary.LittleEndian.PutUint64(bytes[20:], h.before)
 	return bytes
 }
 
 func (e *events) header(place uint64) (h header) {
 	var bytes [headerBytes]byte
 	e.kept.read(place, bytes[:])
-	h.size = binary.LittleEndian.Uint32(bytes[copy(h.key[:], bytes[:]):])
+	copy(h.key[:], bytes[:])
+	h.size, h.before = binary.LittleEndian.Uint32(bytes[16:]), binary.LittleEndian.Uint64(bytes[20:])
 	return h
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -69,6 +70,7 @@ var _ = Describe("Keeping events", func() {
 		e.keepAll(ctx, "a", "", "a3")
 		Expect(e.Open(ctx, "T", "a")).To(Succeed())
 		Expect(read(ctx, e, "S", "a", -1)).To(Equal([]string{"a0", "a1", "", "a3"}))
+		Expect(read(ctx, e, "S", "a", -7)).To(Equal([]string{"a0", "a1", "", "a3"}))
 		Expect(read(ctx, e, "S", "a", 1)).To(Equal([]string{"", "a3"}))
 		Expect(read(ctx, e, "S", "a", 3)).To(BeEmpty())
 		Expect(read(ctx, e, "S", "b", -1)).To(Equal([]string{"b0"}))
@@ -83,6 +85,7 @@ var _ = Describe("Keeping events", func() {
 		Entry("of another session", "T", "a", -1),
 		Entry("of another stream", "S", "b", -1),
 		Entry("after an event that never was", "S", "a", 1),
+		Entry("after one that nobody can count to", "S", "a", math.MaxInt),
 		Entry("of names that only look alike", "Sa", "", -1),
 	)
 
