@@ -14,24 +14,26 @@ import (
 )
 
 const (
-	keptEvents  = 10 << 20 // bytes of all sessions, with what they are found by
+	keptEvents  = 10 << 20 // bytes of all sessions
+	leastSpan   = 256      // bytes that an event takes at least, so that there are never many more streams than can be looked after
 	headerBytes = 16 + 4 + 8
 	tooLong     = math.MaxUint32 // instead of the size of an event that does not fit
+	openStreams = 1000           // of a session that are not answered: some never are, as of a request whose id is in use
 )
 
 // events lets clients read on where a stream broke off: an sdk.EventStore of the newest events. It is also where the SDK says that a
 // session has ended: a goroutine that waits for it would cost as much as the session.
 //
 // The SDK's own keeps something of every call until its session ends, and drops the first event of all streams when it is full. This one
-// forgets what is oldest, and a stream with the last of its events. Nothing of an event is a pointer, which garbage collection would follow
-// at every turn.
+// forgets what is oldest, and a stream that was answered with the last of its events; so of a batch, whose stream has several answers, the
+// later ones may be lost. Nothing of an event is a pointer, which garbage collection would follow at every turn.
 type events struct {
 	ended func(session string)
 
 	mu      sync.Mutex
 	kept    ring // headers and events, the oldest first
 	streams map[streamKey]progress
-	open    map[string][]streamKey // by session: streams that are not answered
+	open    map[string][]streamKey // by session: streams that are not answered, of which the first, "", never is
 }
 
 // streamKey stands for a stream of a session.
@@ -59,42 +61,47 @@ func (e *events) Open(_ context.Context, session, stream string) error {
 	key := keyOf(session, stream)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, known := e.streams[key]; !known {
-		e.streams[key] = progress{}
-		e.open[session] = append(e.open[session], key)
+	open, live := e.open[session]
+	if _, known := e.streams[key]; known || !live && stream != "" { // a request may come to a session that has just ended
+		return nil
 	}
+	if len(open) == openStreams {
+		e.answered(open[1])
+		open = slices.Delete(open, 1, 2)
+	}
+	e.streams[key], e.open[session] = progress{}, append(open, key)
 	return nil
 }
 
-// Append implements sdk.EventStore.
+// Append implements sdk.EventStore. It returns sdk.ErrEventsPurged when the event is not kept; whoever reads the stream gets it all the same.
 func (e *events) Append(_ context.Context, session, stream string, event []byte) error {
-	key := keyOf(session, stream)
+	head := header{key: keyOf(session, stream), size: uint32(len(event))}
+	answer := answers(event)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, known := e.streams[key]; !known {
-		return nil // its session has ended
-	}
-	answer := answers(event)
-	head := header{key: key, size: uint32(len(event))}
 	if headerBytes+len(event) > e.kept.capacity() {
 		head.size, event = tooLong, nil
 	}
-	for e.kept.room() < headerBytes+len(event) {
+	for e.kept.room() < head.span() {
 		e.forgetOldest()
 	}
-	p := e.streams[key]
+	p, known := e.streams[head.key]
+	if !known {
+		return sdk.ErrEventsPurged
+	}
 	head.before, p.last = p.last, e.kept.end
 	p.next++
-	e.streams[key] = p
+	p.answered = p.answered || answer
+	e.streams[head.key] = p
 	bytes := head.encode()
 	e.kept.write(bytes[:])
 	e.kept.write(event)
-	if !answer {
-		return nil
+	e.kept.end = p.last + uint64(head.span())
+	if open, live := e.open[session]; live && answer {
+		e.open[session] = slices.DeleteFunc(open, func(k streamKey) bool { return k == head.key })
 	}
-	e.answered(key)
-	if open := e.open[session]; slices.Contains(open, key) {
-		e.open[session] = slices.DeleteFunc(open, func(k streamKey) bool { return k == key })
+	if head.size == tooLong {
+		return sdk.ErrEventsPurged
 	}
 	return nil
 }
@@ -117,7 +124,7 @@ func (e *events) keep(key streamKey, p progress) {
 
 func (e *events) forgetOldest() {
 	head := e.header(e.kept.begin)
-	e.kept.begin += head.span()
+	e.kept.begin += uint64(head.span())
 	p := e.streams[head.key]
 	p.first++
 	e.keep(head.key, p)
@@ -132,6 +139,9 @@ func (e *events) SessionClosed(_ context.Context, session string) error {
 		e.answered(key)
 	}
 	delete(e.open, session)
+	if len(e.open) == 0 { // nobody can ask for anything any more
+		e.kept, e.streams = newRing(e.kept.capacity()), map[streamKey]progress{}
+	}
 	return nil
 }
 
@@ -157,7 +167,6 @@ func (e *events) after(key streamKey, index int) (missed [][]byte, err error) {
 	p, known := e.streams[key]
 	if known && index < 0 { // whoever has seen nothing begins with what there is, instead of never again
 		index, p.first, p.next = -1, 0, p.next-p.first
-		e.streams[key] = p
 	}
 	if !known || index+1 < p.first || index >= p.next {
 		return nil, sdk.ErrEventsPurged
@@ -173,6 +182,7 @@ func (e *events) after(key streamKey, index int) (missed [][]byte, err error) {
 		missed, place = append(missed, event), head.before
 	}
 	slices.Reverse(missed)
+	e.streams[key] = p
 	return missed, nil
 }
 
@@ -184,11 +194,11 @@ type header struct {
 }
 
 // span is how many bytes it takes, with its event.
-func (h header) span() uint64 {
+func (h header) span() int {
 	if h.size == tooLong {
-		return headerBytes
+		return leastSpan
 	}
-	return headerBytes + uint64(h.size)
+	return max(leastSpan, headerBytes+int(h.size))
 }
 
 func (h header) encode() (bytes [headerBytes]byte) {
@@ -208,7 +218,9 @@ func (e *events) header(place uint64) (h header) {
 
 // answers reports that an event answers a request, after which its stream has no other.
 func answers(event []byte) bool {
-	for t := segjson.NewTokenizer(event); t.Next(); {
+	t := segjson.NewTokenizer(event)
+	defer t.Reset(nil)
+	for t.Next() {
 		if !t.IsKey || t.Depth != 1 {
 			continue
 		}

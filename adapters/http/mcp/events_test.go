@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -22,10 +23,18 @@ const (
 	progressed = `{"jsonrpc":"2.0","method":"notifications/progress"}`
 )
 
+// begin opens streams of a session, as the SDK does: the one that answers nothing comes first.
+func (e *events) begin(ctx context.Context, session string, streams ...string) {
+	GinkgoHelper()
+	for _, stream := range append([]string{""}, streams...) {
+		Expect(e.Open(ctx, session, stream)).To(Succeed())
+	}
+}
+
 // keepAll opens a stream of session S and appends events to it.
 func (e *events) keepAll(ctx context.Context, stream string, all ...string) {
 	GinkgoHelper()
-	Expect(e.Open(ctx, "S", stream)).To(Succeed())
+	e.begin(ctx, "S", stream)
 	for _, event := range all {
 		Expect(e.Append(ctx, "S", stream, []byte(event))).To(Succeed())
 	}
@@ -48,7 +57,7 @@ func (e *events) flood(ctx context.Context) {
 	event := []byte(`{"result":"` + strings.Repeat("x", 1000) + `"}`)
 	for i := range 2 * e.kept.capacity() / len(event) {
 		stream := fmt.Sprint("flood", i)
-		Expect(e.Open(ctx, "flood", stream)).To(Succeed())
+		e.begin(ctx, "flood", stream)
 		Expect(e.Append(ctx, "flood", stream, nil)).To(Succeed())
 		Expect(e.Append(ctx, "flood", stream, event)).To(Succeed())
 	}
@@ -68,7 +77,7 @@ var _ = Describe("Keeping events", func() {
 		e.keepAll(ctx, "a", "a0", "a1")
 		e.keepAll(ctx, "b", "b0")
 		e.keepAll(ctx, "a", "", "a3")
-		Expect(e.Open(ctx, "T", "a")).To(Succeed())
+		e.begin(ctx, "T", "a")
 		Expect(read(ctx, e, "S", "a", -1)).To(Equal([]string{"a0", "a1", "", "a3"}))
 		Expect(read(ctx, e, "S", "a", -7)).To(Equal([]string{"a0", "a1", "", "a3"}))
 		Expect(read(ctx, e, "S", "a", 1)).To(Equal([]string{"", "a3"}))
@@ -95,8 +104,8 @@ var _ = Describe("Keeping events", func() {
 		_, err := read(ctx, e, "S", "old", 0)
 		Expect(err).To(MatchError(sdk.ErrEventsPurged))
 		e.flood(ctx)
-		Expect(len(e.streams)).To(BeNumerically("<", e.kept.capacity()/1000+10))
-		Expect(e.open["flood"]).To(BeEmpty())
+		Expect(len(e.streams)).To(BeNumerically("<", e.kept.capacity()/1000))
+		Expect(e.open["flood"]).To(HaveLen(1))
 		e.keepAll(ctx, "old", "again")
 		Expect(read(ctx, e, "S", "old", -1)).To(Equal([]string{"again"}))
 	})
@@ -118,10 +127,45 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "", 0)).To(Equal([]string{"second"}))
 	})
 
+	It("has never more streams than it can look after, however short their answers are", func(ctx SpecContext) {
+		for i := range 2 * e.kept.capacity() / leastSpan {
+			e.keepAll(ctx, fmt.Sprint(i), answered)
+		}
+		Expect(len(e.streams)).To(BeNumerically("<=", e.kept.capacity()/leastSpan+1))
+	})
+
+	It("forgets the oldest of a session's streams that are never answered", func(ctx SpecContext) {
+		e.keepAll(ctx, "", progressed)
+		for i := range 3 * openStreams {
+			e.begin(ctx, "S", fmt.Sprint(i))
+		}
+		Expect(e.open["S"]).To(HaveLen(openStreams))
+		Expect(e.streams).To(HaveLen(openStreams))
+		Expect(e.Append(ctx, "S", "0", []byte(answered))).To(MatchError(sdk.ErrEventsPurged))
+		Expect(e.Append(ctx, "S", fmt.Sprint(3*openStreams-1), []byte(answered))).To(Succeed())
+		Expect(e.open["S"]).To(HaveLen(openStreams - 1))
+		Expect(read(ctx, e, "S", "", -1)).To(Equal([]string{progressed}))
+	})
+
+	It("says so when the later answers of a batch come after the first is forgotten", func(ctx SpecContext) {
+		e.keepAll(ctx, "batch", answered)
+		for head := e.header(0); e.kept.room() >= head.span(); { // all that is missing is a place for the next
+			e.keepAll(ctx, "", progressed)
+		}
+		Expect(e.Append(ctx, "S", "batch", []byte(answered))).To(MatchError(sdk.ErrEventsPurged))
+		_, err := read(ctx, e, "S", "batch", 0)
+		Expect(err).To(MatchError(sdk.ErrEventsPurged))
+		Expect(e.streams).To(HaveLen(1))
+	})
+
 	It("does not keep an event for which there is no room at all, and says so", func(ctx SpecContext) {
 		huge := strings.Repeat("x", e.kept.capacity())
-		e.keepAll(ctx, "a", "before", huge, "after")
+		e.keepAll(ctx, "a", "before")
+		Expect(e.Append(ctx, "S", "a", []byte(huge))).To(MatchError(sdk.ErrEventsPurged))
+		e.keepAll(ctx, "a", "after")
 		_, err := read(ctx, e, "S", "a", 0)
+		Expect(err).To(MatchError(sdk.ErrEventsPurged))
+		_, err = read(ctx, e, "S", "a", -1)
 		Expect(err).To(MatchError(sdk.ErrEventsPurged))
 		Expect(read(ctx, e, "S", "a", 1)).To(Equal([]string{"after"}))
 		fits := huge[:len(huge)-headerBytes]
@@ -130,15 +174,26 @@ var _ = Describe("Keeping events", func() {
 	})
 
 	It("forgets the open streams of a session that has ended, and tells", func(ctx SpecContext) {
+		e.begin(ctx, "T")
 		e.keepAll(ctx, "", progressed)
 		e.keepAll(ctx, "a")
 		Expect(e.SessionClosed(ctx, "S")).To(Succeed())
 		Expect(ended).To(Equal([]string{"S"}))
-		Expect(e.Append(ctx, "S", "a", []byte("late"))).To(Succeed())
+		Expect(e.Append(ctx, "S", "a", []byte("late"))).To(MatchError(sdk.ErrEventsPurged))
+		Expect(e.Open(ctx, "S", "late")).To(Succeed())
 		e.flood(ctx)
 		Expect(e.SessionClosed(ctx, "flood")).To(Succeed())
-		Expect(e.open).To(BeEmpty())
-		Expect(e.streams).NotTo(Or(HaveKey(keyOf("S", "")), HaveKey(keyOf("S", "a"))))
+		Expect(e.open).To(HaveLen(1))
+		Expect(e.streams).NotTo(Or(HaveKey(keyOf("S", "")), HaveKey(keyOf("S", "a")), HaveKey(keyOf("S", "late"))))
+	})
+
+	It("gives all memory back when nobody has a session", func(ctx SpecContext) {
+		e.keepAll(ctx, "a", "secret")
+		Expect(e.SessionClosed(ctx, "S")).To(Succeed())
+		Expect(e.streams).To(BeEmpty())
+		Expect(e.kept.chunks).To(HaveEach(BeEmpty()))
+		e.keepAll(ctx, "a", "again")
+		Expect(read(ctx, e, "S", "a", -1)).To(Equal([]string{"again"}))
 	})
 
 	It("takes memory as events come", func(ctx SpecContext) {
@@ -153,13 +208,21 @@ var _ = Describe("Keeping events", func() {
 		theirs := sdk.NewMemoryEventStore(nil)
 		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		stream := func() string { return fmt.Sprint("stream", random.IntN(5)) }
+		e.begin(ctx, "S")
 		for i := range 5 {
 			Expect(errors.Join(theirs.Open(ctx, "S", fmt.Sprint("stream", i)), e.Open(ctx, "S", fmt.Sprint("stream", i)))).To(Succeed())
 		}
 		compared, told := 0, map[string]int{}
 		for range 5000 {
 			to, event := stream(), []byte(strings.Repeat(fmt.Sprint(random.Int()), random.IntN(300)))
-			Expect(errors.Join(theirs.Append(ctx, "S", to, event), e.Append(ctx, "S", to, event))).To(Succeed())
+			if random.IntN(4) == 0 {
+				event = []byte(answered)
+			}
+			if errors.Is(e.Append(ctx, "S", to, event), sdk.ErrEventsPurged) { // it was answered and forgotten
+				Expect(e.streams).NotTo(HaveKey(keyOf("S", to)))
+				continue
+			}
+			Expect(theirs.Append(ctx, "S", to, event)).To(Succeed())
 			told[to]++
 			of := stream()
 			index := max(0, told[of]-1-random.IntN(60))
@@ -176,20 +239,28 @@ var _ = Describe("Keeping events", func() {
 
 	It("is used by many at once", func(ctx SpecContext) {
 		e := newEvents(2*chunkBytes, func(string) {})
-		var all sync.WaitGroup
+		var (
+			all     sync.WaitGroup
+			brought atomic.Int32
+		)
 		for i := range 8 {
 			all.Go(func() {
 				defer GinkgoRecover()
 				for n := range 300 {
 					session, who := fmt.Sprint(i, "/", n), fmt.Sprint(i)
-					Expect(e.Open(ctx, session, "a")).To(Succeed())
+					e.begin(ctx, session, "a")
 					Expect(e.Append(ctx, session, "a", []byte(strings.Repeat(who, 1000)))).To(Succeed())
-					Expect(read(ctx, e, session, "a", -1)).To(Or(Equal([]string{strings.Repeat(who, 1000)}), BeEmpty()), "what others have not displaced")
+					missed, err := read(ctx, e, session, "a", -1)
+					Expect(err).NotTo(HaveOccurred())
+					Expect(strings.Trim(strings.Join(missed, ""), who)).To(BeEmpty(), "nobody else's")
+					brought.Add(int32(len(missed)))
 					Expect(e.SessionClosed(ctx, session)).To(Succeed())
 				}
 			})
 		}
 		all.Wait()
+		Expect(brought.Load()).To(BeNumerically(">", 1000), "what others have not displaced")
+		Expect(e.streams).To(BeEmpty())
 	})
 
 	DescribeTable("knows an answer, as the SDK writes it, from", func(message jsonrpc.Message, is bool) {
@@ -197,11 +268,11 @@ var _ = Describe("Keeping events", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(answers(text)).To(Equal(is), string(text))
 	},
-		Entry("itself", &jsonrpc.Response{ID: made(1), Result: []byte(`{"method":"x"}`)}, true),
-		Entry("one with a name that looks like a member", &jsonrpc.Response{ID: made(`","method":"`), Result: []byte(`{}`)}, true),
+		Entry("a result", &jsonrpc.Response{ID: made(1.0), Result: []byte(`{"method":"x"}`)}, true),
+		Entry("a result with a name that looks like a member", &jsonrpc.Response{ID: made(`","method":"`), Result: []byte(`{}`)}, true),
 		Entry("an error", &jsonrpc.Response{ID: made("a"), Error: &jsonrpc.Error{Code: 1, Message: "no"}}, true),
-		Entry("a request of the server", &jsonrpc.Request{ID: made(1), Method: "ping", Params: []byte(`{"result":1}`)}, false),
-		Entry("one with a name that looks like a member", &jsonrpc.Request{ID: made(`","result":"`), Method: "ping"}, false),
+		Entry("a request of the server", &jsonrpc.Request{ID: made(1.0), Method: "ping", Params: []byte(`{"result":1}`)}, false),
+		Entry("a request with a name that looks like a member", &jsonrpc.Request{ID: made(`","result":"`), Method: "ping"}, false),
 		Entry("a notification", &jsonrpc.Request{Method: "notifications/progress", Params: []byte(`{"error":1}`)}, false),
 	)
 
@@ -229,12 +300,6 @@ var _ = Describe("Reading on where a stream broke off", func() {
 })
 
 func made(id any) jsonrpc.ID {
-	switch id := id.(type) {
-	case int:
-		made, _ := jsonrpc.MakeID(float64(id))
-		return made
-	default:
-		made, _ := jsonrpc.MakeID(id)
-		return made
-	}
+	made, _ := jsonrpc.MakeID(id)
+	return made
 }

@@ -23,7 +23,7 @@ func New() *mcp.Server {
 	return server
 }
 
-// Handler is the SDK's own ones, with the settings that Pasteport has.
+// Handler is the SDK's own ones, with the settings that Pasteport has, and its own store of events.
 func Handler() http.Handler {
 	greeter := New()
 	get := func(*http.Request) *mcp.Server { return greeter }
