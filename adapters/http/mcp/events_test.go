@@ -173,6 +173,17 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "b", -1)).To(Equal([]string{fits}))
 	})
 
+	It("changes nothing for somebody who has seen something when another reads in vain", func(ctx SpecContext) {
+		e.keepAll(ctx, "", "lost")
+		e.flood(ctx)
+		e.keepAll(ctx, "", "seen")
+		Expect(e.Append(ctx, "S", "", make([]byte, e.kept.capacity()))).To(MatchError(sdk.ErrEventsPurged))
+		e.keepAll(ctx, "", "missed")
+		_, err := read(ctx, e, "S", "", -1)
+		Expect(err).To(MatchError(sdk.ErrEventsPurged))
+		Expect(read(ctx, e, "S", "", 2)).To(Equal([]string{"missed"}))
+	})
+
 	It("forgets the open streams of a session that has ended, and tells", func(ctx SpecContext) {
 		e.begin(ctx, "T")
 		e.keepAll(ctx, "", progressed)

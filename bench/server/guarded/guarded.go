@@ -62,11 +62,11 @@ func (p pasteport) open(order server.Order, address string) (server.Site, error)
 		authz.Close()
 		return store.Close()
 	}
-	err = protected.Register(e)
-	if !p.unguarded {
-		return server.Site{Handler: e, Close: end}, err
+	handler := http.Handler(e)
+	if p.unguarded {
+		handler = site.With(greeter.Handler(), e)
 	}
-	return server.Site{Handler: site.With(greeter.Handler(), e), Close: end}, err
+	return server.Site{Handler: handler, Close: end}, protected.Register(e)
 }
 
 // store is one that can be closed.
