@@ -119,7 +119,7 @@ func (c *demoClient) callback(ctx context.Context) http.Handler {
 		select {
 		case <-ctx.Done():
 		case c.visits <- v:
-			(<-v.verdict).show(w)
+			(<-v.verdict).show(w, r)
 		}
 	})
 	return mux

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 
@@ -101,23 +100,11 @@ func (d *demo) announce(v verdict) {
 	d.terminal.say("\n%s: %s\n", title, v.Text)
 }
 
-var verdictPage = template.Must(template.New("verdict").Parse(`<!doctype html>
-<html lang="en">
-<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-<title>{{.Title}}</title>
-<style>body { font: 1rem/1.5 system-ui, sans-serif; max-width: 32rem; margin: 2rem auto; padding: 0 1.25rem }</style>
-<h1>{{.Title}}</h1>
-<p>{{.Text}}</p>
-<p>{{if .Connected}}The terminal says what to do next: let the client call a tool, or <a href="{{.Connections}}">see and end this connection</a>.
-{{else}}The terminal shows an address for another try.{{end}}</p>
-</html>
-`))
-
-func (v verdict) show(w http.ResponseWriter) {
+func (v verdict) show(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer") // the address holds a code
-	_ = verdictPage.Execute(w, v)
+	_ = v.page().Render(r.Context(), w)
 }

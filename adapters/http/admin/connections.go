@@ -3,13 +3,14 @@ package admin
 import (
 	"context"
 	"crypto/sha256"
-	_ "embed" // the page
+	_ "embed" // the style
 	"encoding/base64"
 	"encoding/json"
-	"html/template"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -22,17 +23,6 @@ const (
 
 //go:embed connections.css
 var style string
-
-//go:embed connections.html
-var markup string
-
-var connectionsPage = template.Must(template.New("connections").Funcs(template.FuncMap{
-	"style":   func() template.CSS { return template.CSS(style) }, //nolint:gosec // a file of ours
-	"instant": func(at time.Time) string { return at.UTC().Format(time.DateTime) },
-	"machine": func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-	"number":  func(i int) int { return i + 1 },
-	"bad":     func(s trace.State) bool { return s == trace.HalfWay || s == trace.Stopped },
-}).Parse(markup))
 
 // stylePolicy lets the page have its own style and nothing else.
 var stylePolicy = func() string {
@@ -51,21 +41,13 @@ type tracePage struct {
 	now  func() time.Time
 }
 
-// shownPage is one connection, or the list of all.
-type shownPage struct {
-	At   time.Time
-	All  []trace.Connection
-	More bool // than are listed
-	One  *trace.Connection
-}
-
 func (p tracePage) list(w http.ResponseWriter, r *http.Request) {
 	all, err := p.find(r.Context())
 	if err != nil {
 		unavailable(w)
 		return
 	}
-	write(w, http.StatusOK, shownPage{At: p.now(), All: all[:min(len(all), mostListed)], More: len(all) > mostListed})
+	write(w, r, list(all, p.now()))
 }
 
 func (p tracePage) one(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +61,7 @@ func (p tracePage) one(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is not exactly one connection with this id: / lists them", http.StatusNotFound)
 		return
 	}
-	write(w, http.StatusOK, shownPage{At: p.now(), One: &found})
+	write(w, r, one(found))
 }
 
 func (p tracePage) json(w http.ResponseWriter, r *http.Request) {
@@ -96,9 +78,8 @@ func unavailable(w http.ResponseWriter) {
 	http.Error(w, "the store cannot be read just now; /readyz says more", http.StatusServiceUnavailable)
 }
 
-func write(w http.ResponseWriter, status int, page shownPage) {
+func write(w http.ResponseWriter, r *http.Request, page templ.Component) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", stylePolicy)
-	w.WriteHeader(status)
-	_ = connectionsPage.Execute(w, page) // whoever asked is gone
+	_ = page.Render(r.Context(), w) // whoever asked is gone
 }

@@ -4,11 +4,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/a-h/templ"
 	"github.com/lucasb-eyer/go-colorful"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -57,12 +57,12 @@ func logoType(logo []byte) (media string, known bool) {
 }
 
 // logo is the picture as an address of its own; a picture that is loaded in this way runs no script.
-func (a Appearance) logo() template.URL {
+func (a Appearance) logo() templ.SafeURL {
 	media, known := logoType(a.Logo)
 	if !known {
 		return ""
 	}
-	return template.URL("data:" + media + ";base64," + base64.StdEncoding.EncodeToString(a.Logo)) //nolint:gosec // a picture in Base64
+	return templ.SafeURL("data:" + media + ";base64," + base64.StdEncoding.EncodeToString(a.Logo))
 }
 
 // The least contrast of text and of what it stands on (WCAG 2.2, 1.4.3), and the papers of style.css that it is held against.
@@ -73,16 +73,15 @@ var (
 	darkPaper    = colorful.Color{R: 0x15 / 255.0, G: 0x1e / 255.0, B: 0x1c / 255.0}
 )
 
-// style overrides the colours of style.css.
-func (a Appearance) style() template.CSS {
+// colours override those of style.css.
+func (a Appearance) colours() string {
 	accent, err := colorful.Hex(a.Accent)
 	if err != nil {
 		return ""
 	}
 	light, dark := until(accent, black, white), until(accent, white, darkPaper)
-	text := fmt.Sprintf(":root{--key:%s;--key-deep:%s;--on-key:#fff}@media(prefers-color-scheme:dark){:root{--key:%s;--key-deep:%s;--on-key:%s}}",
+	return fmt.Sprintf(":root{--key:%s;--key-deep:%s;--on-key:#fff}@media(prefers-color-scheme:dark){:root{--key:%s;--key-deep:%s;--on-key:%s}}",
 		light.Hex(), light.BlendLab(black, .2).Clamped().Hex(), dark.Hex(), dark.BlendLab(white, .3).Clamped().Hex(), darkPaper.Hex())
-	return template.CSS(text) //nolint:gosec // five colours in hexadecimal
 }
 
 // until blends a colour towards another until it stands out from the paper.

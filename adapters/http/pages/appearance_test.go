@@ -38,8 +38,8 @@ var _ = Describe("Looking like the site", func() {
 	},
 		Entry("as PNG", picture, "image/png"), Entry("as JPEG", []byte("\xff\xd8\xff and more"), "image/jpeg"),
 		Entry("as WebP", []byte("RIFF\x00\x00\x00\x00WEBPVP8 "), "image/webp"),
-		Entry("as SVG", []byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "image/svg&#43;xml"),
-		Entry("as SVG with a prolog", []byte("<?xml version='1.0'?>\n<svg/>"), "image/svg&#43;xml"),
+		Entry("as SVG", []byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "image/svg+xml"),
+		Entry("as SVG with a prolog", []byte("<?xml version='1.0'?>\n<svg/>"), "image/svg+xml"),
 	)
 
 	It("lets pages load no picture when there is no logo", func() {
@@ -47,7 +47,7 @@ var _ = Describe("Looking like the site", func() {
 	})
 
 	DescribeTable("makes any accent readable on light and on dark paper", func(accent string) {
-		style := string(Appearance{Accent: accent}.style())
+		style := string(Appearance{Accent: accent}.colours())
 		keys := regexp.MustCompile(`--key:(#\w+);--key-deep:(#\w+);--on-key:(#\w+)`).FindAllStringSubmatch(style, -1)
 		Expect(keys).To(HaveLen(2))
 		for i, paper := range []colorful.Color{white, darkPaper} {

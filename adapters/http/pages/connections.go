@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"crypto/rand"
 	"net/http"
 	"time"
 )
@@ -31,10 +32,6 @@ type Connection struct {
 
 // WriteConnections answers with the connections page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteConnections(w http.ResponseWriter, status int, c Connections) error {
-	return e.write(w, status, "connections", c)
+	s := e.sheet(rand.Text())
+	return e.write(w, status, s, s.connections(c))
 }
-
-// instant reads the same in every language.
-func instant(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
-
-func machine(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -43,7 +43,7 @@ func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) erro
 	nonce, paper := rand.Text(), papers.Get().(*bytes.Buffer)
 	paper.Reset()
 	form.fill(paper, nonce, c.ClientName, host(c.ClientHost), host(c.RedirectHost), c.Ticket)
-	if err := e.send(w, status, "consent", nonce, paper.Bytes()); err != nil {
+	if err := e.send(w, status, nonce, paper.Bytes()); err != nil {
 		return err // HTTP/2 may still read the paper of a stream that broke
 	}
 	papers.Put(paper)

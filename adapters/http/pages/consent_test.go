@@ -16,7 +16,7 @@ var _ = Describe("Asking for consent", func() {
 		Expect(page).To(ContainSubstring(`<h1>Connect <bdi class="host" dir="ltr">claude.ai</bdi> to <bdi>cms.example</bdi>?</h1>`))
 		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">localhost:51234</bdi>`))
 		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">https://cms.example/mcp</bdi>`))
-		Expect(page).To(ContainSubstring("<li>Read articles.</li>\n<li>Publish articles.</li>"))
+		Expect(page).To(ContainSubstring("<li>Read articles.</li><li>Publish articles.</li>"))
 	})
 
 	It("shows the name once, as a claim", Label("A35"), func() {
@@ -56,7 +56,7 @@ var _ = Describe("Asking for consent", func() {
 		page := showConsent(plain(func(c *Consent) { c.Problem = "Too many wrong tokens." })).Body.String()
 		Expect(page).To(ContainSubstring(`role="alert">Too many wrong tokens.</p>`))
 		Expect(page).To(ContainSubstring(`aria-describedby="problem why" autofocus>`))
-		Expect(page).To(ContainSubstring("<title>Not connected yet: "))
+		Expect(page).To(ContainSubstring("<title>Not connected yet: Connect claude.ai to cms.example?</title>"))
 	})
 
 	It("lets the reader begin at the top when nothing went wrong", func() {
@@ -85,6 +85,7 @@ var _ = Describe("Warning before consent", Label("A36"), func() {
 			page := showConsent(plain(change)).Body.String()
 			Expect(page).To(ContainSubstring(words))
 			Expect(strings.Count(page, "<li><strong>")).To(Equal(1))
+			Expect(page).To(MatchRegexp(`[.]</strong> \pL`), "two sentences")
 		},
 		Entry("when the redirect goes to this computer",
 			func(c *Consent) { c.Loopback = true }, "a program on this computer"),

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
-	"html/template"
 	"strings"
 	"sync"
 
+	"github.com/a-h/templ"
 	"golang.org/x/text/language"
 )
 
@@ -43,26 +43,21 @@ func (e Edition) formFor(c Consent) (form, error) {
 
 // drawForm needs a mark that is nowhere in the site's own texts. Nothing that a stranger sent is drawn, so nobody can bring a gap along.
 func (e Edition) drawForm(c Consent, mark string) (form, error) {
-	page, err := e.draw("consent", mark+nonceGap, c.withGaps(mark))
+	page, err := draw(e.sheet(mark + nonceGap).consent(c.withGaps(mark)))
 	return strings.Split(string(page), mark), err
 }
 
 // papers are used again once their pages are sent.
 var papers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// fill puts the parts into their gaps.
+// fill puts the parts into their gaps, which are between tags, in titles and in quoted attributes.
 func (f form) fill(paper *bytes.Buffer, parts ...string) {
 	for i, part := range parts {
-		parts[i] = escape(part)
+		parts[i] = templ.EscapeString(part)
 	}
 	paper.WriteString(f[0])
 	for _, piece := range f[1:] {
 		paper.WriteString(parts[piece[0]-'0'])
 		paper.WriteString(piece[1:])
 	}
-}
-
-// escape does what html/template does to texts between tags, in titles and in quoted attributes: gaps are nowhere else.
-func escape(text string) string {
-	return strings.ReplaceAll(template.HTMLEscapeString(text), "+", "&#43;")
 }

@@ -29,7 +29,7 @@ func expectTheTemplates(e Edition, c Consent) {
 	GinkgoHelper()
 	w := httptest.NewRecorder()
 	Expect(e.WriteConsent(w, http.StatusOK, c)).To(Succeed())
-	page, err := e.draw("consent", styleNonce(w), c)
+	page, err := draw(e.sheet(styleNonce(w)).consent(c))
 	Expect(err).NotTo(HaveOccurred())
 	if body := w.Body.String(); body != string(page) { // which Equal would print whole
 		Expect(strings.Split(body, "\n")).To(HaveExactElements(strings.Split(string(page), "\n")))
@@ -94,9 +94,9 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 		for _, smuggled := range []string{mark, mark + ticketGap, mark + mark, mark + "9", mark[:4], ticketGap} {
 			var paper bytes.Buffer
 			form.fill(&paper, smuggled, smuggled, smuggled, smuggled, smuggled)
-			page, err := e.draw("consent", smuggled, plain(func(c *Consent) {
+			page, err := draw(e.sheet(smuggled).consent(plain(func(c *Consent) {
 				c.ClientName, c.ClientHost, c.RedirectHost, c.Ticket = smuggled, smuggled, smuggled, smuggled
-			}))
+			})))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(paper.String()).To(Equal(string(page)))
 		}

@@ -4,8 +4,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"html/template"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -23,7 +21,7 @@ var languages = []language.Tag{language.English, language.German, language.Frenc
 
 var (
 	matcher  = language.NewMatcher(languages)
-	drawings = drawAll()
+	printers = readAll()
 )
 
 // There are few Accept-Language headers, and all of a browser's requests bear the same.
@@ -72,73 +70,24 @@ func readLocale(tag language.Tag) (texts map[string]string) {
 	return texts
 }
 
-// drawAll lets each language wait for its first reader, so that no start does.
-func drawAll() map[language.Tag]func() *template.Template {
-	drawn := map[language.Tag]func() *template.Template{}
+// readAll lets each language wait for its first reader, so that no start does.
+func readAll() map[language.Tag]func() *message.Printer {
+	printers := map[language.Tag]func() *message.Printer{}
 	for _, tag := range languages {
-		drawn[tag] = sync.OnceValue(func() *template.Template { return drawIn(tag) })
+		printers[tag] = sync.OnceValue(func() *message.Printer { return message.NewPrinter(tag, message.Catalog(readTranslations(tag))) })
 	}
-	return drawn
+	return printers
 }
 
-// drawIn parses the templates in one language.
-func drawIn(tag language.Tag) *template.Template {
-	speak := message.NewPrinter(tag, message.Catalog(readTranslations(tag)))
-	drawn := template.New("pages").Funcs(template.FuncMap{
-		"lang": tag.String, "claim": claim, "host": host, "address": address, "name": name,
-		"instant": instant, "machine": machine,
-		"t": func(text string, parts ...any) template.HTML { return translate(speak, text, parts) },
-	})
-	for name, source := range readSources() {
-		template.Must(drawn.New(name).Parse(translateFixed(speak, source)))
-	}
-	return drawn
-}
-
-// fixed is a text that is the same for every reader of a language.
-var fixed = regexp.MustCompile(`{{t "([^"]*)"}}`)
-
-// translateFixed translates the fixed texts of a template, so that no page has to.
-func translateFixed(speak *message.Printer, source string) string {
-	return fixed.ReplaceAllStringFunc(source, func(call string) string {
-		return string(translate(speak, fixed.FindStringSubmatch(call)[1], nil))
-	})
-}
-
-// readSources maps each template to its text.
-func readSources() map[string]string {
-	texts := map[string]string{}
-	entries, _ := files.ReadDir(".") // what is embedded can be read
-	for _, entry := range entries {
-		text, _ := files.ReadFile(entry.Name())
-		texts[entry.Name()] = string(text)
-	}
-	return texts
-}
-
-// translate puts the parts into the text. Only markup of our own is taken as it is; all else is escaped. A text without parts may
-// be the site's own, in which a per cent sign is nothing but that.
-func translate(speak *message.Printer, text string, parts []any) template.HTML {
+// say puts the parts into the text, in the reader's language. A text without parts may be the site's own, in which a per cent sign is nothing
+// but that.
+func (s sheet) say(text string, parts ...any) string {
+	format := text
 	if len(parts) == 0 {
-		return markup(template.HTMLEscapeString(speak.Sprintf(message.Key(text, strings.ReplaceAll(text, "%", "%%")))))
+		format = strings.ReplaceAll(text, "%", "%%")
 	}
-	for i, part := range parts {
-		if _, ours := part.(template.HTML); !ours {
-			parts[i] = markup(template.HTMLEscaper(part))
-		}
-	}
-	return markup(speak.Sprintf(message.Key(text, text), parts...))
+	return printers[s.language]().Sprintf(message.Key(text, format), parts...)
 }
 
-// address marks up a host or a URL, which reads from left to right in every language.
-func address(text string) template.HTML {
-	return markup(`<bdi class="host" dir="ltr">` + escape(host(text)) + `</bdi>`)
-}
-
-// name marks up what the site calls itself.
-func name(text string) template.HTML {
-	return markup(`<bdi>` + template.HTMLEscapeString(text) + `</bdi>`)
-}
-
-// markup marks what was written or escaped here; nothing from outside gets there as it is, which the specs of hostile texts prove.
-func markup(escaped string) template.HTML { return template.HTML(escaped) } //nolint:gosec // see above
+// tell is say for texts of our own, in which the parts are marked up.
+func (s sheet) tell(text string, parts ...any) markup { return markup(s.say(text, parts...)) }

@@ -8,27 +8,31 @@ package pages
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
-	"embed"
+	_ "embed" // the style
 	"fmt"
-	"html/template"
 	"net/http"
 	"strconv"
 
+	"github.com/a-h/templ"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/text/language"
 )
 
-//go:embed *.html style.css
-var files embed.FS
+// The templates of all folders become code at once.
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1100 generate -path ../../..
+
+//go:embed style.css
+var stylesheet string
 
 // Pages are those of one site.
 type Pages struct {
-	site  string
-	look  Appearance
-	logo  template.URL
-	style template.CSS
-	forms *lru.Cache[kind, form]
+	site    string
+	look    Appearance
+	logo    templ.SafeURL
+	colours string
+	forms   *lru.Cache[kind, form]
 }
 
 // New draws for the site at host. It returns the mistakes of the appearance, all at once.
@@ -37,7 +41,7 @@ func New(host string, look Appearance) (*Pages, error) {
 		return nil, err
 	}
 	forms, _ := lru.New[kind, form](keptForms) // fails only for a size below one
-	return &Pages{forms: forms, site: cmp.Or(clean(look.Name), host), look: look, logo: look.logo(), style: look.style()}, nil
+	return &Pages{forms: forms, site: cmp.Or(clean(look.Name), host), look: look, logo: look.logo(), colours: look.colours()}, nil
 }
 
 // Edition is the pages in one language.
@@ -70,47 +74,45 @@ type Return struct {
 
 // WriteProblem answers with the error page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteProblem(w http.ResponseWriter, status int, p Problem) error {
-	return e.write(w, status, "problem", p)
+	s := e.sheet(rand.Text())
+	return e.write(w, status, s, s.problem(p))
 }
 
-// sheet is what every template gets: the page, the site, and the nonce of the style.
+// sheet is what every page has: the site, the reader's language, and the nonce of the style.
 type sheet struct {
-	Nonce string
-	Site  string
-	Look  Appearance
-	Logo  template.URL
-	Style template.CSS
-	Page  any
+	nonce    string
+	language language.Tag
+	*Pages
 }
+
+func (e Edition) sheet(nonce string) sheet { return sheet{nonce, e.language, e.pages} }
 
 // usualSize is that of a page without a logo.
 const usualSize = 16 << 10
 
-func (e Edition) write(w http.ResponseWriter, status int, name string, page any) error {
-	nonce := rand.Text()
-	body, err := e.draw(name, nonce, page)
+func (e Edition) write(w http.ResponseWriter, status int, s sheet, page templ.Component) error {
+	body, err := draw(page)
 	if err != nil {
 		return err
 	}
-	return e.send(w, status, name, nonce, body)
+	return e.send(w, status, s.nonce, body)
 }
 
-func (e Edition) draw(name, nonce string, page any) ([]byte, error) {
-	s := sheet{Nonce: nonce, Site: e.pages.site, Look: e.pages.look, Logo: e.pages.logo, Style: e.pages.style, Page: page}
+func draw(page templ.Component) ([]byte, error) {
 	body := bytes.NewBuffer(make([]byte, 0, usualSize))
-	if err := drawings[e.language]().ExecuteTemplate(body, name, s); err != nil {
-		return nil, fmt.Errorf("render %s page: %w", name, err)
+	if err := page.Render(context.Background(), body); err != nil {
+		return nil, fmt.Errorf("render a page: %w", err)
 	}
 	return body.Bytes(), nil
 }
 
-func (e Edition) send(w http.ResponseWriter, status int, name, nonce string, body []byte) error {
+func (e Edition) send(w http.ResponseWriter, status int, nonce string, body []byte) error {
 	setHeaders(w.Header(), nonce, e.pages.logo != "")
 	w.Header().Set("Content-Language", e.language.String())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if _, err := w.Write(body); err != nil {
-		return fmt.Errorf("send %s page: %w", name, err)
+		return fmt.Errorf("send a page: %w", err)
 	}
 	return nil
 }

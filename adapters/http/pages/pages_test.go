@@ -1,7 +1,9 @@
 package pages
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/a-h/templ"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -103,7 +106,12 @@ var _ = Describe("Writing a page", func() {
 
 	It("writes nothing at all when a page cannot be rendered", Label("A33"), func() {
 		w := httptest.NewRecorder()
-		Expect(english().write(w, http.StatusOK, "consent", Problem{Title: "wrong kind of page"})).NotTo(Succeed())
+		broken := templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+			_, _ = io.WriteString(w, "half a page")
+			return errBroken
+		})
+		e := english()
+		Expect(e.write(w, http.StatusOK, e.sheet("nonce"), broken)).To(MatchError(errBroken))
 		Expect(w.Body.Len()).To(BeZero())
 		Expect(w.Header()).To(BeEmpty())
 	})

@@ -1,0 +1,34 @@
+package pages
+
+import (
+	"context"
+	"io"
+
+	"github.com/a-h/templ"
+)
+
+// markup is what was written or escaped here; nothing from outside gets there as it is, which the specs of hostile texts prove.
+type markup string
+
+var _ templ.Component = markup("")
+
+// Render implements templ.Component.
+func (m markup) Render(_ context.Context, w io.Writer) error {
+	_, err := io.WriteString(w, string(m))
+	return err
+}
+
+// address marks up a host or a URL, which reads from left to right in every language.
+func address(text string) markup {
+	return `<bdi class="host" dir="ltr">` + markup(templ.EscapeString(host(text))) + `</bdi>`
+}
+
+// name marks up what the site calls itself.
+func name(text string) markup {
+	return `<bdi>` + markup(templ.EscapeString(text)) + `</bdi>`
+}
+
+// style is that of all pages, with the site's colours. Browsers take it by its nonce.
+func (s sheet) style() markup {
+	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.colours) + `</style>`
+}
