@@ -15,8 +15,9 @@ const (
 	// writeTimeout frees a stream whose reader has gone silent, and replaces a WriteTimeout of the server, which would cut
 	// every stream. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
-	// linger is how long what a call has brought waits for the end of its answer, which mostly comes at once: one packet less is worth a timer.
-	linger = 10 * time.Millisecond
+	// linger is how long what a call has brought waits for the end of its answer: one packet less is worth a timer. The end mostly comes at once, but on a
+	// busy processor others have their turn before it.
+	linger = 50 * time.Millisecond
 	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent yet.
 	buffered = 2 << 10
 )
