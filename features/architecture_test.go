@@ -197,7 +197,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		said, err := linking.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(said))
 		Expect(string(said)).To(ContainSubstring("main.main"))
-		Expect(regexp.MustCompile(`\S+ <[\w,]*ReflectMethod`).FindAllString(string(said), -1)).To(BeEmpty())
+		Expect(regexp.MustCompile(`.*<ReflectMethod>.*`).FindAllString(string(said), -1)).To(BeEmpty())
 	})
 
 	It("lets a host whose store is a file link no driver of a database server", func(ctx SpecContext) {

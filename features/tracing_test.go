@@ -256,7 +256,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		service.Newest(ctx, "authorize client_metadata:refused")
 		found := service.AskAdmin(ctx, "/connections/"+incidentOn(page))
 		Expect(found.StatusCode).To(Equal(http.StatusOK))
-		Expect(found.Text).To(ContainSubstring("rule C41"))
+		Expect(found.Text).To(And(ContainSubstring("rule C41"), ContainSubstring("<dt>Client</dt> <dd>"+client.ID+"</dd>")))
 		Expect(page.Header.Get("X-Request-Id")).To(Equal(incidentOn(page)), "one request has one id")
 		Expect(linesWith(service.Log.String(), `"request":"`+incidentOn(page)+`"`)).To(ContainElement(ContainSubstring(`"rule":"C41"`)))
 	})

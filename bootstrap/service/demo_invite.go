@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/a-h/templ"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -102,9 +103,8 @@ func (d *demo) announce(v verdict) {
 
 func (v verdict) show(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer") // the address holds a code
-	_ = v.page().Render(r.Context(), w)
+	templ.Handler(v.page()).ServeHTTP(w, r)
 }

@@ -79,7 +79,6 @@ func unavailable(w http.ResponseWriter) {
 }
 
 func write(w http.ResponseWriter, r *http.Request, page templ.Component) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", stylePolicy)
-	_ = page.Render(r.Context(), w) // whoever asked is gone
+	templ.Handler(page).ServeHTTP(w, r) // which writes nothing of a page that cannot be drawn
 }

@@ -29,6 +29,7 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 		if !admitted {
 			return nil
 		}
+		out.single = m.id != nil
 		out.begin(m.listen || r.Method == http.MethodGet)
 		next(out, r, m)
 		s.answerCut(out)

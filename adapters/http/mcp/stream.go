@@ -15,8 +15,8 @@ const (
 	// writeTimeout frees a stream whose reader has gone silent, and replaces a WriteTimeout of the server, which would cut
 	// every stream. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
-	// linger is how long what a call has brought waits for the end of its answer: one packet less is worth a timer. The end mostly comes at once, but on a
-	// busy processor others have their turn before it.
+	// linger is how long what a call has brought waits for the end of its answer: one packet less is worth a timer. The end mostly comes at
+	// once, but on a busy processor others have their turn before it.
 	linger = 50 * time.Millisecond
 	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent yet.
 	buffered = 2 << 10
@@ -37,6 +37,7 @@ type stream struct {
 	noted    noted
 	request  http.Request // here, because each piece would be an allocation of its own
 	body     whole
+	single   bool // one request came, and its result is the last that is said
 	long     bool // what may be known of it elsewhere is asked of the registry
 	opened   int  // guarded by the registry, like what follows
 	beaten   int
@@ -259,7 +260,7 @@ func (s *stream) FlushError() error {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
 	s.beats = true // more is to come
-	if s.who != nil && s.who.served.Load() && !s.long && s.unsent <= buffered {
+	if s.single && s.who.served.Load() && !s.long && s.unsent <= buffered {
 		if s.push == nil {
 			s.push = time.AfterFunc(s.registry.linger, s.send)
 		}

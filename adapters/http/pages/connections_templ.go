@@ -140,7 +140,7 @@ func (s sheet) connections(c Connections) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = s.problemOf(c.Problem).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = s.alert(c.Problem).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -39,7 +39,8 @@ var _ = Describe("Showing a person's connections", func() {
 	It("tells each app's kind, times and powers, and ends each by a button of its own", func() {
 		page := showConnections(living()).Body.String()
 		Expect(page).To(And(ContainSubstring("A program on this computer"), ContainSubstring("An app on a device"), ContainSubstring("A service on the web")))
-		Expect(page).To(And(ContainSubstring(`<time datetime="2026-01-02T11:03:04Z">2026-01-02 11:03 UTC</time>`), ContainSubstring("never"), ContainSubstring("waits for the app")))
+		Expect(page).To(And(ContainSubstring(`<time datetime="2026-01-02T11:03:04Z">2026-01-02 11:03 UTC</time>`), ContainSubstring("never")))
+		Expect(strings.Count(page, "11:03 UTC</time> (waits for the app)</dd>")).To(Equal(1))
 		Expect(page).To(ContainSubstring("<q><bdi>App &lt;g1&gt;</bdi></q>"))
 		for _, grant := range []string{"g1", "g2", "g3"} {
 			Expect(page).To(ContainSubstring(`<input type="hidden" name="grant" value="` + grant + `">`))

@@ -89,5 +89,11 @@ func (s sheet) say(text string, parts ...any) string {
 	return printers[s.language]().Sprintf(message.Key(text, format), parts...)
 }
 
-// tell is say for texts of our own, in which the parts are marked up.
-func (s sheet) tell(text string, parts ...any) markup { return markup(s.say(text, parts...)) }
+// tell is say for texts of our own, with parts that are marked up.
+func (s sheet) tell(text string, parts ...markup) markup {
+	said := make([]any, len(parts))
+	for i, part := range parts {
+		said[i] = part
+	}
+	return markup(s.say(text, said...))
+}

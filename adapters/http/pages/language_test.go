@@ -16,7 +16,7 @@ import (
 // spoken are the texts that the templates put into the reader's language.
 func spoken() map[string]bool {
 	GinkgoHelper()
-	texts := map[string]bool{}
+	texts, unread := map[string]bool{}, 0
 	templates, err := filepath.Glob("*.templ")
 	Expect(err).NotTo(HaveOccurred())
 	for _, template := range templates {
@@ -25,7 +25,9 @@ func spoken() map[string]bool {
 		for _, found := range regexp.MustCompile(`\bs\.(?:say|tell)\("([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
 			texts[found[1]] = true
 		}
+		unread += len(regexp.MustCompile(`\bs\.(say|tell)\([^"]`).FindAllString(string(source), -1))
 	}
+	Expect(unread).To(Equal(8), "texts that others bring along: the title twice, the text, the advice, the problem, what was done, scopes twice")
 	Expect(texts).NotTo(BeEmpty())
 	return texts
 }
