@@ -47,7 +47,7 @@ var _ = Describe("Looking like the site", func() {
 	})
 
 	DescribeTable("makes any accent readable on light and on dark paper", func(accent string) {
-		style := string(Appearance{Accent: accent}.colours())
+		style := Appearance{Accent: accent}.colours()
 		keys := regexp.MustCompile(`--key:(#\w+);--key-deep:(#\w+);--on-key:(#\w+)`).FindAllStringSubmatch(style, -1)
 		Expect(keys).To(HaveLen(2))
 		for i, paper := range []colorful.Color{white, darkPaper} {
