@@ -16,7 +16,9 @@ import (
 const (
 	keptEvents  = 10 << 20 // bytes of all sessions
 	leastSpan   = 256      // bytes that an event takes at least, so that there are never many more streams than can be looked after
-	headerBytes = 16 + 4 + 8
+	sizeAt      = 16       // in a header, behind the key
+	beforeAt    = sizeAt + 4
+	headerBytes = beforeAt + 8
 	tooLong     = math.MaxUint32 // instead of the size of an event that does not fit
 	openStreams = 1000           // of a session that are not answered: some never are, as of a request whose id is in use
 )
@@ -37,7 +39,7 @@ type events struct {
 }
 
 // streamKey stands for a stream of a session.
-type streamKey [16]byte
+type streamKey [sizeAt]byte
 
 // progress is how far a stream has come.
 type progress struct {
@@ -82,13 +84,10 @@ func (e *events) Append(_ context.Context, session, stream string, event []byte)
 	if headerBytes+len(event) > e.kept.capacity() {
 		head.size, event = tooLong, nil
 	}
-	for e.kept.room() < head.span() {
-		e.forgetOldest()
-	}
-	p, known := e.streams[head.key]
-	if !known {
+	if !e.makeRoom(head) {
 		return sdk.ErrEventsPurged
 	}
+	p := e.streams[head.key]
 	head.before, p.last = p.last, e.kept.end
 	p.next++
 	p.answered = p.answered || answer
@@ -104,6 +103,16 @@ func (e *events) Append(_ context.Context, session, stream string, event []byte)
 		return sdk.ErrEventsPurged
 	}
 	return nil
+}
+
+// makeRoom forgets what is oldest, and reports that the stream of the event is not forgotten by then.
+func (e *events) makeRoom(h header) (known bool) {
+	_, known = e.streams[h.key]
+	for known && e.kept.room() < h.span() {
+		e.forgetOldest()
+		_, known = e.streams[h.key]
+	}
+	return known
 }
 
 // answered notes that nothing more is awaited of a stream.
@@ -203,8 +212,8 @@ func (h header) span() int {
 
 func (h header) encode() (bytes [headerBytes]byte) {
 	copy(bytes[:], h.key[:])
-	binary.LittleEndian.PutUint32(bytes[16:], h.size)
-	binary.LittleEndian.PutUint64(bytes[20:], h.before)
+	binary.LittleEndian.PutUint32(bytes[sizeAt:], h.size)
+	binary.LittleEndian.PutUint64(bytes[beforeAt:], h.before)
 	return bytes
 }
 
@@ -212,7 +221,7 @@ func (e *events) header(place uint64) (h header) {
 	var bytes [headerBytes]byte
 	e.kept.read(place, bytes[:])
 	copy(h.key[:], bytes[:])
-	h.size, h.before = binary.LittleEndian.Uint32(bytes[16:]), binary.LittleEndian.Uint64(bytes[20:])
+	h.size, h.before = binary.LittleEndian.Uint32(bytes[sizeAt:]), binary.LittleEndian.Uint64(bytes[beforeAt:])
 	return h
 }
 

@@ -147,6 +147,15 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "", -1)).To(Equal([]string{progressed}))
 	})
 
+	It("forgets nothing for an event that it does not keep", func(ctx SpecContext) {
+		e.keepAll(ctx, "a", "oldest")
+		for head := e.header(0); e.kept.room() >= head.span(); {
+			e.keepAll(ctx, "", progressed)
+		}
+		Expect(e.Append(ctx, "S", "unknown", []byte(answered))).To(MatchError(sdk.ErrEventsPurged))
+		Expect(read(ctx, e, "S", "a", -1)).To(Equal([]string{"oldest"}))
+	})
+
 	It("says so when the later answers of a batch come after the first is forgotten", func(ctx SpecContext) {
 		e.keepAll(ctx, "batch", answered)
 		for head := e.header(0); e.kept.room() >= head.span(); { // all that is missing is a place for the next
