@@ -33,5 +33,5 @@ type Connection struct {
 // WriteConnections answers with the connections page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteConnections(w http.ResponseWriter, status int, c Connections) error {
 	s := e.sheet(rand.Text())
-	return e.write(w, status, s, s.connections(c))
+	return s.write(w, status, s.connections(c))
 }

@@ -40,10 +40,10 @@ func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) erro
 	if err != nil {
 		return err
 	}
-	nonce, paper := rand.Text(), papers.Get().(*bytes.Buffer)
+	s, paper := e.sheet(rand.Text()), papers.Get().(*bytes.Buffer)
 	paper.Reset()
-	form.fill(paper, nonce, c.ClientName, host(c.ClientHost), host(c.RedirectHost), c.Ticket)
-	if err := e.send(w, status, nonce, paper.Bytes()); err != nil {
+	form.fill(paper, s.nonce, c.ClientName, host(c.ClientHost), host(c.RedirectHost), c.Ticket)
+	if err := s.send(w, status, paper.Bytes()); err != nil {
 		return err // HTTP/2 may still read the paper of a stream that broke
 	}
 	papers.Put(paper)

@@ -30,5 +30,5 @@ func name(text string) markup {
 
 // style is that of all pages, with the site's colours. Browsers take it by its nonce.
 func (s sheet) style() markup {
-	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.colours) + `</style>`
+	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.pages.colours) + `</style>`
 }

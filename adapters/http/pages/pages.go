@@ -75,27 +75,26 @@ type Return struct {
 // WriteProblem answers with the error page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteProblem(w http.ResponseWriter, status int, p Problem) error {
 	s := e.sheet(rand.Text())
-	return e.write(w, status, s, s.problem(p))
+	return s.write(w, status, s.problem(p))
 }
 
-// sheet is what every page has: the site, the reader's language, and the nonce of the style.
+// sheet is one page of an edition.
 type sheet struct {
-	nonce    string
-	language language.Tag
-	*Pages
+	Edition
+	nonce string // of its style
 }
 
-func (e Edition) sheet(nonce string) sheet { return sheet{nonce, e.language, e.pages} }
+func (e Edition) sheet(nonce string) sheet { return sheet{e, nonce} }
 
 // usualSize is that of a page without a logo.
 const usualSize = 16 << 10
 
-func (e Edition) write(w http.ResponseWriter, status int, s sheet, page templ.Component) error {
+func (s sheet) write(w http.ResponseWriter, status int, page templ.Component) error {
 	body, err := draw(page)
 	if err != nil {
 		return err
 	}
-	return e.send(w, status, s.nonce, body)
+	return s.send(w, status, body)
 }
 
 func draw(page templ.Component) ([]byte, error) {
@@ -106,9 +105,9 @@ func draw(page templ.Component) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-func (e Edition) send(w http.ResponseWriter, status int, nonce string, body []byte) error {
-	setHeaders(w.Header(), nonce, e.pages.logo != "")
-	w.Header().Set("Content-Language", e.language.String())
+func (s sheet) send(w http.ResponseWriter, status int, body []byte) error {
+	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
+	w.Header().Set("Content-Language", s.language.String())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if _, err := w.Write(body); err != nil {
