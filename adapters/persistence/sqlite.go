@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -57,12 +58,15 @@ var sqliteEngine = engine{
 
 const journalMode = "journal_mode" // which is written into the file
 
-const readConnections = 4
+// readers are as many as these processors let read at once, and one for somebody who reads for long.
+func readers(processors int) int { return min(4, processors+1) }
 
-// A connection keeps few pages (8 KiB each in our allocator) because the system keeps them too, once for all connections.
+// A connection keeps few pages (9 KiB each in our allocator) because the system keeps them too, once for all connections. What one may keep and does
+// not, SQLite gives to the others.
 const (
 	readCache  = "cache_size(100)"
 	writeCache = "cache_size(200)"
+	keepCache  = "cache_size(10)"
 )
 
 // undoInMemory keeps what a statement may have to put back out of a file, into which SQLite would write each page before its first change.
@@ -110,10 +114,10 @@ func connectTo(path string, name func(path string, more ...string) string) (stor
 	if store.writer, err = connect(connector{path, name(path, writeCache, undoInMemory)}, 1); err != nil {
 		return nil, errors.Join(err, giving.Close())
 	}
-	if store.reader, err = connect(connector{path, name(path, "query_only(1)", readCache)}, readConnections); err != nil {
+	if store.reader, err = connect(connector{path, name(path, "query_only(1)", readCache)}, readers(runtime.GOMAXPROCS(0))); err != nil {
 		return nil, errors.Join(err, disconnect(store.writer), giving.Close())
 	}
-	store.recent = newRecent(connector{path, name(path, "query_only(1)")})
+	store.recent = newRecent(connector{path, name(path, "query_only(1)", keepCache)})
 	store.group = &group{writer: store.writer, recent: store.recent, yield: giving}
 	return store, nil
 }

@@ -1,10 +1,13 @@
 package persistence
 
 import (
+	"context"
+	"database/sql/driver"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -20,9 +23,9 @@ var _ = Describe("Opening a SQLite file", func() {
 	var directory string
 	BeforeEach(func() { directory = GinkgoT().TempDir() })
 
-	It("connects one writer and four readers that wait, survive a power failure and check foreign keys", Label("H5"), func() {
+	It("connects one writer and readers that wait, survive a power failure and check foreign keys", Label("H5"), func() {
 		store := openIn(directory)
-		for db, connections := range map[*gorm.DB]int{store.writer: 1, store.reader: 4} {
+		for db, connections := range map[*gorm.DB]int{store.writer: 1, store.reader: readers(runtime.GOMAXPROCS(0))} {
 			Expect(pragma(db, "journal_mode")).To(Equal("wal"))
 			Expect(pragma(db, "synchronous")).To(Equal("2"))
 			Expect(pragma(db, "busy_timeout")).To(Equal("5000"))
@@ -33,6 +36,15 @@ var _ = Describe("Opening a SQLite file", func() {
 		}
 		Expect(pragma(store.reader, "cache_size")).To(Equal("100"))
 		Expect(store.reader.Exec("DELETE FROM grants").Error).To(MatchError(ContainSubstring("readonly")))
+	})
+
+	It("connects no more readers than processors could use, but for one that reads for long", func() {
+		Expect([]int{readers(1), readers(2), readers(3), readers(64)}).To(Equal([]int{2, 3, 4, 4}))
+	})
+
+	It("lets the connection that only watches the file keep hardly a page, because SQLite would give the others what it may keep", func() {
+		open := openIn(directory).recent.watch.open.Load()
+		Expect(open.keeper).To(WithTransform(cacheSize, BeEquivalentTo(10)))
 	})
 
 	It("refuses when SQLite does not keep to the settings", func() {
@@ -216,6 +228,15 @@ var _ = Describe("The server secret", Label("J2"), func() {
 func pragma(db *gorm.DB, name string) (value string) {
 	Expect(db.Raw("PRAGMA " + name).Scan(&value).Error).To(Succeed())
 	return value
+}
+
+func cacheSize(on *connection) driver.Value {
+	rows, err := on.QueryContext(context.Background(), "PRAGMA cache_size", nil)
+	Expect(err).NotTo(HaveOccurred())
+	defer rows.Close()
+	values := make([]driver.Value, 1)
+	Expect(rows.Next(values)).To(Succeed())
+	return values[0]
 }
 
 func mode(path string) fs.FileMode {

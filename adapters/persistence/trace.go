@@ -2,6 +2,8 @@ package persistence
 
 import (
 	"context"
+	"database/sql"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -92,25 +94,25 @@ func (s *Store) Steps(ctx context.Context, after int64) ([]trace.Step, error) {
 	return steps, failed("reading the trace", err)
 }
 
-// What goes, the newest first: steps that are too old, and those of attempts that came to a grant and of the others beyond what each side
-// keeps, so that strangers who knock cannot push out what belongs to a grant. The join takes time in proportion to the trace on every
-// engine, also when all steps are of one attempt: MariaDB makes an index of its own for names of a bounded length, which an id has, and for
-// nothing that a DELETE asks.
 const (
-	oldSteps    = `SELECT number FROM trace_steps WHERE at < @before ORDER BY number DESC LIMIT @most`
-	provenSteps = judgedSteps + `WHERE name IS NOT NULL ORDER BY number DESC LIMIT @most OFFSET @keep`
-	othersSteps = judgedSteps + `WHERE name IS NULL ORDER BY number DESC LIMIT @most OFFSET @keep`
-	judgedSteps = `SELECT number FROM trace_steps LEFT JOIN (SELECT DISTINCT CAST(attempt AS CHAR(64)) AS name FROM trace_steps
-		WHERE attempt <> '' AND kind NOT IN @unproven) AS proven ON name = CAST(attempt AS CHAR(64)) `
-	mostSteps    = 100_000 // to forget at once
+	oldSteps     = `SELECT number FROM trace_steps WHERE at < ? ORDER BY number DESC LIMIT ?`
+	provingSteps = `SELECT attempt FROM trace_steps WHERE attempt <> '' AND kind NOT IN ?`
+	newestSteps  = `SELECT number, attempt FROM trace_steps ORDER BY number DESC`
+	mostSteps    = 100_000 // to forget for their age at once
 	forgetsSteps = 500     // in one transaction, so that others may write between two
 )
 
 // ForgetSteps implements trace.Log. What is gone stays gone when the time is over before all is.
 func (s *Store) ForgetSteps(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
-	chosen := map[string]any{"before": before.UnixMilli(), "unproven": trace.Unproven, "keep": keep, "most": mostSteps}
-	for _, those := range []string{oldSteps, othersSteps, provenSteps} { // in this order, because without its proof a step changes sides
-		gone, err := s.forgetSteps(ctx, those, chosen)
+	for _, choose := range []func() ([]int64, error){
+		func() ([]int64, error) { return s.oldSteps(ctx, before) },
+		func() ([]int64, error) { return s.stepsBeyond(ctx, keep) },
+	} {
+		numbers, err := choose()
+		if err != nil {
+			return deleted, failed("choosing what the trace forgets", err)
+		}
+		gone, err := s.forgetSteps(ctx, numbers)
 		deleted += gone
 		if err != nil {
 			return deleted, failed("forgetting the trace", err)
@@ -119,11 +121,52 @@ func (s *Store) ForgetSteps(ctx context.Context, before time.Time, keep int) (de
 	return deleted, nil
 }
 
-func (s *Store) forgetSteps(ctx context.Context, those string, chosen map[string]any) (deleted int, err error) {
-	numbers, err := s.stepNumbers(ctx, those, chosen)
+func (s *Store) oldSteps(ctx context.Context, before time.Time) (numbers []int64, err error) {
+	ctx, done := s.detached(ctx)
+	defer done()
+	err = s.reader.WithContext(ctx).Raw(oldSteps, before.UnixMilli(), mostSteps).Scan(&numbers).Error
+	return numbers, err
+}
+
+// stepsBeyond are those that are too many, of attempts that came to a grant and of the others, so that strangers who knock cannot push out
+// what belongs to a grant. A database would make tables of all attempts for that, which take many times the memory.
+func (s *Store) stepsBeyond(ctx context.Context, keep int) ([]int64, error) {
+	ctx, done := s.detached(ctx)
+	defer done()
+	db, seed, proven := s.reader.WithContext(ctx), maphash.MakeSeed(), map[uint64]bool{} // by hashes: two that are the same do no harm
+	var attempt sql.RawBytes
+	err := eachRow(db.Raw(provingSteps, trace.Unproven), func() { proven[maphash.Bytes(seed, attempt)] = true }, &attempt)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	var number int64
+	seen, numbers := map[bool]int{}, map[bool][]int64{}
+	err = eachRow(db.Raw(newestSteps), func() {
+		side := proven[maphash.Bytes(seed, attempt)]
+		if seen[side]++; seen[side] > keep {
+			numbers[side] = append(numbers[side], number)
+		}
+	}, &number, &attempt)
+	return slices.Concat(numbers[false], numbers[true]), err // in this order, because without its proof a step changes sides
+}
+
+// eachRow reads a row after the other to the same places.
+func eachRow(question *gorm.DB, take func(), into ...any) error {
+	rows, err := question.Rows()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		take()
+	}
+	return rows.Err()
+}
+
+func (s *Store) forgetSteps(ctx context.Context, numbers []int64) (deleted int, err error) {
 	for batch := range slices.Chunk(numbers, forgetsSteps) {
 		var gone int64
 		err := s.transaction(ctx, func(tx *gorm.DB) error {
@@ -137,11 +180,4 @@ func (s *Store) forgetSteps(ctx context.Context, those string, chosen map[string
 		deleted += int(gone)
 	}
 	return deleted, nil
-}
-
-func (s *Store) stepNumbers(ctx context.Context, those string, chosen map[string]any) (numbers []int64, err error) {
-	ctx, done := s.detached(ctx)
-	defer done()
-	err = s.reader.WithContext(ctx).Raw(those, chosen).Scan(&numbers).Error
-	return numbers, err
 }

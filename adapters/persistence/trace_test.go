@@ -43,6 +43,7 @@ var _ = Describe("A trace in a SQLite file", func() {
 		for i := range strangers {
 			strangers[i].Kind = trace.Unproven[i%len(trace.Unproven)]
 		}
+		strangers[0].Kind = trace.Call // of nobody who is known
 		granted := steps(5, "a", then)
 		granted[1].Kind = trace.Page // of the same attempt
 		Expect(store.AddSteps(ctx, append(granted, strangers...))).To(Succeed())
@@ -61,6 +62,14 @@ var _ = Describe("A trace in a SQLite file", func() {
 		Expect(err).To(MatchError(ContainSubstring("stuck")))
 		Expect(deleted).To(Equal(2))
 		Expect(store.Steps(ctx, 0)).To(HaveLen(2))
+	})
+
+	It("makes no table of all attempts to find out what is too many", func() {
+		for question, values := range map[string][]any{provingSteps: {trace.Unproven}, newestSteps: nil} {
+			var plan []struct{ Detail string }
+			Expect(store.reader.Raw("EXPLAIN QUERY PLAN "+question, values...).Scan(&plan).Error).To(Succeed())
+			Expect(plan).To(ConsistOf(HaveField("Detail", "SCAN trace_steps")))
+		}
 	})
 
 	itForgetsMany(func(SpecContext) *Store { return store })
