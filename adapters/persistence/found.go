@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"sync/atomic"
-	"unique"
 
 	"gorm.io/gorm"
 
@@ -28,7 +27,6 @@ var findGrant = "SELECT " + grantColumns + ", " + secretLayout.listed("secrets."
 func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *foundRow, err error) {
 	found = &foundRow{Grant: new(grantRow)}
 	err = e.reads(db, e.find, secret[:], append(grantLayout.places(found.Grant), secretLayout.places(&found.Secret)...)...)
-	found.Grant.share()
 	return found, failed("finding a grant", err)
 }
 
@@ -63,14 +61,12 @@ func (e engine) reads(db *gorm.DB, question string, key any, into ...any) error 
 // written are the rows that finds will return for these secrets once they are committed, but for those that are spent: hardly anybody asks for them.
 func written(grant *grantRow, secrets []*secretRow) []*foundRow {
 	grantLayout.asRead(grant)
-	grant.share()
 	rows := make([]*foundRow, 0, len(secrets))
 	for _, secret := range secrets {
 		if secret.isSpent(grant) {
 			continue
 		}
 		row := &foundRow{Secret: *secret, Grant: grant}
-		row.Secret.Grant, row.Secret.Scopes = grant.ID, unique.Make(row.Secret.Scopes).Value()
 		secretLayout.asRead(&row.Secret)
 		rows = append(rows, row)
 	}

@@ -9,9 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
-	"unsafe"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -34,29 +32,6 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 			Expect(err).NotTo(HaveOccurred())
 		}
 		Expect(reads).To(Equal(1))
-	})
-
-	It("remembers of grants once what they have in common, and nothing else of what brought them", func() {
-		ticket := strings.Repeat("a-client-", 10)
-		row := func(from int) *foundRow {
-			cut := ticket[from : from+9]
-			grant := &grantRow{ID: cut, ClientID: cut, ClientName: cut, AuthMethod: cut, RedirectURI: cut, Resource: cut, Scopes: cut, Roles: cut, State: cut, CodeChallenge: cut}
-			return written(grant, []*secretRow{{Grant: cut, Scopes: cut}})[0]
-		}
-		first, second := row(0), row(9)
-		texts := func(f *foundRow) (common, own []string) {
-			g := f.Grant
-			return []string{g.ClientID, g.ClientName, g.AuthMethod, g.RedirectURI, g.Resource, g.Scopes, g.Roles, g.State, f.Secret.Scopes}, []string{g.ID, f.Secret.Grant, g.CodeChallenge}
-		}
-		common, own := texts(first)
-		others, _ := texts(second)
-		for i, text := range append(common, own...) {
-			Expect(unsafe.StringData(text)).NotTo(BeIdenticalTo(unsafe.StringData(ticket)), "text %d", i)
-			Expect(text).To(Equal("a-client-"))
-		}
-		for i := range common {
-			Expect(unsafe.StringData(common[i])).To(BeIdenticalTo(unsafe.StringData(others[i])), "text %d", i)
-		}
 	})
 
 	It("does not remember that there was nothing", func(ctx SpecContext) {

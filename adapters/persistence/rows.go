@@ -1,9 +1,7 @@
 package persistence
 
 import (
-	"strings"
 	"time"
-	"unique"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -59,14 +57,6 @@ type secretRow struct {
 
 // TableName implements GORM's Tabler.
 func (secretRow) TableName() string { return "secrets" }
-
-// share lets grants have once what most of them have in common. Of what else a request brought along, nothing is kept.
-func (g *grantRow) share() {
-	for _, common := range []*string{&g.ClientID, &g.ClientName, &g.AuthMethod, &g.RedirectURI, &g.Resource, &g.Scopes, &g.Roles, &g.State} {
-		*common = unique.Make(*common).Value()
-	}
-	g.ID, g.CodeChallenge = strings.Clone(g.ID), strings.Clone(g.CodeChallenge)
-}
 
 // isSpent reports that another secret of the grant has taken the place of this one.
 func (s *secretRow) isSpent(of *grantRow) bool {

@@ -58,13 +58,13 @@ var sqliteEngine = engine{
 
 const journalMode = "journal_mode" // which is written into the file
 
-// readers are as many as these processors let read at once, and one for somebody who reads for long.
-func readers(processors int) int { return min(4, processors+1) }
+// readers are as many as so many processors let read at once, and two for who reads for long, but no more than four.
+func readers(processors int) int { return min(4, processors+2) }
 
 // A connection keeps few pages (9 KiB each in our allocator) because the system keeps them too, once for all connections. What one may keep and does
 // not, SQLite gives to the others.
 const (
-	readCache  = "cache_size(100)"
+	readCache  = "cache_size(50)"
 	writeCache = "cache_size(200)"
 	keepCache  = "cache_size(10)"
 )

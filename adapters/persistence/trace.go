@@ -97,28 +97,25 @@ func (s *Store) Steps(ctx context.Context, after int64) ([]trace.Step, error) {
 const (
 	oldSteps     = `SELECT number FROM trace_steps WHERE at < ? ORDER BY number DESC LIMIT ?`
 	provingSteps = `SELECT attempt FROM trace_steps WHERE attempt <> '' AND kind NOT IN ?`
-	newestSteps  = `SELECT number, attempt FROM trace_steps ORDER BY number DESC`
-	mostSteps    = 100_000 // to forget for their age at once
+	newestSteps  = `SELECT number, attempt FROM trace_steps ORDER BY number DESC LIMIT ?`
+	mostSteps    = 100_000 // to forget at once, for their age and for their number
 	forgetsSteps = 500     // in one transaction, so that others may write between two
 )
 
 // ForgetSteps implements trace.Log. What is gone stays gone when the time is over before all is.
 func (s *Store) ForgetSteps(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
-	for _, choose := range []func() ([]int64, error){
-		func() ([]int64, error) { return s.oldSteps(ctx, before) },
-		func() ([]int64, error) { return s.stepsBeyond(ctx, keep) },
-	} {
-		numbers, err := choose()
-		if err != nil {
-			return deleted, failed("choosing what the trace forgets", err)
-		}
-		gone, err := s.forgetSteps(ctx, numbers)
-		deleted += gone
-		if err != nil {
-			return deleted, failed("forgetting the trace", err)
-		}
+	numbers, err := s.oldSteps(ctx, before)
+	if err == nil {
+		deleted, err = s.forgetSteps(ctx, numbers)
 	}
-	return deleted, nil
+	if err != nil {
+		return deleted, failed("forgetting what is old in the trace", err)
+	}
+	if numbers, err = s.stepsBeyond(ctx, keep); err != nil {
+		return deleted, failed("counting the trace", err)
+	}
+	gone, err := s.forgetSteps(ctx, numbers)
+	return deleted + gone, failed("forgetting the trace", err)
 }
 
 func (s *Store) oldSteps(ctx context.Context, before time.Time) (numbers []int64, err error) {
@@ -129,25 +126,64 @@ func (s *Store) oldSteps(ctx context.Context, before time.Time) (numbers []int64
 }
 
 // stepsBeyond are those that are too many, of attempts that came to a grant and of the others, so that strangers who knock cannot push out
-// what belongs to a grant. A database would make tables of all attempts for that, which take many times the memory.
+// what belongs to a grant. The others come first, should there be no time for all.
 func (s *Store) stepsBeyond(ctx context.Context, keep int) ([]int64, error) {
-	ctx, done := s.detached(ctx)
-	defer done()
-	db, seed, proven := s.reader.WithContext(ctx), maphash.MakeSeed(), map[uint64]bool{} // by hashes: two that are the same do no harm
-	var attempt sql.RawBytes
-	err := eachRow(db.Raw(provingSteps, trace.Unproven), func() { proven[maphash.Bytes(seed, attempt)] = true }, &attempt)
+	proven, err := s.provenAttempts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var number int64
-	seen, numbers := map[bool]int{}, map[bool][]int64{}
-	err = eachRow(db.Raw(newestSteps), func() {
-		side := proven[maphash.Bytes(seed, attempt)]
-		if seen[side]++; seen[side] > keep {
-			numbers[side] = append(numbers[side], number)
+	ctx, done := s.detached(ctx)
+	defer done()
+	var (
+		number  int64
+		attempt sql.RawBytes
+		others  = crowd{keep: keep}
+		granted = crowd{keep: keep}
+	)
+	err = eachRow(s.reader.WithContext(ctx).Raw(newestSteps, 2*keep+mostSteps), func() {
+		if proven.has(attempt) {
+			granted.add(number)
+		} else {
+			others.add(number)
 		}
 	}, &number, &attempt)
-	return slices.Concat(numbers[false], numbers[true]), err // in this order, because without its proof a step changes sides
+	return append(others.beyond, granted.beyond...), err
+}
+
+// crowd are steps, the newest first.
+type crowd struct {
+	keep, size int
+	beyond     []int64 // the numbers of those that are too many
+}
+
+func (c *crowd) add(number int64) {
+	if c.size++; c.size > c.keep {
+		c.beyond = append(c.beyond, number)
+	}
+}
+
+// hashed are attempts, known by their hashes: a table of them in the database would take many times the memory. When two have the same hash, which nobody can
+// bring about, a stranger's steps count as somebody's.
+type hashed struct {
+	seed   maphash.Seed
+	hashes map[uint64]struct{}
+}
+
+func (h hashed) has(attempt []byte) bool {
+	_, known := h.hashes[maphash.Bytes(h.seed, attempt)]
+	return known
+}
+
+// provenAttempts are those with a step that is not trace.Unproven.
+func (s *Store) provenAttempts(ctx context.Context) (hashed, error) {
+	ctx, done := s.detached(ctx)
+	defer done()
+	proven := hashed{maphash.MakeSeed(), map[uint64]struct{}{}}
+	var attempt sql.RawBytes
+	err := eachRow(s.reader.WithContext(ctx).Raw(provingSteps, trace.Unproven), func() {
+		proven.hashes[maphash.Bytes(proven.seed, attempt)] = struct{}{}
+	}, &attempt)
+	return proven, err
 }
 
 // eachRow reads a row after the other to the same places.

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
@@ -65,18 +66,32 @@ var _ = Describe("A trace in a SQLite file", func() {
 	})
 
 	It("makes no table of all attempts to find out what is too many", func() {
-		for question, values := range map[string][]any{provingSteps: {trace.Unproven}, newestSteps: nil} {
+		for question, values := range map[string][]any{provingSteps: {trace.Unproven}, newestSteps: {mostSteps}} {
 			var plan []struct{ Detail string }
 			Expect(store.reader.Raw("EXPLAIN QUERY PLAN "+question, values...).Scan(&plan).Error).To(Succeed())
 			Expect(plan).To(ConsistOf(HaveField("Detail", "SCAN trace_steps")))
 		}
 	})
 
+	It("forgets so many at once, and the next time the rest", func(ctx SpecContext) {
+		Expect(store.AddSteps(ctx, steps(mostSteps+10, "a", then))).To(Succeed())
+		Expect(store.ForgetSteps(ctx, then, 2)).To(Equal(mostSteps + 2))
+		Expect(store.ForgetSteps(ctx, then, 2)).To(Equal(6))
+	})
+
+	It("is an outage while the file cannot be read", func(ctx SpecContext) {
+		Expect(disconnect(store.reader)).To(Succeed())
+		_, err := store.ForgetSteps(ctx, then, 1)
+		Expect(err).To(MatchError(oauth.ErrUnavailable))
+		_, err = store.stepsBeyond(ctx, 1)
+		Expect(err).To(HaveOccurred())
+	})
+
 	itForgetsMany(func(SpecContext) *Store { return store })
 })
 
-// itForgetsMany adds the spec of a trace that has grown far beyond its bound: half of the strangers' steps are of one attempt, each other
-// of one of its own.
+// itForgetsMany adds the spec of a trace that has grown far beyond its bound: of the steps of strangers, a quarter are of one attempt, a quarter of none,
+// and each other is of one of its own.
 func itForgetsMany(open func(SpecContext) *Store) {
 	It("forgets as many as have come while it could not", func(ctx SpecContext) {
 		store := open(ctx)
@@ -84,10 +99,12 @@ func itForgetsMany(open func(SpecContext) *Store) {
 		for part := range 3 {
 			for i := range some {
 				some[i] = trace.Step{At: then, Kind: trace.Page, Outcome: trace.Passed, Attempt: "reloaded"}
-				switch i % 4 {
-				case 0:
+				switch i % 8 {
+				case 3: // of nobody who is known
+					some[i].Kind, some[i].Attempt = trace.Call, ""
+				case 0, 4:
 					some[i].Attempt = strconv.Itoa(part*len(some) + i)
-				case 1, 2:
+				case 1, 2, 5, 6:
 					some[i].Kind, some[i].Attempt = trace.Refresh, "granted "+strconv.Itoa(i/8)
 				}
 			}

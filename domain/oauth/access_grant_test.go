@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -336,6 +337,14 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(text)).To(BeNumerically("<", 12<<10), "which leaves room for the token in 16 KiB")
 		Expect(OpenTicket(text, settings, noon)).To(HaveField("Request()", request))
+	})
+
+	It("lets whoever keeps one of its texts keep no more of it", func() {
+		first, second := strings.Repeat("a", 40), strings.Repeat("b", 100)
+		values, err := unpack(pack([]string{"id", first, "client_id", second}))
+		Expect(err).NotTo(HaveOccurred())
+		at := func(name string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(values.Get(name)))) }
+		Expect(at("client_id")-at("id")).NotTo(BeEquivalentTo(len(first+"9:client_id100:")), "where it is in the whole")
 	})
 
 	It("is worthless when one bit is changed", func() {

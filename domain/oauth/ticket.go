@@ -173,7 +173,7 @@ func unpack(packed []byte) (url.Values, error) {
 		if err != nil || end < 0 || end > len(after) {
 			return nil, errors.New("it is cut off")
 		}
-		texts, rest = append(texts, after[:end]), after[end:]
+		texts, rest = append(texts, strings.Clone(after[:end])), after[end:] // whoever keeps one does not keep all
 	}
 	values := url.Values{}
 	for pair := range slices.Chunk(texts, 2) {

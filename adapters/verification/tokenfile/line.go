@@ -113,7 +113,7 @@ func parseLine(line string) (entry Line, err error) {
 		return entry, err
 	}
 	for _, word := range words[1:] {
-		name, value, _ := strings.Cut(word, "=")
+		name, value, _ := strings.Cut(strings.Clone(word), "=") // a grant that keeps its subject does not keep the file
 		if value == "" {
 			return entry, fmt.Errorf("%q says nothing: write subject=, role= or scope= with a value without spaces", word)
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -55,6 +56,17 @@ var _ = Describe("Reading a token file", func() {
 		tokens, err := parse([]byte("\ufeff# people\r\n\n" + strings.ReplaceAll(sample(1, "subject=ada", "role=editor", "role=author", "\tscope=mcp"), "\n", "\r\n") + "   \n" + sample(2)))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(tokens).To(Equal(table{salt{1}: {hash{1}: ada, hash{2}: {}}}))
+	})
+
+	It("lets a grant that keeps a subject keep no more of the file", func() {
+		first, second := strings.Repeat("a", 41), strings.Repeat("b", 40)
+		content := sample(1, "subject="+first) + sample(2, "subject="+second)
+		tokens, err := parse([]byte(content))
+		Expect(err).NotTo(HaveOccurred())
+		at := func(n byte) uintptr {
+			return uintptr(unsafe.Pointer(unsafe.StringData(tokens[salt{1}][hash{n}].Subject)))
+		}
+		Expect(at(2)-at(1)).NotTo(BeEquivalentTo(strings.Index(content, second)-strings.Index(content, first)), "where it is in the file")
 	})
 
 	DescribeTable("takes a file in which no token holds", Label("J1"), func(content string) {
