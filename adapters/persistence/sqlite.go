@@ -58,7 +58,7 @@ var sqliteEngine = engine{
 
 const journalMode = "journal_mode" // which is written into the file
 
-// readers are as many as so many processors let read at once, and two for who reads for long, but no more than four.
+// readers are as many as so many processors let read at once and two more, for those that read for long; four at most.
 func readers(processors int) int { return min(4, processors+2) }
 
 // A connection keeps few pages (9 KiB each in our allocator) because the system keeps them too, once for all connections. What one may keep and does

@@ -38,7 +38,7 @@ var _ = Describe("Opening a SQLite file", func() {
 		Expect(store.reader.Exec("DELETE FROM grants").Error).To(MatchError(ContainSubstring("readonly")))
 	})
 
-	It("connects no more readers than one processor could use, but for two that read for long", func() {
+	It("connects two more readers than there are processors, and four at most", func() {
 		Expect([]int{readers(1), readers(2), readers(64)}).To(Equal([]int{3, 4, 4}))
 	})
 

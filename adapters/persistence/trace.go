@@ -98,7 +98,7 @@ const (
 	oldSteps     = `SELECT number FROM trace_steps WHERE at < ? ORDER BY number DESC LIMIT ?`
 	provingSteps = `SELECT attempt FROM trace_steps WHERE attempt <> '' AND kind NOT IN ?`
 	newestSteps  = `SELECT number, attempt FROM trace_steps ORDER BY number DESC LIMIT ?`
-	mostSteps    = 100_000 // to forget at once, for their age and for their number
+	mostSteps    = 100_000 // to forget at once for their age; of those that are too many at least as many are looked at
 	forgetsSteps = 500     // in one transaction, so that others may write between two
 )
 
@@ -126,7 +126,7 @@ func (s *Store) oldSteps(ctx context.Context, before time.Time) (numbers []int64
 }
 
 // stepsBeyond are those that are too many, of attempts that came to a grant and of the others, so that strangers who knock cannot push out
-// what belongs to a grant. The others come first, should there be no time for all.
+// what belongs to a grant. The others come first: a step without its proof is one of theirs, should there be no time for all.
 func (s *Store) stepsBeyond(ctx context.Context, keep int) ([]int64, error) {
 	proven, err := s.provenAttempts(ctx)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Store) stepsBeyond(ctx context.Context, keep int) ([]int64, error) {
 	var (
 		number  int64
 		attempt sql.RawBytes
-		others  = crowd{keep: keep}
-		granted = crowd{keep: keep}
+		others  = side{keep: keep}
+		granted = side{keep: keep}
 	)
 	err = eachRow(s.reader.WithContext(ctx).Raw(newestSteps, 2*keep+mostSteps), func() {
 		if proven.has(attempt) {
@@ -150,35 +150,35 @@ func (s *Store) stepsBeyond(ctx context.Context, keep int) ([]int64, error) {
 	return append(others.beyond, granted.beyond...), err
 }
 
-// crowd are steps, the newest first.
-type crowd struct {
+// side are steps that are counted together, the newest first.
+type side struct {
 	keep, size int
 	beyond     []int64 // the numbers of those that are too many
 }
 
-func (c *crowd) add(number int64) {
-	if c.size++; c.size > c.keep {
-		c.beyond = append(c.beyond, number)
+func (s *side) add(number int64) {
+	if s.size++; s.size > s.keep {
+		s.beyond = append(s.beyond, number)
 	}
 }
 
-// hashed are attempts, known by their hashes: a table of them in the database would take many times the memory. When two have the same hash, which nobody can
-// bring about, a stranger's steps count as somebody's.
-type hashed struct {
+// attemptHashes stand for attempts: a table of them in the database would take many times the memory. When two have the same hash, which
+// nobody can bring about, a stranger's steps count as somebody's.
+type attemptHashes struct {
 	seed   maphash.Seed
 	hashes map[uint64]struct{}
 }
 
-func (h hashed) has(attempt []byte) bool {
+func (h attemptHashes) has(attempt []byte) bool {
 	_, known := h.hashes[maphash.Bytes(h.seed, attempt)]
 	return known
 }
 
 // provenAttempts are those with a step that is not trace.Unproven.
-func (s *Store) provenAttempts(ctx context.Context) (hashed, error) {
+func (s *Store) provenAttempts(ctx context.Context) (attemptHashes, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	proven := hashed{maphash.MakeSeed(), map[uint64]struct{}{}}
+	proven := attemptHashes{maphash.MakeSeed(), map[uint64]struct{}{}}
 	var attempt sql.RawBytes
 	err := eachRow(s.reader.WithContext(ctx).Raw(provingSteps, trace.Unproven), func() {
 		proven.hashes[maphash.Bytes(proven.seed, attempt)] = struct{}{}

@@ -24,7 +24,7 @@ func ParseScopes(text string) (Scopes, error) {
 			return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter holds a character that scopes cannot have")
 		}
 	}
-	return setOf(strings.Fields(text)), nil
+	return setOf(strings.Fields(strings.Clone(text))), nil // a token that keeps a scope does not keep the request
 }
 
 // NewScopes returns the set of the given values.
