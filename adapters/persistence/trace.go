@@ -3,7 +3,6 @@ package persistence
 import (
 	"context"
 	"database/sql"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -96,7 +95,7 @@ func (s *Store) Steps(ctx context.Context, after int64) ([]trace.Step, error) {
 
 const (
 	oldSteps     = `SELECT number FROM trace_steps WHERE at < ? ORDER BY number DESC LIMIT ?`
-	provingSteps = `SELECT attempt FROM trace_steps WHERE attempt <> '' AND kind NOT IN ?`
+	provingSteps = `SELECT attempt FROM trace_steps WHERE kind NOT IN ?`
 	newestSteps  = `SELECT number, attempt FROM trace_steps ORDER BY number DESC LIMIT ?`
 	mostSteps    = 100_000 // to forget at once for their age; of those that are too many at least as many are looked at
 	forgetsSteps = 500     // in one transaction, so that others may write between two
@@ -111,7 +110,7 @@ func (s *Store) ForgetSteps(ctx context.Context, before time.Time, keep int) (de
 	if err != nil {
 		return deleted, failed("forgetting what is old in the trace", err)
 	}
-	if numbers, err = s.stepsBeyond(ctx, keep); err != nil {
+	if numbers, err = s.exceedingSteps(ctx, keep); err != nil {
 		return deleted, failed("counting the trace", err)
 	}
 	gone, err := s.forgetSteps(ctx, numbers)
@@ -125,70 +124,23 @@ func (s *Store) oldSteps(ctx context.Context, before time.Time) (numbers []int64
 	return numbers, err
 }
 
-// stepsBeyond are those that are too many, of attempts that came to a grant and of the others, so that strangers who knock cannot push out
-// what belongs to a grant. The others come first: a step without its proof is one of theirs, should there be no time for all.
-func (s *Store) stepsBeyond(ctx context.Context, keep int) ([]int64, error) {
-	proven, err := s.provenAttempts(ctx)
+// exceedingSteps are those that are too many among the newest; the next time it is the turn of what was behind them.
+func (s *Store) exceedingSteps(ctx context.Context, keep int) ([]int64, error) {
+	retention, attempt := trace.Retain(keep), sql.RawBytes{}
+	err := s.eachRow(ctx, func() { retention.Prove(attempt) }, []any{&attempt}, provingSteps, trace.Unproven)
 	if err != nil {
 		return nil, err
 	}
+	var number int64
+	err = s.eachRow(ctx, func() { retention.Count(number, attempt) }, []any{&number, &attempt}, newestSteps, 2*keep+mostSteps)
+	return retention.Exceeding(), err
+}
+
+// eachRow reads the answer to a question, one row after the other to the same places.
+func (s *Store) eachRow(ctx context.Context, take func(), into []any, question string, values ...any) error {
 	ctx, done := s.detached(ctx)
 	defer done()
-	var (
-		number  int64
-		attempt sql.RawBytes
-		others  = side{keep: keep}
-		granted = side{keep: keep}
-	)
-	err = eachRow(s.reader.WithContext(ctx).Raw(newestSteps, 2*keep+mostSteps), func() {
-		if proven.has(attempt) {
-			granted.add(number)
-		} else {
-			others.add(number)
-		}
-	}, &number, &attempt)
-	return append(others.beyond, granted.beyond...), err
-}
-
-// side are steps that are counted together, the newest first.
-type side struct {
-	keep, size int
-	beyond     []int64 // the numbers of those that are too many
-}
-
-func (s *side) add(number int64) {
-	if s.size++; s.size > s.keep {
-		s.beyond = append(s.beyond, number)
-	}
-}
-
-// attemptHashes stand for attempts: a table of them in the database would take many times the memory. When two have the same hash, which
-// nobody can bring about, a stranger's steps count as somebody's.
-type attemptHashes struct {
-	seed   maphash.Seed
-	hashes map[uint64]struct{}
-}
-
-func (h attemptHashes) has(attempt []byte) bool {
-	_, known := h.hashes[maphash.Bytes(h.seed, attempt)]
-	return known
-}
-
-// provenAttempts are those with a step that is not trace.Unproven.
-func (s *Store) provenAttempts(ctx context.Context) (attemptHashes, error) {
-	ctx, done := s.detached(ctx)
-	defer done()
-	proven := attemptHashes{maphash.MakeSeed(), map[uint64]struct{}{}}
-	var attempt sql.RawBytes
-	err := eachRow(s.reader.WithContext(ctx).Raw(provingSteps, trace.Unproven), func() {
-		proven.hashes[maphash.Bytes(proven.seed, attempt)] = struct{}{}
-	}, &attempt)
-	return proven, err
-}
-
-// eachRow reads a row after the other to the same places.
-func eachRow(question *gorm.DB, take func(), into ...any) error {
-	rows, err := question.Rows()
+	rows, err := s.reader.WithContext(ctx).Raw(question, values...).Rows()
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,17 @@ var _ = Describe("A trace in a SQLite file", func() {
 		return made
 	}
 
+	knocks := func(count int) []trace.Step {
+		made := steps(count, "", then)
+		for i := range made {
+			made[i].Kind = trace.Page
+		}
+		return made
+	}
+	keepFromGoing := func(attempt string) {
+		Expect(store.writer.Exec("CREATE TRIGGER stuck BEFORE DELETE ON trace_steps WHEN old.attempt = '" + attempt + "' BEGIN SELECT RAISE(ABORT, 'stuck'); END").Error).To(Succeed())
+	}
+
 	It("gives back every member of a step, in order, from any step on", func(ctx SpecContext) {
 		step := trace.Step{At: then, Kind: trace.Exchange, Outcome: trace.Refused, Attempt: "a", Request: "r", Client: "c", Address: "n", Agent: "u", Rule: "D16", Reason: "why"}
 		Expect(store.AddSteps(ctx, append(steps(300, "b", then), step))).To(Succeed())
@@ -58,7 +69,7 @@ var _ = Describe("A trace in a SQLite file", func() {
 
 	It("forgets what is too old for good, even when it then cannot go on", func(ctx SpecContext) {
 		Expect(store.AddSteps(ctx, append(steps(2, "a", then), steps(2, "b", then.Add(time.Second))...))).To(Succeed())
-		Expect(store.writer.Exec("CREATE TRIGGER stuck BEFORE DELETE ON trace_steps WHEN old.attempt = 'b' BEGIN SELECT RAISE(ABORT, 'stuck'); END").Error).To(Succeed())
+		keepFromGoing("b")
 		deleted, err := store.ForgetSteps(ctx, then.Add(time.Second), 1)
 		Expect(err).To(MatchError(ContainSubstring("stuck")))
 		Expect(deleted).To(Equal(2))
@@ -74,22 +85,14 @@ var _ = Describe("A trace in a SQLite file", func() {
 	})
 
 	It("looks at so many at once, and the next time at the rest, so that no flood of strangers takes what belongs to a grant", func(ctx SpecContext) {
-		flood := steps(mostSteps+10, "", then)
-		for i := range flood {
-			flood[i].Kind = trace.Page
-		}
-		Expect(store.AddSteps(ctx, append(steps(5, "a", then), flood...))).To(Succeed())
+		Expect(store.AddSteps(ctx, append(steps(5, "a", then), knocks(mostSteps+10)...))).To(Succeed())
 		Expect(store.ForgetSteps(ctx, then, 2)).To(Equal(mostSteps + 2))
 		Expect(store.ForgetSteps(ctx, then, 2)).To(Equal(6 + 3))
 	})
 
 	It("forgets those of strangers first", func(ctx SpecContext) {
-		strangers := steps(1+forgetsSteps, "", then)
-		for i := range strangers {
-			strangers[i].Kind = trace.Page
-		}
-		Expect(store.AddSteps(ctx, append(strangers, steps(2, "a", then)...))).To(Succeed())
-		Expect(store.writer.Exec("CREATE TRIGGER stuck BEFORE DELETE ON trace_steps WHEN old.attempt = 'a' BEGIN SELECT RAISE(ABORT, 'stuck'); END").Error).To(Succeed())
+		Expect(store.AddSteps(ctx, append(knocks(1+forgetsSteps), steps(2, "a", then)...))).To(Succeed())
+		keepFromGoing("a")
 		deleted, err := store.ForgetSteps(ctx, then, 1)
 		Expect(err).To(MatchError(ContainSubstring("forgetting the trace")))
 		Expect(deleted).To(Equal(forgetsSteps))
