@@ -10,11 +10,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestApplication(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The use cases")
+	suite.Run(t, "The use cases")
 }
 
 type site func(ctx context.Context, token string) (oauth.Principal, error)

@@ -3,11 +3,9 @@ package bootstrap_test
 import (
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestBootstrap(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Bootstrap")
+	suite.Run(t, "Bootstrap")
 }

@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,12 +20,13 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/features/chromium"
 )
 
 const (
 	axeScript = "accessibility/node_modules/axe-core/axe.min.js"
-	// screens is where the picture of every page goes, from the module's root; README.md names it.
-	screens = "build/screens"
+	// picturesVariable names the folder in which a picture of every page is kept.
+	picturesVariable = "PICTURES"
 )
 
 // axe is what axe-core says of a page, by the rules of WCAG 2.2 at level AA and its own best practice.
@@ -50,6 +53,37 @@ func replayed(answer Response) (address string, fetches *atomic.Int32) {
 	return server.URL, fetches
 }
 
+var openReader = sync.OnceValues(func() (*Browser, error) {
+	browser, err := startBrowser()
+	if err != nil {
+		return nil, err
+	}
+	window, _, err := chromium.Window(browser)
+	return &Browser{window}, err
+})
+
+// ReaderBrowser is one window for all specs that only look at a page, because a new one takes as long as several looks.
+func ReaderBrowser() *Browser {
+	GinkgoHelper()
+	browser, err := openReader()
+	if errors.Is(err, chromium.ErrMissing) {
+		Skip(err.Error())
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return browser
+}
+
+// Picture keeps a picture of the whole page under that name, where a folder for pictures is named.
+func (b *Browser) Picture(ctx context.Context, name string) {
+	GinkgoHelper()
+	folder := os.Getenv(picturesVariable)
+	if folder == "" {
+		return
+	}
+	Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(folder, name), Ask(ctx, b, chromedp.FullScreenshot(100)), 0o644)).To(Succeed())
+}
+
 // look is the site's own appearance in these specs.
 var look = bootstrap.Appearance{
 	Name: "The Gazette", Accent: "#c2410c", TokenHelp: "https://gazette.example/account/tokens",
@@ -70,7 +104,8 @@ func attempts(ctx context.Context) *Operated {
 	return service
 }
 
-var _ = Describe("Being usable by everybody", Label("pages"), func() {
+// Ordered, so that one process draws all pages in one browser.
+var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label("pages"), func() {
 	var world *World
 	var client *Client
 	var script string
@@ -107,7 +142,7 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 			Expect(len(answer.Text)).To(BeNumerically("<", 30<<10))
 			Expect(answer.Text).NotTo(ContainSubstring("<script"))
 			address, fetches := replayed(answer)
-			browser := NewBrowser()
+			browser := ReaderBrowser()
 			for _, window := range []struct {
 				name          string
 				width, height int64
@@ -115,10 +150,7 @@ var _ = Describe("Being usable by everybody", Label("pages"), func() {
 				for _, scheme := range []string{"light", "dark"} {
 					browser.Look(ctx, window.width, window.height, scheme)
 					browser.Do(ctx, chromedp.Navigate(address))
-					picture := Ask(ctx, browser, chromedp.FullScreenshot(100))
-					file := filepath.Join("..", screens, fmt.Sprintf("%s-%s-%s.png", name, window.name, scheme))
-					Expect(os.MkdirAll(filepath.Dir(file), 0o755)).To(Succeed())
-					Expect(os.WriteFile(file, picture, 0o644)).To(Succeed())
+					browser.Picture(ctx, fmt.Sprintf("%s-%s-%s.png", name, window.name, scheme))
 					Ask(ctx, browser, chromedp.Evaluate[any](script))
 					Expect(Ask(ctx, browser, chromedp.Evaluate[[]string](axe, chromedp.EvalAwaitPromise))).To(BeEmpty(), window.name+" "+scheme)
 				}

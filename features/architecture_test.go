@@ -88,6 +88,7 @@ var table = []law{
 	{of: []string{"bootstrap/..."}, may: anything, never: []string{"features/...", "adapters/..."}},
 	{of: []string{"features/engines"}, may: []string{"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/..."})},
+	{of: []string{"features/suite"}, may: []string{"github.com/onsi/ginkgo/v2/...", "github.com/onsi/gomega"}},
 	{of: []string{"features/conformance"}}, // the runner of the official suite
 	{of: []string{"features/matrix/..."}, may: []string{"features/matrix"}},
 	{of: []string{"features/mutations"}, may: []string{"features/matrix", "golang.org/x/sync/errgroup"}},
@@ -123,7 +124,7 @@ var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "featur
 // Tests next to the code may use whatever they need; the specs here stand outside.
 var testTable = []law{
 	{of: []string{"features/broker_test.go"}, may: slices.Concat(ginkgo, []string{"github.com/nats-io/nats-server/v2/server", "github.com/nats-io/nats.go"})},
-	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", sdk + "oauthex", "golang.org/x/net/html", "features/matrix", "features/chromium", "features/engines",
+	{of: []string{"features"}, may: slices.Concat(ginkgo, []string{"bootstrap/...", sdk + "mcp", sdk + "auth", sdk + "oauthex", "golang.org/x/net/html", "features/matrix", "features/chromium", "features/engines", "features/suite",
 		"github.com/chromedp/...", "github.com/google/jsonschema-go/jsonschema", "go.yaml.in/yaml/v3",
 		"go.opentelemetry.io/proto/otlp/...", "google.golang.org/protobuf/proto", "github.com/creack/pty", "golang.org/x/sys/unix"})},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/...", "features/storespec"})},
@@ -215,7 +216,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 			if slices.Contains(file.calls, "Describe") {
 				ran[folder] = ran[folder] || false
 			}
-			if slices.Contains(file.calls, "RunSpecs") {
+			if slices.ContainsFunc(file.uses, func(used string) bool { return strings.HasPrefix(used, module+"features/suite.Run") }) {
 				ran[folder] = true
 			}
 		}

@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -18,18 +19,34 @@ import (
 // browserTime is how long a spec may take with a Chromium that starts on a busy machine.
 const browserTime = time.Minute
 
-// Browser is a window of a real Chromium with a profile of its own.
+// Browser is a window of a real Chromium that shares nothing with other windows.
 type Browser struct{ window context.Context }
+
+// startBrowser starts the Chromium that the specs of this process share.
+var startBrowser = sync.OnceValues(func() (browser context.Context, err error) {
+	browser, quitBrowser, err = chromium.Open()
+	return browser, err
+})
+
+var quitBrowser func() error
+
+var _ = AfterSuite(func() {
+	if quitBrowser != nil {
+		Expect(quitBrowser()).To(Succeed())
+	}
+})
 
 // NewBrowser opens a window that closes with the spec. Without a Chromium the spec is skipped; .ci/run installs one.
 func NewBrowser() *Browser {
 	GinkgoHelper()
-	window, leave, err := chromium.Open()
+	browser, err := startBrowser()
 	if errors.Is(err, chromium.ErrMissing) {
 		Skip(err.Error())
 	}
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(leave()).To(Succeed()) })
+	window, closeWindow, err := chromium.Window(browser)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(closeWindow()).To(Succeed()) })
 	return &Browser{window}
 }
 

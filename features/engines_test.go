@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"sync"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,34 +15,26 @@ import (
 // worldsOn names the engine that every world keeps its grants in; "" is SQLite.
 var worldsOn = os.Getenv("WORLDS_ON")
 
-// engine is one database server for the whole suite, started when it is first needed.
-type engine struct {
-	start  func(context.Context, ...string) (*engines.Server, error)
-	once   sync.Once
-	server *engines.Server
-	err    error
+// engine is a database server that all specs of the suite share.
+type engine struct{ name string }
+
+var databaseServers = map[string]engine{"PostgreSQL": {"PostgreSQL"}, "MariaDB": {"MariaDB"}}
+
+func (e engine) running(ctx context.Context) *engines.Endpoint {
+	GinkgoHelper()
+	endpoint, err := engines.Shared(ctx, e.name)
+	if errors.Is(err, engines.ErrMissing) && !engines.Required() {
+		Skip(err.Error())
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return endpoint
 }
 
-var databaseServers = map[string]*engine{"PostgreSQL": {start: engines.Postgres}, "MariaDB": {start: engines.MariaDB}}
-
-var _ = AfterSuite(func() {
-	for _, e := range databaseServers {
-		if e.server != nil {
-			Expect(e.server.Close()).To(Succeed())
-		}
-	}
-})
-
-// database is an empty one of a server of our own.
-func (e *engine) database() string {
+// database is an empty one.
+func (e engine) database() string {
 	GinkgoHelper()
 	ctx := context.Background()
-	e.once.Do(func() { e.server, e.err = e.start(ctx) })
-	if errors.Is(e.err, engines.ErrMissing) && !engines.Required() {
-		Skip(e.err.Error())
-	}
-	Expect(e.err).NotTo(HaveOccurred())
-	url, err := e.server.Database(ctx)
+	url, err := e.running(ctx).Database(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	return url
 }
@@ -58,17 +50,14 @@ func (w *World) inFile() {
 // LockGrants keeps everybody else from changing a grant, until unlock. The world is on a database server.
 func (w *World) LockGrants(ctx context.Context) (unlock func()) {
 	GinkgoHelper()
-	for _, e := range databaseServers {
-		if e.server == nil || !e.server.Has(w.Database) {
-			continue
-		}
-		release, err := e.server.Hold(ctx, w.Database, "SELECT id FROM grants FOR UPDATE")
-		Expect(err).NotTo(HaveOccurred())
-		return func() {
-			GinkgoHelper()
-			Expect(release()).To(Succeed())
-		}
+	name := "MariaDB"
+	if strings.HasPrefix(w.Database, "postgres:") {
+		name = "PostgreSQL"
 	}
-	Fail("this world is on no server of these specs")
-	return nil
+	release, err := databaseServers[name].running(ctx).Hold(ctx, w.Database, "SELECT id FROM grants FOR UPDATE")
+	Expect(err).NotTo(HaveOccurred())
+	return func() {
+		GinkgoHelper()
+		Expect(release()).To(Succeed())
+	}
 }

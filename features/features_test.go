@@ -5,11 +5,8 @@ package features_test
 import (
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/pasteport/pasteport/features/engines"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
-func TestFeatures(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Pasteport")
-}
+func TestFeatures(t *testing.T) { suite.RunParallel(t, "Pasteport", engines.Share) }

@@ -12,12 +12,15 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+
+	"github.com/pasteport/pasteport/features/engines"
 )
 
 // Fleet is several replicas of the built program on one database server and one NATS, behind a proxy that sends each request to
 // another of them. Its issuer is the proxy's address.
 type Fleet struct {
 	*World
+	Server   *engines.Server
 	Replicas []*Member
 }
 
@@ -30,14 +33,19 @@ type Member struct {
 
 const fleetSize = 3
 
-// NewFleet starts it on an empty database of the engine; it ends with the spec.
+// NewFleet starts it on an empty database of a server of its own; both end with the spec.
 func NewFleet(binary Binary, engine string) *Fleet {
 	GinkgoHelper()
-	w := &World{Dir: GinkgoT().TempDir(), Database: databaseServers[engine].database(), Token: editorToken, Clients: NewClientSite()}
+	server, err := engines.Own(context.Background(), engine)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Close)
+	database, err := server.Database(context.Background())
+	Expect(err).NotTo(HaveOccurred())
+	w := &World{Dir: GinkgoT().TempDir(), Database: database, Token: editorToken, Clients: NewClientSite()}
 	public := freeAddress()
 	w.Issuer = "http://" + public
 	bus := broker()
-	f := &Fleet{World: w}
+	f := &Fleet{World: w, Server: server}
 	var addresses []string
 	for range fleetSize {
 		address := freeAddress()

@@ -87,14 +87,13 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 			}, NodeTimeout(time.Minute))
 
 			It("answers 503 and nothing else while the database is restarted, and goes on when it is back", Label("D30", "G11", "E10", "N14"), func(ctx SpecContext) {
-				server := databaseServers[engine].server
 				client := fleet.NewClient()
 				tokens := client.Connect(ctx)
 				load := fleet.underLoad(ctx, client, tokens)
 				Eventually(load.Answers).WithTimeout(patience).Should(HaveKeyWithValue(http.StatusOK, BeNumerically(">", 100)))
-				Expect(server.Stop()).To(Succeed())
+				Expect(fleet.Server.Stop()).To(Succeed())
 				Eventually(load.Answers).WithTimeout(patience).Should(HaveKeyWithValue(http.StatusServiceUnavailable, BeNumerically(">", 20)))
-				Expect(server.Start(ctx)).To(Succeed())
+				Expect(fleet.Server.Start(ctx)).To(Succeed())
 				back := time.Now()
 				load.Recovered(ctx, back.Add(2*time.Second))
 				Expect(load.Stop()).To(And(HaveLen(2), HaveKey(http.StatusOK), HaveKey(http.StatusServiceUnavailable)))

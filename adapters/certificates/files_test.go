@@ -11,11 +11,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/certificates"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestCertificates(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Certificates")
+	suite.Run(t, "Certificates")
 }
 
 var _ = Describe("Opening a certificate", func() {

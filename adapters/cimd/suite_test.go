@@ -11,14 +11,13 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestClientMetadataDocuments(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Client metadata documents")
+	suite.Run(t, "Client metadata documents")
 }
 
 // site is a client's web site: a real TLS server on loopback that counts what reaches it.

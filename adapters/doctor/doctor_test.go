@@ -16,11 +16,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestDoctor(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The doctor")
+	suite.Run(t, "The doctor")
 }
 
 // script is what a server says. In every text, ISSUER stands for its own address.

@@ -3,11 +3,9 @@ package http
 import (
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestHTTP(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Authorization server over HTTP")
+	suite.Run(t, "Authorization server over HTTP")
 }

@@ -18,11 +18,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestAssertions(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Signed assertions")
+	suite.Run(t, "Signed assertions")
 }
 
 var _ = Describe("Reading an assertion", Label("D33"), func() {

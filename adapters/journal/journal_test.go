@@ -18,11 +18,11 @@ import (
 	"github.com/onsi/gomega/gbytes"
 
 	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestJournal(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Journal")
+	suite.Run(t, "Journal")
 }
 
 // shelf is a trace.Log that can be shut.

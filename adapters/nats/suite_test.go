@@ -3,11 +3,9 @@ package nats_test
 import (
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestNATS(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The bus over NATS")
+	suite.Run(t, "The bus over NATS")
 }

@@ -6,11 +6,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestOutbound(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Reaching the site")
+	suite.Run(t, "Reaching the site")
 }
 
 var _ = Describe("Reaching a server of the site", func() {

@@ -100,8 +100,8 @@ var _ = Describe("Checking a store", func() {
 				at := engine.place(ctx)
 				at.open()
 				forgets := forgetful[name]
-				Expect(engine.engine.Ask(ctx, forgets[0])).To(Succeed())
-				DeferCleanup(func(ctx SpecContext) { Expect(engine.engine.Ask(ctx, forgets[1])).To(Succeed()) })
+				Expect(engine.running(ctx).Ask(ctx, forgets[0])).To(Succeed())
+				DeferCleanup(func(ctx SpecContext) { Expect(engine.running(ctx).Ask(ctx, forgets[1])).To(Succeed()) })
 				store, err := OpenUncheckedServer(at.url, ServerOptions{SecretFile: at.secretFile})
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(store.Close)

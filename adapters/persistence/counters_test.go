@@ -22,7 +22,7 @@ func itCountsBesideBearers(server *server) {
 	})
 	hold := func(ctx SpecContext) func() error {
 		GinkgoHelper()
-		release, err := server.engine.Hold(ctx, at.url, "BEGIN", "SELECT name FROM counters FOR UPDATE")
+		release, err := server.running(ctx).Hold(ctx, at.url, "BEGIN", "SELECT name FROM counters FOR UPDATE")
 		Expect(err).NotTo(HaveOccurred())
 		return sync.OnceValue(release)
 	}

@@ -14,7 +14,9 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/engines"
 	"github.com/pasteport/pasteport/features/storespec"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestPersistence(t *testing.T) {
@@ -25,8 +27,7 @@ func TestPersistence(t *testing.T) {
 			os.Exit(0) // without the verdict on a suite that did not run
 		}
 	}
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Persistence")
+	suite.RunParallel(t, "Persistence", engines.Share)
 }
 
 var _ = Describe("A store in a SQLite file", func() {

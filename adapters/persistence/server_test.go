@@ -17,32 +17,19 @@ import (
 	"github.com/pasteport/pasteport/features/storespec"
 )
 
-// server is one database server for the whole suite, started when it is first needed.
-type server struct {
-	start  func(context.Context, ...string) (*engines.Server, error)
-	once   sync.Once
-	engine *engines.Server
-	err    error
-}
+// server is a database server that all specs of the suite share.
+type server struct{ name string }
 
-var engineServers = map[string]*server{"PostgreSQL": {start: engines.Postgres}, "MariaDB": {start: engines.MariaDB}}
+var engineServers = map[string]*server{"PostgreSQL": {"PostgreSQL"}, "MariaDB": {"MariaDB"}}
 
-var _ = AfterSuite(func() {
-	for _, s := range engineServers {
-		if s.engine != nil {
-			Expect(s.engine.Close()).To(Succeed())
-		}
-	}
-})
-
-func (s *server) running(ctx context.Context) *engines.Server {
+func (s *server) running(ctx context.Context) *engines.Endpoint {
 	GinkgoHelper()
-	s.once.Do(func() { s.engine, s.err = s.start(ctx) })
-	if errors.Is(s.err, engines.ErrMissing) && !engines.Required() {
-		Skip(s.err.Error())
+	engine, err := engines.Shared(ctx, s.name)
+	if errors.Is(err, engines.ErrMissing) && !engines.Required() {
+		Skip(err.Error())
 	}
-	Expect(s.err).NotTo(HaveOccurred())
-	return s.engine
+	Expect(err).NotTo(HaveOccurred())
+	return engine
 }
 
 // place is an empty database and a file for the server secret.
@@ -50,7 +37,12 @@ type place struct{ url, secretFile string }
 
 func (s *server) place(ctx context.Context) place {
 	GinkgoHelper()
-	url, err := s.running(ctx).Database(ctx)
+	return placeOn(ctx, s.running(ctx))
+}
+
+func placeOn(ctx context.Context, engine *engines.Endpoint) place {
+	GinkgoHelper()
+	url, err := engine.Database(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	return place{url, filepath.Join(GinkgoT().TempDir(), "secret")}
 }
@@ -107,21 +99,20 @@ var _ = Describe("A store on a database server", func() {
 			}, NodeTimeout(time.Minute))
 
 			It("says that a server which is gone is an outage, and goes on when it is back", Label("N14", "G11", "D30"), func(ctx SpecContext) {
-				at := engine.place(ctx)
+				engine.running(ctx) // or the spec is skipped
+				own, err := engines.Own(ctx, name)
+				Expect(err).NotTo(HaveOccurred())
+				DeferCleanup(own.Close)
+				at := placeOn(ctx, own.Endpoint)
 				store := at.open()
 				Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
-				Expect(engine.engine.Stop()).To(Succeed())
-				DeferCleanup(func(ctx SpecContext) {
-					if engine.engine.Ask(ctx, "SELECT 1") != nil {
-						Expect(engine.engine.Start(ctx)).To(Succeed())
-					}
-				})
-				_, err := store.Grant(ctx, digest(0))
+				Expect(own.Stop()).To(Succeed())
+				_, err = store.Grant(ctx, digest(0))
 				Expect(err).To(MatchError(oauth.ErrUnavailable))
 				Expect(store.UpdateGrant(ctx, digest(0), nil)).To(MatchError(oauth.ErrUnavailable))
 				Expect(store.AddGrant(ctx, aGrant("h", 0), nil)).To(MatchError(oauth.ErrUnavailable))
 				Expect(store.UseOnce(ctx, digest(1), then)).To(MatchError(oauth.ErrUnavailable))
-				Expect(engine.engine.Start(ctx)).To(Succeed())
+				Expect(own.Start(ctx)).To(Succeed())
 				Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then); return nil })).To(Succeed())
 				_, err = store.Grant(ctx, digest(0))
 				Expect(err).NotTo(HaveOccurred())

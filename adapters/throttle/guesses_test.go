@@ -8,11 +8,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestThrottle(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Throttling")
+	suite.Run(t, "Throttling")
 }
 
 var _ = Describe("Limiting guesses", Label("B6"), func() {

@@ -11,11 +11,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestDemosite(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The demo site")
+	suite.Run(t, "The demo site")
 }
 
 func newFile() string { return filepath.Join(GinkgoT().TempDir(), "site.db") }

@@ -15,11 +15,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestService(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Service")
+	suite.Run(t, "Service")
 }
 
 var (

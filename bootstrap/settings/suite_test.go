@@ -4,13 +4,11 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestSettings(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Settings")
+	suite.Run(t, "Settings")
 }
 
 // sample has a setting of every kind.

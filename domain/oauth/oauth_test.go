@@ -10,11 +10,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
+
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestOAuth(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The rules of authorization")
+	suite.Run(t, "The rules of authorization")
 }
 
 // Refused matches a refusal of the kind.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestTrace(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Trace")
+	suite.Run(t, "Trace")
 }
 
 var then = time.UnixMilli(1_770_091_506_789).UTC()

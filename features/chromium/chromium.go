@@ -35,3 +35,13 @@ func Open() (window context.Context, leave func() error, err error) {
 	}
 	return window, leave, nil
 }
+
+// Window opens another window of the browser, which shares no cookie, cache or storage with the others, until it is closed.
+func Window(browser context.Context) (window context.Context, closeWindow func() error, err error) {
+	window, _ = chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	closeWindow = func() error { return chromedp.Cancel(window) }
+	if err := chromedp.Do(window); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("opening a window: %w", err), closeWindow())
+	}
+	return window, closeWindow, nil
+}

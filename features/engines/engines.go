@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -27,45 +28,57 @@ func Required() bool { return os.Getenv("ENGINES") == "required" }
 // patience is long because a server that ends writes everything down first, which a busy disk makes it wait for.
 const patience = 3 * time.Minute
 
-// Server is a database server of our own.
-type Server struct {
+// Endpoint is where a database server answers.
+type Endpoint struct {
+	port    int
 	address string // as url, with %s for the name of a database
-	program string
-	flags   []string
-	folder  string
-	owner   *syscall.Credential
-	ask     func(ctx context.Context, s *Server, statement string) error
+	ask     func(ctx context.Context, at *Endpoint, statement string) error
 	hold    func(ctx context.Context, url string, statements []string) (func() error, error)
-	process *exec.Cmd
-	quick   os.Signal // ends it at once and in good order
-	exited  chan struct{}
-	number  int
+	number  atomic.Int64
 }
 
-// Database makes an empty database and returns its URL.
-func (s *Server) Database(ctx context.Context) (string, error) {
-	s.number++
-	name := "specs_" + strconv.Itoa(s.number)
-	if err := s.ask(ctx, s, "CREATE DATABASE "+name); err != nil {
+// Database makes an empty database, with a name that no other process gives, and returns its URL.
+func (e *Endpoint) Database(ctx context.Context) (string, error) { return e.create(ctx, "") }
+
+// Copy makes a database with the tables of another one of the server, and returns its URL. PostgreSQL can do that.
+func (e *Endpoint) Copy(ctx context.Context, url string) (string, error) {
+	return e.create(ctx, " TEMPLATE "+e.nameIn(url))
+}
+
+func (e *Endpoint) create(ctx context.Context, clause string) (string, error) {
+	name := fmt.Sprintf("specs_%d_%d", os.Getpid(), e.number.Add(1))
+	if err := e.ask(ctx, e, "CREATE DATABASE "+name+clause); err != nil {
 		return "", fmt.Errorf("making a database: %w", err)
 	}
-	return fmt.Sprintf(s.address, name), nil
+	return fmt.Sprintf(e.address, name), nil
+}
+
+// nameIn returns the name of the database in one of the endpoint's URLs.
+func (e *Endpoint) nameIn(url string) string {
+	before, after, _ := strings.Cut(e.address, "%s")
+	return strings.TrimSuffix(strings.TrimPrefix(url, before), after)
 }
 
 // Hold runs statements on a connection of an administrator's own to the database of that URL, and keeps what they have locked until
 // release.
-func (s *Server) Hold(ctx context.Context, url string, statements ...string) (release func() error, err error) {
-	return s.hold(ctx, url, statements)
-}
-
-// Has reports that this is the URL of one of the server's databases.
-func (s *Server) Has(url string) bool {
-	before, _, _ := strings.Cut(s.address, "%s")
-	return strings.HasPrefix(url, before)
+func (e *Endpoint) Hold(ctx context.Context, url string, statements ...string) (release func() error, err error) {
+	return e.hold(ctx, url, statements)
 }
 
 // Ask runs a statement of an administrator.
-func (s *Server) Ask(ctx context.Context, statement string) error { return s.ask(ctx, s, statement) }
+func (e *Endpoint) Ask(ctx context.Context, statement string) error { return e.ask(ctx, e, statement) }
+
+// Server is a database server that this process has started.
+type Server struct {
+	*Endpoint
+	program string
+	flags   []string
+	folder  string
+	owner   *syscall.Credential
+	process *exec.Cmd
+	quick   os.Signal // ends it at once and in good order
+	exited  chan struct{}
+}
 
 // Start runs the server, and returns when it answers.
 func (s *Server) Start(ctx context.Context) error {
@@ -74,7 +87,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := s.launch(); err != nil {
 		return err
 	}
-	for s.ask(ctx, s, "SELECT 1") != nil {
+	for s.Ask(ctx, "SELECT 1") != nil {
 		select {
 		case <-s.exited: // what is left of one that was killed may be in the way for a moment
 			if err := s.launch(); err != nil {

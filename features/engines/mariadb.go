@@ -51,23 +51,25 @@ func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
 	for _, setting := range settings {
 		s.flags = append(s.flags, "--"+setting)
 	}
-	s.address, s.quick = fmt.Sprintf("mysql://root@127.0.0.1:%d/%%s", port), syscall.SIGTERM
-	s.ask, s.hold = askMariaDB(port), holdMariaDB(port)
+	s.Endpoint, s.quick = mariaDBAt(port), syscall.SIGTERM
 	if err := s.Start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func askMariaDB(port int) func(context.Context, *Server, string) error {
-	return func(ctx context.Context, _ *Server, statement string) error {
-		pool, err := poolOf(port, "")
-		if err != nil {
-			return err
-		}
-		_, err = pool.ExecContext(ctx, statement)
-		return errors.Join(err, pool.Close())
+// mariaDBAt reaches a server that runs already.
+func mariaDBAt(port int) *Endpoint {
+	return &Endpoint{port: port, address: fmt.Sprintf("mysql://root@127.0.0.1:%d/%%s", port), ask: askMariaDB, hold: holdMariaDB(port)}
+}
+
+func askMariaDB(ctx context.Context, at *Endpoint, statement string) error {
+	pool, err := poolOf(at.port, "")
+	if err != nil {
+		return err
 	}
+	_, err = pool.ExecContext(ctx, statement)
+	return errors.Join(err, pool.Close())
 }
 
 func holdMariaDB(port int) func(context.Context, string, []string) (func() error, error) {

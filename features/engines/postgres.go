@@ -30,20 +30,26 @@ func Postgres(ctx context.Context, settings ...string) (*Server, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.program = filepath.Join(filepath.Dir(initdb), "postgres")
-	s.flags = []string{"-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-k", s.folder}
+	s.flags = []string{"-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-k", s.folder,
+		"-c", "dynamic_shared_memory_type=mmap"} // in files of the folder, which are removed with it
 	for _, setting := range settings {
 		s.flags = append(s.flags, "-c", setting)
 	}
-	s.address = fmt.Sprintf("postgres://pasteport@127.0.0.1:%d/%%s?sslmode=disable", port)
-	s.ask, s.hold, s.quick = askPostgres, holdPostgres, syscall.SIGINT
+	s.Endpoint, s.quick = postgresAt(port), syscall.SIGINT
 	if err := s.Start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func askPostgres(ctx context.Context, s *Server, statement string) error {
-	connection, err := pgx.Connect(ctx, fmt.Sprintf(s.address, "postgres"))
+// postgresAt reaches a server that runs already.
+func postgresAt(port int) *Endpoint {
+	address := fmt.Sprintf("postgres://pasteport@127.0.0.1:%d/%%s?sslmode=disable", port)
+	return &Endpoint{port: port, address: address, ask: askPostgres, hold: holdPostgres}
+}
+
+func askPostgres(ctx context.Context, at *Endpoint, statement string) error {
+	connection, err := pgx.Connect(ctx, fmt.Sprintf(at.address, "postgres"))
 	if err != nil {
 		return err
 	}

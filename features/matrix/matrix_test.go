@@ -8,11 +8,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestMatrix(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The rule matrix")
+	suite.Run(t, "The rule matrix")
 }
 
 // source is a module with one package of specs; they are read and never run.

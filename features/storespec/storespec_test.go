@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 // flawVariable makes this test binary hold the contract against a flawed store instead of a correct one.
@@ -18,8 +19,7 @@ const flawVariable = "STORESPEC_FLAW"
 var flaw = os.Getenv(flawVariable)
 
 func TestStorespec(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The store contract")
+	suite.Run(t, "The store contract")
 }
 
 var _ = Describe("A store", func() {

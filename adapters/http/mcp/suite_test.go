@@ -19,12 +19,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestMCP(t *testing.T) {
-	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(time.Minute)
-	RunSpecs(t, "The protected resource")
+	suite.RunParallel(t, "The protected resource")
 }
 
 const (

@@ -14,11 +14,12 @@ import (
 	"github.com/a-h/templ"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestPages(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Pages")
+	suite.Run(t, "Pages")
 }
 
 const (

@@ -3,11 +3,9 @@ package telemetry_test
 import (
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestTelemetry(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Telemetry")
+	suite.Run(t, "Telemetry")
 }

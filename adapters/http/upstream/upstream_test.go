@@ -17,11 +17,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestUpstream(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Passing on to an upstream")
+	suite.Run(t, "Passing on to an upstream")
 }
 
 // named binds nothing: it only shows what was asked of it.

@@ -18,11 +18,11 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestRemote(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Asking over HTTP")
+	suite.Run(t, "Asking over HTTP")
 }
 
 const token = "site_token|with:signs"

@@ -17,11 +17,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestTokenFile(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Token file")
+	suite.Run(t, "Token file")
 }
 
 // sample is the n-th of some lines that look right; nobody knows their tokens.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestDrivers(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Drivers")
+	suite.Run(t, "Drivers")
 }
 
 var _ = Describe("Opening a store on a database server", func() {

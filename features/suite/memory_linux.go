@@ -1,0 +1,36 @@
+package suite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+const (
+	memory   = "/dev/shm"
+	enough   = 2 << 30 // bytes, for the databases and browsers of one run
+	noExec   = 0x8     // ST_NOEXEC of statvfs(3)
+	tempPath = "TMPDIR"
+)
+
+// keepFilesInMemory makes a folder in memory the place of temporary files, until it is removed. SQLite and the database servers then
+// wait for no disk. Where there is no room, temporary files stay where they are.
+func keepFilesInMemory() (remove func() error, err error) {
+	var system syscall.Statfs_t
+	if err := syscall.Statfs(memory, &system); err != nil || system.Flags&noExec != 0 || system.Bavail*uint64(system.Bsize) < enough {
+		return func() error { return nil }, nil
+	}
+	folder, err := os.MkdirTemp(memory, "specs")
+	if err != nil {
+		return nil, err
+	}
+	former, set := os.LookupEnv(tempPath)
+	remove = func() error {
+		if set {
+			return errors.Join(os.Setenv(tempPath, former), os.RemoveAll(folder))
+		}
+		return errors.Join(os.Unsetenv(tempPath), os.RemoveAll(folder))
+	}
+	// Database servers run as other users, so the folder is open to all, as /tmp is.
+	return remove, errors.Join(os.Chmod(folder, 0o777|os.ModeSticky), os.Setenv(tempPath, folder))
+}
