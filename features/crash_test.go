@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	crashes = 50
 	workers = 5 // more at the same moment from one address would be taken for guessing (B6)
 	family  = 3 // connections that a worker keeps at the same time
 )
@@ -144,7 +143,7 @@ var _ = Describe("Being killed", Ordered, Label("crash", "I19", "I14", "D20", "E
 	var binary Binary
 	BeforeAll(func() { binary = BuildBinary() })
 
-	It("fifty times under load loses nothing that was answered, spends no code twice, and opens its file again", func(ctx SpecContext) {
+	DescribeTable("under load loses nothing that was answered, spends no code twice, and opens its file again", func(ctx SpecContext, crashes int) {
 		service := NewCrashing(binary)
 		for range crashes {
 			service.Start()
@@ -163,5 +162,5 @@ var _ = Describe("Being killed", Ordered, Label("crash", "I19", "I14", "D20", "E
 		var verdict string
 		Expect(service.database().QueryRowContext(ctx, "PRAGMA integrity_check").Scan(&verdict)).To(Succeed())
 		Expect(verdict).To(Equal("ok"))
-	}, SpecTimeout(5*time.Minute))
+	}, Entry("five times", 5, SpecTimeout(5*time.Minute)), Entry("fifty times", 50, Label("soak"), SpecTimeout(5*time.Minute)))
 })

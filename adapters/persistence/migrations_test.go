@@ -70,7 +70,7 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 	for name, engine := range engineServers {
 		Context("on "+name, Label("engines", name), func() {
 			var at place
-			BeforeEach(func(ctx SpecContext) { at = engine.place(ctx) })
+			BeforeEach(func(ctx SpecContext) { at = engine.empty(ctx) })
 			itKeepsWhatItHolds(func(context.Context) *Store {
 				old, err := connectToServer(at.url, ServerOptions{SecretFile: at.secretFile})
 				Expect(err).NotTo(HaveOccurred())

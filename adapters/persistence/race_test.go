@@ -19,43 +19,35 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// races is how often it is tried; a longer run is asked for by the environment.
-func races() int {
-	if asked, err := strconv.Atoi(os.Getenv("RACES")); err == nil {
-		return asked
-	}
-	return 500
-}
-
 var _ = Describe("A race of the end of a grant against its use", Label("E9", "I22", "G7"), func() {
-	It("never shows a grant alive after its end was answered by another process", func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		store := openIn(directory)
-		ending := newEnding(filepath.Join(directory, "oauth.db"))
-		race(ctx, store, store, func(oauth.Digest) { ending.end() })
-	}, NodeTimeout(time.Hour))
-
-	for where, open := range map[string]func() (mine, theirs *Store){
-		"in one process": func() (*Store, *Store) {
-			store := openIn(GinkgoT().TempDir())
-			return store, store
-		},
-		"by another store on the same file": func() (*Store, *Store) {
+	neverShowsAnEndedGrant := func(rounds int) {
+		It("never shows a grant alive after its end was answered by another process", func(ctx SpecContext) {
 			directory := GinkgoT().TempDir()
-			return openIn(directory), openIn(directory)
-		},
-	} {
-		It("never shows a grant alive after its end was answered, "+where, func(ctx SpecContext) {
-			mine, theirs := open()
-			race(ctx, mine, theirs, func(secret oauth.Digest) { end(ctx, theirs, secret) })
+			store := openIn(directory)
+			ending := newEnding(filepath.Join(directory, "oauth.db"))
+			race(ctx, rounds, store, store, func(oauth.Digest) { ending.end() })
+		}, NodeTimeout(time.Hour))
+
+		It("never shows a grant alive after its end was answered in one process", func(ctx SpecContext) {
+			store := openIn(GinkgoT().TempDir())
+			race(ctx, rounds, store, store, func(secret oauth.Digest) { end(ctx, store, secret) })
+		}, NodeTimeout(time.Hour))
+
+		It("never shows a grant alive after its end was answered by another store on the same file", func(ctx SpecContext) {
+			directory := GinkgoT().TempDir()
+			mine, theirs := openIn(directory), openIn(directory)
+			race(ctx, rounds, mine, theirs, func(secret oauth.Digest) { end(ctx, theirs, secret) })
 		}, NodeTimeout(time.Hour))
 	}
+
+	Context("in 50 rounds", func() { neverShowsAnEndedGrant(50) })
+	Context("in 2000 rounds", Label("soak"), func() { neverShowsAnEndedGrant(2000) })
 })
 
 // race lets a few use a grant while end ends it.
-func race(ctx context.Context, mine, theirs *Store, end func(oauth.Digest)) {
+func race(ctx context.Context, rounds int, mine, theirs *Store, end func(oauth.Digest)) {
 	GinkgoHelper()
-	for i := range races() {
+	for i := range rounds {
 		secret := digest(0)
 		Expect(theirs.AddGrant(ctx, aGrant("g"+strconv.Itoa(i), 1), nil)).To(Succeed())
 		var answered atomic.Bool

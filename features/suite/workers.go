@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -51,12 +52,19 @@ func runWorkers(t *testing.T, n int) {
 	races := filepath.Join(t.TempDir(), "race")
 	command := exec.Command("go", append([]string{"tool", "ginkgo", "run"}, arguments(t, n)...)...)
 	command.Env = append(os.Environ(), folderVariable+"="+folder, "GORACE="+strings.TrimSpace(os.Getenv("GORACE")+" log_path="+races))
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	var report bytes.Buffer
+	command.Stdout, command.Stderr = &report, &report
+	if testing.Verbose() {
+		command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	}
 	if err := command.Run(); err != nil {
-		t.Errorf("running the specs in %d processes: %v", n, err)
+		t.Errorf("running the specs in %d processes: %v\n%s", n, err, progress.ReplaceAll(report.Bytes(), nil))
 	}
 	reportRaces(t, races)
 }
+
+// progress is what Ginkgo prints for each spec that passes or is skipped.
+var progress = regexp.MustCompile(`(?m)^[•S]*•[•S]*`)
 
 // arguments of "ginkgo run": those of this process that are Ginkgo's, and the test binary.
 func arguments(t *testing.T, n int) []string {
@@ -65,7 +73,7 @@ func arguments(t *testing.T, n int) []string {
 	if err != nil {
 		t.Fatalf("finding the test binary: %v", err)
 	}
-	given := []string{fmt.Sprintf("--procs=%d", n)}
+	given := []string{fmt.Sprintf("--procs=%d", n), "--no-color"}
 	if testing.Verbose() {
 		given = append(given, "-v")
 	}
