@@ -139,9 +139,9 @@ func send(r *http.Request) (answer Response, whole bool) {
 	return Response{reply, string(text)}, err == nil
 }
 
-var _ = Describe("Being killed", Ordered, Label("crash", "I19", "I14", "D20", "E6", "H5"), func() {
+var _ = Describe("Being killed", Label("crash", "I19", "I14", "D20", "E6", "H5"), func() {
 	var binary Binary
-	BeforeAll(func() { binary = BuildBinary() })
+	BeforeEach(func() { binary = BuildBinary() })
 
 	DescribeTable("under load loses nothing that was answered, spends no code twice, and opens its file again", func(ctx SpecContext, crashes int) {
 		service := NewCrashing(binary)

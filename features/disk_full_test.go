@@ -10,17 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gexec"
 )
-
-// BuildBinary builds the program for the specs of one container.
-func BuildBinary() Binary {
-	GinkgoHelper()
-	path, err := gexec.Build("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", "-buildvcs=false")
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(gexec.CleanupBuildArtifacts)
-	return Binary(path)
-}
 
 // Confine lets the program write no file beyond some hundred KiB, as on a disk that is nearly full: the system refuses in the
 // middle of a write.
@@ -54,9 +44,9 @@ func Fill(ctx context.Context, client *Client) {
 	Expect(answer).To(BePutOff())
 }
 
-var _ = Describe("Running out of disk space", Ordered, Label("N14", "D30", "E10"), func() {
+var _ = Describe("Running out of disk space", Label("N14", "D30", "E10"), func() {
 	var binary Binary
-	BeforeAll(func() { binary = BuildBinary() })
+	BeforeEach(func() { binary = BuildBinary() })
 
 	It("puts everybody off who changes something, loses nothing, and goes on when there is room again", func(ctx SpecContext) {
 		dir := filepath.Join(GinkgoT().TempDir(), "site")

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gexec"
 )
 
 var _ = Describe("Calling the doctor", Label("doctor"), func() {
@@ -102,10 +101,7 @@ var _ = Describe("Calling the doctor", Label("doctor"), func() {
 	})
 
 	It("serves its own document to a server on this computer that trusts it", func(ctx SpecContext) {
-		path, err := gexec.Build("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", "-buildvcs=false")
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(gexec.CleanupBuildArtifacts)
-		site := Binary(path).Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"))
+		site := BuildBinary().Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"))
 		pem := filepath.Join(GinkgoT().TempDir(), "doctor.pem")
 		args := func(site *Site) []string {
 			return []string{site.MCP(), "--token", shown(site.Session), "--certificate", pem}
@@ -118,7 +114,7 @@ var _ = Describe("Calling the doctor", Label("doctor"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(made.Mode().Perm()).To(BeEquivalentTo(0o600), "there is a key in it")
 
-		trusting := Binary(path).Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"), "SSL_CERT_FILE="+pem)
+		trusting := BuildBinary().Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"), "SSL_CERT_FILE="+pem)
 		Expect(Diagnose(ctx, args(trusting)...).Result).To(Equal("ok"))
 	})
 })

@@ -9,4 +9,4 @@ import (
 	"github.com/pasteport/pasteport/features/suite"
 )
 
-func TestFeatures(t *testing.T) { suite.RunParallel(t, "Pasteport", engines.Share) }
+func TestFeatures(t *testing.T) { suite.RunParallel(t, "Pasteport", engines.Share, shareBinary) }

@@ -74,11 +74,8 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 
 var _ = Describe("Running a gateway", Label("gateway"), func() {
 	It("is what the built program does, and makes no site", func(ctx SpecContext) {
-		path, err := gexec.Build("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", "-buildvcs=false")
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(gexec.CleanupBuildArtifacts)
 		upstream, clients, dir := NewUpstream(apiKey), NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data")
-		run := Binary(path).Run([]string{"SSL_CERT_FILE=" + clients.Certificate()},
+		run := BuildBinary().Run([]string{"SSL_CERT_FILE=" + clients.Certificate()},
 			"gateway", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", dir, "--upstream", upstream.URL+"/mcp")
 		Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`serving (http://127\.0\.0\.1:\d+) on .*\nnext: connect an MCP client to http://127\.0\.0\.1:\d+/mcp\n`))
 		_, rest, _ := strings.Cut(string(run.Out.Contents()), "serving ")

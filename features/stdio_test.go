@@ -91,14 +91,9 @@ func filesIn(dir string) (names []string) {
 	return names
 }
 
-var _ = Describe("Running the binary", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Running the binary", func() {
 	var binary Binary
-	BeforeAll(func() {
-		path, err := gexec.Build("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", "-buildvcs=false")
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(gexec.CleanupBuildArtifacts)
-		binary = Binary(path)
-	})
+	BeforeEach(func() { binary = BuildBinary() })
 
 	Context("as a local client's process", Label("stdio"), func() {
 		// connect starts it as the SDK's client does.

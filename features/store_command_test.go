@@ -44,9 +44,9 @@ func (w *World) attempts(ctx context.Context) string {
 	return listed.Out
 }
 
-var _ = Describe("Moving a site from its SQLite file to a database server", Ordered, Label("engines", "H7", "J2"), func() {
+var _ = Describe("Moving a site from its SQLite file to a database server", Label("engines", "H7", "J2"), func() {
 	var binary Binary
-	BeforeAll(func() { binary = BuildBinary() })
+	BeforeEach(func() { binary = BuildBinary() })
 
 	for name, server := range databaseServers {
 		It("of "+name+" is noticed by nobody who is connected", func(ctx SpecContext) {

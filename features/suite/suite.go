@@ -104,7 +104,7 @@ var _ = ginkgo.ReportAfterSuite("Writing the JSON report", func(report ginkgo.Re
 	}
 })
 
-// processes returns how many processes a parallel run gets. Specs wait more than they compute, so that is twice the processors.
+// processes returns how many processes a parallel run gets. Specs wait more than they compute.
 func processes(t *testing.T) int {
 	suite, _ := ginkgo.GinkgoConfiguration()
 	if suite.DryRun || testing.CoverMode() != "" { // Ginkgo lists specs in one process only, and coverage is of one process
@@ -112,7 +112,7 @@ func processes(t *testing.T) int {
 	}
 	asked := os.Getenv(processesVariable)
 	if asked == "" {
-		return twicePerProcessor()
+		return severalPerProcessor()
 	}
 	n, err := strconv.Atoi(asked)
 	if err != nil || n < 1 {

@@ -40,7 +40,7 @@ func isWorker() bool {
 // maxProcesses keeps machines with many processors from starting more browsers and databases than pay off.
 const maxProcesses = 8
 
-func twicePerProcessor() int { return min(2*runtime.GOMAXPROCS(0), maxProcesses) }
+func severalPerProcessor() int { return min(3*runtime.GOMAXPROCS(0), maxProcesses) }
 
 // runWorkers lets the Ginkgo command run this test binary in n processes.
 func runWorkers(t *testing.T, n int) {

@@ -1,0 +1,41 @@
+package features_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+)
+
+// binariesVariable names the folder of the program that all processes of a run share.
+const binariesVariable = "SPECS_BINARIES"
+
+// shareBinary provides the folder.
+func shareBinary() (environment []string, stop func() error, err error) {
+	folder, err := os.MkdirTemp("", "binaries")
+	if err != nil {
+		return nil, nil, err
+	}
+	return []string{binariesVariable + "=" + folder}, func() error { return os.RemoveAll(folder) }, nil
+}
+
+// BuildBinary returns the built program. The first process that needs it builds it.
+func BuildBinary() Binary {
+	GinkgoHelper()
+	file := filepath.Join(os.Getenv(binariesVariable), "pasteport")
+	switch err := os.Mkdir(file+".building", 0o700); {
+	case err == nil:
+		DeferCleanup(gexec.CleanupBuildArtifacts)
+		built, err := gexec.Build("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", "-buildvcs=false")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.Rename(built, file)).To(Succeed())
+	case !errors.Is(err, fs.ErrExist):
+		Expect(err).NotTo(HaveOccurred())
+	}
+	Eventually(file).WithTimeout(2 * patience).Should(BeARegularFile())
+	return Binary(file)
+}
