@@ -91,7 +91,7 @@ var table = []law{
 	{of: []string{"features/suite"}, may: []string{"github.com/onsi/ginkgo/v2/...", "github.com/onsi/gomega"}},
 	{of: []string{"features/conformance"}}, // the runner of the official suite
 	{of: []string{"features/matrix/..."}, may: []string{"features/matrix"}},
-	{of: []string{"features/mutations"}, may: []string{"features/matrix", "golang.org/x/sync/errgroup"}},
+	{of: []string{"features/mutations"}, may: []string{"features/engines", "features/matrix", "golang.org/x/sync/errgroup"}},
 	{of: []string{"features/chromium"}, may: []string{"github.com/chromedp/chromedp"}},
 	{of: []string{"features/newcomer"}, may: []string{"features/chromium", "github.com/chromedp/chromedp"}}, // who has what everybody gets
 	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth"}},

@@ -42,6 +42,9 @@ type started struct {
 // Share lets this process and those that it starts use one server of each engine, which starts when Shared
 // is first called for it. It returns the environment variable that tells other processes, and ends all servers with stop.
 func Share() (environment []string, stop func() error, err error) {
+	if os.Getenv(sharedVariable) != "" { // the parent process shares them
+		return nil, func() error { return nil }, nil
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, fmt.Errorf("listening for those who need a database server: %w", err)
@@ -50,7 +53,7 @@ func Share() (environment []string, stop func() error, err error) {
 	for name := range kinds {
 		servers[name] = &started{}
 	}
-	broker := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	broker := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.URL.Query().Get("engine")
 		answer(w, servers[name].port(name))
 	})}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -22,19 +23,27 @@ type mutation struct {
 
 func (m mutation) String() string { return fmt.Sprintf("%-4s %s: %s", m.rule, m.file, m.loses) }
 
-// mutations returns those of the given rules, or all.
-func mutations(rules []string) (found []mutation, err error) {
-	wanted := map[string]bool{}
-	for _, rule := range rules {
-		wanted[rule] = true
-	}
+// selection is of the mutations of some rules, or in some files, or all.
+type selection struct{ rules, files []string }
+
+// own is where the list is: a change of it concerns all mutations.
+const own = "features/mutations/"
+
+func (s selection) has(m mutation) bool {
+	isOwn := func(file string) bool { return strings.HasPrefix(file, own) }
+	return (len(s.rules) == 0 || slices.Contains(s.rules, m.rule)) &&
+		(len(s.files) == 0 || slices.Contains(s.files, m.file) || slices.ContainsFunc(s.files, isOwn))
+}
+
+// mutations returns those of the list that are wanted.
+func mutations(wanted selection) (found []mutation, err error) {
 	for number, line := range strings.Split(strings.TrimSpace(listed), "\n") {
 		fields := strings.Split(line, "\t")
 		if len(fields) != 5 {
 			return nil, fmt.Errorf("mutations.tsv:%d has %d columns where there should be 5", number+1, len(fields))
 		}
-		if len(rules) == 0 || wanted[fields[0]] {
-			found = append(found, mutation{fields[0], fields[1], fields[2], fields[3], fields[4]})
+		if m := (mutation{fields[0], fields[1], fields[2], fields[3], fields[4]}); wanted.has(m) {
+			found = append(found, m)
 		}
 	}
 	return found, nil

@@ -1,6 +1,10 @@
 // Command mutations breaks one line of the product at a time, as mutations.tsv lists them, and sees that the specs of the rule
 // that is broken go red. The files themselves stay as they are: Go builds with the broken one in their place. Run it from the
-// module's root, with the numbers of rules for some of the list only.
+// module's root:
+//
+//	mutations               all
+//	mutations D16 G8        those of two rules
+//	mutations -in FILE ...  those of changed files
 package main
 
 import (
@@ -8,6 +12,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,19 +24,34 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pasteport/pasteport/features/engines"
 	"github.com/pasteport/pasteport/features/matrix"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	var files fileList
+	flag.Var(&files, "in", "break lines of this `file` only; may be repeated")
+	flag.Parse()
+	if err := run(selection{rules: flag.Args(), files: files}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
+// fileList is a flag that may be repeated.
+type fileList []string
+
+func (l *fileList) String() string { return strings.Join(*l, " ") }
+
+// Set implements flag.Value.
+func (l *fileList) Set(value string) error { *l = append(*l, value); return nil }
+
+// atOnce is how many mutations are tried at the same time. A build links on one processor, and specs wait.
+const atOnce = 3
+
 // run reports every mutation; its error names those that nobody noticed.
-func run(rules []string) error {
-	list, err := mutations(rules)
+func run(wanted selection) error {
+	list, err := mutations(wanted)
 	if err != nil {
 		return err
 	}
@@ -40,23 +60,41 @@ func run(rules []string) error {
 		return fmt.Errorf("reading the matrix: %w", err)
 	}
 	verdicts := make([]error, len(list))
-	var group errgroup.Group
-	group.SetLimit(2) // while one links, which takes one CPU, the other builds
-	for i, m := range list {
-		group.Go(func() error {
-			began := time.Now()
-			by, err := noticed(m, packages(proofs, m))
-			if err != nil {
-				verdicts[i], by = fmt.Errorf("%s: %w", m, err), "nobody"
+	next := make(chan int)
+	var workers errgroup.Group
+	for range atOnce {
+		environment, stop, err := engines.Share() // each worker has its own servers, because specs change their settings
+		if err != nil {
+			return err
+		}
+		workers.Go(func() error {
+			for i := range next {
+				verdicts[i] = try(list[i], proofs, environment, fmt.Sprintf("%d/%d", i+1, len(list)))
 			}
-			fmt.Printf("%2d/%d %s\n      noticed by %s (%.0f s)\n", i+1, len(list), m, by, time.Since(began).Seconds())
-			return nil
+			return stop()
 		})
 	}
-	_ = group.Wait() // a mutation that nobody noticed does not end the others
+	for i := range list {
+		next <- i
+	}
+	close(next)
+	if err := workers.Wait(); err != nil {
+		return err
+	}
 	survivors := slices.DeleteFunc(verdicts, func(err error) bool { return err == nil })
 	fmt.Printf("%d of %d mutations were noticed\n", len(list)-len(survivors), len(list))
 	return errors.Join(survivors...)
+}
+
+// try reports one mutation.
+func try(m mutation, proofs *matrix.Matrix, environment []string, number string) error {
+	began := time.Now()
+	by, err := noticed(m, packages(proofs, m), environment)
+	if err != nil {
+		err, by = fmt.Errorf("%s: %w", m, err), "nobody"
+	}
+	fmt.Printf("%s %s\n      noticed by %s (%.0f s)\n", number, m, by, time.Since(began).Seconds())
+	return err
 }
 
 // packages are those with specs for the mutation's rule, the nearest one first, because it is the fastest.
@@ -82,7 +120,7 @@ func distance(folder, file string) int {
 var errUnnoticed = errors.New("no spec of its rule goes red")
 
 // noticed returns the first package whose specs of the rule go red, or errUnnoticed.
-func noticed(m mutation, packages []string) (by string, err error) {
+func noticed(m mutation, packages, environment []string) (by string, err error) {
 	folder, err := os.MkdirTemp("", "mutation")
 	if err != nil {
 		return "", fmt.Errorf("making a folder: %w", err)
@@ -93,7 +131,7 @@ func noticed(m mutation, packages []string) (by string, err error) {
 		return "", err
 	}
 	for _, pack := range packages {
-		red, err := goesRed(overlay, m.rule, pack)
+		red, err := goesRed(overlay, m.rule, pack, environment)
 		if err != nil || red {
 			return pack, err
 		}
@@ -123,9 +161,10 @@ func (m mutation) overlay(folder string) (string, error) {
 }
 
 // goesRed runs the specs of one rule. What does not build, or has no result, proves nothing and is an error.
-func goesRed(overlay, rule, pack string) (bool, error) {
+func goesRed(overlay, rule, pack string, environment []string) (bool, error) {
 	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=5m", "-overlay="+overlay, pack,
-		"-ginkgo.fail-fast", "-ginkgo.timeout=4m", "-ginkgo.label-filter="+rule) // a spec that hangs is red before go test gives up
+		"-ginkgo.fail-fast", "-ginkgo.timeout=4m", "-ginkgo.label-filter="+rule+" && !soak") // a spec that hangs is red before go test gives up
+	test.Env = append(append(os.Environ(), environment...), "SPECS_PROCESSES=1")
 	var output bytes.Buffer
 	test.Stdout, test.Stderr = &output, &output
 	err := test.Run()

@@ -1,8 +1,8 @@
 // Package suite runs the Ginkgo specs of one package.
 //
 // A Test function calls Run, or RunParallel where the specs take long. Both leave out specs with the label "soak" unless a label filter
-// is given, keep temporary files in memory where the system has room for them, and write a JSON report into the folder that
-// SPECS_REPORTS names. RunParallel spreads the specs over several processes, because go test starts only one per package.
+// is given, keep temporary files in memory where the system has room for them, and write how long each spec took into the folder
+// that SPECS_TIMES names. RunParallel spreads the specs over several processes, because go test starts only one per package.
 package suite
 
 import (
@@ -14,13 +14,13 @@ import (
 	"testing"
 
 	"github.com/onsi/ginkgo/v2"
-	"github.com/onsi/ginkgo/v2/reporters"
+	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 )
 
 // The environment variables that Run and RunParallel read.
 const (
-	reportsVariable   = "SPECS_REPORTS"   // a folder for JSON reports, one file per package
+	timesVariable     = "SPECS_TIMES"     // a folder for files with a line per spec: seconds, package, sentence
 	processesVariable = "SPECS_PROCESSES" // how many processes RunParallel starts; 1 runs the specs in this one
 )
 
@@ -92,15 +92,21 @@ func prepare(t *testing.T, shared []Resource) (release func()) {
 	}
 }
 
-// The report after a run, which process 1 writes for all.
-var _ = ginkgo.ReportAfterSuite("Writing the JSON report", func(report ginkgo.Report) {
-	folder := os.Getenv(reportsVariable)
+// After a run process 1 writes what it took for all.
+var _ = ginkgo.ReportAfterSuite("Writing the times of the specs", func(report ginkgo.Report) {
+	folder := os.Getenv(timesVariable)
 	if folder == "" {
 		return
 	}
-	file := filepath.Join(folder, strings.NewReplacer(string(filepath.Separator), "_", ":", "").Replace(report.SuitePath)+".json")
-	if err := reporters.GenerateJSONReport(report, file); err != nil {
-		ginkgo.Fail(fmt.Sprintf("writing %s: %v", file, err))
+	var lines strings.Builder
+	for _, spec := range report.SpecReports {
+		if spec.LeafNodeType.Is(types.NodeTypeIt) && spec.State != types.SpecStateSkipped {
+			fmt.Fprintf(&lines, "%.2f\t%s\t%s\n", spec.RunTime.Seconds(), filepath.Base(report.SuitePath), spec.FullText())
+		}
+	}
+	file := filepath.Join(folder, strings.ReplaceAll(report.SuitePath, string(filepath.Separator), "_")+".tsv")
+	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
+		ginkgo.Fail(fmt.Sprintf("writing the times of the specs: %v", err))
 	}
 })
 

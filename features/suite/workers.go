@@ -57,11 +57,16 @@ func runWorkers(t *testing.T, n int) {
 	if testing.Verbose() {
 		command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	}
-	if err := command.Run(); err != nil {
+	err = command.Run()
+	fmt.Print(string(summary.Find(report.Bytes())))
+	if err != nil {
 		t.Errorf("running the specs in %d processes: %v\n%s", n, err, progress.ReplaceAll(report.Bytes(), nil))
 	}
 	reportRaces(t, races)
 }
+
+// summary is the line that tells how many specs were run.
+var summary = regexp.MustCompile(`(?m)^Ran \d+ of \d+ Specs.*\n`)
 
 // progress is what Ginkgo prints for each spec that passes or is skipped.
 var progress = regexp.MustCompile(`(?m)^[•S]*•[•S]*`)

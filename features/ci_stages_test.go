@@ -1,0 +1,115 @@
+package features_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/matrix"
+)
+
+// ciStages returns the stages that .ci/run lists under the name.
+func ciStages(script, name string) []string {
+	GinkgoHelper()
+	list := regexp.MustCompile(`(?m)^readonly ` + name + `=\((.*)\)$`).FindStringSubmatch(script)
+	Expect(list).NotTo(BeNil())
+	return strings.Fields(list[1])
+}
+
+// ciTable returns the rows of .ci/stages: a path and the slow stages that it needs.
+func ciTable() map[string][]string {
+	GinkgoHelper()
+	text, err := os.ReadFile("../.ci/stages")
+	Expect(err).NotTo(HaveOccurred())
+	rows := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(line, "#") {
+			Expect(rows).NotTo(HaveKey(fields[0]))
+			rows[fields[0]] = fields[1:]
+		}
+	}
+	return rows
+}
+
+// foldersOfCode are those of the module with files in them, from its root.
+func foldersOfCode() []string {
+	GinkgoHelper()
+	folders, ignored := map[string]bool{}, ignoredFolders()
+	Expect(ignored).To(ContainElement("../build"))
+	Expect(filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != ".." && name != "../.ci" && name != "../bench" && (matrix.Foreign(name) || slices.Contains(ignored, name)):
+			return filepath.SkipDir
+		case !entry.IsDir() && filepath.Dir(name) != "..":
+			folders[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "../")] = true
+		}
+		return nil
+	})).To(Succeed())
+	return slices.Sorted(maps.Keys(folders))
+}
+
+// ignoredFolders are those at the root that git ignores.
+func ignoredFolders() (names []string) {
+	GinkgoHelper()
+	text, err := os.ReadFile("../.gitignore")
+	Expect(err).NotTo(HaveOccurred())
+	for _, folder := range regexp.MustCompile(`(?m)^/(.*)/$`).FindAllStringSubmatch(string(text), -1) {
+		names = append(names, "../"+folder[1])
+	}
+	return names
+}
+
+var _ = Describe("Checking what a change needs", Label("ci"), func() {
+	var script string
+	BeforeEach(func() {
+		text, err := os.ReadFile("../.ci/run")
+		Expect(err).NotTo(HaveOccurred())
+		script = string(text)
+	})
+
+	It("runs every stage that there is", func() {
+		var defined []string
+		for _, stage := range regexp.MustCompile(`(?m)^stage_(\w+)\(\)`).FindAllStringSubmatch(script, -1) {
+			defined = append(defined, stage[1])
+		}
+		Expect(append(ciStages(script, "quick"), ciStages(script, "slow")...)).To(ConsistOf(defined))
+	})
+
+	It("has a row for each slow stage, and no other in a row", func() {
+		named := map[string]bool{}
+		for _, stages := range ciTable() {
+			Expect(stages).NotTo(BeEmpty())
+			for _, stage := range stages {
+				named[stage] = true
+			}
+		}
+		delete(named, "all")
+		delete(named, "-")
+		Expect(slices.Collect(maps.Keys(named))).To(ConsistOf(ciStages(script, "slow")))
+	})
+
+	It("has a row for each folder, and no row for a path that is gone", func() {
+		rows := ciTable()
+		for path := range rows {
+			Expect(filepath.Join("..", path)).To(BeAnExistingFile())
+		}
+		folders := foldersOfCode()
+		Expect(folders).To(ContainElements(".ci", "adapters/http/mcp", "deploy/kubernetes", "domain/oauth"))
+		for _, folder := range folders {
+			found := false
+			for above := folder; above != "."; above = filepath.Dir(above) {
+				found = found || rows[above] != nil
+			}
+			Expect(found).To(BeTrue(), folder+" is in no row of .ci/stages")
+		}
+	})
+})
