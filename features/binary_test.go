@@ -23,14 +23,14 @@ func shareBinary() (environment []string, stop func() error, err error) {
 	return []string{binariesVariable + "=" + folder}, func() error { return os.RemoveAll(folder) }, nil
 }
 
-// BuildBinary returns the built program. The first process that needs it builds it.
+// BuildBinary returns the program, built without C as it is shipped. The first process that needs it builds it.
 func BuildBinary() Binary {
 	GinkgoHelper()
 	file := filepath.Join(os.Getenv(binariesVariable), "pasteport")
 	switch err := os.Mkdir(file+".building", 0o700); {
 	case err == nil:
 		DeferCleanup(gexec.CleanupBuildArtifacts)
-		built, err := gexec.Build("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", "-buildvcs=false")
+		built, err := gexec.BuildWithEnvironment("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", []string{"CGO_ENABLED=0"}, "-buildvcs=false")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(os.Rename(built, file)).To(Succeed())
 	case !errors.Is(err, fs.ErrExist):
