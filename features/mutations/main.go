@@ -162,8 +162,8 @@ func (m mutation) overlay(folder string) (string, error) {
 
 // goesRed runs the specs of one rule. What does not build, or has no result, proves nothing and is an error.
 func goesRed(overlay, rule, pack string, environment []string) (bool, error) {
-	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=5m", "-overlay="+overlay, pack,
-		"-ginkgo.fail-fast", "-ginkgo.timeout=4m", "-ginkgo.label-filter="+rule+" && !soak") // a spec that hangs is red before go test gives up
+	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=3m", "-overlay="+overlay, pack,
+		"-ginkgo.fail-fast", "-ginkgo.timeout=2m", "-ginkgo.label-filter="+rule+" && !soak") // a spec that hangs is red before go test gives up
 	test.Env = append(append(os.Environ(), environment...), "SPECS_PROCESSES=1")
 	var output bytes.Buffer
 	test.Stdout, test.Stderr = &output, &output
