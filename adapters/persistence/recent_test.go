@@ -29,7 +29,7 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 			row, err := store.engine.finds(store.reader.WithContext(ctx), digest(0))
 			end(ctx, other, digest(0))
 			Expect(ended(ctx, store, digest(0))).To(BeTrue()) // another request sees the commit first
-			store.recent.forgetAll(store.recent.holds) // so that only this read can remember the row
+			store.recent.forgetAll(store.recent.holds)        // so that only this read can remember the row
 			return row, err
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -163,7 +163,7 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 			row, err := store.engine.finds(store.reader.WithContext(ctx), digest(0))
 			end(ctx, other, digest(0))
 			Expect(ended(ctx, store, digest(0))).To(BeTrue()) // another request sees the commit first
-			store.recent.forgetAll(store.recent.holds) // so that only this read can remember the row
+			store.recent.forgetAll(store.recent.holds)        // so that only this read can remember the row
 			return row, err
 		})
 		Expect(err).NotTo(HaveOccurred())
