@@ -41,6 +41,7 @@ var table = []law{
 	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates}},
 	{of: []string{"adapters/http/telemetry"}, may: []string{echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
+	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
 		"domain/...", "adapters/persistence/internal/drivers", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/go-gormigrate/gormigrate/v2",
@@ -65,6 +66,7 @@ var table = []law{
 	{of: []string{"bootstrap/app.go"}, may: []string{"domain/...", "application", echo, sdk + "mcp",
 		"adapters/http", "adapters/http/mcp", "adapters/http/pages", "adapters/jose", "adapters/journal", "adapters/throttle"}},
 	{of: []string{"bootstrap/guard.go", "bootstrap/mcp_options.go"}, may: []string{"domain/oauth", "adapters/http/mcp"}},
+	{of: []string{"bootstrap/proxies.go"}, may: []string{echo, "adapters/http/forwarded"}},
 	{of: []string{"bootstrap/limits.go"}, may: []string{"domain/...", "adapters/throttle", "adapters/cimd"}},
 	{of: []string{"bootstrap/gateway.go"}, may: []string{
 		"domain/oauth", "bootstrap/internal/upstreams", "adapters/http/mcp", "adapters/http/upstream", "adapters/outbound"}},

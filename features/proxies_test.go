@@ -46,10 +46,12 @@ var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
 		Entry("in IPv6", []string{"127.0.0.1/32"}, forwarded("2001:db8::7"), "2001:db8::7"),
 		Entry("of the proxy when it names none", []string{"127.0.0.1/32"}, forwarded(), "127.0.0.1"),
 		Entry("of the proxy when it names rubbish", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, unknown"), "127.0.0.1"),
-		Entry("of the proxy when it names an address with a port", []string{"127.0.0.1/32"}, forwarded("203.0.113.7:5555"), "127.0.0.1"),
+		Entry("that the proxy names with a port", []string{"127.0.0.1/32"}, forwarded("203.0.113.7:5555"), "203.0.113.7"),
+		Entry("that the proxy names with a port in IPv6", []string{"127.0.0.1/32"}, forwarded("[2001:db8::7]:5555"), "2001:db8::7"),
+		Entry("that the proxy names in Forwarded", []string{"127.0.0.1/32"}, with("Forwarded", `for="203.0.113.7:5555";proto=https`), "203.0.113.7"),
 		Entry("of the proxy when it names nothing", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, "), "127.0.0.1"),
 		Entry("of the peer, whatever other headers say", []string{"127.0.0.1/32"}, func(r *http.Request) {
-			r.Header = http.Header{"X-Real-Ip": {"203.0.113.7"}, "Forwarded": {"for=203.0.113.7"}, "Cf-Connecting-Ip": {"203.0.113.7"}, "True-Client-Ip": {"203.0.113.7"}}
+			r.Header = http.Header{"X-Real-Ip": {"203.0.113.7"}, "Cf-Connecting-Ip": {"203.0.113.7"}, "True-Client-Ip": {"203.0.113.7"}}
 		}, "127.0.0.1"),
 	)
 

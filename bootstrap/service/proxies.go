@@ -2,10 +2,7 @@ package service
 
 import (
 	"errors"
-	"net"
 	"net/netip"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -36,17 +33,4 @@ func checkProxies(proxies []netip.Prefix) error {
 		}
 	}
 	return nil
-}
-
-// addressBehind reads whose request it is: the socket's peer or, where that is one of the trusted proxies, the last address in
-// X-Forwarded-For that is not. Echo alone would believe anybody (B6).
-func addressBehind(proxies []netip.Prefix) echo.IPExtractor {
-	trust := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
-	for _, network := range proxies {
-		network = network.Masked()
-		trust = append(trust, echo.TrustIPRange(&net.IPNet{
-			IP: network.Addr().AsSlice(), Mask: net.CIDRMask(network.Bits(), network.Addr().BitLen()),
-		}))
-	}
-	return echo.ExtractIPFromXFFHeader(trust...)
 }

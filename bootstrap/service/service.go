@@ -44,7 +44,7 @@ type Config struct {
 	Gateway        GatewayConfig        // with upstreams, there is no demo site
 	EditorToken    string               // becomes a token of the site; one is made on first start when empty
 	AdminAddr      string               // host:port of the admin listener; "" or "off" for none
-	TrustedProxies []netip.Prefix       // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix       // whose X-Forwarded-For or Forwarded is believed
 	TLS            TLSConfig
 	RootCAs        *x509.CertPool // nil: the system's
 	SharedLimits   bool           // bootstrap.WithSharedLimits, for several processes on one data folder
@@ -168,7 +168,7 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	s.Echo.HideBanner, s.Echo.HidePort = true, true
-	s.Echo.IPExtractor = addressBehind(config.TrustedProxies)
+	s.Echo.IPExtractor = bootstrap.BehindProxies(config.Logger, config.TrustedProxies...)
 	s.operations.observe(s.Echo)
 	s.Echo.Use(identify, accessLog(config.Logger), middleware.Recover())
 	s.Echo.GET("/", func(c echo.Context) error {

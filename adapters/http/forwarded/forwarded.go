@@ -1,0 +1,138 @@
+// Package forwarded finds the address of a client behind reverse proxies.
+//
+// Extractor returns an echo.IPExtractor. Starting from the connection's peer, it believes what a trusted proxy has written to
+// X-Forwarded-For or Forwarded (RFC 7239), from the last entry to the first, and stops at the first address that belongs to no proxy.
+package forwarded
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Extractor reads the client's address. The zero value trusts no proxy and returns the peer's address.
+type Extractor struct {
+	Proxies []netip.Prefix // the networks of the proxies in front
+	Logger  *slog.Logger   // warns once about an entry that cannot be read; slog.Default() when nil
+}
+
+// IPExtractor returns the function that Echo calls. The address that it returns has neither port nor zone.
+func (e Extractor) IPExtractor() echo.IPExtractor {
+	proxies := make([]netip.Prefix, len(e.Proxies))
+	for i, network := range e.Proxies {
+		proxies[i] = network.Masked()
+	}
+	logger := e.Logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	trusted := func(address netip.Addr) bool {
+		return slices.ContainsFunc(proxies, func(network netip.Prefix) bool { return network.Contains(address) })
+	}
+	var warning sync.Once
+	return func(r *http.Request) string {
+		peer, ok := parse(r.RemoteAddr)
+		if !ok {
+			return r.RemoteAddr
+		}
+		address, entry, ok := client(peer, r.Header, trusted)
+		if !ok {
+			warning.Do(func() {
+				logger.Warn("a trusted proxy names a client address that cannot be read; its clients share the limits of the proxy",
+					"proxy", address.String(), "entry", entry[:min(len(entry), longestEntry)])
+			})
+		}
+		return address.String()
+	}
+}
+
+// longestEntry bounds what the log repeats of an entry, in bytes.
+const longestEntry = 64
+
+// client returns the last address that is not a proxy's. An entry that cannot be read ends the search at the proxy that has written it;
+// client then returns the entry and not ok. An empty entry is one of these: to skip it would be to believe the client's own claim.
+func client(peer netip.Addr, header http.Header, trusted func(netip.Addr) bool) (address netip.Addr, entry string, ok bool) {
+	address = peer
+	if !trusted(peer) {
+		return address, "", true
+	}
+	entries := forwardedFor(header)
+	for i := len(entries) - 1; i >= 0 && trusted(address); i-- {
+		next, ok := parse(entries[i])
+		if !ok {
+			return address, entries[i], false
+		}
+		address = next
+	}
+	return address, "", true
+}
+
+// forwardedFor returns the entries of X-Forwarded-For or, without one, the for parameters of Forwarded, in the order in which the proxies
+// have added them.
+func forwardedFor(header http.Header) (entries []string) {
+	if values := header[echo.HeaderXForwardedFor]; len(values) > 0 {
+		for entry := range strings.SplitSeq(strings.Join(values, ","), ",") {
+			entries = append(entries, strings.Trim(entry, whitespace))
+		}
+		return entries
+	}
+	if values := header["Forwarded"]; len(values) > 0 {
+		for _, element := range split(strings.Join(values, ","), ',') {
+			entries = append(entries, parameter(element, "for"))
+		}
+	}
+	return entries
+}
+
+const whitespace = " \t"
+
+// parameter returns the value of a parameter of a Forwarded element (RFC 7239, section 4), without quotes, and "" when there is none.
+func parameter(element, name string) string {
+	for _, pair := range split(element, ';') {
+		key, value, _ := strings.Cut(pair, "=")
+		if strings.EqualFold(strings.Trim(key, whitespace), name) {
+			return strings.Trim(value, whitespace)
+		}
+	}
+	return ""
+}
+
+// split cuts the text at the separators outside of quoted strings.
+func split(text string, separator byte) (parts []string) {
+	start, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			quoted = !quoted
+		case quoted && text[i] == '\\':
+			i++
+		case !quoted && text[i] == separator:
+			parts = append(parts, text[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, text[start:])
+}
+
+// parse reads an address with or without port, brackets, quotes and zone.
+func parse(written string) (netip.Addr, bool) {
+	if quoted, ok := strings.CutPrefix(written, `"`); ok {
+		if written, ok = strings.CutSuffix(quoted, `"`); !ok {
+			return netip.Addr{}, false
+		}
+	}
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(written, "["), "]"))
+	if err != nil || strings.HasPrefix(written, "[") != strings.HasSuffix(written, "]") {
+		withPort, err := netip.ParseAddrPort(written)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		address = withPort.Addr()
+	}
+	return address.Unmap().WithZone(""), true
+}
