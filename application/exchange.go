@@ -29,8 +29,7 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 	})
 }
 
-// redeem reads before it writes: only who finds the code spent on arrival replays it. Whoever merely loses the race of a double
-// submit is refused without harm to the winner (D20, I14).
+// redeem reads before it writes. A request that loses a race for the code is refused without harm to the winner (D20, I14).
 func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
 	grant, err := s.ports.Store.Grant(ctx, by.Code.Digest())
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	}
 	now := s.now()
 	if err := grant.MayRedeem(by, s.settings, now); err != nil {
-		return nil, s.refuseCode(ctx, by.Code.Digest(), err)
+		return nil, s.refuseCode(ctx, grant, by.Code.Digest(), err)
 	}
 	var tokens *oauth.Tokens
 	err = s.ports.Store.UpdateGrant(ctx, by.Code.Digest(), func(g *oauth.AccessGrant) (err error) {
@@ -56,12 +55,15 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	return tokens, nil
 }
 
-func (s *Server) refuseCode(ctx context.Context, code oauth.Digest, refusal error) error {
-	if !errors.Is(refusal, oauth.ErrReplayed) {
-		return refusal
-	}
-	if err := s.end(ctx, code, oauth.EndedByCodeReplay); err != nil {
-		return err
+// refuseCode ends the grant of a replayed code.
+func (s *Server) refuseCode(ctx context.Context, grant *oauth.AccessGrant, code oauth.Digest, refusal error) error {
+	switch {
+	case errors.Is(refusal, oauth.ErrRetried):
+		s.audit(ctx, "code_retried", "grant", grant.ID(), "client", grant.Client().Host())
+	case errors.Is(refusal, oauth.ErrReplayed):
+		if err := s.end(ctx, code, oauth.EndedByCodeReplay); err != nil {
+			return err
+		}
 	}
 	return refusal
 }

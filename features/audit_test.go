@@ -3,6 +3,7 @@ package features_test
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,6 +36,8 @@ var _ = Describe("Keeping an audit trail", Label("H8"), func() {
 		code := page.Approve(ctx, world.Token).Target().Query().Get("code")
 		client.Token(ctx, client.Exchange(code))
 		client.Token(ctx, client.Exchange(code))
+		world.Clock.Advance(11 * time.Second)
+		client.Token(ctx, client.Exchange(code))
 		tokens := client.Connect(ctx)
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		client.Token(ctx, client.Refresh(next.Refresh))
@@ -42,7 +45,7 @@ var _ = Describe("Keeping an audit trail", Label("H8"), func() {
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
 		Expect(world.Decisions()).To(Equal([]string{
 			"cimd_rejected oauth: client metadata document cannot be fetched: the answer's status is 404", "consent_denied", "host_token_rejected",
-			"grant_created", "code_redeemed", "grant_ended code_replayed",
+			"grant_created", "code_redeemed", "code_retried", "grant_ended code_replayed",
 			"grant_created", "code_redeemed", "refreshed", "refreshed", "grant_ended refresh_reused",
 			"grant_created", "code_redeemed", "grant_ended revoked_by_client",
 		}))

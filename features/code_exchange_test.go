@@ -133,7 +133,18 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		var tokens Tokens
 		BeforeEach(func(ctx SpecContext) { tokens = client.Token(ctx, client.Exchange(code)).Tokens() })
 
-		It("is refused and takes back what the code had given", Label("D19", "I6"), func(ctx SpecContext) {
+		It("is refused within ten seconds as a retry, which takes nothing back", Label("D19", "I14"), func(ctx SpecContext) {
+			for range 2 {
+				Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
+				world.Clock.Advance(4 * time.Second)
+			}
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Decisions()).To(ContainElements("code_redeemed", "code_retried"))
+		})
+
+		It("is refused later and takes back what the code had given", Label("D19", "I6"), func(ctx SpecContext) {
+			world.Clock.Advance(11 * time.Second)
 			Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))

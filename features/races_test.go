@@ -79,6 +79,8 @@ var _ = Describe("Racing", Label("N10"), func() {
 				}
 			}
 			Expect(granted).To(HaveLen(1))
+			Expect(world.Call(ctx, granted[0].Tokens().Access).StatusCode).To(Equal(http.StatusOK), "those who come too late end nothing")
+			world.Clock.Advance(11 * time.Second)
 			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
 			expectAllDead(ctx, granted)
 		}

@@ -25,8 +25,13 @@ type Redemption struct {
 	Refresh     Secret
 }
 
-// MayRedeem refuses what Redeem would refuse, but for a box that no key fits. A second redemption that proves everything is
-// InvalidGrant with ErrReplayed, after which the grant has to be ended (D19).
+// CodeRetryWindow is how long after its redemption a code that is sent again counts as a retry, such as a proxy's, and not as a replay
+// (D19).
+const CodeRetryWindow = 10 * time.Second
+
+// MayRedeem refuses what Redeem would refuse, but for a box that no key fits. A second redemption that proves everything is always
+// InvalidGrant: with the cause ErrRetried within CodeRetryWindow, and later with ErrReplayed, upon which the caller must end the grant
+// (D19).
 func (g *AccessGrant) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
 	case g.state == ended:
@@ -39,6 +44,8 @@ func (g *AccessGrant) MayRedeem(by Redemption, settings *Settings, now time.Time
 		return refuseGrant("D15", errors.New("the redirect_uri is not the one of the authorization request"))
 	case !g.code.challenge.ProvedBy(by.Verifier):
 		return refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
+	case g.state == active && now.Sub(g.code.redeemedAt) <= CodeRetryWindow:
+		return refuseGrant("D19", ErrRetried)
 	case g.state == active:
 		return refuseGrant("D19", ErrReplayed)
 	case expired(g.code.expiresAt, now):

@@ -58,6 +58,7 @@ var (
 	ErrUnavailable         = errors.New("oauth: the store cannot answer just now")
 	ErrOtherSecret         = errors.New("oauth: the store was used with another server secret")
 	ErrReplayed            = errors.New("oauth: authorization code replayed")
+	ErrRetried             = errors.New("oauth: authorization code sent again within ten seconds of its redemption")
 	ErrReused              = errors.New("oauth: refresh token reused")
 	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
