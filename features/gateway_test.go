@@ -110,6 +110,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 			for name, value := range map[string]string{
 				"Set-Cookie": "session=1", "WWW-Authenticate": "Basic", "Access-Control-Allow-Origin": "*", "Access-Control-Allow-Credentials": "true",
 				"Alt-Svc": `h2="elsewhere:443"`, "X-Request-Id": "theirs", "X-Pasteport-Subject": "x", "X-Own": "kept", "Content-Type": "application/json",
+				"Strict-Transport-Security": "max-age=1", "Refresh": "0", "Link": "</x>; rel=preload", "Location": "/x", "Service-Worker-Allowed": "/",
 			} {
 				w.Header().Set(name, value)
 			}
@@ -120,11 +121,32 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
 		Expect(answer.Text).To(HavePrefix(`{"jsonrpc":"2.0","id":1`))
 		Expect(answer.Header).To(HaveKeyWithValue("X-Own", []string{"kept"}))
-		for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Alt-Svc", "X-Pasteport-Subject"} {
+		for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Alt-Svc", "X-Pasteport-Subject",
+			"Strict-Transport-Security", "Refresh", "Link", "Location", "Service-Worker-Allowed"} {
 			Expect(answer.Header).NotTo(HaveKey(name))
 		}
 		Expect(answer.Header.Values("X-Request-Id")).To(And(HaveLen(1), Not(ContainElement("theirs"))))
 	})
+
+	DescribeTable("gives back as plain text what a browser would run", Label("U15"), func(ctx SpecContext, contentType, passed string) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, "<script>alert(1)</script>")
+		})
+		answer := world.Call(ctx, access)
+		Expect(answer.Header.Values("Content-Type")).To(Equal([]string{passed}))
+		Expect(answer.Text).To(Equal("<script>alert(1)</script>"))
+	},
+		Entry("as HTML", "text/html", "text/plain; charset=utf-8"),
+		Entry("as HTML in capitals with a charset", "Text/HTML ; charset=latin-1", "text/plain; charset=utf-8"),
+		Entry("as XHTML", "application/xhtml+xml", "text/plain; charset=utf-8"),
+		Entry("as SVG", "image/svg+xml", "text/plain; charset=utf-8"),
+		Entry("as XML", "application/xml", "text/plain; charset=utf-8"),
+		Entry("but not JSON", "application/json", "application/json"),
+	)
 
 	It("passes the encoded name of a tool on as it is", Label("U4"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")

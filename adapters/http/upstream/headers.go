@@ -73,9 +73,12 @@ func (u *Upstream) requestHeader(from http.Header, x *exchange) http.Header {
 	return header
 }
 
-// withheld are headers of an answer that are for the gateway, or that only the gateway may say (U15). Alt-Svc would lead clients
-// past it.
-var withheld = []string{"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data", requestIDHeader}
+// withheld are headers of an answer that are for the gateway, or that would act on the gateway's whole origin or lead clients past it
+// (U15).
+var withheld = []string{
+	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
+	"Refresh", "Link", "Location", "Service-Worker-Allowed", requestIDHeader,
+}
 
 // cleanAnswer also takes out what repeats the credential; what an upstream puts into its body is its own affair.
 func cleanAnswer(answer *http.Response) {
@@ -86,5 +89,15 @@ func cleanAnswer(answer *http.Response) {
 			delete(answer.Header, name)
 		}
 	}
+	if types := answer.Header.Values("Content-Type"); slices.ContainsFunc(types, isDocument) {
+		answer.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
 	answer.Trailer = nil // until the end; see ending
+}
+
+// isDocument reports whether a browser would run scripts in a body of this type, at the gateway's origin.
+func isDocument(contentType string) bool {
+	mediaType, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	mediaType = strings.TrimSpace(mediaType)
+	return mediaType == "text/html" || strings.HasSuffix(mediaType, "/xml") || strings.HasSuffix(mediaType, "+xml")
 }
