@@ -188,6 +188,17 @@ var _ = Describe("Running the binary", func() {
 			Expect(filesIn(dir)).NotTo(ContainElement(HaveSuffix("-wal")), "both databases are closed")
 		})
 
+		DescribeTable("refuses more than 32 KiB of headers", func(ctx SpecContext, bytes, status int) {
+			site := binary.Serve(clients, dir)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, site.Issuer+"/.well-known/oauth-authorization-server", http.NoBody)
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("X-Large", strings.Repeat("x", bytes))
+			Expect(Send(r).StatusCode).To(Equal(status))
+		},
+			Entry("and serves what is less", 30<<10, http.StatusOK),
+			Entry("with 431", 40<<10, http.StatusRequestHeaderFieldsTooLarge),
+		)
+
 		It("trusts no client site that the system does not trust", Label("C41"), func(ctx SpecContext) {
 			client := binary.Serve(clients, dir, "SSL_CERT_FILE="+os.DevNull).NewClient()
 			Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))

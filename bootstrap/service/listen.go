@@ -15,6 +15,9 @@ const (
 	headerLimit = 10 * time.Second
 	idleLimit   = 2 * time.Minute
 	drainLimit  = 10 * time.Second
+
+	// headerBytes bounds what a request that is not authenticated yet can keep in memory. net/http adds 4 KiB over HTTP/1.
+	headerBytes = 32 << 10
 )
 
 // listen takes the address before anything else is opened, so that a second start fails without a trace.
@@ -49,7 +52,7 @@ func (s *Service) Drain() { s.servers.Drain() }
 // newHTTPServer leaves WriteTimeout off because it would cut streams.
 func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
 }
