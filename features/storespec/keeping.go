@@ -54,7 +54,7 @@ func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
 		Expect(w.store.UseOnce(ctx, oauth.Digest{1}, w.now)).To(MatchError(oauth.ErrDuplicate))
 		Expect(w.read(ctx, tokens.Access)).To(Equal(before))
 		_, err := w.redeem(ctx, code, func() {})
-		Expect(err).To(MatchError(oauth.ErrReplayed))
+		Expect(err).To(MatchError(oauth.ErrRetried))
 		_, err = w.refresh(ctx, tokens.Refresh, func() {})
 		Expect(err).NotTo(HaveOccurred())
 	})

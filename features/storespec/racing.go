@@ -20,7 +20,7 @@ func racing(w *world) {
 			won[i], err = w.redeem(ctx, code, met.join)
 			return err
 		})
-		Expect(failures).To(ConsistOf(Succeed(), MatchError(oauth.ErrReplayed)))
+		Expect(failures).To(ConsistOf(Succeed(), MatchError(oauth.ErrRetried)))
 		for i, failure := range failures {
 			if failure == nil {
 				Expect(w.admits(ctx, won[i].Access)).To(Succeed())
