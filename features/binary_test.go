@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,6 +24,9 @@ func shareBinary() (environment []string, stop func() error, err error) {
 	return []string{binariesVariable + "=" + folder}, func() error { return os.RemoveAll(folder) }, nil
 }
 
+// buildTime is how long the first build of the program and all that it imports may take on a busy machine.
+const buildTime = 5 * time.Minute
+
 // BuildBinary returns the program, built without C as it is shipped. The first process that needs it builds it.
 func BuildBinary() Binary {
 	GinkgoHelper()
@@ -31,11 +35,20 @@ func BuildBinary() Binary {
 	case err == nil:
 		DeferCleanup(gexec.CleanupBuildArtifacts)
 		built, err := gexec.BuildWithEnvironment("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", []string{"CGO_ENABLED=0"}, "-buildvcs=false")
+		if err != nil {
+			Expect(os.WriteFile(file+".failed", []byte(err.Error()), 0o600)).To(Succeed())
+		}
 		Expect(err).NotTo(HaveOccurred())
 		Expect(os.Rename(built, file)).To(Succeed())
 	case !errors.Is(err, fs.ErrExist):
 		Expect(err).NotTo(HaveOccurred())
 	}
-	Eventually(file).WithTimeout(2 * patience).Should(BeARegularFile())
+	Eventually(func() error {
+		if failure, err := os.ReadFile(file + ".failed"); err == nil {
+			return StopTrying(string(failure))
+		}
+		_, err := os.Stat(file)
+		return err
+	}).WithTimeout(buildTime).Should(Succeed())
 	return Binary(file)
 }

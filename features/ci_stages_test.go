@@ -11,8 +11,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/pasteport/pasteport/features/matrix"
 )
 
 // ciStages returns the stages that .ci/run lists under the name.
@@ -47,7 +45,7 @@ func foldersOfCode() []string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != ".." && name != "../.ci" && name != "../bench" && (matrix.Foreign(name) || slices.Contains(ignored, name)):
+		case entry.IsDir() && (slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()) || slices.Contains(ignored, name)):
 			return filepath.SkipDir
 		case !entry.IsDir() && filepath.Dir(name) != "..":
 			folders[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "../")] = true
@@ -95,6 +93,33 @@ var _ = Describe("Checking what a change needs", Label("ci"), func() {
 		delete(named, "all")
 		delete(named, "-")
 		Expect(slices.Collect(maps.Keys(named))).To(ConsistOf(ciStages(script, "slow")))
+	})
+
+	It("runs the slow stages that belong to a file", func() {
+		needs := func(file string) []string {
+			rows := ciTable()
+			above := file
+			for rows[above] == nil {
+				above = filepath.Dir(above)
+			}
+			return rows[above]
+		}
+		mutations, err := os.ReadFile("mutations/mutations.tsv")
+		Expect(err).NotTo(HaveOccurred())
+		for line := range strings.Lines(string(mutations)) {
+			file := strings.Split(line, "\t")[1]
+			Expect(needs(file)).To(ContainElement("mutations"), file)
+		}
+		for _, folder := range foldersOfCode() {
+			files, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))
+			Expect(err).NotTo(HaveOccurred())
+			for _, file := range files {
+				if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "\nfunc Fuzz") {
+					Expect(err).NotTo(HaveOccurred())
+					Expect(needs(folder)).To(ContainElement("fuzz"), folder)
+				}
+			}
+		}
 	})
 
 	It("has a row for each folder, and no row for a path that is gone", func() {

@@ -36,6 +36,7 @@ func (e engine) database() string {
 	ctx := context.Background()
 	url, err := e.running(ctx).Database(ctx)
 	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(e.running(ctx).Drop, url)
 	return url
 }
 

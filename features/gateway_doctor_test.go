@@ -71,8 +71,8 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 		upstream := NewUpstream(apiKey)
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx), func(c *service.Config) { c.Gateway.Patience = time.Minute })
 		upstream.Answer(hanging)
-		d := examine(ctx, world, "--timeout", "2s") // which everything before has to keep, on a slow computer too
-		Expect(d.Of("flow.tools").Seen).To(Equal("no answer within 6s"), d.Out)
+		d := examine(ctx, world, "--timeout", "4s") // which everything before has to keep, on a slow computer too
+		Expect(d.Of("flow.tools").Seen).To(Equal("no answer within 12s"), d.Out)
 		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("the one behind the gateway"))
 	})
 

@@ -47,6 +47,7 @@ func (s *server) place(ctx context.Context) place {
 	}
 	url, err := s.running(ctx).Copy(ctx, s.migrated(ctx).url)
 	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(s.running(ctx).Drop, url)
 	return newPlace(url)
 }
 
@@ -54,7 +55,7 @@ func (s *server) place(ctx context.Context) place {
 func (s *server) migrated(ctx context.Context) place {
 	GinkgoHelper()
 	if s.template == nil {
-		at := s.empty(ctx)
+		at := placeOn(ctx, s.running(ctx)) // for all specs of this process
 		store, err := connectToServer(at.url, ServerOptions{SecretFile: at.secretFile})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(store.transaction(ctx, func(tx *gorm.DB) error {
@@ -70,7 +71,9 @@ func (s *server) migrated(ctx context.Context) place {
 // empty is a database without tables.
 func (s *server) empty(ctx context.Context) place {
 	GinkgoHelper()
-	return placeOn(ctx, s.running(ctx))
+	at := placeOn(ctx, s.running(ctx))
+	DeferCleanup(s.running(ctx).Drop, at.url)
+	return at
 }
 
 func placeOn(ctx context.Context, engine *engines.Endpoint) place {

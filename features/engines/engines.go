@@ -4,6 +4,7 @@ package engines
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -34,10 +34,10 @@ type Endpoint struct {
 	address string // as url, with %s for the name of a database
 	ask     func(ctx context.Context, at *Endpoint, statement string) error
 	hold    func(ctx context.Context, url string, statements []string) (func() error, error)
-	number  atomic.Int64
+	force   string // the clause that drops a database although somebody is connected
 }
 
-// Database makes an empty database, with a name that no other process gives, and returns its URL.
+// Database makes an empty database and returns its URL.
 func (e *Endpoint) Database(ctx context.Context) (string, error) { return e.create(ctx, "") }
 
 // Copy makes a database with the tables of another one of the server, and returns its URL. PostgreSQL can do that.
@@ -46,11 +46,16 @@ func (e *Endpoint) Copy(ctx context.Context, url string) (string, error) {
 }
 
 func (e *Endpoint) create(ctx context.Context, clause string) (string, error) {
-	name := fmt.Sprintf("specs_%d_%d", os.Getpid(), e.number.Add(1))
+	name := "specs_" + strings.ToLower(crand.Text())
 	if err := e.ask(ctx, e, "CREATE DATABASE "+name+clause); err != nil {
 		return "", fmt.Errorf("making a database: %w", err)
 	}
 	return fmt.Sprintf(e.address, name), nil
+}
+
+// Drop removes the database of that URL with everything in it.
+func (e *Endpoint) Drop(ctx context.Context, url string) error {
+	return e.ask(ctx, e, "DROP DATABASE "+e.nameIn(url)+e.force)
 }
 
 // nameIn returns the name of the database in one of the endpoint's URLs.

@@ -47,6 +47,7 @@ func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
 	s.flags = []string{
 		"--no-defaults", "--datadir=" + data, "--user=" + as, "--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port),
 		"--socket=" + filepath.Join(s.folder, "socket"), "--pid-file=" + filepath.Join(s.folder, "pid"), "--skip-log-bin",
+		"--innodb-log-file-size=16M",
 	}
 	for _, setting := range settings {
 		s.flags = append(s.flags, "--"+setting)

@@ -31,7 +31,8 @@ func Postgres(ctx context.Context, settings ...string) (*Server, error) {
 	}
 	s.program = filepath.Join(filepath.Dir(initdb), "postgres")
 	s.flags = []string{"-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-k", s.folder,
-		"-c", "dynamic_shared_memory_type=mmap"} // in files of the folder, which are removed with it
+		"-c", "dynamic_shared_memory_type=mmap", // in files of the folder, which are removed with it
+		"-c", "max_wal_size=128MB", "-c", "min_wal_size=32MB"}
 	for _, setting := range settings {
 		s.flags = append(s.flags, "-c", setting)
 	}
@@ -45,7 +46,7 @@ func Postgres(ctx context.Context, settings ...string) (*Server, error) {
 // postgresAt reaches a server that runs already.
 func postgresAt(port int) *Endpoint {
 	address := fmt.Sprintf("postgres://pasteport@127.0.0.1:%d/%%s?sslmode=disable", port)
-	return &Endpoint{port: port, address: address, ask: askPostgres, hold: holdPostgres}
+	return &Endpoint{port: port, address: address, ask: askPostgres, hold: holdPostgres, force: " WITH (FORCE)"}
 }
 
 func askPostgres(ctx context.Context, at *Endpoint, statement string) error {

@@ -26,9 +26,6 @@ var kinds = map[string]kind{
 	"MariaDB":    {MariaDB, mariaDBAt, "max-connections=300"},
 }
 
-// Names of the engines.
-func Names() []string { return []string{"PostgreSQL", "MariaDB"} }
-
 // Own starts a server for the caller alone, who may stop it and start it again.
 func Own(ctx context.Context, name string) (*Server, error) { return kinds[name].start(ctx) }
 
@@ -47,7 +44,7 @@ func Share() (environment []string, stop func() error, err error) {
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, nil, fmt.Errorf("listening for those who need a database server: %w", err)
+		return nil, nil, fmt.Errorf("listening for processes that need a database server: %w", err)
 	}
 	servers := map[string]*started{}
 	for name := range kinds {
@@ -95,7 +92,7 @@ var (
 	reachedMu sync.Mutex
 )
 
-// Shared is the server that all processes of this run use. Nobody may stop it. It returns ErrMissing where the engine is not
+// Shared is the server that all processes of this run use and none of them may stop. It returns ErrMissing where the engine is not
 // installed.
 func Shared(ctx context.Context, name string) (*Endpoint, error) {
 	reachedMu.Lock()

@@ -26,11 +26,13 @@ func (m mutation) String() string { return fmt.Sprintf("%-4s %s: %s", m.rule, m.
 // selection is of the mutations of some rules, or in some files, or all.
 type selection struct{ rules, files []string }
 
-// own is where the list is: a change of it concerns all mutations.
-const own = "features/mutations/"
+// own are the folders of the list and of the labels that choose specs: a change of them concerns all mutations.
+var own = []string{"features/mutations/", "features/matrix/"}
 
 func (s selection) has(m mutation) bool {
-	isOwn := func(file string) bool { return strings.HasPrefix(file, own) }
+	isOwn := func(file string) bool {
+		return slices.ContainsFunc(own, func(folder string) bool { return strings.HasPrefix(file, folder) })
+	}
 	return (len(s.rules) == 0 || slices.Contains(s.rules, m.rule)) &&
 		(len(s.files) == 0 || slices.Contains(s.files, m.file) || slices.ContainsFunc(s.files, isOwn))
 }

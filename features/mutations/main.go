@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,10 @@ func run(wanted selection) error {
 	if err != nil {
 		return err
 	}
+	if len(list) == 0 {
+		fmt.Println("there is nothing to mutate in what was chosen")
+		return nil
+	}
 	proofs, err := matrix.Read(".")
 	if err != nil {
 		return fmt.Errorf("reading the matrix: %w", err)
@@ -78,12 +83,10 @@ func run(wanted selection) error {
 		next <- i
 	}
 	close(next)
-	if err := workers.Wait(); err != nil {
-		return err
-	}
+	err = workers.Wait()
 	survivors := slices.DeleteFunc(verdicts, func(err error) bool { return err == nil })
 	fmt.Printf("%d of %d mutations were noticed\n", len(list)-len(survivors), len(list))
-	return errors.Join(survivors...)
+	return errors.Join(append(survivors, err)...)
 }
 
 // try reports one mutation.
@@ -91,7 +94,7 @@ func try(m mutation, proofs *matrix.Matrix, environment []string, number string)
 	began := time.Now()
 	by, err := noticed(m, packages(proofs, m), environment)
 	if err != nil {
-		err, by = fmt.Errorf("%s: %w", m, err), "nobody"
+		err, by = fmt.Errorf("%s: %w", m, err), "no spec"
 	}
 	fmt.Printf("%s %s\n      noticed by %s (%.0f s)\n", number, m, by, time.Since(began).Seconds())
 	return err
@@ -160,6 +163,9 @@ func (m mutation) overlay(folder string) (string, error) {
 	return name, nil
 }
 
+// failedSpec is Ginkgo's line for a spec that failed. A suite can fail for other reasons, which prove nothing.
+var failedSpec = regexp.MustCompile(`(?m)^\s*(\x1b\[[\d;]*m)*\[(FAIL|PANICKED!|TIMEDOUT)\]`)
+
 // goesRed runs the specs of one rule. What does not build, or has no result, proves nothing and is an error.
 func goesRed(overlay, rule, pack string, environment []string) (bool, error) {
 	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=3m", "-overlay="+overlay, pack,
@@ -174,7 +180,7 @@ func goesRed(overlay, rule, pack string, environment []string) (bool, error) {
 		return false, nil
 	case !errors.As(err, &exit):
 		return false, fmt.Errorf("running go test: %w", err)
-	case strings.Contains(output.String(), "\n--- FAIL: Test"):
+	case failedSpec.Match(output.Bytes()):
 		return true, nil
 	}
 	return false, fmt.Errorf("go test neither passed nor failed a spec:\n%s", output.Bytes())

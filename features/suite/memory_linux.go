@@ -2,13 +2,17 @@ package suite
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
 const (
 	memory   = "/dev/shm"
-	enough   = 2 << 30 // bytes, for the databases and browsers of one run
+	enough   = 3 << 30 // bytes, for the databases and browsers of one run
 	noExec   = 0x8     // ST_NOEXEC of statvfs(3)
 	tempPath = "TMPDIR"
 )
@@ -20,7 +24,8 @@ func keepFilesInMemory() (remove func() error, err error) {
 	if err := syscall.Statfs(memory, &system); err != nil || system.Flags&noExec != 0 || system.Bavail*uint64(system.Bsize) < enough {
 		return func() error { return nil }, nil
 	}
-	folder, err := os.MkdirTemp(memory, "specs")
+	removeStale()
+	folder, err := os.MkdirTemp(memory, fmt.Sprintf("specs-%d-", os.Getpid()))
 	if err != nil {
 		return nil, err
 	}
@@ -33,4 +38,15 @@ func keepFilesInMemory() (remove func() error, err error) {
 	}
 	// Database servers run as other users, so the folder is open to all, as /tmp is.
 	return remove, errors.Join(os.Chmod(folder, 0o777|os.ModeSticky), os.Setenv(tempPath, folder))
+}
+
+// removeStale removes the folders of runs that were killed.
+func removeStale() {
+	folders, _ := filepath.Glob(filepath.Join(memory, "specs-*-*"))
+	for _, folder := range folders {
+		process, err := strconv.Atoi(strings.Split(filepath.Base(folder), "-")[1])
+		if err == nil && errors.Is(syscall.Kill(process, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(folder)
+		}
+	}
 }

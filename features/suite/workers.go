@@ -2,13 +2,19 @@ package suite
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,17 +24,28 @@ import (
 // folderVariable tells a worker the package's folder. Ginkgo starts workers in the folder of the test binary.
 const folderVariable = "SPECS_FOLDER"
 
-// margin is the time between Ginkgo's own limit and that of go test, so that Ginkgo reports what took too long.
-const margin = 20 * time.Second
+// faultsVariable names a folder to which workers write what they say when they crash.
+const faultsVariable = "SPECS_FAULTS"
+
+// margin is the time between Ginkgo's own limit and that of go test. Ginkgo needs it to interrupt specs, for which it waits 30 seconds,
+// and to report what took too long.
+const margin = 45 * time.Second
 
 // A worker changes to the folder before the variables of the package are initialized, which may read files.
 func init() {
-	if folder, set := os.LookupEnv(folderVariable); set {
-		if err := os.Chdir(folder); err != nil {
-			panic(err)
-		}
-		_ = os.Unsetenv(folderVariable) // programs that specs start are no workers
+	folder, isWorker := os.LookupEnv(folderVariable)
+	if !isWorker {
+		return
 	}
+	crash, err := os.Create(filepath.Join(os.Getenv(faultsVariable), fmt.Sprintf("crash.%d", os.Getpid())))
+	if err = errors.Join(err, os.Chdir(folder)); err != nil {
+		panic(err)
+	}
+	if err := debug.SetCrashOutput(crash, debug.CrashOptions{}); err != nil { // which keeps a file of its own
+		panic(err)
+	}
+	_ = crash.Close()
+	_ = os.Unsetenv(folderVariable) // programs that specs start are no workers
 }
 
 // isWorker reports whether Ginkgo has started this process.
@@ -49,23 +66,34 @@ func runWorkers(t *testing.T, n int) {
 	if err != nil {
 		t.Fatalf("finding the package's folder: %v", err)
 	}
-	races := filepath.Join(t.TempDir(), "race")
-	command := exec.Command("go", append([]string{"tool", "ginkgo", "run"}, arguments(t, n)...)...)
-	command.Env = append(os.Environ(), folderVariable+"="+folder, "GORACE="+strings.TrimSpace(os.Getenv("GORACE")+" log_path="+races))
-	var report bytes.Buffer
-	command.Stdout, command.Stderr = &report, &report
-	if testing.Verbose() {
-		command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	}
-	err = command.Run()
-	fmt.Print(string(summary.Find(report.Bytes())))
+	ginkgo, err := exec.Command("go", "tool", "-n", "ginkgo").Output()
 	if err != nil {
+		t.Fatalf("building the Ginkgo command: %v", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	faults := t.TempDir()
+	command := exec.CommandContext(ctx, strings.TrimSpace(string(ginkgo)), append([]string{"run"}, arguments(t, n)...)...)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = margin
+	command.Env = append(os.Environ(), folderVariable+"="+folder, faultsVariable+"="+faults,
+		"GORACE="+strings.TrimSpace(os.Getenv("GORACE")+" log_path="+filepath.Join(faults, "race")))
+	var report bytes.Buffer
+	command.Stdout = &report
+	if testing.Verbose() {
+		command.Stdout = io.MultiWriter(os.Stdout, &report)
+	}
+	command.Stderr = command.Stdout
+	err = command.Run()
+	ran := summary.Find(report.Bytes())
+	fmt.Print(string(ran))
+	if err != nil || ran == nil {
 		t.Errorf("running the specs in %d processes: %v\n%s", n, err, progress.ReplaceAll(report.Bytes(), nil))
 	}
-	reportRaces(t, races)
+	reportFaults(t, faults)
 }
 
-// summary is the line that tells how many specs were run.
+// summary is the line that tells how many specs were run. Without it a worker has left before the end.
 var summary = regexp.MustCompile(`(?m)^Ran \d+ of \d+ Specs.*\n`)
 
 // progress is what Ginkgo prints for each spec that passes or is skipped.
@@ -90,22 +118,23 @@ func arguments(t *testing.T, n int) []string {
 			given = append(given, strings.Replace(argument, "-ginkgo.", "-", 1))
 		}
 	}
-	return append(given, binary, "--", "-test.run=^"+regexp.QuoteMeta(t.Name())+"$")
+	return append(given, binary, "--", "-test.paniconexit0", "-test.run=^"+regexp.QuoteMeta(t.Name())+"$")
 }
 
-// reportRaces fails the test with what the race detector of a worker has written.
-func reportRaces(t *testing.T, prefix string) {
+// reportFaults fails the test with what the race detector has written, and with the stacks of workers that have crashed.
+func reportFaults(t *testing.T, folder string) {
 	t.Helper()
-	files, err := filepath.Glob(prefix + ".*")
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	if err != nil {
-		t.Fatalf("finding the reports of the race detector: %v", err)
+		t.Fatalf("finding the faults of workers: %v", err)
 	}
 	for _, file := range files {
 		report, err := os.ReadFile(file)
 		if err != nil {
-			t.Errorf("reading a report of the race detector: %v", err)
-			continue
+			t.Errorf("reading the faults of a worker: %v", err)
 		}
-		t.Errorf("a data race:\n%s", report)
+		if len(report) > 0 {
+			t.Errorf("a fault of a worker:\n%s", report)
+		}
 	}
 }
