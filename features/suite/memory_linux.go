@@ -12,7 +12,7 @@ import (
 
 const (
 	memory   = "/dev/shm"
-	enough   = 3 << 30 // bytes, for the databases and browsers of one run
+	enough   = 2 << 30 // bytes; a run of all packages took half a gigabyte
 	noExec   = 0x8     // ST_NOEXEC of statvfs(3)
 	tempPath = "TMPDIR"
 )
