@@ -86,7 +86,9 @@ func runWorkers(t *testing.T, n int) {
 	command.Stderr = command.Stdout
 	err = command.Run()
 	ran := summary.Find(report.Bytes())
-	fmt.Print(string(ran))
+	if !testing.Verbose() {
+		fmt.Print(string(ran))
+	}
 	if err != nil || ran == nil {
 		t.Errorf("running the specs in %d processes: %v\n%s", n, err, progress.ReplaceAll(report.Bytes(), nil))
 	}
