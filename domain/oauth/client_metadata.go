@@ -46,7 +46,7 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkLinks, document.checkFlow, document.checkDemands} {
+	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkKeysLink, document.checkFlow, document.checkDemands} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -174,19 +174,17 @@ func (d clientDocument) checkKeys() error {
 	return err
 }
 
-var linkMembers = []string{"client_uri", "logo_uri", "tos_uri", "policy_uri", "jwks_uri"}
-
-func (d clientDocument) checkLinks() error {
-	for member, value := range d {
-		name, _, _ := strings.Cut(member, "#")
-		if !slices.Contains(linkMembers, name) {
-			continue
-		}
-		link, ok := value.(string)
-		authority, _, _ := strings.Cut(strings.TrimPrefix(link, httpsPrefix), "/")
-		if !ok || !strings.HasPrefix(link, httpsPrefix) || strings.Trim(authority, "?#:@") != authority || authority == "" {
-			return invalidDocument("C33", "a link in the document is no https URL")
-		}
+// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor fetched, so their values do not matter (C33).
+func (d clientDocument) checkKeysLink() error {
+	value, present := d["jwks_uri"]
+	if !present {
+		return nil
+	}
+	link, _ := value.(string)
+	rest, isHTTPS := strings.CutPrefix(link, httpsPrefix)
+	authority, _, _ := strings.Cut(rest, "/")
+	if !isHTTPS || strings.Trim(authority, "?#:@") != authority || authority == "" {
+		return invalidDocument("C33", "the document's jwks_uri is no https URL")
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 		}),
 		Entry("public keys", Label("C31"), with("jwks", map[string]any{"keys": []any{map[string]any{"kty": "EC", "crv": "P-256", "x": "x", "y": "y"}}})),
 		Entry("a localised link", Label("C33"), with("tos_uri#de", "https://client.example/agb")),
+		Entry("a link over http, which is not shown", Label("C33"), with("logo_uri", "http://client.example/logo")),
+		Entry("a link that is null, which is not shown", Label("C33"), with("client_uri", nil)),
 		Entry("unusable redirect URIs beside a usable one", Label("C27"), with("redirect_uris", []any{"http://client.example/cb", "cursor://x", "https://client.example/cb"})),
 	)
 
@@ -62,8 +64,9 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 		}),
 		Entry("grants without codes", Label("C32"), InvalidClientDocument, with("grant_types", []any{"implicit"})),
 		Entry("responses without codes", Label("C32"), InvalidClientDocument, with("response_types", []any{"token"})),
-		Entry("a link that is not https", Label("C33"), InvalidClientDocument, with("logo_uri", "http://client.example/logo")),
-		Entry("a localised link that is not https", Label("C33"), InvalidClientDocument, with("client_uri#ja-JP", "javascript:x")),
+		Entry("keys at an address that is not https", Label("C33"), InvalidClientDocument, with("jwks_uri", "http://client.example/jwks")),
+		Entry("keys at no address", Label("C33"), InvalidClientDocument, with("jwks_uri", nil)),
+		Entry("keys at an address without a host", Label("C33"), InvalidClientDocument, with("jwks_uri", "https:///jwks")),
 		Entry("a demand for bound tokens", Label("C34"), UnsupportedClient, with("dpop_bound_access_tokens", true)),
 	)
 
