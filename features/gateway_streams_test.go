@@ -149,7 +149,7 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		for _, status := range []int{500, 307, 403, 401} {
 			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-				for _, name := range []string{"WWW-Authenticate", "Location", "Set-Cookie"} {
+				for _, name := range []string{"WWW-Authenticate", "Location", "Set-Cookie", "X-Echo"} {
 					w.Header().Set(name, r.Header.Get("Authorization"))
 				}
 				http.Error(w, "no", status)
