@@ -20,22 +20,6 @@ import (
 )
 
 var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7"), func() {
-	It("keeps no row that a commit made older while it was read", func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		store, other := openIn(directory), openIn(directory)
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
-		store.recent.forgetAll(version{})
-		_, err := store.recent.read(digest(0), func() (*foundRow, error) {
-			row, err := store.engine.finds(store.reader.WithContext(ctx), digest(0))
-			end(ctx, other, digest(0))
-			Expect(ended(ctx, store, digest(0))).To(BeTrue()) // another request sees the commit first
-			store.recent.forgetAll(store.recent.holds)        // so that only this read can remember the row
-			return row, err
-		})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(ended(ctx, store, digest(0))).To(BeTrue())
-	})
-
 	It("reads nothing twice while nobody writes", func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
 		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())

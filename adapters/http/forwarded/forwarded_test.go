@@ -67,7 +67,7 @@ var _ = Describe("The address of a client", Label("B6"), func() {
 		Entry("Forwarded with separators in quotes", rfc7239(`for=203.0.113.7;host="a,b;for=198.51.100.1\""`), "203.0.113.7"),
 		Entry("the peer when Forwarded says unknown", rfc7239("for=unknown"), "10.0.0.1"),
 		Entry("the peer when Forwarded has an obfuscated identifier", rfc7239(`for="_gazonk"`), "10.0.0.1"),
-		Entry("the peer when an element of Forwarded names nobody", rfc7239("for=203.0.113.7, proto=https"), "10.0.0.1"),
+		Entry("the peer when an element of Forwarded has no for parameter", rfc7239("for=203.0.113.7, proto=https"), "10.0.0.1"),
 		Entry("X-Forwarded-For when both are there", http.Header{"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {"for=198.51.100.1"}}, "203.0.113.7"),
 	)
 
