@@ -47,7 +47,7 @@ var hints = map[string]string{
 		"and whether all replicas share one store and one secret.",
 	"D14": "The client took too long; auth-code-ttl is how long a code lives. Look at the clocks too.",
 	"D16": "The code was intercepted, or the client mixed up two attempts. " + tellMaker,
-	"D19": "The code was used twice and the connection was ended for safety; the person has to connect again.",
+	"D19": "The client sent the same code twice. Within ten seconds that counts as a retry and ends nothing; later it ends the connection for safety, and the person has to connect again.",
 	"D27": "A replaced refresh token came back after the window of refresh-grace, so the connection was ended for safety: two programs " +
 		"may share one client's storage.",
 	"D31": "Many requests from this network have failed; if it is your proxy's address, configure trusted-proxies.",
