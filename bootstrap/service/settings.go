@@ -41,7 +41,7 @@ func (c *Config) addresses() settings.Group {
 		settings.Text("addr", &c.Addr, "address to listen on, as host:port"),
 		settings.Text("admin-addr", &c.AdminAddr, "address of the operator's own listener for /healthz, /readyz, /metrics and /debug/pprof/; off for none"),
 		settings.List("trusted-proxies", &c.TrustedProxies, networkItem, "networks of the proxies in front, whose X-Forwarded-For or Forwarded is believed").
-			Otherwise("nobody").Like("127.0.0.1"),
+			Otherwise("none").Like("127.0.0.1"),
 		settings.Folder("data", &c.DataDir, "folder for the databases"),
 		settings.Switch("dev", &c.Development, "development: http on this computer, and client metadata from it").
 			Checks("AllowLoopbackIssuer", "AllowLoopbackClients"),
