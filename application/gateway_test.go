@@ -67,6 +67,9 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 	})
 }
 
+// answering replaces the verifier.
+func (s *Server) answering(verify site) { s.judge = newJudge(verify) }
+
 // connect goes all the way from the request to tokens.
 func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {
 	GinkgoHelper()
@@ -135,14 +138,17 @@ var _ = Describe("Sending the host token on to the upstream", func() {
 		Expect(host.Reveal()).To(Equal("host-token"))
 	})
 
-	It("ends the grant when the upstream refuses it, and says so", Label("U8", "I12"), func(ctx SpecContext) {
+	It("ends the grant when the site does not know the host token any more, and says so", Label("U8", "I12"), func(ctx SpecContext) {
 		var told []string
 		server.OnGrantEnded(func(grant string) { told = append(told, grant) })
 		tokens := server.connect(ctx, "mcp offline_access")
 		caller, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
 		Expect(err).NotTo(HaveOccurred())
+		server.answering(func(context.Context, string) (oauth.Principal, error) {
+			return oauth.Principal{}, oauth.ErrUnknownBearer
+		})
 		for range 2 {
-			Expect(server.EndByUpstream(ctx, tokens.Access.Reveal())).To(Succeed())
+			refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
 		}
 		Expect(told).To(Equal([]string{caller.Grant}))
 		_, _, err = server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
@@ -155,7 +161,43 @@ var _ = Describe("Sending the host token on to the upstream", func() {
 	It("ends nothing for a token that belongs to no grant", Label("U8"), func(ctx SpecContext) {
 		stray, err := oauth.NewSecret(oauth.AccessTokenSecret, rand.Reader)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(server.EndByUpstream(ctx, stray.Reveal())).To(Succeed())
-		refusedAs(oauth.InvalidToken, server.EndByUpstream(ctx, "host-token"))
+		for _, bearer := range []string{stray.Reveal(), "host-token"} {
+			refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, bearer, server.settings.Resource()))
+		}
+	})
+
+	It("ends nothing while the site knows the host token, and asks again after ten seconds", Label("U8"), func(ctx SpecContext) {
+		tokens := server.connect(ctx, "mcp offline_access")
+		now, asked := time.Now(), 0
+		server.ports.Now = func() time.Time { return now }
+		server.answering(func(context.Context, string) (oauth.Principal, error) {
+			asked++
+			return oauth.Principal{Subject: "ada"}, nil
+		})
+		verify := func() {
+			GinkgoHelper()
+			Expect(server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Succeed())
+		}
+		verify()
+		now = now.Add(confirmationLife - time.Second)
+		verify()
+		Expect(asked).To(Equal(1))
+		now = now.Add(time.Second)
+		verify()
+		Expect(asked).To(Equal(2))
+		now = now.Add(-time.Hour) // the clock is set back
+		verify()
+		Expect(asked).To(Equal(3))
+	})
+
+	It("ends nothing while the site cannot tell", Label("U8", "B9"), func(ctx SpecContext) {
+		tokens := server.connect(ctx, "mcp offline_access")
+		server.answering(func(context.Context, string) (oauth.Principal, error) {
+			return oauth.Principal{}, oauth.CannotTell("it is away")
+		})
+		refusedAs(oauth.HostTokenNotVerifiable, server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
+		server.answering(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil })
+		_, err := server.refresh(ctx, tokens.Refresh)
+		Expect(err).NotTo(HaveOccurred(), "the grant is alive")
 	})
 })

@@ -39,6 +39,8 @@ type Server struct {
 	judges   map[oauth.Resource]judge
 	ended    func(grant string)
 	rechecks singleflight.Group
+
+	confirmed confirmations
 }
 
 // NewServer expects complete ports.

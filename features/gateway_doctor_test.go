@@ -58,7 +58,7 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 		d := examine(ctx, world, "--timeout", "3s")
 		Expect(d.With("failure")).To(Equal([]string{"flow.tools", "flow.stream"}), d.Out)
 		Expect(d.Of("flow.tools").Seen).To(Equal("The MCP server behind this gateway " + seen))
-		Expect(d.Of("flow.tools").Mend).To(HavePrefix("Look at the MCP server behind the gateway"))
+		Expect(d.Of("flow.tools").Mend).To(HavePrefix("Check the MCP server behind the gateway"))
 		Expect(d.Next).To(ContainSubstring("at the very address that upstream names"))
 	},
 		Entry("hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cannot be reached"),
@@ -76,14 +76,14 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("the one behind the gateway"))
 	})
 
-	It("says that it may be the person's own token when the upstream does not take it", Label("U8"), func(ctx SpecContext) {
+	It("says that the MCP server refuses a token that the site knows", Label("U17"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
 		upstream.Answer(forgetful)
 		d := examine(ctx, world)
 		Expect(d.With("failure")).To(ContainElement("flow.tools"))
-		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("Unauthorized"))
-		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("refused the person's own token"))
+		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("answered 401, although the person's token is valid"))
+		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("accepts the same tokens as the verifier"))
 	})
 
 	DescribeTable("says who is asked about tokens when the upstream cannot say:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
@@ -125,8 +125,25 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		Entry("is dead", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "whether it runs", Label("U9")),
 		Entry("redirects", redirected, "call:failed", "stopped", "redirects, and is not followed", "the very address that upstream names", Label("U9")),
 		Entry("is slow", hanging, "call:failed", "stopped", "did not answer in time", "upstream-timeout", Label("U9")),
-		Entry("does not take the key any more", forgetful, "ended call:refused", "ended", "does not know the person's token any more", "connect again with a token that holds", Label("U8")),
+		Entry("answers 401 to a good key", forgetful, "call:failed", "stopped", "answered 401, although the person's token is valid", "accepts the same tokens as the verifier", Label("U17")),
 	)
+
+	It("names the key when neither the upstream nor the verifier takes it any more", Label("U8"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Revoke()
+		world.Call(ctx, access)
+		tells(ctx, world, connects+"ended call:refused", "ended", "does not know the person's token any more", "connect again with a token that holds")
+	})
+
+	It("names a session that the upstream has forgotten", Label("U16"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		upstream.Answer(forgetful)
+		talk.Post(ctx, "tools/list", params{})
+		tells(ctx, world, connects+"call call:refused", "connected", "connected")
+		Expect(world.service.Authz.Trace(ctx)).To(ConsistOf(HaveField("Steps", ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
+	})
 
 	It("says that a connection that worked fails, that the upstream is left alone, and that it works again", Label("U9", "U10"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))

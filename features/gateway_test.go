@@ -200,6 +200,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		arrived := make(chan struct{}, 8)
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
 			if arrived <- struct{}{}; len(arrived) == cap(arrived) {
+				upstream.Revoke() // so that the verifier gets a 401 too
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}

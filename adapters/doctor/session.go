@@ -57,8 +57,8 @@ func (e *examination) tools(ctx context.Context) verdict {
 		return fail("See why the MCP server, or the one behind the gateway, takes so long; let doctor wait longer with --timeout.", "no answer within %s", 3*e.Limit)
 	case err != nil:
 		return fail("See the log of the MCP server: its bearer check must accept tokens whose audience is the resource, and the proxy must pass "+
-			"the Authorization, Mcp-Session-Id and MCP-Protocol-Version headers. A gateway says 401 when the server behind it has just refused "+
-			"the person's own token.", "%v", err)
+			"the Authorization, Mcp-Session-Id and MCP-Protocol-Version headers. A gateway answers 401 when the person's own token has been revoked at "+
+			"the site.", "%v", err)
 	}
 	return ok("%d tools, revision %s", names, version)
 }

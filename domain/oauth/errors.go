@@ -61,6 +61,7 @@ var (
 	ErrRetried             = errors.New("oauth: authorization code sent again within ten seconds of its redemption")
 	ErrReused              = errors.New("oauth: refresh token reused")
 	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
+	ErrUnknownSession      = errors.New("oauth: the MCP server does not know this session")
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
 	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")

@@ -64,6 +64,8 @@ var hints = map[string]string{
 	"U10": "The MCP server behind the gateway has failed five times in a row. It is tried again every five seconds; the steps before, and " +
 		"the log, say what is wrong with it.",
 	"U11": "The body could be understood in two ways, so the MCP server behind the gateway never saw it. " + tellMaker,
+	"U16": "The MCP server behind the gateway has forgotten its sessions, as after a restart. Most clients open a new one by themselves; nobody has to connect again.",
+	"U17": "The MCP server behind the gateway answered 401, although the verifier knows the token. Check that the server accepts the same tokens as the verifier, and its own log.",
 	"U12": "The client names a session of another connection, or of before the service's secret was changed. Most open a new one by themselves.",
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 // Upstream is an MCP server elsewhere, which answers what the guard lets pass. Both methods write an answer, or return an error while
-// nothing is written: oauth.ErrUnknownBearer when it does not take the host token, oauth.ErrNotFound for a session that is not the
-// sender's, or whatever keeps it from answering.
+// nothing is written: oauth.ErrUnknownBearer when it answered 401 to the host token, oauth.ErrNotFound for a session that is not the
+// sender's, oauth.ErrUnknownSession for one that the upstream does not know, or the reason why there is no answer.
 type Upstream interface {
 	// Forward answers a request to the endpoint.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
@@ -106,16 +106,12 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 	}
 	switch {
 	case errors.Is(err, oauth.ErrUnknownBearer):
-		if err := s.options.HostTokens.EndByUpstream(ctx, identityOf(ctx).token); err != nil {
-			s.options.Logger.ErrorContext(ctx, "cannot end a grant whose host token the upstream does not take", "error", err)
-			unavailable(w, "The access token cannot be checked just now")
-			return
-		}
-		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway does not take the person's token any more"))
-		w.(*stream).end(errOver) // as the end of the grant does to all its answers, which get their challenge from admit
+		s.answerUnauthorized(w, r, m)
 	case errors.Is(err, oauth.ErrNotFound):
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidRequest, "U12", "there is no such session of this connection"))
 		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+	case errors.Is(err, oauth.ErrUnknownSession):
+		sessionForgotten(w, r)
 	case errors.As(err, &failure):
 		s.options.Logger.WarnContext(ctx, "the upstream gave no answer", "status", failure.HTTPStatus(), "rule", failure.BrokenRule(),
 			"reason", failure, "cause", failure.Unwrap())
@@ -125,6 +121,44 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 		s.options.Logger.ErrorContext(ctx, "cannot relay a request", "error", err)
 		unavailable(w, "The request cannot be passed on just now")
 	}
+}
+
+// answerUnauthorized answers after the upstream's 401 to a request with the person's host token. Many servers answer 401 when they do
+// not know a session, or for one tool, so only the site's own verifier can end the grant (U8, U17).
+func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m message) {
+	ctx := r.Context()
+	if namesSession(r) && r.Method != http.MethodPost {
+		sessionForgotten(w, r)
+		return
+	}
+	err := s.options.HostTokens.VerifyAfterRefusal(ctx, identityOf(ctx).token, s.options.Resource)
+	switch {
+	case err != nil && isInvalidToken(err):
+		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway answered 401, and the site does not know the person's token any more"))
+		w.(*stream).end(errOver) // as the end of the grant does to all its answers, which get their challenge from admit
+	case err != nil:
+		s.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
+		trace.From(ctx).Refuse(err)
+		unavailable(w, "The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
+	case namesSession(r):
+		sessionForgotten(w, r)
+	default:
+		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
+		s.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token")
+		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U17", text))
+		rpcFailure(w, http.StatusBadGateway, m.id, text)
+	}
+}
+
+// namesSession reports that a request belongs to a session of the upstream, by header or as a message of HTTP+SSE.
+func namesSession(r *http.Request) bool {
+	return r.Header.Get(sessionHeader) != "" || strings.HasSuffix(r.URL.Path, messagePath)
+}
+
+// sessionForgotten answers 404, so that the client opens another session (U16).
+func sessionForgotten(w http.ResponseWriter, r *http.Request) {
+	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U16", "the MCP server behind this gateway does not know the session any more"))
+	rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
 }
 
 // rpcFailure answers the request of that id, so that a client need not guess which one has failed.

@@ -29,8 +29,9 @@ type Authorization interface {
 type HostTokens interface {
 	// AuthenticateWithHostToken is Authenticate that also opens the host token.
 	AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, oauth.HostToken, error)
-	// EndByUpstream ends the grant of the token, because the upstream does not take its host token any more.
-	EndByUpstream(ctx context.Context, bearer string) error
+	// VerifyAfterRefusal asks the site about the host token of the access token, after the upstream has answered 401. It returns nil
+	// when the host token is good, oauth.InvalidToken when it was not and the grant has ended, any other error when the site cannot tell.
+	VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error
 }
 
 // ToolPolicy tells whether the caller may know and call a tool.

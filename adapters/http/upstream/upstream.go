@@ -73,13 +73,14 @@ func New(o Options) (*Upstream, error) {
 
 // exchange is one request on its way to the upstream and its answer on the way back.
 type exchange struct {
-	target   *url.URL
-	sender   oauth.Caller
-	host     oauth.HostToken
-	session  string // as the upstream calls it
-	answerID string // X-Request-Id of our answer
-	body     []byte
-	failed   error
+	target    *url.URL
+	sender    oauth.Caller
+	host      oauth.HostToken
+	session   string // as the upstream calls it
+	ofSession bool   // the request names a session, in its header or by its address
+	answerID  string // X-Request-Id of our answer
+	body      []byte
+	failed    error
 }
 
 type exchangeKey struct{}
@@ -89,8 +90,9 @@ func exchangeOf(r *http.Request) *exchange {
 	return x
 }
 
-// Forward sends a request on to the endpoint. While nothing is written it returns oauth.ErrUnknownBearer when the upstream does not
-// take the host token, oauth.ErrNotFound for a session that is not the sender's, or a *Failure.
+// Forward sends a request on to the endpoint. While nothing is written it returns oauth.ErrUnknownBearer when the upstream answered 401
+// to the host token, oauth.ErrNotFound for a session that is not the sender's, oauth.ErrUnknownSession for one that the upstream does
+// not know, or a *Failure.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
 	return u.send(w, r, &exchange{target: u.url, sender: sender, host: host, body: body})
 }
@@ -101,13 +103,14 @@ func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, 
 	if err != nil {
 		return err
 	}
-	return u.send(w, r, &exchange{target: target, sender: sender, host: host, body: body})
+	return u.send(w, r, &exchange{target: target, sender: sender, host: host, body: body, ofSession: true})
 }
 
 func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *exchange) (err error) {
 	if x.session, err = u.openSession(r.Header, x.sender.Grant); err != nil {
 		return err
 	}
+	x.ofSession = x.ofSession || x.session != ""
 	x.answerID = w.Header().Get(requestIDHeader)
 	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
 	defer func() {
@@ -141,7 +144,7 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 // accept judges the head of an answer before anything of it is passed on.
 func (u *Upstream) accept(answer *http.Response) error {
 	x := exchangeOf(answer.Request)
-	if err := u.judge(answer); err != nil {
+	if err := u.judge(answer, x); err != nil {
 		return err
 	}
 	cleanAnswer(answer)
@@ -159,11 +162,13 @@ func (u *Upstream) accept(answer *http.Response) error {
 }
 
 // judge returns what an answer means that is not for the client.
-func (u *Upstream) judge(answer *http.Response) error {
+func (u *Upstream) judge(answer *http.Response, x *exchange) error {
 	status := answer.StatusCode
 	switch {
 	case status == http.StatusUnauthorized && u.options.Credential.isSenders():
 		return oauth.ErrUnknownBearer
+	case status == http.StatusUnauthorized && x.ofSession: // many servers answer it after a restart
+		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
 		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: correct credential and upstream-secret"))
 	case status < 200:

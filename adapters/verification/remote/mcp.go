@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -92,11 +93,16 @@ var questions = []question{
 	{http.MethodGet, "", ""}, // HTTP+SSE
 }
 
+// initialize is the index of the question that needs no session on any server.
+const initialize = 1
+
 const sessionHeader = "Mcp-Session-Id"
 
-// knows also returns the last request that it took to find out.
+// knows also returns the last request that it took to find out. A 401 to initialize says that the token does not hold. To the other
+// questions it may say that they need a session, so it counts only when the server does not speak initialize.
 func (m *MCP) knows(ctx context.Context, token string) (known bool, asked *http.Request, err error) {
 	var statuses []string
+	unauthorized, speechless := false, true
 	for _, i := range m.order() {
 		if asked, err = m.ask(ctx, questions[i], token); err != nil {
 			return false, nil, fmt.Errorf("asking about a token: %w", err)
@@ -105,17 +111,32 @@ func (m *MCP) knows(ctx context.Context, token string) (known bool, asked *http.
 		switch {
 		case err != nil:
 			return false, asked, m.client.unavailable(ctx, asked, err)
-		case got.status == http.StatusUnauthorized:
-			return false, asked, nil
 		case got.status >= 200 && got.status < 300:
 			m.spoken.Store(int64(i))
 			m.leave(ctx, token, got.session)
 			return true, asked, nil
+		case got.status == http.StatusUnauthorized && i == initialize:
+			return false, asked, nil
+		case got.status == http.StatusUnauthorized:
+			unauthorized = true
+		case !unspoken(got.status):
+			speechless = false
 		}
 		statuses = append(statuses, strconv.Itoa(got.status))
 	}
+	if unauthorized && speechless {
+		return false, asked, nil
+	}
 	return false, asked, m.client.unavailable(ctx, asked, problem("it answered "+strings.Join(statuses, ", ")+
-		" to server/discover, initialize and GET; 2xx says that a token holds, 401 that it does not"))
+		" to server/discover, initialize and GET; 2xx says that a token holds, 401 to initialize that it does not"))
+}
+
+// unspoken reports that a server answers a question so because it does not speak that revision or transport.
+func unspoken(status int) bool {
+	return slices.Contains([]int{
+		http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType,
+		http.StatusNotImplemented,
+	}, status)
 }
 
 // order begins with the question that was understood last time, because nobody waits for long.

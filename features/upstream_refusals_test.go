@@ -1,0 +1,148 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// unauthorizedUnless answers 401 to the gateway's clients, as many servers do when they do not know a session. The verifier's
+// requests, which bear no X-Request-Id, get the answer of a server that accepts the key.
+func unauthorizedUnless(passes func(*http.Request) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Request-Id") == "" || passes(r) {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", error_description="No valid session ID provided"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+}
+
+var unauthorized = unauthorizedUnless(func(*http.Request) bool { return false })
+
+var _ = Describe("Telling a 401 about the key from any other", Label("gateway", "U8", "U16", "U17"), func() {
+	var upstream *UpstreamServer
+	BeforeEach(func() { upstream = NewUpstream(apiKey) })
+
+	expectAlive := func(ctx context.Context, world *World, access string) {
+		GinkgoHelper()
+		upstream.Answer(nil)
+		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusOK), "the grant is alive")
+		Expect(world.Log.String()).NotTo(ContainSubstring("grant_ended"))
+	}
+
+	DescribeTable("answers 404 in a session that the upstream has forgotten, so that the client opens another:", func(ctx SpecContext, method string) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		talk := world.Converse(ctx, sessions, access)
+		upstream.Answer(unauthorized)
+		r := talk.Request(ctx, method)
+		if method == http.MethodPost {
+			r = talk.message(ctx, "tools/list", params{})
+		}
+		Expect(Send(r)).To(And(HaveField("StatusCode", http.StatusNotFound), HaveField("Header", Not(HaveKey("Www-Authenticate")))))
+		expectAlive(ctx, world, access)
+		Expect(world.Converse(ctx, sessions, access).Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
+	},
+		Entry(nil, http.MethodPost), Entry(nil, http.MethodGet), Entry(nil, http.MethodDelete),
+	)
+
+	It("answers 404 also when the key is the gateway's own", Label("U7"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL+"/mcp", static(tokenFileOf(ctx, apiKey)))
+		access := world.NewClient().Connect(ctx).Access
+		talk := world.Converse(ctx, sessions, access)
+		upstream.Answer(unauthorized)
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		expectAlive(ctx, world, access)
+	})
+
+	It("answers 404 to a message of HTTP+SSE too", Label("U13"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/sse")
+		access := world.NewClient().Connect(ctx).Access
+		talk := world.Converse(ctx, httpSSE, access)
+		upstream.Answer(unauthorized)
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(world.Log.String()).NotTo(ContainSubstring("grant_ended"))
+	})
+
+	It("answers 502 with the reason when no session was named", func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		talk := world.Converse(ctx, stateless, access)
+		upstream.Answer(unauthorized)
+		Expect(talk.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}})).To(
+			haveFailed(http.StatusBadGateway, "answered 401, although the person's token is valid"))
+		expectAlive(ctx, world, access)
+	})
+
+	It("ends nothing by a GET or DELETE of a session, even when the key was revoked, and the grant by the next call", Label("I12"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		upstream.Revoke()
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			Expect(Send(talk.Request(ctx, method)).StatusCode).To(Equal(http.StatusNotFound))
+		}
+		Expect(world.Log.String()).NotTo(ContainSubstring("grant_ended"))
+		Expect(talk.Post(ctx, "tools/list", params{})).To(BeChallenged(world, "invalid_token"))
+		Expect(world.Log.String()).To(ContainSubstring(`"reason":"host_token_invalid"`))
+	})
+
+	It("verifies the key once for many refused calls at the same time, and not again at once", func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		talk := world.Converse(ctx, stateless, access)
+		asked, verified := make(chan struct{}, 100), make(chan struct{})
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Request-Id") == "" {
+				asked <- struct{}{}
+				<-verified
+			}
+			unauthorized(w, r)
+		})
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				defer GinkgoRecover()
+				Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusBadGateway))
+			})
+		}
+		Eventually(func() int { return len(upstream.Asked()) }).WithContext(ctx).WithTimeout(patience).Should(Equal(8))
+		close(verified)
+		all.Wait()
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusBadGateway))
+		Expect(len(asked)).To(Equal(1))
+	})
+
+	It("asks to come back when the key cannot be verified, and ends nothing", Label("B9"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		talk := world.Converse(ctx, sessions, access)
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Request-Id") == "" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			unauthorized(w, r)
+		})
+		answer := talk.Post(ctx, "tools/list", params{})
+		Expect(answer).To(And(HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Header", HaveKey("Retry-After"))))
+		Expect(answer.Text).To(ContainSubstring("cannot be verified just now"))
+		expectAlive(ctx, world, access)
+	})
+
+	It("believes a server about a key that answers 401 to everything without a session but initialize", Label("U14"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Mcp-Method") == "server/discover" || r.Method == http.MethodGet {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		})
+		client := world.NewClient()
+		Expect(client.Consent(ctx).Approve(ctx, "another-key")).To(BeAPage(http.StatusForbidden, ""))
+		Expect(client.Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
+	})
+})
