@@ -36,6 +36,12 @@ export async function startGateway(binary, authority, dir, upstream, secret) {
   return { ...server, token };
 }
 
+// startTrusting puts the binary in front of a server that knows the keys which people paste.
+export function startTrusting(binary, authority, dir, upstream) {
+  const args = ['gateway', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', join(dir, 'data'), '--upstream', upstream];
+  return startServer(binary, args, { ...process.env, SSL_CERT_FILE: authority });
+}
+
 // startServer runs a program that says "serving ISSUER …" when it does, and ends on SIGTERM.
 export async function startServer(program, args, env) {
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });

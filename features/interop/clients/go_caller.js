@@ -53,6 +53,9 @@ class Caller {
 
   connect() { return this.#order({ do: 'connect' }); }
 
+  // reconnect opens a new session with the tokens that the program has.
+  reconnect() { return this.connect(); }
+
   list() { return this.#order({ do: 'list' }); }
 
   log() { return this.#order({ do: 'log' }); }

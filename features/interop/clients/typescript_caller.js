@@ -67,6 +67,9 @@ class Caller {
     return revision;
   }
 
+  // reconnect opens a new session with the tokens that the program has.
+  reconnect() { return this.#program.reopen(); }
+
   async list() { return (await this.#client.listTools()).tools.map((tool) => tool.name); }
 
   log() { return this.#client.setLoggingLevel('debug'); }

@@ -38,6 +38,21 @@ func (p *program) connect(ctx context.Context) (string, error) {
 }
 
 func (p *program) transport() (mcp.Transport, error) {
+	handler, err := p.authorization()
+	if err != nil {
+		return nil, err
+	}
+	if p.target.sse {
+		return &mcp.SSEClientTransport{Endpoint: p.target.server, HTTPClient: &http.Client{Transport: bearer{handler}}}, nil
+	}
+	return &mcp.StreamableClientTransport{Endpoint: p.target.server, OAuthHandler: handler}, nil
+}
+
+// authorization keeps its tokens for all connections of the program.
+func (p *program) authorization() (auth.OAuthHandler, error) {
+	if p.handler != nil {
+		return p.handler, nil
+	}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: p.target.client},
 		RedirectURL:                    redirectURL,
@@ -47,10 +62,8 @@ func (p *program) transport() (mcp.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.target.sse {
-		return &mcp.SSEClientTransport{Endpoint: p.target.server, HTTPClient: &http.Client{Transport: bearer{handler}}}, nil
-	}
-	return &mcp.StreamableClientTransport{Endpoint: p.target.server, OAuthHandler: handler}, nil
+	p.handler = handler
+	return handler, nil
 }
 
 // browse leaves the page to the person, and waits until their browser comes back.

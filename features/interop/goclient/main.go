@@ -12,6 +12,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -48,6 +49,7 @@ type word struct {
 
 type program struct {
 	target    target
+	handler   auth.OAuthHandler // nil before the first connection
 	session   *mcp.ClientSession
 	callbacks chan string
 	cancel    context.CancelFunc
