@@ -51,7 +51,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	protection := m.protection()
 	proxy, err := upstream.New(upstream.Options{
 		URL: to.URL, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection),
-		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Patience: to.Patience, Options: to.Reach, Logger: to.Logger,
+		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Logger: to.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)

@@ -167,7 +167,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		talk.Post(ctx, "tools/call", params{"name": "shout", "Name": "delete_all"})
 		tells(ctx, world, connects+"call:refused", "stopped", "everybody reads in the same way", "could be understood in two ways")
 		talk.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", "of-somebody-else"))
-		tells(ctx, world, connects+"call:refused call:refused", "stopped", "no such session of this connection", "session of another connection")
+		tells(ctx, world, connects+"call:refused call:refused", "stopped", "no such session of this connection", "session of another person or client")
 	})
 
 	It("says why an upstream that takes any token is not believed", Label("U14", "B9"), func(ctx SpecContext) {

@@ -14,7 +14,7 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 	var upstream *UpstreamServer
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
-	It("keeps each to its grant, also after a restart, and the upstream is not even asked", func(ctx SpecContext) {
+	It("keeps each to its owner, also after a restart, and the upstream is not even asked", func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		mine := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		theirs := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
@@ -33,7 +33,19 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), "the upstream's own words")
 	})
 
-	It("takes the messages of HTTP+SSE from their own grant only", Label("U13"), func(ctx SpecContext) {
+	It("keeps it for a later grant of the same client and key, as after a step-up, and from other keys", Label("G14"), func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey, "another-key")
+		world := NewGateway(upstream.URL + "/mcp")
+		client := world.NewClient()
+		mine := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+		mine.Access = client.Connect(ctx).Access
+		Expect(mine.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
+		world.Token = "another-key"
+		mine.Access = client.Connect(ctx).Access
+		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+	})
+
+	It("takes the messages of HTTP+SSE from their own client only", Label("U13"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/sse")
 		mine := world.Converse(ctx, httpSSE, world.NewClient().Connect(ctx).Access)
 		thief := &Conversation{World: world, Revision: httpSSE, Access: world.NewClient().Connect(ctx).Access, target: mine.target}

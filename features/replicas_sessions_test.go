@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -96,10 +97,10 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			Expect(talk.Ask(ctx, "tools/call", large).Slug()).To(Equal("large"))
 		})
 
-		It("is impossible for another grant, and nothing of that crosses", Label("R2", "G14"), func(ctx SpecContext) {
+		It("is impossible for another client, and nothing of that crosses", Label("R2", "G14"), func(ctx SpecContext) {
 			talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access)
 			intruder := talk.At(replicas[1])
-			intruder.Access = client.Connect(ctx).Access
+			intruder.Access = replicas[0].NewClient().Connect(ctx).Access
 			broker.Watch()
 			answer := intruder.Post(ctx, "tools/call", params{"name": "create_article", "arguments": params{"title": "Smuggled"}})
 			Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
@@ -137,6 +138,27 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 	}, revisions(httpSSE, batching, headers, sessions))
 
 	DescribeTableSubtree("of revision", func(revision string) {
+		It("goes on with a later grant of the same client and subject, and ends with the last of them", Label("G14", "G16", "R2"), func(ctx SpecContext) {
+			first, later := client.Connect(ctx), client.Connect(ctx)
+			talk := replicas[0].Converse(ctx, revision, first.Access)
+			end := func(tokens Tokens) {
+				GinkgoHelper()
+				talk.Access = tokens.Access
+				stream := talk.At(replicas[1]).Listen(ctx)
+				Expect(Post(ctx, replicas[2].Issuer+"/oauth/revoke", url.Values{"token": {tokens.Refresh}}).StatusCode).To(Equal(http.StatusOK))
+				Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the session's replica knows of the end")
+			}
+			listed := func(tokens Tokens) int {
+				talk.Access = tokens.Access
+				return talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode
+			}
+			Expect(listed(later)).To(Equal(http.StatusOK))
+			end(first)
+			Expect(listed(later)).To(Equal(http.StatusOK))
+			end(later)
+			Expect(listed(client.Connect(ctx))).To(Equal(http.StatusNotFound))
+		})
+
 		It("listens at one replica and ends at another", func(ctx SpecContext) {
 			talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access)
 			stream := talk.At(replicas[1]).Listen(ctx)

@@ -9,23 +9,22 @@ import (
 
 const sessionTagBytes = 16
 
-// BindSession ties what an upstream calls a session to the grant that opened it, so that nobody else gets in with the name alone
-// (U12). Nothing has to be remembered for it: a restart and another process know the name as well.
-func (k Keys) BindSession(session, grant string) (string, error) {
-	tags, err := k.sessionTags(session, grant)
+// BindSession ties the name of a session to its owner (Caller.SessionOwner), so that nobody else gets in with the name alone (U12). Nothing has to be remembered for it: a restart and another process know the name as well.
+func (k Keys) BindSession(session, owner string) (string, error) {
+	tags, err := k.sessionTags(session, owner)
 	if err != nil {
 		return "", err
 	}
 	return session + "." + written(tags[0]), nil
 }
 
-// OpenSession gives back what BindSession was given; ok is false for a name that was not bound to this grant.
-func (k Keys) OpenSession(bound, grant string) (session string, ok bool, err error) {
+// OpenSession gives back what BindSession was given; ok is false for a name that was not bound to this owner.
+func (k Keys) OpenSession(bound, owner string) (session string, ok bool, err error) {
 	at := strings.LastIndexByte(bound, '.')
 	if at < 0 {
 		return "", false, nil
 	}
-	tags, err := k.sessionTags(bound[:at], grant)
+	tags, err := k.sessionTags(bound[:at], owner)
 	for _, tag := range tags {
 		ok = ok || hmac.Equal([]byte(written(tag)), []byte(bound[at+1:]))
 	}
@@ -35,8 +34,8 @@ func (k Keys) OpenSession(bound, grant string) (session string, ok bool, err err
 	return bound[:at], true, nil
 }
 
-func (k Keys) sessionTags(session, grant string) ([]tag, error) {
-	tags, err := k.tags("pasteport/v1/session", grant, "\x00", session) // no grant's id has a zero byte
+func (k Keys) sessionTags(session, owner string) ([]tag, error) {
+	tags, err := k.tags("pasteport/v1/session", owner, "\x00", session) // no owner has a zero byte
 	if err != nil {
 		return nil, fmt.Errorf("deriving a session key: %w", err)
 	}

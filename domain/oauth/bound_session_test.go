@@ -15,15 +15,15 @@ type secretsOf [][]byte
 
 func (s secretsOf) Secrets() ([][]byte, error) { return s, nil }
 
-var _ = Describe("Binding a session to its grant", Label("U12"), func() {
+var _ = Describe("Binding a session to its owner", Label("U12"), func() {
 	first, second := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	keys := oauth.NewKeys(secretsOf{first})
 
 	It("opens what it has bound, however the upstream calls it", func() {
 		for _, session := range []string{"a", "a.b.c", "", strings.Repeat("x", 500)} {
-			bound, err := keys.BindSession(session, "grant")
+			bound, err := keys.BindSession(session, "owner")
 			Expect(err).NotTo(HaveOccurred())
-			opened, ok, err := keys.OpenSession(bound, "grant")
+			opened, ok, err := keys.OpenSession(bound, "owner")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(ok).To(BeTrue())
 			Expect(opened).To(Equal(session))
@@ -31,16 +31,16 @@ var _ = Describe("Binding a session to its grant", Label("U12"), func() {
 	})
 
 	It("opens it also after the server secret was replaced, until that is forgotten", func() {
-		bound, err := keys.BindSession("a", "grant")
+		bound, err := keys.BindSession("a", "owner")
 		Expect(err).NotTo(HaveOccurred())
-		_, ok, err := oauth.NewKeys(secretsOf{second, first}).OpenSession(bound, "grant")
+		_, ok, err := oauth.NewKeys(secretsOf{second, first}).OpenSession(bound, "owner")
 		Expect(ok, err).To(BeTrue())
-		_, ok, err = oauth.NewKeys(secretsOf{second}).OpenSession(bound, "grant")
+		_, ok, err = oauth.NewKeys(secretsOf{second}).OpenSession(bound, "owner")
 		Expect(ok, err).To(BeFalse())
 	})
 
 	DescribeTable("opens nothing else:", func(spoil func(string) string, grant string) {
-		bound, err := keys.BindSession("session", "grant")
+		bound, err := keys.BindSession("session", "owner")
 		Expect(err).NotTo(HaveOccurred())
 		opened, ok, err := keys.OpenSession(spoil(bound), grant)
 		Expect(err).NotTo(HaveOccurred())
@@ -48,12 +48,12 @@ var _ = Describe("Binding a session to its grant", Label("U12"), func() {
 		Expect(opened).To(BeEmpty())
 	},
 		Entry("another grant's", func(s string) string { return s }, "other"),
-		Entry("another session", func(s string) string { return "x" + s }, "grant"),
-		Entry("a longer tag", func(s string) string { return s + "A" }, "grant"),
-		Entry("a shorter tag", func(s string) string { return s[:len(s)-1] }, "grant"),
-		Entry("no tag", func(string) string { return "session" }, "grant"),
-		Entry("an empty tag", func(string) string { return "session." }, "grant"),
-		Entry("nothing", func(string) string { return "" }, "grant"),
-		Entry("what is between two sessions", func(s string) string { return strings.Replace(s, "session", "sess", 1) }, "grant"),
+		Entry("another session", func(s string) string { return "x" + s }, "owner"),
+		Entry("a longer tag", func(s string) string { return s + "A" }, "owner"),
+		Entry("a shorter tag", func(s string) string { return s[:len(s)-1] }, "owner"),
+		Entry("no tag", func(string) string { return "session" }, "owner"),
+		Entry("an empty tag", func(string) string { return "session." }, "owner"),
+		Entry("nothing", func(string) string { return "" }, "owner"),
+		Entry("what is between two sessions", func(s string) string { return strings.Replace(s, "session", "sess", 1) }, "owner"),
 	)
 })

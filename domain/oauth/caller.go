@@ -1,7 +1,10 @@
 package oauth
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -46,10 +49,20 @@ func (p Principal) Reveals(token HostToken) bool {
 
 // Caller is who stands behind one request that presented a valid access token.
 type Caller struct {
-	Grant     string // stable over refreshes; sessions are bound to it (G14)
+	Grant     string // stable over refreshes
 	Client    ClientID
 	Subject   string
 	Roles     []string
 	Scopes    Scopes
 	ExpiresAt time.Time // when the presented access token dies
+}
+
+// SessionOwner returns the owner of the caller's sessions at a resource: the client together with the subject, which stands for the host
+// token where the site names no subject. A new consent of the same person in the same client has the same owner (G14).
+func (c Caller) SessionOwner(resource Resource) string {
+	digest := sha256.New()
+	for _, part := range []string{c.Client.String(), c.Subject, resource.String()} {
+		fmt.Fprintf(digest, "%d:%s", len(part), part) // the length keeps two different owners from joining into one text
+	}
+	return base64.RawURLEncoding.EncodeToString(digest.Sum(nil))
 }

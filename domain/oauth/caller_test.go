@@ -18,3 +18,26 @@ var _ = Describe("Describing the person behind a host token", Label("B10"), func
 		Expect(Principal{}.Check()).To(Succeed())
 	})
 })
+
+var _ = Describe("The owner of sessions", Label("G14"), func() {
+	caller := Caller{Grant: "A", Client: RestoreClientID("https://client.example/a.json"), Subject: "ada"}
+	at := NewResource("https://cms.example/mcp")
+
+	It("is the same for every grant of one subject in one client", func() {
+		later := caller
+		later.Grant, later.Scopes = "B", NewScopes("mcp")
+		Expect(later.SessionOwner(at)).To(Equal(caller.SessionOwner(at)))
+	})
+
+	It("differs by client, subject and resource", func() {
+		otherClient, otherSubject, joined := caller, caller, caller
+		otherClient.Client = RestoreClientID("https://client.example/b.json")
+		otherSubject.Subject = "grace"
+		joined.Client, joined.Subject = RestoreClientID("https://client.example/a.jso"), "nada"
+		owners := map[string]bool{caller.SessionOwner(NewResource("https://cms.example/more")): true}
+		for _, one := range []Caller{caller, otherClient, otherSubject, joined} {
+			owners[one.SessionOwner(at)] = true
+		}
+		Expect(owners).To(HaveLen(5))
+	})
+})

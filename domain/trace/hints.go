@@ -66,7 +66,7 @@ var hints = map[string]string{
 	"U11": "The body could be understood in two ways, so the MCP server behind the gateway never saw it. " + tellMaker,
 	"U16": "The MCP server behind the gateway has forgotten its sessions, as after a restart. Most clients open a new one by themselves; nobody has to connect again.",
 	"U17": "The MCP server behind the gateway answered 401, although the verifier knows the token. Check that the server accepts the same tokens as the verifier, and its own log.",
-	"U12": "The client names a session of another connection, or of before the service's secret was changed. Most open a new one by themselves.",
+	"U12": "The client names a session of another person or client, or of before the service's secret was changed. Most open a new one by themselves.",
 }
 
 // endings say for people why a grant ended.

@@ -41,18 +41,19 @@ func senderOf(request sdk.Request) *sender {
 // identity is what the guard found out. The token stays here, out of every header, to be asked about again (G16).
 type identity struct {
 	sender
-	token string
-	host  oauth.HostToken                // for the upstream of a gateway only (J13)
-	info  atomic.Pointer[auth.TokenInfo] // once the SDK has asked for it
+	token    string
+	resource oauth.Resource
+	host     oauth.HostToken                // for the upstream of a gateway only (J13)
+	info     atomic.Pointer[auth.TokenInfo] // once the SDK has asked for it
 }
 
-// tokenInfo carries the sender through the SDK, which binds a session to UserID; the grant outlives refreshes (G14).
+// tokenInfo carries the sender through the SDK, which binds a session to UserID: the owner outlives refreshes and step-ups (G14).
 func (i *identity) tokenInfo() *auth.TokenInfo {
 	if made := i.info.Load(); made != nil {
 		return made
 	}
 	made := &auth.TokenInfo{
-		UserID: i.caller.Grant, Scopes: i.caller.Scopes.Values(), Expiration: i.caller.ExpiresAt, Extra: map[string]any{senderKey: &i.sender},
+		UserID: i.caller.SessionOwner(i.resource), Scopes: i.caller.Scopes.Values(), Expiration: i.caller.ExpiresAt, Extra: map[string]any{senderKey: &i.sender},
 	}
 	i.info.Store(made)
 	return made

@@ -148,11 +148,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 		s.stateless.ServeHTTP(w, r) // which says what is malformed
 	case !m.initialize:
 		rpcError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
-	case s.streams.full(identityOf(r.Context()).caller.Grant):
+	case s.streams.full(s.owner(&identityOf(r.Context()).caller)):
 		unavailable(w, tooManySessions)
 	default:
-		grant := identityOf(r.Context()).caller.Grant
-		s.sessions.ServeHTTP(&introduction{ResponseWriter: w, name: func(id string) (string, error) { return s.sessionName(id, grant) }}, r)
+		owner := s.owner(&identityOf(r.Context()).caller)
+		s.sessions.ServeHTTP(&introduction{ResponseWriter: w, name: func(id string) (string, error) { return s.sessionName(id, owner) }}, r)
 	}
 }
 

@@ -100,11 +100,11 @@ var _ = Describe("Finding the binding for a request", func() {
 		small.session(ctx, alice)
 	},
 		Entry("altogether", func(o *Options) { o.MaxSessions = 1 }),
-		Entry("of one grant", func(o *Options) { o.MaxSessionsPerGrant = 1 }),
+		Entry("of one grant", func(o *Options) { o.MaxSessionsPerOwner = 1 }),
 	)
 
 	It("lets other grants in when one has all its sessions", func(ctx SpecContext) {
-		small := openSite(func(o *Options) { o.MaxSessionsPerGrant = 1 })
+		small := openSite(func(o *Options) { o.MaxSessionsPerOwner = 1 })
 		small.session(ctx, alice)
 		small.session(ctx, bob)
 	})

@@ -54,7 +54,7 @@ func (s *Server) guard(out *stream, r *http.Request) (passed bool) {
 	switch {
 	case err == nil:
 		delete(r.Header, "Authorization") // G14
-		out.known.token, out.known.caller, out.known.host = token, caller, host
+		out.known.token, out.known.resource, out.known.caller, out.known.host = token, s.options.Resource, caller, host
 		s.streams.open(out, &out.known)
 		return true
 	case isInvalidToken(err):

@@ -36,7 +36,7 @@ func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx := identified{e.ctx, &identity{sender: sender{caller: what.Caller.restore()}}}
+	ctx := identified{e.ctx, &identity{sender: sender{caller: what.Caller.restore()}, resource: t.server.options.Resource}}
 	r, err := http.NewRequestWithContext(ctx, what.Method, t.server.options.Resource.String(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("reading a request: %w", err)
@@ -54,6 +54,7 @@ func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, at endpoint, 
 		s.handOver(w, r, session, body)
 		return
 	}
+	s.streams.use(session, identityOf(r.Context()).caller.Grant)
 	r.Header.Set(sessionHeader, session)
 	s.sessions.ServeHTTP(w, r)
 }

@@ -60,7 +60,7 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		caller, _ := CallerOf(req)
 		switch params := req.GetParams().(type) {
 		case *sdk.InitializeParams:
-			if err := s.admitSession(req, caller.Grant); err != nil {
+			if err := s.admitSession(req, &caller); err != nil {
 				return nil, err
 			}
 		case *sdk.CallToolParamsRaw:

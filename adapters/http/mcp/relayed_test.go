@@ -125,7 +125,7 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 
 	It("lets no grant have more streams than sessions, and nobody more than all may", func() {
 		s, _ := openStream(true)
-		s.registry.limit, s.registry.limitPerGrant = 10, 1
+		s.registry.limit, s.registry.limitPerOwner = 10, 1
 		Expect(s.registry.crowded("A")).To(BeFalse())
 		s.registry.streams[&stream{ending: &ending{who: &identity{sender: sender{caller: oauth.Caller{Grant: "A"}}}}, long: true}] = struct{}{}
 		Expect(s.registry.crowded("A")).To(BeTrue())

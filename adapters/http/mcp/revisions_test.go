@@ -8,6 +8,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // bearing is a transport that presents a token.
@@ -90,11 +92,11 @@ var _ = Describe("Using the tools", func() {
 		session := s.session(ctx, alice)
 		s.tokens.set(func(t *tokens) {
 			refreshed := t.callers[alice]
-			refreshed.Subject = "alice, refreshed"
+			refreshed.Scopes = oauth.NewScopes("mcp:read", "mcp:write")
 			t.callers["ppa_refreshed"] = refreshed
 		})
-		got := s.send(ctx, http.MethodPost, "/mcp", call(2, "whoami"), in(session, "ppa_refreshed")...)
-		Expect(got.body).To(ContainSubstring("alice, refreshed"))
+		got := s.send(ctx, http.MethodPost, "/mcp", call(2, "write"), in(session, "ppa_refreshed")...)
+		Expect(got.body).To(ContainSubstring("ran write"))
 	})
 })
 

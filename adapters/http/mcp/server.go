@@ -45,7 +45,7 @@ type Options struct {
 	Further       bool                 // not the first server of its issuer: no metadata at the root address (U1)
 	Scopes        oauth.ScopeCatalogue // what can be asked for; its defaults are named in challenges
 	Authorization Authorization
-	Keys          oauth.Keys          // bind sessions to their grants, and seal what replicas tell each other
+	Keys          oauth.Keys          // bind sessions to their owners, and seal what replicas tell each other
 	HostTokens    HostTokens          // of a gateway; nil when its upstream gets no host token
 	Follow        echo.MiddlewareFunc // sees every request for metadata; none
 
@@ -58,7 +58,7 @@ type Options struct {
 	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
 
 	MaxSessions         int           // 10 000
-	MaxSessionsPerGrant int           // 100, so that one client cannot keep everybody else out
+	MaxSessionsPerOwner int           // of one subject in one client; 100, so that nobody can keep everybody else out
 	MaxBody             int64         // in bytes; 1 MiB
 	SessionTimeout      time.Duration // without a POST; 1 hour
 
@@ -72,8 +72,8 @@ func (o Options) withDefaults() Options {
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 10_000
 	}
-	if o.MaxSessionsPerGrant == 0 {
-		o.MaxSessionsPerGrant = 100
+	if o.MaxSessionsPerOwner == 0 {
+		o.MaxSessionsPerOwner = 100
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = 1 << 20

@@ -9,16 +9,16 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// sessionName is what clients call a session: it says which replica holds it, and opens for the grant only that it was made for, on
+// sessionName is what clients call a session: it says which replica holds it, and opens only for its owner, on
 // every replica and before anybody else is asked (R2).
-func (s *Server) sessionName(id, grant string) (string, error) {
-	return s.options.Keys.BindSession(s.replica+"."+id, grant)
+func (s *Server) sessionName(id, owner string) (string, error) {
+	return s.options.Keys.BindSession(s.replica+"."+id, owner)
 }
 
 // openSession returns which replica holds the session of that name, and how it calls it. It fails with oauth.ErrNotFound for a name
-// that was not made for this grant: after a new login a client still names its old session, and only 404 tells it to start another.
-func (s *Server) openSession(name, grant string) (replica, id string, err error) {
-	opened, ok, err := s.options.Keys.OpenSession(name, grant)
+// of another owner, as after a login with another host token: only 404 tells a client to start another session.
+func (s *Server) openSession(name, owner string) (replica, id string, err error) {
+	opened, ok, err := s.options.Keys.OpenSession(name, owner)
 	if err != nil {
 		return "", "", fmt.Errorf("reading the name of a session: %w", err)
 	}
@@ -29,10 +29,12 @@ func (s *Server) openSession(name, grant string) (replica, id string, err error)
 	return replica, id, nil
 }
 
+func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner(s.options.Resource) }
+
 // hold lets the holder of a session answer, which may be another replica.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at endpoint, m message) {
 	who := &identityOf(r.Context()).caller
-	replica, id, err := s.openSession(name, who.Grant)
+	replica, id, err := s.openSession(name, s.owner(who))
 	if err == nil && replica != s.replica && s.tunnel == nil {
 		err = oauth.ErrNotFound
 	}

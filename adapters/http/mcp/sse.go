@@ -96,13 +96,13 @@ func (s *Server) openLegacy(out *stream, r *http.Request) {
 
 // newLegacy returns a session and what its client is to call it, nil when there can be none.
 func (s *Server) newLegacy(out *stream, r *http.Request) (session *legacySession, name string) {
-	grant := out.who.caller.Grant
-	if s.streams.full(grant) {
+	owner := s.owner(&out.who.caller)
+	if s.streams.full(owner) {
 		unavailable(out, tooManySessions)
 		return nil, ""
 	}
 	session = &legacySession{id: rand.Text(), out: out, in: make(chan jsonrpc.Message)}
-	name, err := s.sessionName(session.id, grant)
+	name, err := s.sessionName(session.id, owner)
 	if err != nil {
 		s.noSession(out, r, err)
 		return nil, ""
@@ -125,7 +125,7 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 		unavailable(session.out, "The session cannot be opened just now")
 		return nil
 	}
-	if !s.streams.add(connected, session.out.who.caller.Grant) {
+	if !s.streams.add(connected, s.owner(&session.out.who.caller), session.out.who.caller.Grant) {
 		unavailable(session.out, tooManySessions)
 		_ = session.Close()
 		go s.forget(connected, session.id)
@@ -149,7 +149,7 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m message) {
 func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, body []byte) {
 	found, _ := s.legacy.Load(id)
 	session, ok := found.(*legacySession)
-	if !ok || session.out.who.caller.Grant != identityOf(r.Context()).caller.Grant {
+	if !ok || s.owner(&session.out.who.caller) != s.owner(&identityOf(r.Context()).caller) {
 		s.noSession(w, r, oauth.ErrNotFound)
 		return
 	}

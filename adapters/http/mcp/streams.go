@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ type registry struct {
 	interval      time.Duration
 	linger        time.Duration
 	limit         int
-	limitPerGrant int
+	limitPerOwner int
 	relays        bool // whose answers come from an upstream
 
 	mu       sync.Mutex
@@ -34,12 +35,13 @@ type registry struct {
 	ticks    int
 	streams  map[*stream]struct{}
 	sessions map[string]*held // by id
-	perGrant map[string]int   // sessions
+	perOwner map[string]int   // sessions
 }
 
-// held is a session of a grant. Its end waits for its calls, so that is begun once only.
+// held is a session of an owner. Its end waits for its calls, so that is begun once only.
 type held struct {
-	grant   string
+	owner   string
+	grants  map[string]bool // that have used it and have not ended
 	session *sdk.ServerSession
 	ending  bool
 }
@@ -54,8 +56,8 @@ func (h *held) end() {
 func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
-		interval: beatInterval, linger: linger, limit: s.options.MaxSessions, limitPerGrant: s.options.MaxSessionsPerGrant,
-		streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perGrant: map[string]int{},
+		interval: beatInterval, linger: linger, limit: s.options.MaxSessions, limitPerOwner: s.options.MaxSessionsPerOwner,
+		streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perOwner: map[string]int{},
 	}
 }
 
@@ -136,31 +138,40 @@ func (g *registry) revoked(s *stream) bool {
 	return err != nil && isInvalidToken(err)
 }
 
-// full reports that no session of the grant can be admitted now.
-func (g *registry) full(grant string) bool {
+// full reports that no session of the owner can be admitted now.
+func (g *registry) full(owner string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.isFull(grant)
+	return g.isFull(owner)
 }
 
-func (g *registry) isFull(grant string) bool {
-	return g.draining || len(g.sessions) >= g.limit || g.perGrant[grant] >= g.limitPerGrant
+func (g *registry) isFull(owner string) bool {
+	return g.draining || len(g.sessions) >= g.limit || g.perOwner[owner] >= g.limitPerOwner
 }
 
-// add admits a session of a grant, also one that was admitted before. A session without an id ends with its request.
-func (g *registry) add(session *sdk.ServerSession, grant string) bool {
+// add admits a session, also one that was admitted before. A session without an id ends with its request.
+func (g *registry) add(session *sdk.ServerSession, owner, grant string) bool {
 	id := session.ID()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, known := g.sessions[id]; known || id == "" {
 		return true
 	}
-	if g.isFull(grant) {
+	if g.isFull(owner) {
 		return false
 	}
-	g.sessions[id] = &held{grant: grant, session: session}
-	g.perGrant[grant]++
+	g.sessions[id] = &held{owner: owner, grants: map[string]bool{grant: true}, session: session}
+	g.perOwner[owner]++
 	return true
+}
+
+// use notes that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants.
+func (g *registry) use(id, grant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if its, known := g.sessions[id]; known {
+		its.grants[grant] = true
+	}
 }
 
 func (g *registry) remove(id string) {
@@ -170,10 +181,9 @@ func (g *registry) remove(id string) {
 	if !known {
 		return
 	}
-	grant := its.grant
 	delete(g.sessions, id)
-	if g.perGrant[grant]--; g.perGrant[grant] == 0 {
-		delete(g.perGrant, grant)
+	if g.perOwner[its.owner]--; g.perOwner[its.owner] == 0 {
+		delete(g.perOwner, its.owner)
 	}
 }
 
@@ -192,7 +202,7 @@ func (g *registry) crowded(grant string) bool {
 			all++
 		}
 	}
-	return g.draining || all > g.limit || own > g.limitPerGrant
+	return g.draining || all > g.limit || own > g.limitPerOwner
 }
 
 // end closes whatever was given for what has ended. A call with a token that was revoked alone may finish.
@@ -206,10 +216,16 @@ func (g *registry) end(ended oauth.Ended) {
 		}
 	}
 	for _, session := range g.sessions {
-		if grants[session.grant] {
+		if session.loses(grants) {
 			session.end()
 		}
 	}
+}
+
+// loses takes grants away that have ended, and reports whether none is left.
+func (h *held) loses(ended map[string]bool) bool {
+	maps.DeleteFunc(h.grants, func(grant string, _ bool) bool { return ended[grant] })
+	return len(h.grants) == 0
 }
 
 func setOf[T comparable](all []T) map[T]bool {
@@ -253,12 +269,12 @@ func (g *registry) drain() {
 }
 
 // admitSession counts a session that came over HTTP until it ends; the SDK itself knows no limit.
-func (s *Server) admitSession(req sdk.Request, grant string) error {
+func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
 	session, ok := req.GetSession().(*sdk.ServerSession)
 	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
 		return nil
 	}
-	if !s.streams.add(session, grant) {
+	if !s.streams.add(session, s.owner(caller), caller.Grant) {
 		return &jsonrpc.Error{Code: codeRefused, Message: "too many open sessions"}
 	}
 	return nil

@@ -123,6 +123,42 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		}).Should(Equal(http.StatusNotFound))
 	})
 
+	Context("a session that another grant of its owner uses, as after a step-up", Label("G14", "G16"), func() {
+		use := func(ctx SpecContext, s *site, session, token string, grant string, change func(*oauth.Caller)) int {
+			s.tokens.set(func(t *tokens) {
+				caller := t.callers[alice]
+				caller.Grant = grant
+				change(&caller)
+				t.callers[token] = caller
+			})
+			return s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, token)...).StatusCode
+		}
+		same := func(*oauth.Caller) {}
+
+		It("goes on until the last of its grants has ended", func(ctx SpecContext) {
+			s := openSite()
+			session := s.session(ctx, alice)
+			Expect(use(ctx, s, session, "ppa_later", "A2", same)).To(Equal(http.StatusOK))
+			s.mcp.CloseGrant("A")
+			s.mcp.CloseGrant("A") // again is harmless
+			Expect(use(ctx, s, session, "ppa_later", "A2", same)).To(Equal(http.StatusOK))
+			_, sessions := s.mcp.Open()
+			Expect(sessions).To(Equal(1))
+			s.mcp.CloseGrant("A2")
+			Eventually(func() int { return use(ctx, s, session, "ppa_last", "A3", same) }).Should(Equal(http.StatusNotFound))
+		})
+
+		DescribeTable("stays closed to", func(ctx SpecContext, change func(*oauth.Caller)) {
+			s := openSite()
+			session := s.session(ctx, alice)
+			Expect(use(ctx, s, session, "ppa_other", "O", change)).To(Equal(http.StatusNotFound))
+			Expect(use(ctx, s, session, alice, "A", same)).To(Equal(http.StatusOK))
+		},
+			Entry("another subject", func(c *oauth.Caller) { c.Subject = "mallory" }),
+			Entry("another client", func(c *oauth.Caller) { c.Client = oauth.RestoreClientID("https://other.example/client.json") }),
+		)
+	})
+
 	It("cancels a call without a session", Label("2026-07-28"), func(ctx SpecContext) {
 		s := openSite()
 		held := make(chan answer, 1)

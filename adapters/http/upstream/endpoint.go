@@ -30,14 +30,14 @@ func (u *Upstream) announce(answer *http.Response, x *exchange) {
 	}
 }
 
-// sealEndpoint binds the upstream's message endpoint to the grant, and returns where its messages are posted instead.
+// sealEndpoint binds the upstream's message endpoint to its owner, and returns where its messages are posted instead.
 func (u *Upstream) sealEndpoint(address string, x *exchange) (string, error) {
 	target, err := x.target.Parse(address)
 	if err != nil || target.Scheme != x.target.Scheme || target.Host != x.target.Host || strings.HasPrefix(target.EscapedPath(), "//") {
 		u.options.Logger.Error("the upstream's SSE stream names a message endpoint at another origin, so it was ended", "rule", "U13")
 		return "", errors.New("the message endpoint is at another origin")
 	}
-	bound, err := u.options.Sessions.BindSession(endpointMark+base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), x.sender.Grant)
+	bound, err := u.options.Sessions.BindSession(endpointMark+base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), u.owner(x.sender))
 	if err != nil {
 		return "", fmt.Errorf("binding a message endpoint: %w", err)
 	}
@@ -45,8 +45,8 @@ func (u *Upstream) sealEndpoint(address string, x *exchange) (string, error) {
 }
 
 // openEndpoint returns where the upstream wants the messages of the stream that the query names.
-func (u *Upstream) openEndpoint(query url.Values, grant string) (*url.URL, error) {
-	opened, err := u.open(query.Get(endpointParameter), grant)
+func (u *Upstream) openEndpoint(query url.Values, owner string) (*url.URL, error) {
+	opened, err := u.open(query.Get(endpointParameter), owner)
 	if err != nil {
 		return nil, err
 	}

@@ -7,20 +7,22 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
+
 // openSession returns how the upstream calls the session that a request names, "" when it names none.
-func (u *Upstream) openSession(header http.Header, grant string) (string, error) {
+func (u *Upstream) openSession(header http.Header, owner string) (string, error) {
 	named := header.Values(sessionHeader)
 	switch len(named) {
 	case 0:
 		return "", nil
 	case 1:
-		return u.open(named[0], grant)
+		return u.open(named[0], owner)
 	}
 	return "", oauth.ErrNotFound
 }
 
-func (u *Upstream) open(bound, grant string) (string, error) {
-	session, ok, err := u.options.Sessions.OpenSession(bound, grant)
+func (u *Upstream) open(bound, owner string) (string, error) {
+	session, ok, err := u.options.Sessions.OpenSession(bound, owner)
 	if err != nil {
 		return "", fmt.Errorf("reading the name of a session: %w", err)
 	}

@@ -3,7 +3,7 @@
 //
 //	headers      what of a request goes on, and what of an answer comes back (U5, U15)
 //	credential   as whom the upstream is asked: the host token, a fixed secret, or nobody (U6, U7)
-//	session      names of sessions, bound to their grant on the way out (U12)
+//	session      names of sessions, bound to their owner on the way out (U12)
 //	endpoint     the first event of HTTP+SSE, which says where to post (U13)
 //	transport    how long the upstream may take, and when it is not even asked (U9, U10)
 package upstream
@@ -24,10 +24,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Sessions binds the names of sessions to grants; oauth.Keys is one.
+// Sessions binds the names of sessions to their owners; oauth.Keys is one.
 type Sessions interface {
-	BindSession(session, grant string) (string, error)
-	OpenSession(bound, grant string) (session string, ok bool, err error)
+	BindSession(session, owner string) (string, error)
+	OpenSession(bound, owner string) (session string, ok bool, err error)
 }
 
 // Options say where the upstream is and how it is asked.
@@ -37,7 +37,8 @@ type Options struct {
 	Credential  Credential
 	Headers     []string // of requests that go on, besides those of MCP
 	Sessions    Sessions
-	Patience    time.Duration // until the answer to a POST begins; 5 minutes
+	Resource    oauth.Resource // that clients call, for which sessions have owners
+	Patience    time.Duration  // until the answer to a POST begins; 5 minutes
 
 	outbound.Options
 	Logger *slog.Logger
@@ -99,7 +100,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 
 // Deliver sends a message of HTTP+SSE on to where its stream said, like Forward.
 func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
-	target, err := u.openEndpoint(r.URL.Query(), sender.Grant)
+	target, err := u.openEndpoint(r.URL.Query(), u.owner(sender))
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, 
 }
 
 func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *exchange) (err error) {
-	if x.session, err = u.openSession(r.Header, x.sender.Grant); err != nil {
+	if x.session, err = u.openSession(r.Header, u.owner(x.sender)); err != nil {
 		return err
 	}
 	x.ofSession = x.ofSession || x.session != ""
@@ -149,7 +150,7 @@ func (u *Upstream) accept(answer *http.Response) error {
 	}
 	cleanAnswer(answer)
 	for i, session := range answer.Header.Values(sessionHeader) {
-		bound, err := u.options.Sessions.BindSession(session, x.sender.Grant)
+		bound, err := u.options.Sessions.BindSession(session, u.owner(x.sender))
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/domain/oauth"
+
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -28,10 +30,10 @@ func TestUpstream(t *testing.T) {
 // named binds nothing: it only shows what was asked of it.
 type named struct{}
 
-func (named) BindSession(session, grant string) (string, error) { return session + "@" + grant, nil }
+func (named) BindSession(session, owner string) (string, error) { return session + "@" + owner, nil }
 
-func (named) OpenSession(bound, grant string) (session string, ok bool, err error) {
-	session, ok = strings.CutSuffix(bound, "@"+grant)
+func (named) OpenSession(bound, owner string) (session string, ok bool, err error) {
+	session, ok = strings.CutSuffix(bound, "@"+owner)
 	return session, ok, nil
 }
 
@@ -52,7 +54,7 @@ func open(change ...func(*Options)) *Upstream {
 // heard is what a client reads of a stream that the upstream sends in pieces of any size.
 func heard(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (string, error) {
 	x := &exchange{target: u.url}
-	x.sender.Grant = "A"
+	x.sender.Subject = "ada"
 	answer := &http.Response{Header: http.Header{"Content-Length": {"1"}}, Body: io.NopCloser(pieces(strings.NewReader(sent)))}
 	u.announce(answer, x)
 	Expect(answer.Header).To(BeEmpty())
@@ -61,7 +63,7 @@ func heard(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (string, 
 }
 
 func announced(path string) string {
-	return "event: endpoint\ndata: /mcp/message?endpoint=endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(path)) + "%40A\n\n"
+	return "event: endpoint\ndata: /mcp/message?endpoint=endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(path)) + "%40" + oauth.Caller{Subject: "ada"}.SessionOwner(oauth.Resource{}) + "\n\n"
 }
 
 var _ = Describe("Announcing where to post", Label("U13"), func() {
