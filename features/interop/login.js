@@ -18,6 +18,7 @@ export class Login {
   saveClientInformation(client) { this.#kept.client = client; }
   tokens() { return this.#kept.tokens; }
   saveTokens(tokens) { this.saved.push(this.#kept.tokens = tokens); }
+  forgetRefreshToken() { delete this.#kept.tokens.refresh_token; }
   codeVerifier() { return this.#kept.verifier; }
   saveCodeVerifier(verifier) { this.#kept.verifier = verifier; }
   discoveryState() { return this.#kept.discovery; }

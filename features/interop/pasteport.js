@@ -37,8 +37,8 @@ export async function startGateway(binary, authority, dir, upstream, secret) {
 }
 
 // startTrusting puts the binary in front of a server that knows the keys which people paste.
-export function startTrusting(binary, authority, dir, upstream) {
-  const args = ['gateway', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', join(dir, 'data'), '--upstream', upstream];
+export function startTrusting(binary, authority, dir, upstream, ...more) {
+  const args = ['gateway', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', join(dir, 'data'), '--upstream', upstream, ...more];
   return startServer(binary, args, { ...process.env, SSL_CERT_FILE: authority });
 }
 

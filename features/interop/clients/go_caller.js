@@ -58,6 +58,11 @@ class Caller {
 
   list() { return this.#order({ do: 'list' }); }
 
+  // stepUp is a call: the SDK sends the person to approve what it lacks, and repeats the call.
+  stepUp(tool) { return this.call(tool, () => {}); }
+
+  session() { return this.#order({ do: 'session' }); }
+
   log() { return this.#order({ do: 'log' }); }
 
   call(tool, hear, signal) {

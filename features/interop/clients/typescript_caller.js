@@ -81,5 +81,10 @@ class Caller {
     return this.#sdk.call(this.#client, { name: tool.name, arguments: tool.arguments }, { onprogress, signal });
   }
 
+  // stepUp calls a tool that needs another scope, which the person approves.
+  stepUp(tool) { return this.#program.stepUp(() => this.#sdk.call(this.#client, { name: tool.name, arguments: tool.arguments })); }
+
+  session() { return this.#client.transport.sessionId; }
+
   async close() { await this.#client?.close(); }
 }

@@ -113,6 +113,8 @@ func (p *program) do(ctx context.Context, next order) (any, error) {
 		return p.connect(ctx)
 	case "list":
 		return p.list(ctx)
+	case "session":
+		return p.session.ID(), nil
 	case "log":
 		return "everything", p.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "debug"})
 	case "call":
