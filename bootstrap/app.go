@@ -240,6 +240,9 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.place() < 0 {
 		return m.errUnknownResource()
 	}
+	if err := oauth.CheckPages(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
+		return fmt.Errorf("registering the MCP server: %w", err)
+	}
 	if err := m.mounted.Join(); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}

@@ -49,6 +49,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
 	protection := m.protection()
+	protection.PassedHeaders = to.Headers
 	proxy, err := upstream.New(upstream.Options{
 		URL: to.URL, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection),
 		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Logger: to.Logger,

@@ -36,12 +36,14 @@ type Bus = mcp.Bus
 // every replica. A gateway needs no bus: its sessions are the upstream's.
 func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
 
-// WithAllowedOrigins lets pages of other origins call the MCP endpoint from a browser.
+// WithAllowedOrigins lets pages of other origins call the MCP endpoint from a browser, each named as scheme://host or scheme://host:port;
+// Register reports one that no browser sends.
 func WithAllowedOrigins(origins ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
 }
 
-// WithAllowedHosts accepts other names in the Host header of a server on this computer than its own; a public server takes any.
+// WithAllowedHosts accepts other names in the Host header of a server on this computer than its own; a name without a port holds with
+// any. A public server answers under every name.
 func WithAllowedHosts(hosts ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
 }

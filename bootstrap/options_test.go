@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/labstack/echo/v4"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -30,6 +31,14 @@ var _ = Describe("Protecting an MCP server with options", func() {
 	It("lets in only the names that the host gives a server on this computer", Label("G1"), func() {
 		Expect(statusOf("Host", "tunnel.example")).To(Equal(http.StatusForbidden))
 		Expect(statusOf("Host", "tunnel.example", bootstrap.WithAllowedHosts("tunnel.example"))).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("refuses to register with origins and hosts that no browser sends", Label("G1", "F9"), func() {
+		h := openHost(oauth.Config{Issuer: "https://cms.example"}, openStore(), nil)
+		server := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {}, bootstrap.WithOAuth(h.authz),
+			bootstrap.WithAllowedOrigins("*", "https://app.example/"), bootstrap.WithAllowedHosts("http://tunnel.example"))
+		Expect(server.Register(echo.New())).To(MatchError(And(ContainSubstring("name each origin"), ContainSubstring(`write "https://app.example"`),
+			ContainSubstring(`WithAllowedHosts has "http://tunnel.example": write host or host:port`))))
 	})
 
 	It("names no scope that would break the challenge", Label("G12"), func() {

@@ -93,7 +93,7 @@ func (e *examination) tokenOpen(ctx context.Context) verdict {
 
 func (e *examination) endpointOpen(ctx context.Context) verdict {
 	const expose = "Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id."
-	mend := "Allow the origin of the page (" + e.origin() + ") at the MCP endpoint (Pasteport: WithAllowedOrigins), answer OPTIONS without asking for a token, and send " + expose
+	mend := "Allow the origin of the page (" + e.origin() + ") at the MCP endpoint (Pasteport: the setting allowed-origins, in your own program WithAllowedOrigins), answer OPTIONS without asking for a token, and send " + expose
 	a, err := e.call(ctx, "Origin", e.origin())
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -14,17 +15,19 @@ import (
 type mcpServers []*bootstrap.MCPServer
 
 func (s *Service) newServers(config Config) (servers mcpServers, err error) {
+	pages := []bootstrap.MCPOption{bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...)}
 	if !config.isGateway() {
-		options := append(s.throughBus(), bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
+		options := slices.Concat(s.throughBus(), pages, []bootstrap.MCPOption{bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall)})
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
 	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
 	for i, address := range g.Upstreams {
+		options := append(slices.Clone(pages), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
 		server, err := bootstrap.NewGateway(bootstrap.Upstream{
 			URL: address.URL, Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret,
 			Headers: g.Headers, Patience: g.Patience, Reach: config.reach(), Logger: config.Logger,
-		}, bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
+		}, options...)
 		if err != nil {
 			return nil, err
 		}

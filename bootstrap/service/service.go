@@ -44,6 +44,8 @@ type Config struct {
 	Gateway        GatewayConfig        // with upstreams, there is no demo site
 	EditorToken    string               // becomes a token of the site; one is made on first start when empty
 	AdminAddr      string               // host:port of the admin listener; "" or "off" for none
+	AllowedOrigins []string             // of web pages that may call the MCP endpoints from a browser
+	AllowedHosts   []string             // names besides its own under which a service on this computer answers
 	TrustedProxies []netip.Prefix       // whose X-Forwarded-For or Forwarded is believed
 	TLS            TLSConfig
 	RootCAs        *x509.CertPool // nil: the system's
@@ -123,7 +125,7 @@ func (c Config) check() error {
 	config := c.oauth(func(string) oauth.BearerVerifier { return new(demosite.Site) })
 	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
 	_, err := config.Settings()
-	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.isGateway()), c.Gateway.check(config, c.Verification), checkProxies(c.TrustedProxies), c.TLS.check(), c.Database.check(), c.checkBus())
+	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.isGateway()), c.Gateway.check(config, c.Verification), checkProxies(c.TrustedProxies), c.checkPages(), c.TLS.check(), c.Database.check(), c.checkBus())
 }
 
 // oauth is the config of the OAuth server; asking returns who is asked about the tokens of an upstream, or of the site.

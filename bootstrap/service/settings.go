@@ -42,6 +42,12 @@ func (c *Config) addresses() settings.Group {
 		settings.Text("admin-addr", &c.AdminAddr, "address of the operator's own listener for /healthz, /readyz, /metrics and /debug/pprof/; off for none"),
 		settings.List("trusted-proxies", &c.TrustedProxies, networkItem, "networks of the proxies in front, whose X-Forwarded-For or Forwarded is believed").
 			Otherwise("none").Like("127.0.0.1"),
+		settings.Texts("allowed-origins", &c.AllowedOrigins, "origins of web pages that may call the MCP endpoints from a browser, each as scheme://host or scheme://host:port").
+			Checks("WithAllowedOrigins").
+			Otherwise("the issuer's own").Like("http://localhost:6274"),
+		settings.Texts("allowed-hosts", &c.AllowedHosts, "with dev, names besides its own under which it answers, with any port or with the one given").
+			Checks("WithAllowedHosts").
+			Otherwise("the issuer's host and loopback; every name for a public issuer").Like("host.docker.internal"),
 		settings.Folder("data", &c.DataDir, "folder for the databases"),
 		settings.Switch("dev", &c.Development, "development: http on this computer, and client metadata from it").
 			Checks("AllowLoopbackIssuer", "AllowLoopbackClients"),

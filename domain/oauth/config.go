@@ -276,6 +276,9 @@ func (s *Settings) trustsRedirect(target RedirectURI) bool {
 	return target.Loopback() || s.autoErrorRedirect || slices.Contains(s.trustedRedirectHosts, target.Host())
 }
 
+// OnThisComputer reports whether the issuer is an address that only this computer reaches.
+func (c Config) OnThisComputer() bool { return loopbackIssuer(c.Issuer) }
+
 // loopbackIssuer reports whether the URL's host is this computer.
 func loopbackIssuer(raw string) bool { return loopbackHost(hostOf(hostPort(raw))) }
 

@@ -54,7 +54,7 @@ var hints = map[string]string{
 	"D33": "The client has to sign with a key that it publishes; look at its clock, which may be 30 seconds off at most.",
 	"F4":  sequels[Registration].hint,
 	"F5":  "The client looks for an OpenID provider; it should go on with /.well-known/oauth-authorization-server.",
-	"G1":  "A web page calls the MCP endpoint from another origin or under another host name; allow it if it is yours.",
+	"G1":  "A web page calls the MCP endpoint from another origin or under another host name; allow it with allowed-origins or allowed-hosts if it is yours.",
 	"G7":  "The client's token is no longer good; it should refresh it or ask the person to connect again.",
 	"G8":  "The client's token is for another MCP server; each needs its own.",
 	"U6":  "The client's token is from before the site's token was sent on; a refresh brings one that can open it.",

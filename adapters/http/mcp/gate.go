@@ -23,10 +23,11 @@ type gate struct {
 	local          bool
 	own            string // host
 	hosts, origins map[string]bool
+	headers        string // that a browser may send
 }
 
 func newGate(o Options) gate {
-	g := gate{hosts: map[string]bool{}, origins: map[string]bool{}}
+	g := gate{hosts: map[string]bool{}, origins: map[string]bool{}, headers: strings.Join(append([]string{corsHeaders}, o.PassedHeaders...), ", ")}
 	for _, uri := range []string{o.Issuer, o.Resource.String()} {
 		origin, _ := splitOrigin(uri)
 		_, host, _ := strings.Cut(origin, "://")
@@ -48,16 +49,20 @@ func hostKey(host string) string {
 }
 
 func (g gate) knows(host string) bool {
-	return !g.local || host == g.own || isLoopback(host) || g.hosts[hostKey(host)]
+	return !g.local || host == g.own || isLoopback(host) || g.hosts[hostKey(host)] || g.hosts[hostKey(nameOf(host))]
 }
 
 // isLoopback knows the names under which this computer cannot be anybody else.
 func isLoopback(host string) bool {
-	name := host
-	if cut, _, err := net.SplitHostPort(host); err == nil {
-		name = cut
+	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, strings.ToLower(nameOf(host)))
+}
+
+// nameOf cuts the port off.
+func nameOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
 	}
-	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, strings.ToLower(name))
+	return host
 }
 
 // passes answers the requests that go no further, and says so.
@@ -75,7 +80,7 @@ func (g gate) passes(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Access-Control-Expose-Headers", corsExposed)
 	}
 	if r.Method == http.MethodOptions {
-		preflight(w, r)
+		g.preflight(w, r)
 		return false
 	}
 	return true
@@ -92,8 +97,8 @@ func vary(header http.Header) {
 	header["Vary"] = byOrigin
 }
 
-func preflight(w http.ResponseWriter, r *http.Request) {
-	allowed := []string{corsHeaders}
+func (g gate) preflight(w http.ResponseWriter, r *http.Request) {
+	allowed := []string{g.headers}
 	for requested := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		if name := strings.TrimSpace(requested); strings.HasPrefix(strings.ToLower(name), "mcp-param-") && isToken68(name) {
 			allowed = append(allowed, name)

@@ -52,7 +52,8 @@ type Options struct {
 	Begin func(c echo.Context) context.Context // under which a request reaches its steps; its own
 
 	AllowedOrigins []string // browser origins besides those of Issuer and Resource
-	AllowedHosts   []string // further names of a server on this computer
+	AllowedHosts   []string // further names of a server on this computer; one without a port holds with any
+	PassedHeaders  []string // further headers that pages may send, because the upstream of a gateway gets them
 
 	ToolPolicy ToolPolicy                     // every tool for everybody
 	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
