@@ -24,6 +24,7 @@ const (
 // Upstream is an MCP server elsewhere.
 type Upstream struct {
 	URL           string // of its MCP endpoint: https, or http on this computer and private networks
+	Host          string // that it is asked under; that of URL
 	Credential    string // CredentialHostToken, which needs oauth.Config.HostTokenInUse
 	Secret        string // of CredentialStatic, sent as its bearer token
 	SigningSecret string // of CredentialStatic, never sent: 32 bytes or more
@@ -51,7 +52,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	protection := m.protection()
 	protection.PassedHeaders = to.Headers
 	proxy, err := upstream.New(upstream.Options{
-		URL: to.URL, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection),
+		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection),
 		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Logger: to.Logger,
 	})
 	if err != nil {
@@ -76,7 +77,7 @@ func (u Upstream) check(config oauth.Config) error {
 		return oauth.NewMistake("%s is %q: set %s in the oauth.Config, so that access tokens can open the host token",
 			oauth.Field("Credential"), u.Credential, oauth.Field("HostTokenInUse"))
 	}
-	terms := upstreams.Terms{Credential: u.Credential, Secret: u.Secret, SigningSecret: u.SigningSecret, Headers: u.Headers, Patience: u.Patience}
+	terms := upstreams.Terms{Credential: u.Credential, Secret: u.Secret, SigningSecret: u.SigningSecret, Host: u.Host, Headers: u.Headers, Patience: u.Patience}
 	err := terms.Check()
 	if reason := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); reason != nil {
 		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)

@@ -15,8 +15,8 @@ const (
 )
 
 const mendBehind = "Check the MCP server behind the gateway, not the network between: it must run at the very address that upstream names, answer " +
-	"there itself without a redirect, accept the gateway's credential, and begin its answers within upstream-timeout. With host-token it accepts " +
-	"the same tokens as the verifier. The gateway's log has the cause."
+	"there itself without a redirect, know the host name that it is asked under (else set upstream-host), accept the gateway's credential, and " +
+	"begin its answers within upstream-timeout. With host-token it accepts the same tokens as the verifier. The gateway's log has the cause."
 
 // behind is what Pasteport's gateway says in place of the MCP server behind it (U9, U10).
 type behind string

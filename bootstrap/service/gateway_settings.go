@@ -18,6 +18,7 @@ import (
 // GatewayConfig says which MCP servers are behind a gateway, and as whom they are asked.
 type GatewayConfig struct {
 	Upstreams     []UpstreamAddress
+	Host          string // that all of them are asked under; "" for that of each URL
 	Credential    string
 	Secret        string
 	SigningSecret string
@@ -41,6 +42,8 @@ func (c *Config) gateway() settings.Group {
 		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a resource of its own").
 			Checks("Upstream", "MoreServers").
 			Like("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
+		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier upstream\", where they refuse the name in their URL").Checks("Gateway.Host").
+			Otherwise("the host of each upstream").Like("localhost:9000"),
 		settings.Choice("credential", &g.Credential, upstreams.Credentials, "as whom the upstreams are asked: the token that the person pasted, one secret for everybody, or nobody"),
 		settings.Secret("upstream-secret", &g.Secret, "bearer token of credential static").Checks("Gateway.Secret").Like("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret, "signs the headers of credential static that say who is calling; 32 bytes or more").Checks("Gateway.SigningSecret").
@@ -116,7 +119,7 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle()
 	}
-	terms := upstreams.Terms{Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret, Headers: g.Headers, Patience: g.Patience}
+	terms := upstreams.Terms{Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret, Host: g.Host, Headers: g.Headers, Patience: g.Patience}
 	return errors.Join(g.checkUpstreams(), g.checkKeys(v), terms.Check(), g.checkToolScopes(config.WithDefaults()))
 }
 
@@ -127,7 +130,7 @@ func (g GatewayConfig) checkIdle() error {
 		name oauth.Field
 		set  bool
 	}{
-		{"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
+		{"Gateway.Host", g.Host != ""}, {"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
 		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
 	} {
 		if setting.set {

@@ -25,7 +25,7 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 	for i, address := range g.Upstreams {
 		options := append(slices.Clone(pages), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
 		server, err := bootstrap.NewGateway(bootstrap.Upstream{
-			URL: address.URL, Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret,
+			URL: address.URL, Host: g.Host, Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret,
 			Headers: g.Headers, Patience: g.Patience, Reach: config.reach(), Logger: config.Logger,
 		}, options...)
 		if err != nil {

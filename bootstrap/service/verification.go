@@ -133,7 +133,7 @@ func (v Verification) transport(c Config) remote.Transport {
 // verifiers returns who is asked about the tokens of an upstream, or of the site. It expects a config that check has passed.
 func (c Config) verifiers(site oauth.BearerVerifier) (func(upstream string) oauth.BearerVerifier, error) {
 	if c.Verification.chosen(c.isGateway()) == VerifierUpstream {
-		o := remote.MCPOptions{Transport: remote.Transport{Options: c.reach(), Logger: c.Logger}, Now: c.Now}
+		o := remote.MCPOptions{Host: c.Gateway.Host, Transport: remote.Transport{Options: c.reach(), Logger: c.Logger}, Now: c.Now}
 		for _, scope := range c.WithDefaults().Scopes {
 			o.Scopes = append(o.Scopes, scope.Name)
 		}

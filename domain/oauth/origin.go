@@ -17,7 +17,7 @@ func CheckPages(origins, hosts []string) error {
 		}
 	}
 	for _, host := range hosts {
-		if err := checkHost(host); err != nil {
+		if err := CheckHost(host); err != nil {
 			mistakes = append(mistakes, NewMistake("%s has %q: %s", Field("WithAllowedHosts"), host, err))
 		}
 	}
@@ -45,7 +45,8 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-func checkHost(host string) error {
+// CheckHost finds what is wrong with a host that requests are to name.
+func CheckHost(host string) error {
 	switch {
 	case strings.Contains(host, "*"):
 		return errors.New("it is a pattern: name each host, as host or host:port")

@@ -60,7 +60,7 @@ var hints = map[string]string{
 	"U6":  "The client's token is from before the site's token was sent on; a refresh brings one that can open it.",
 	"U8":  connectAgain,
 	"U9": "Look at the MCP server behind the gateway: whether it runs, at the very address that upstream names, and answers within " +
-		"upstream-timeout. The log has the cause under the request's id.",
+		"upstream-timeout. If it does not know the host name, set upstream-host to one that it allows. The log has the cause under the request's id.",
 	"U10": "The MCP server behind the gateway has failed five times in a row. It is tried again every five seconds; the steps before, and " +
 		"the log, say what is wrong with it.",
 	"U11": "The body could be understood in two ways, so the MCP server behind the gateway never saw it. " + tellMaker,

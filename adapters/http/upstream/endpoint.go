@@ -33,7 +33,7 @@ func (u *Upstream) announce(answer *http.Response, x *exchange) {
 // sealEndpoint binds the upstream's message endpoint to its owner, and returns where its messages are posted instead.
 func (u *Upstream) sealEndpoint(address string, x *exchange) (string, error) {
 	target, err := x.target.Parse(address)
-	if err != nil || target.Scheme != x.target.Scheme || target.Host != x.target.Host || strings.HasPrefix(target.EscapedPath(), "//") {
+	if err != nil || target.Scheme != x.target.Scheme || target.Host != x.target.Host && target.Host != u.options.Host || strings.HasPrefix(target.EscapedPath(), "//") {
 		u.options.Logger.Error("the upstream's SSE stream names a message endpoint at another origin, so it was ended", "rule", "U13")
 		return "", errors.New("the message endpoint is at another origin")
 	}

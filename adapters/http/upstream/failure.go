@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/adapters/outbound"
 )
 
 // Failure is why the upstream gave no answer that could be passed on (U9, U10). Its text is fixed and fit for clients; its cause is
@@ -54,19 +56,31 @@ func saysWhy(answer *http.Response) bool {
 	if mediaType != "application/json" {
 		return false
 	}
-	if kept, ok := answer.Body.(*ending); ok {
-		defer time.AfterFunc(explanationLimit, func() { kept.free(nil) }).Stop()
-	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, explanationBytes+1))
-	if err != nil || len(body) > explanationBytes {
-		return false
-	}
-	answer.Body = replaced{bytes.NewReader(body), answer.Body}
+	body, whole := peek(answer)
 	var message struct {
 		Version string          `json:"jsonrpc"`
 		Error   json.RawMessage `json:"error"`
 	}
-	return json.Unmarshal(body, &message) == nil && message.Version == "2.0" && message.Error != nil
+	return whole && json.Unmarshal(body, &message) == nil && message.Version == "2.0" && message.Error != nil
+}
+
+// refusesHost reads a body only where it tells one 403 from another.
+func refusesHost(answer *http.Response) bool {
+	if answer.StatusCode != http.StatusForbidden || isEventStream(answer.Header) {
+		return outbound.RefusesHost(answer.StatusCode, nil)
+	}
+	body, _ := peek(answer)
+	return outbound.RefusesHost(answer.StatusCode, body)
+}
+
+// peek reads the body of an error, as far as there is time and room for it; the answer can be passed on as before if it is whole.
+func peek(answer *http.Response) (body []byte, whole bool) {
+	if kept, ok := answer.Body.(*ending); ok {
+		defer time.AfterFunc(explanationLimit, func() { kept.free(nil) }).Stop()
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, explanationBytes+1))
+	answer.Body = replaced{io.MultiReader(bytes.NewReader(body), answer.Body), answer.Body}
+	return body, err == nil && len(body) <= explanationBytes
 }
 
 // replaced is a body that was read already.

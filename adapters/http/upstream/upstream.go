@@ -33,6 +33,7 @@ type Sessions interface {
 // Options say where the upstream is and how it is asked.
 type Options struct {
 	URL         string // of its MCP endpoint, which outbound.Options.CheckURL has passed
+	Host        string // that it is asked under; "" for that of the URL
 	MessagePath string // where its clients post the messages of HTTP+SSE, at the gateway
 	Credential  Credential
 	Headers     []string // of requests that go on, besides those of MCP
@@ -131,7 +132,7 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *exchange) (er
 // rewrite builds the request anew, so that nothing goes on that nobody has thought of (U5).
 func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 	x := exchangeOf(p.In)
-	p.Out.URL, p.Out.Host = x.target, ""
+	p.Out.URL, p.Out.Host = x.target, u.options.Host
 	p.Out.Header = u.requestHeader(p.Out.Header, x)
 	p.Out.Body, p.Out.ContentLength, p.Out.GetBody, p.Out.TransferEncoding = nil, 0, nil, nil
 	if x.body != nil {
@@ -172,6 +173,8 @@ func (u *Upstream) judge(answer *http.Response, x *exchange) error {
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
 		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: correct credential and upstream-secret"))
+	case refusesHost(answer):
+		return failed(http.StatusBadGateway, "does not know the host name that it is asked under", errors.New("it answered "+answer.Status+": "+outbound.MendHost))
 	case status < 200:
 		return failed(http.StatusBadGateway, "wants to change the protocol", nil)
 	case status >= 300 && status < 400:

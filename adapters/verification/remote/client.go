@@ -78,7 +78,10 @@ func (c client) send(request *http.Request) (answer, error) {
 type opening struct {
 	status  int
 	session string
+	refusal []byte // as far as it takes to tell one 403 from another
 }
+
+const refusalBytes = 1 << 10
 
 func (c client) head(request *http.Request) (opening, error) {
 	response, err := c.http.Do(request)
@@ -86,7 +89,11 @@ func (c client) head(request *http.Request) (opening, error) {
 		return opening{}, outbound.Reason(err)
 	}
 	defer response.Body.Close()
-	return opening{response.StatusCode, response.Header.Get(sessionHeader)}, nil
+	o := opening{status: response.StatusCode, session: response.Header.Get(sessionHeader)}
+	if o.status == http.StatusForbidden {
+		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // without it, 403 means what it says
+	}
+	return o, nil
 }
 
 // isJSON accepts application/json and what is built on it (RFC 6839 §3.1).

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -21,6 +22,7 @@ const probeLife = 10 * time.Minute
 // after it has refused a token that nobody can have.
 type MCP struct {
 	url     string
+	host    string // that it is asked under
 	client  client
 	scopes  []string
 	now     func() time.Time
@@ -31,7 +33,8 @@ type MCP struct {
 // MCPOptions are what it takes to ask an MCP server.
 type MCPOptions struct {
 	Transport
-	URL string // which CheckURL has passed
+	URL  string // which CheckURL has passed
+	Host string // that it is asked under; "" for that of the URL
 	// Scopes are what any token may grant: the server itself decides what a token can do, and scopes say which of that a client may.
 	Scopes []string
 	Now    func() time.Time // time.Now when nil
@@ -42,7 +45,7 @@ func NewMCP(o MCPOptions) *MCP {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &MCP{url: o.URL, client: newClient(o.Transport), scopes: o.Scopes, now: o.Now}
+	return &MCP{url: o.URL, host: o.Host, client: newClient(o.Transport), scopes: o.Scopes, now: o.Now}
 }
 
 var _ oauth.BearerVerifier = (*MCP)(nil)
@@ -111,6 +114,8 @@ func (m *MCP) knows(ctx context.Context, token string) (known bool, asked *http.
 		switch {
 		case err != nil:
 			return false, asked, m.client.unavailable(ctx, asked, err)
+		case outbound.RefusesHost(got.status, got.refusal):
+			return false, asked, m.client.unavailable(ctx, asked, problem("it does not know the host name that it is asked under: "+outbound.MendHost))
 		case got.status >= 200 && got.status < 300:
 			m.spoken.Store(int64(i))
 			m.leave(ctx, token, got.session)
@@ -156,6 +161,7 @@ func (m *MCP) ask(ctx context.Context, q question, token string) (*http.Request,
 	if err != nil {
 		return nil, err
 	}
+	request.Host = m.host
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", "text/event-stream")
 	if q.method == http.MethodPost {
@@ -184,6 +190,7 @@ func (m *MCP) leave(ctx context.Context, token, session string) {
 	if err != nil {
 		return
 	}
+	request.Host = m.host
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set(sessionHeader, session)
 	_, _ = m.client.head(request)

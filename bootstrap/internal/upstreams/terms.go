@@ -29,6 +29,7 @@ var Credentials = []string{HostToken, Static, None}
 // Terms are how an upstream is asked, and as whom.
 type Terms struct {
 	Credential, Secret, SigningSecret string
+	Host                              string // that the upstream is asked under; "" for that of its URL
 	Headers                           []string
 	Patience                          time.Duration
 }
@@ -38,6 +39,11 @@ func (t Terms) Check() error {
 	mistakes := []error{t.checkSecrets()}
 	if t.Patience < time.Second || t.Patience > time.Hour {
 		mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Gateway.Patience"), t.Patience))
+	}
+	if t.Host != "" {
+		if err := oauth.CheckHost(t.Host); err != nil {
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Gateway.Host"), t.Host, err))
+		}
 	}
 	for _, name := range t.Headers {
 		if err := upstream.CheckHeader(name); err != nil {
