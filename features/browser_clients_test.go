@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
 
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -90,6 +91,14 @@ func listed(answer Response, header string) (names []string) {
 	return names
 }
 
+// issuerIn reads under which address a run serves.
+func issuerIn(run *gexec.Session) string {
+	GinkgoHelper()
+	said := regexp.MustCompile(`serving (\S+) on `).FindSubmatch(run.Out.Contents())
+	Expect(said).To(HaveLen(2))
+	return string(said[1])
+}
+
 // started runs the program for clients of the site, and returns the world that it serves.
 func started(clients *ClientSite, token string, args ...string) *World {
 	GinkgoHelper()
@@ -98,8 +107,7 @@ func started(clients *ClientSite, token string, args ...string) *World {
 		append(args, "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", dir)...)
 	DeferCleanup(func() { run.Interrupt() })
 	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`next: connect an MCP client to `))
-	issuer := regexp.MustCompile(`serving (\S+) on `).FindSubmatch(run.Out.Contents())
-	return &World{Issuer: string(issuer[1]), Dir: dir, Clients: clients, Token: token}
+	return &World{Issuer: issuerIn(run), Dir: dir, Clients: clients, Token: token}
 }
 
 // connectFromPage is what the MCP Inspector does in direct mode: everything from the page but the consent, for which the person leaves it.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -110,12 +111,18 @@ func (c Config) checkDemoToken() error {
 	return verifierField{"DemoToken", c.EditorToken != "", false, []string{VerifierSite}}.check(c.Verification.chosen(c.isGateway()))
 }
 
-// ownIssuer is the issuer of a service that nobody but this computer reaches.
-func (c Config) ownIssuer(addr net.Addr) string {
-	if c.TLS.CertFile != "" {
-		return "https://" + addr.String()
+// ownIssuer is the issuer of a service that nobody but this computer reaches. It has the name localhost where addr has, because clients
+// compare URLs by their text, and the port that was taken.
+func (c Config) ownIssuer(taken net.Addr) string {
+	authority := taken.String()
+	_, port, err := net.SplitHostPort(authority)
+	if name, _, _ := net.SplitHostPort(c.Addr); err == nil && strings.EqualFold(name, "localhost") {
+		authority = net.JoinHostPort("localhost", port)
 	}
-	return "http://" + addr.String()
+	if c.TLS.CertFile != "" {
+		return "https://" + authority
+	}
+	return "http://" + authority
 }
 
 // settle fills in what follows from other settings. Nothing follows from an address whose port is chosen later.

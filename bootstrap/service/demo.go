@@ -91,6 +91,7 @@ func openDemoLog(dir string) (*os.File, error) {
 
 func (d *demo) run(ctx context.Context, o demoOptions, listener net.Listener) (err error) {
 	config := defaultConfig()
+	config.Addr = o.addr
 	config.Issuer, config.Development, config.AdminAddr = config.ownIssuer(listener.Addr()), true, adminOff
 	config.DataDir, config.EditorToken, config.RootCAs, config.Logger = o.dir, o.token, d.client.roots, d.logger
 	config.Appearance.Name = "Demo site"
