@@ -49,8 +49,39 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		answer := client.Consent(ctx).Approve(ctx, world.Token)
 		Expect(answer.Target().Query()["state"]).To(Equal([]string{state}))
 	},
-		Entry("of one character", "x"), Entry("of Base64", "ab/c+d=="), Entry("of 2048 bytes", strings.Repeat("x", 2048)), Entry("with spaces", " a b "),
+		Entry("of one character", "x"), Entry("of Base64", "ab/c+d=="), Entry("of 4096 bytes", strings.Repeat("x", 4096)), Entry("of 4096 bytes that are all escaped", strings.Repeat("{", 4096)), Entry("with spaces", " a b "),
 		Entry("that looks like a query", "a=1&code=2#iss=%41;"), Entry("that looks like HTML", `"><script>alert(1)</script>`), Entry("that is JSON", `{"n":"\u00e4"}`),
+	)
+
+	It("gives the longest state back with an error behind a button", Label("A22", "B17", "M13"), func(ctx SpecContext) {
+		client := world.NewClient()
+		client.Redirect, client.State = "https://client.example/callback", strings.Repeat("{", 4096)
+		parameters := client.Request()
+		parameters.Set("response_type", "token")
+		answer := ReadPage(client.AskFor(ctx, parameters)).Submit(ctx, url.Values{"decision": {"return"}})
+		Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
+		Expect(answer.Target().Query().Get("state")).To(Equal(client.State))
+	})
+
+	DescribeTable("refuses a state that it cannot give back on a page, and sends nothing to the client", Label("A22", "A40"), func(ctx SpecContext, state, language, text string) {
+		client := world.NewClient()
+		client.State = state
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().Encode(), http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		r.Header.Set("Accept-Language", language)
+		answer := Send(r)
+		Expect(answer).To(BeAPage(http.StatusBadRequest, "invalid_request"))
+		Expect(answer.Text).To(ContainSubstring(text))
+		Expect(ReadPage(answer).Action).To(BeEmpty(), "there is no way back to the client, which would take no answer for its own")
+	},
+		Entry("of 4097 bytes", strings.Repeat("x", 4097), "en", "more than 4096 characters"),
+		Entry("of 4097 bytes, in German", strings.Repeat("x", 4097), "de", "mehr als 4096 Zeichen"),
+		Entry("of 4097 bytes, in French", strings.Repeat("x", 4097), "fr", "plus de 4096 caractères"),
+		Entry("of 4097 bytes, in Spanish", strings.Repeat("x", 4097), "es", "más de 4096 caracteres"),
+		Entry("of 4097 bytes, in Japanese", strings.Repeat("x", 4097), "ja", "4096 文字"),
+		Entry("with a line break", "x\r\ny", "en", "not printable ASCII"),
+		Entry("with a NUL", "x\x00", "en", "not printable ASCII"),
+		Entry("with a letter that is not ASCII", "ä", "en", "not printable ASCII"),
 	)
 
 	DescribeTable("takes any port on this computer", Label("A13", "X8"), func(ctx SpecContext, published, sent string) {

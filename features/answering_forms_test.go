@@ -46,7 +46,7 @@ var _ = Describe("Answering the consent form", Ordered, ContinueOnFailure, func(
 		Entry("in JSON", Label("B1"), 415, with("Content-Type", "application/json")),
 		Entry("in parts", Label("B1"), 415, with("Content-Type", "multipart/form-data; boundary=x")),
 		Entry("in text that a page may send anywhere", Label("B1"), 415, with("Content-Type", "text/plain")),
-		Entry("of more than 16 KiB", Label("B1"), 413, body("evil="+strings.Repeat("x", 16<<10))),
+		Entry("of more than 32 KiB", Label("B1"), 413, body("evil="+strings.Repeat("x", 32<<10))),
 		Entry("with half an escape", Label("B1"), 400, body("decision=approve&ticket=%")),
 		Entry("with a semicolon", Label("B1"), 400, body("decision=approve;ticket=x")),
 		Entry("in the query", Label("B1"), 400, func(r *http.Request) { r.URL.RawQuery = filled().Encode(); body("")(r) }),

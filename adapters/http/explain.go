@@ -17,14 +17,17 @@ var explanations = map[oauth.Kind]explanation{
 	oauth.ClientNotAllowed:      {title: "This app is not allowed here", text: "The operator of this site does not let this app connect."},
 	oauth.ClientBusy:            {title: "Too many requests just now", text: "Other apps are being looked up.", advice: "Wait a moment and start again in your app."},
 	oauth.UnregisteredRedirect:  {title: "This app asks to be answered at an address that it does not list", text: "To protect you, nothing was sent there.", advice: tellMaker},
+	oauth.StateTooLong:          {title: tooMuchState, text: "It sends a “state” of more than 4096 characters. Nothing was granted.", advice: tellMaker},
+	oauth.StateNotPrintable:     {title: tooMuchState, text: "It sends a “state” with characters that are not printable ASCII. Nothing was granted.", advice: tellMaker},
 	oauth.InvalidTicket:         {title: "This form is not valid", text: "Nothing was granted.", advice: startAgain},
 	oauth.ExpiredTicket:         {title: "This form is too old", text: "Nothing was granted.", advice: startAgain},
 	oauth.UsedTicket:            {title: "This form has been used already", text: "Each form can be answered once.", advice: "If your app is not connected, start again there."},
 }
 
 const (
-	tellMaker  = "Tell the maker of the app; nothing can be done here."
-	startAgain = "Start again in your app."
+	tellMaker    = "Tell the maker of the app; nothing can be done here."
+	tooMuchState = "This app asks for something back that this site cannot return"
+	startAgain   = "Start again in your app."
 )
 
 func explain(err error, o outcome) explanation {

@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	maxQuery = 8 << 10
-	maxForm  = 16 << 10
+	// maxQuery has room for a state, a client_id and a redirect_uri of the longest kind, with every character escaped.
+	maxQuery = 24 << 10
+	// maxForm has room for the ticket of such a request, and for a token.
+	maxForm = 32 << 10
 	// formLimit is how long a client may take to send a form.
 	formLimit = 10 * time.Second
 )

@@ -14,7 +14,7 @@ func (o outstanding) isRight(method, query, mediaType, authorization, body strin
 	form, err := url.ParseQuery(body)
 	asked, queryErr := url.ParseQuery(query)
 	media, _, mediaErr := mime.ParseMediaType(mediaType)
-	if method != http.MethodPost || err != nil || queryErr != nil || mediaErr != nil || media != formType || len(body) > 16<<10 || len(query) > 8<<10 {
+	if method != http.MethodPost || err != nil || queryErr != nil || mediaErr != nil || media != formType || len(body) > 32<<10 || len(query) > 24<<10 {
 		return false
 	}
 	named := url.Values{"client_id": form["client_id"]}

@@ -335,7 +335,7 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		text, err := ticket.Seal(settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(len(text)).To(BeNumerically("<", 12<<10), "which leaves room for the token in 16 KiB")
+		Expect(len(text)).To(BeNumerically("<", 16<<10), "which leaves room for the token in 32 KiB")
 		Expect(OpenTicket(text, settings, noon)).To(HaveField("Request()", request))
 	})
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-const maxStateLength = 2048
+const maxStateLength = 4096
 
 // AuthorizationRequest is a request whose client and redirect URI are verified; only it can build a Redirect.
 type AuthorizationRequest struct {
@@ -41,8 +41,8 @@ func (r *Refusal) Error() string { return "authorization refused: " + r.Reason.E
 // Unwrap returns the refusing *Error.
 func (r *Refusal) Unwrap() error { return r.Reason }
 
-// NewAuthorizationRequest checks p in the order of A10-A31. Until the redirect URI is verified it returns a plain refusal;
-// afterwards a *Refusal.
+// NewAuthorizationRequest checks p in the order of A10-A31. Until the redirect URI is verified it returns a plain refusal, and also for a
+// state that cannot be given back: without it, a client takes no answer for its own. Afterwards it returns a *Refusal.
 func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Settings) (*AuthorizationRequest, error) {
 	if err := p.Once("client_id", "redirect_uri", "state"); err != nil {
 		return nil, err
@@ -51,9 +51,13 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 	if err != nil {
 		return nil, err
 	}
+	state, err := readState(p.Get("state"))
+	if err != nil {
+		return nil, err
+	}
 	request := &AuthorizationRequest{
 		client: client.ID(), clientName: client.Name(), namesItself: client.NamesItself(), authMethod: client.proof.method,
-		redirect: redirect, settings: settings,
+		redirect: redirect, state: state, settings: settings,
 	}
 	if err := request.read(p, client.mayRefresh); err != nil {
 		return nil, request.Refuse(err)
@@ -62,7 +66,6 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 }
 
 func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
-	stateErr := r.readState(p.Get("state"))
 	if err := p.Once("response_type", "response_mode", "code_challenge", "code_challenge_method", "scope"); err != nil {
 		return err
 	}
@@ -72,9 +75,6 @@ func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
 	challenge, err := ParseCodeChallenge(p.Get("code_challenge"), p.Get("code_challenge_method"))
 	if err != nil {
 		return err
-	}
-	if stateErr != nil {
-		return stateErr
 	}
 	scopes, err := r.settings.Catalogue.Request(p.Get("scope"))
 	if err != nil {
@@ -88,13 +88,15 @@ func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
 	return err
 }
 
-// readState keeps a state that can be given back; any other is dropped from every answer (A22).
-func (r *AuthorizationRequest) readState(state string) error {
-	if len(state) > maxStateLength || !printable(strings.ReplaceAll(state, " ", "_")) {
-		return Refuse(InvalidRequest, "A22", "the state is too long or not printable ASCII")
+// readState takes a state that can be given back (A22).
+func readState(state string) (string, error) {
+	switch {
+	case len(state) > maxStateLength:
+		return "", Refuse(StateTooLong, "A22", "the state has more than 4096 bytes")
+	case !printable(strings.ReplaceAll(state, " ", "_")):
+		return "", Refuse(StateNotPrintable, "A22", "the state is not printable ASCII")
 	}
-	r.state = state
-	return nil
+	return state, nil
 }
 
 func checkResponse(p Parameters) error {

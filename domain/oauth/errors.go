@@ -41,6 +41,8 @@ var (
 	UnsupportedClient      = Kind{"unsupported_client", "unauthorized_client"}
 	ClientBusy             = Kind{"client_busy", "temporarily_unavailable"}
 	UnregisteredRedirect   = Kind{"unregistered_redirect", "invalid_request"}
+	StateTooLong           = Kind{"state_too_long", "invalid_request"}
+	StateNotPrintable      = Kind{"state_not_printable", "invalid_request"}
 	InvalidTicket          = Kind{"invalid_ticket", "invalid_request"}
 	ExpiredTicket          = Kind{"expired_ticket", "invalid_request"}
 	UsedTicket             = Kind{"used_ticket", "invalid_request"}
