@@ -144,7 +144,7 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 	DescribeTable("is never behind a redirect", Label("F10"), func(ctx SpecContext, method, path string) {
 		Expect(request(ctx, method, world.Issuer+path, nil).StatusCode).NotTo(And(BeNumerically(">=", 300), BeNumerically("<", 400)))
 	},
-		Entry(nil, "GET", serverMetadata+"/"), Entry(nil, "GET", "/"+serverMetadata), Entry(nil, "GET", resourceMetadata+"/mcp/"), Entry(nil, "GET", resourceMetadata+"/"),
+		Entry(nil, "GET", serverMetadata+"/"), Entry(nil, "GET", "/"+serverMetadata), Entry(nil, "GET", resourceMetadata+"/"),
 		Entry(nil, "POST", "/oauth/token/"), Entry(nil, "POST", "//oauth/token"), Entry(nil, "POST", "/oauth/../oauth/token"), Entry(nil, "GET", "/oauth/token"), Entry(nil, "POST", "/oauth/revoke/"),
 	)
 

@@ -37,6 +37,12 @@ var challenging = []check{
 			"and 200 means that nobody checks tokens.",
 		breaks: everybody, look: (*examination).wrongToken,
 	},
+	{
+		id: "challenge.slash", asks: "Is the URL answered in the same way with and without a slash at its end?", needs: []string{"challenge.status"},
+		why: "People type both. Clients follow no redirect with a token or a body, and a page in place of the challenge ends the login before " +
+			"it begins.",
+		breaks: []string{"whoever was given the other spelling"}, look: (*examination).slash,
+	},
 }
 
 func (e *examination) status(context.Context) verdict {
@@ -122,4 +128,33 @@ func (e *examination) wrongToken(ctx context.Context) verdict {
 		return warn(mend, "401 without error=\"invalid_token\"")
 	}
 	return ok("401, invalid_token")
+}
+
+// slash asks the other spelling of the URL; a site's root has only one.
+func (e *examination) slash(ctx context.Context) verdict {
+	other := *e.Endpoint
+	if strings.Trim(other.Path, "/") == "" {
+		return ok("the URL is that of a whole site")
+	}
+	other.Path, other.RawPath = respelled(other.Path), respelled(other.RawPath)
+	mend := "Answer " + other.String() + " as the MCP endpoint too, without a redirect; or make sure that nobody is given this URL."
+	a, err := e.callAt(ctx, other.String())
+	switch {
+	case err != nil:
+		return warn(mend, "%v", err)
+	case a.status != http.StatusUnauthorized:
+		return warn(mend, "%s", a)
+	}
+	return ok("401 for %s too", other.String())
+}
+
+// respelled adds a slash at the end of a path, or takes it away; no path stays none.
+func respelled(path string) string {
+	switch {
+	case path == "":
+		return ""
+	case strings.HasSuffix(path, "/"):
+		return strings.TrimRight(path, "/")
+	}
+	return path + "/"
 }

@@ -106,8 +106,12 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 
 // call sends the first message of a client to the MCP endpoint.
 func (e *examination) call(ctx context.Context, header ...string) (answer, error) {
+	return e.callAt(ctx, e.Endpoint.String(), header...)
+}
+
+func (e *examination) callAt(ctx context.Context, address string, header ...string) (answer, error) {
 	return e.wire.ask(ctx, question{
-		method: http.MethodPost, url: e.Endpoint.String(), body: initialize,
+		method: http.MethodPost, url: address, body: initialize,
 		header: append([]string{"Content-Type", "application/json", "Accept", "application/json, " + eventStream}, header...),
 	})
 }

@@ -64,12 +64,16 @@ var resourceChecks = []check{
 
 // insertedURL is where the document is when there is no challenge (RFC 9728 §3.1).
 func (e *examination) insertedURL() string {
-	return originOf(e.Endpoint) + resourceWellKnown + strings.TrimSuffix(e.Endpoint.EscapedPath(), "/")
+	path := e.Endpoint.EscapedPath()
+	if path == "/" {
+		path = ""
+	}
+	return originOf(e.Endpoint) + resourceWellKnown + path
 }
 
 // resourceURLs are the places of the document, the best one first. A challenge that names another origin is judged by addresses.
 func (e *examination) resourceURLs() []string {
-	places := []string{e.insertedURL(), originOf(e.Endpoint) + resourceWellKnown}
+	places := []string{e.insertedURL(), strings.TrimSuffix(e.insertedURL(), "/"), originOf(e.Endpoint) + resourceWellKnown}
 	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) {
 		places = slices.Insert(places, 0, e.challenge)
 	}
@@ -191,7 +195,7 @@ func (e *examination) same(ctx context.Context, place, mend string) verdict {
 	switch {
 	case v.status != OK:
 		return warn(mend, "%s", v.seen)
-	case other.text("resource") != e.resource.text("resource"):
+	case strings.TrimSuffix(other.text("resource"), "/") != strings.TrimSuffix(e.resource.text("resource"), "/"):
 		return warn(mend, "%s names %q as resource, %s names %q", place, other.text("resource"), e.resource.url, e.resource.text("resource"))
 	}
 	return ok("%s", place)

@@ -44,7 +44,7 @@ var _ = Describe("Publishing the resource's metadata", Label("F6", "RFC 9728"), 
 	},
 		Entry(nil, "/.well-known/oauth-protected-resource/other"),
 		Entry(nil, "/.well-known/oauth-protected-resource/mcp/message"),
-		Entry(nil, "/mcp/other"), Entry(nil, "/mcp/"),
+		Entry(nil, "/mcp/other"), Entry(nil, "/mcp//"),
 	)
 
 	It("has one document when the resource is a whole origin", func(ctx SpecContext) {

@@ -162,7 +162,8 @@ func newServer(o Options) *Server {
 	return s
 }
 
-// Mount registers the endpoint, its message endpoint and its metadata (F6) at the resource's path. Unknown suffixes are 404.
+// Mount registers the endpoint, its message endpoint and its metadata (F6) at the resource's path. Unknown suffixes are 404, but
+// for a slash.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
 	e.Match(methods, orRoot(s.path), s.protect(s.endpoint))
@@ -176,6 +177,7 @@ func (s *Server) Mount(e *echo.Echo) {
 	if !s.options.Further {
 		s.metadata.Mount(e, wellKnown, s.options.Follow)
 	}
+	s.mountSlashed(e, methods)
 	e.RouteNotFound(s.path+"/*", echo.NotFoundHandler)
 }
 
