@@ -30,7 +30,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address 
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
 	walk.Reach(trace.CodeIssued)
-	code, err := oauth.NewSecret(oauth.CodeSecret, s.ports.Random)
+	code, err := s.settings.Keys.Code(consent.Ticket, host)
 	if err != nil {
 		return oauth.Redirect{}, err
 	}
@@ -39,14 +39,26 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address 
 	if err != nil {
 		return oauth.Redirect{}, request.Refuse(err)
 	}
-	if err := s.ports.Store.AddGrant(ctx, grant, grant.Supersedes); err != nil {
+	if err := s.keep(ctx, grant); err != nil {
 		return oauth.Redirect{}, err
 	}
-	s.audit(ctx, "grant_created", "grant", grant.ID(), "client", request.Client().Host(), "scope", grant.Scopes().String())
 	if err := s.confirm(ctx, request.Resource(), host, code); err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
 	return request.Grant(code), nil
+}
+
+// keep stores a new grant. A form that is sent twice finds its grant already there.
+func (s *Server) keep(ctx context.Context, grant *oauth.AccessGrant) error {
+	err := s.ports.Store.AddGrant(ctx, grant, grant.Supersedes)
+	switch {
+	case errors.Is(err, oauth.ErrCodeStands):
+		return nil
+	case err != nil:
+		return err
+	}
+	s.audit(ctx, "grant_created", "grant", grant.ID(), "client", grant.Client().Host(), "scope", grant.Scopes().String())
+	return nil
 }
 
 // confirm asks the site again now that its push would find the grant: a token that it revoked since it was asked leaves nothing

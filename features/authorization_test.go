@@ -102,15 +102,6 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Entry("when what was pasted cannot be a token", Label("B7"), strings.Repeat("x", 5000), http.StatusForbidden, "does not know that token"),
 	)
 
-	It("answers the newest of two approvals of one form", Label("B13", "I5"), func(ctx SpecContext) {
-		page := client.Consent(ctx)
-		first := page.Approve(ctx, world.Token).Target().Query().Get("code")
-		second := page.Approve(ctx, world.Token).Target().Query().Get("code")
-		Expect(client.Token(ctx, client.Exchange(first)).Tokens().Error).To(Equal("invalid_grant"))
-		Expect(client.Token(ctx, client.Exchange(second)).StatusCode).To(Equal(http.StatusOK))
-		Expect(page.Approve(ctx, world.Token)).To(BeAPage(http.StatusBadRequest, "This form has been used already"))
-	})
-
 	It("forgets a form that is older than ten minutes", Label("B4"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		world.Clock.Advance(10 * time.Minute)

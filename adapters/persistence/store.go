@@ -136,8 +136,8 @@ const ofSecret = "SELECT id FROM grants WHERE id = (SELECT grant_id FROM secrets
 // UpdateGrant implements oauth.Store.
 func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 	return s.change(ctx, func(tx *changes) error {
+		var locked []string
 		if s.engine.server {
-			var locked []string
 			if err := tx.Raw(ofSecret, secret[:]).Scan(&locked).Error; err != nil {
 				return failed("locking a grant", err)
 			}
@@ -145,6 +145,9 @@ func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change fun
 		found, err := s.newest(tx, secret)
 		if err != nil {
 			return err
+		}
+		if s.engine.server && len(locked) == 0 { // it replaced the one that the lock has waited for, so that it is not locked
+			return failed("locking a grant", errOvertaken)
 		}
 		return update(tx, found, found.restore(), change)
 	})

@@ -121,11 +121,14 @@ func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error
 	return g, err
 }
 
-// Supersedes lets a second approval of one ticket replace the first (B13, I5); it refuses with UsedTicket once a code of that
-// ticket was redeemed or its grant was ended.
+// Supersedes lets a second approval of one ticket replace the first (B13, I5). It returns ErrCodeStands when both have the same code and
+// the first one's still holds, and refuses with UsedTicket once a code of that ticket was redeemed or its grant was ended.
 func (g *AccessGrant) Supersedes(earlier *AccessGrant) error {
-	if earlier.state != pending {
+	switch {
+	case earlier.state != pending:
 		return Refuse(UsedTicket, "B13", "this form has been used already")
+	case earlier.code.digest == g.code.digest && !expired(earlier.code.expiresAt, g.createdAt):
+		return ErrCodeStands
 	}
 	return nil
 }

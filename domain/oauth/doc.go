@@ -17,7 +17,7 @@
 //	(nothing) ------> pending grant ------> active grant -----------> ended grant
 //	                  code issued          code redeemed
 //	                     |   |
-//	                     |   +-- approved again: the earlier code is superseded
+//	                     |   +-- approved again: the same code with the same host token, else the earlier one is superseded
 //	                     +------ the code expires, or the grant is ended: nothing can be redeemed
 //
 // Of refresh tokens only the newest generation rotates; the one before it is answered with its successor while the grace

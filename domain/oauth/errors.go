@@ -59,6 +59,7 @@ var (
 	ErrDuplicate           = errors.New("oauth: duplicate secret")
 	ErrUnavailable         = errors.New("oauth: the store cannot answer just now")
 	ErrOtherSecret         = errors.New("oauth: the store was used with another server secret")
+	ErrCodeStands          = errors.New("oauth: this form was approved with the same token before, and its code still waits")
 	ErrReplayed            = errors.New("oauth: authorization code replayed")
 	ErrRetried             = errors.New("oauth: authorization code sent again within ten seconds of its redemption")
 	ErrReused              = errors.New("oauth: refresh token reused")

@@ -86,6 +86,16 @@ func (k Keys) Prints() ([]Fingerprint, error) {
 	})
 }
 
+// Code returns the authorization code for an approval of the ticket with the host token: the same however often the form is sent, so that
+// any of the answers opens the one grant (B13). To anybody without the newest server secret and the host token it is as good as drawn.
+func (k Keys) Code(ticket *Ticket, host HostToken) (Secret, error) {
+	tags, err := k.tags("pasteport/v1/code", ticket.id, "\x00", host.Reveal())
+	if err != nil {
+		return Secret{}, fmt.Errorf("deriving a code: %w", err)
+	}
+	return NewSecret(CodeSecret, bytes.NewReader(tags[0][:]))
+}
+
 // Subject names a person whom the site leaves without a name by the fingerprint of their token. Whoever has got such a name
 // before, under a secret that is still kept, keeps it.
 func (k Keys) Subject(host HostToken, before string) (string, error) {

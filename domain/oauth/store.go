@@ -10,7 +10,8 @@ import (
 // comes with that secret only; the secrets that a closure added are kept beside the others.
 type Store interface {
 	// AddGrant keeps a new grant. When one with the same id stands already, supersede decides about it, inside the same
-	// transaction: nil replaces it, an error leaves everything as it was and is returned. ErrDuplicate if a secret is taken.
+	// transaction: nil replaces it, an error leaves everything as it was and is returned. The new grant may have the code of the one that it
+	// replaces. ErrDuplicate if a secret of another grant is taken.
 	AddGrant(ctx context.Context, grant *AccessGrant, supersede func(earlier *AccessGrant) error) error
 
 	// Grant returns the grant that the secret belongs to. ErrNotFound.

@@ -54,8 +54,9 @@ func adding(w *world) {
 	Context("when a grant with the same id stands already", func() {
 		var first, second *oauth.AccessGrant
 		var firstCode, secondCode oauth.Secret
+		var ticket *oauth.Ticket
 		BeforeEach(func(ctx SpecContext) {
-			ticket := w.ticket()
+			ticket = w.ticket()
 			first, firstCode = w.approve(ticket, "host token")
 			second, secondCode = w.approve(ticket, "host token")
 			Expect(w.store.AddGrant(ctx, first, never)).To(Succeed())
@@ -68,6 +69,14 @@ func adding(w *world) {
 			Expect(asked).To(Equal(kept(first)))
 			w.expectUnknown(ctx, firstCode)
 			Expect(w.read(ctx, secondCode)).To(Equal(kept(second)))
+		})
+
+		It("replaces it by one with the same code", Label("B13"), func(ctx SpecContext) {
+			third := w.approveAs(ticket, "another host token", firstCode)
+			Expect(w.store.AddGrant(ctx, third, func(*oauth.AccessGrant) error { return nil })).To(Succeed())
+			Expect(w.read(ctx, firstCode)).To(Equal(kept(third)))
+			_, err := w.redeem(ctx, firstCode, func() {})
+			Expect(err).NotTo(HaveOccurred())
 		})
 
 		It("leaves everything as it was if it may not", func(ctx SpecContext) {

@@ -61,6 +61,22 @@ func racing(w *world) {
 		}
 	})
 
+	It("redeems a code once whose grant is replaced by one with the same code meanwhile", Label("B13", "I14"), func(ctx SpecContext) {
+		ticket, code := w.ticket(), secret(oauth.CodeSecret)
+		Expect(w.store.AddGrant(ctx, w.approveAs(ticket, "host token", code), never)).To(Succeed())
+		var redemptions []error
+		approve := func(inside func()) error {
+			return w.store.AddGrant(ctx, w.approveAs(ticket, "host token", code), func(*oauth.AccessGrant) error { inside(); return nil })
+		}
+		redeem := func(func()) error {
+			met := newMeeting()
+			redemptions = together(2, func(int) error { _, err := w.redeem(ctx, code, met.join); return err })
+			return nil
+		}
+		Expect(overtaken(approve, redeem)).To(HaveEach(Succeed()))
+		Expect(redemptions).To(ConsistOf(Succeed(), MatchError(oauth.ErrRetried)))
+	})
+
 	It("leaves no grant alive that was ended while it was refreshed", Label("I16", "I17"), func(ctx SpecContext) {
 		for first := range 2 {
 			_, tokens := w.active(ctx)

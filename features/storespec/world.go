@@ -58,11 +58,16 @@ func (w *world) ticket() *oauth.Ticket {
 // approve builds a pending grant; nothing is stored yet.
 func (w *world) approve(ticket *oauth.Ticket, hostToken string) (*oauth.AccessGrant, oauth.Secret) {
 	code := secret(oauth.CodeSecret)
+	return w.approveAs(ticket, hostToken, code), code
+}
+
+// approveAs builds one with this code.
+func (w *world) approveAs(ticket *oauth.Ticket, hostToken string, code oauth.Secret) *oauth.AccessGrant {
 	grant, err := oauth.Approve(oauth.Approval{
 		Ticket: ticket, Host: host(hostToken), Principal: oauth.Principal{Subject: "ada", Roles: []string{"editor"}}, Code: code, Chance: rand.Reader,
 	}, w.settings, w.now)
 	Expect(err).NotTo(HaveOccurred())
-	return grant, code
+	return grant
 }
 
 // pending stores a grant whose code waits for its redemption.

@@ -1,0 +1,58 @@
+package oauth
+
+import (
+	"crypto/rand"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
+	settings := settingsOf()
+	ticket := func() *Ticket {
+		request, err := ask(settings)
+		Expect(err).NotTo(HaveOccurred())
+		t, err := NewTicket(request, rand.Reader, noon)
+		Expect(err).NotTo(HaveOccurred())
+		return t
+	}
+	host := func(text string) HostToken {
+		token, err := ParseHostToken(text)
+		Expect(err).NotTo(HaveOccurred())
+		return token
+	}
+	approve := func(t *Ticket, code Secret, at time.Time) *AccessGrant {
+		grant, err := Approve(Approval{Ticket: t, Host: host("host-token"), Principal: Principal{Subject: "ann"}, Code: code, Chance: rand.Reader}, settings, at)
+		Expect(err).NotTo(HaveOccurred())
+		return grant
+	}
+
+	It("has the same code for the same form and token, and another for any other", Label("H1", "J2"), func() {
+		form := ticket()
+		code := func(keys Keys, t *Ticket, token string) Digest {
+			secret, err := keys.Code(t, host(token))
+			Expect(err).NotTo(HaveOccurred())
+			_, parsed := ParseSecret(CodeSecret, secret.Reveal())
+			Expect(parsed).To(BeTrue())
+			return secret.Digest()
+		}
+		newest, before := []byte("the new secret of this server, 2"), []byte("the old secret of this server, 1")
+		rotated := NewKeys(FixedSecrets{newest, before})
+		first := code(rotated, form, "host-token")
+		Expect(code(NewKeys(FixedSecrets{newest}), form, "host-token")).To(Equal(first))
+		Expect(code(rotated, form, "host-token2")).NotTo(Equal(first))
+		Expect(code(rotated, ticket(), "host-token")).NotTo(Equal(first))
+		Expect(code(NewKeys(FixedSecrets{before}), form, "host-token")).NotTo(Equal(first))
+	})
+
+	It("leaves a grant whose code still holds, replaces one whose code has expired or is another, and touches none that began", func() {
+		form, code := ticket(), newSecret(CodeSecret)
+		earlier := approve(form, code, noon)
+		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL-time.Millisecond)).Supersedes(earlier)).To(MatchError(ErrCodeStands))
+		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL)).Supersedes(earlier)).To(Succeed())
+		Expect(approve(form, newSecret(CodeSecret), noon).Supersedes(earlier)).To(Succeed())
+		earlier.End(EndedByHost, noon)
+		Expect(approve(form, code, noon).Supersedes(earlier)).To(Refused(UsedTicket))
+	})
+})

@@ -1,0 +1,118 @@
+package features_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+	})
+	codeOf := func(answer Response) string {
+		GinkgoHelper()
+		Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
+		return answer.Target().Query().Get("code")
+	}
+
+	DescribeTable("lets the first code that is redeemed win, and refuses the other as spent:", Label("D19"), func(ctx SpecContext, first, second int) {
+		page := client.Consent(ctx)
+		codes := []string{codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, world.Token))}
+		tokens := client.Token(ctx, client.Exchange(codes[first]))
+		Expect(tokens.StatusCode).To(Equal(http.StatusOK), tokens.Text)
+		Expect(client.Token(ctx, client.Exchange(codes[second])).Tokens().Error).To(Equal("invalid_grant"))
+		Expect(world.Call(ctx, tokens.Tokens().Access).StatusCode).To(Equal(http.StatusOK), "nothing has ended")
+		Expect(client.Token(ctx, client.Refresh(tokens.Tokens().Refresh)).StatusCode).To(Equal(http.StatusOK))
+		Expect(page.Approve(ctx, world.Token)).To(BeAPage(http.StatusBadRequest, "This form has been used already"))
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(1), "there is one grant")
+	},
+		Entry("that of the first answer", 0, 1), Entry("that of the second answer", 1, 0),
+	)
+
+	It("holds for forms that are sent at the same moment", Label("I14"), func(ctx SpecContext) {
+		for range 20 {
+			world.Clock.Advance(time.Minute)
+			client := world.NewClient()
+			page := client.Consent(ctx)
+			codes := make([]string, 4)
+			var sending sync.WaitGroup
+			for i := range codes {
+				sending.Go(func() {
+					defer GinkgoRecover()
+					form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {world.Token}}
+					codes[i] = codeOf(Post(ctx, page.Action, form))
+				})
+			}
+			sending.Wait()
+			answers := make([]Response, len(codes))
+			for i, code := range codes {
+				sending.Go(func() {
+					defer GinkgoRecover()
+					answers[i] = client.Token(ctx, client.Exchange(code))
+				})
+			}
+			sending.Wait()
+			won := slices.IndexFunc(answers, func(a Response) bool { return a.StatusCode == http.StatusOK })
+			Expect(won).NotTo(Equal(-1))
+			Expect(world.Call(ctx, answers[won].Tokens().Access).StatusCode).To(Equal(http.StatusOK))
+			for i, answer := range answers {
+				if i != won {
+					Expect(answer.Tokens().Error).To(Equal("invalid_grant"))
+				}
+			}
+		}
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(20), "each form has one grant")
+	}, SpecTimeout(time.Minute))
+
+	It("holds on two replicas", func(ctx SpecContext) {
+		replica := world.Replica()
+		page := client.Consent(ctx)
+		here := codeOf(page.Approve(ctx, world.Token))
+		page.Action = replica.Address + "/oauth/authorize"
+		there := codeOf(page.Approve(ctx, world.Token))
+		Expect(client.Token(ctx, client.Exchange(here)).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Token(ctx, client.Exchange(there)).Tokens().Error).To(Equal("invalid_grant"))
+	})
+
+	It("ends the grant when the code is sent again later, as for any code", Label("D19"), func(ctx SpecContext) {
+		page := client.Consent(ctx)
+		first, second := codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, world.Token))
+		tokens := client.Token(ctx, client.Exchange(first)).Tokens()
+		world.Clock.Advance(11 * time.Second)
+		Expect(client.Token(ctx, client.Exchange(second)).Tokens().Error).To(Equal("invalid_grant"))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("grants what the second token may do when another one is pasted, and the first code is void", func(ctx SpecContext) {
+		other := world.TokenFor(ctx, "grace", demosite.Editor)
+		page := client.Consent(ctx)
+		first, second := codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, other))
+		Expect(second).NotTo(Equal(first))
+		Expect(client.Token(ctx, client.Exchange(first)).Tokens().Error).To(Equal("invalid_grant"))
+		Expect(client.Token(ctx, client.Exchange(second)).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero())
+		Expect(world.EndGrantsOf(ctx, other)).To(Equal(1))
+	})
+
+	It("gives a code that holds when the one before has expired", Label("D14"), func(ctx SpecContext) {
+		page := client.Consent(ctx)
+		codeOf(page.Approve(ctx, world.Token))
+		world.Clock.Advance(6 * time.Minute)
+		Expect(client.Token(ctx, client.Exchange(codeOf(page.Approve(ctx, world.Token)))).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("gives another code for another form", func(ctx SpecContext) {
+		Expect(codeOf(client.Consent(ctx).Approve(ctx, world.Token))).NotTo(Equal(codeOf(client.Consent(ctx).Approve(ctx, world.Token))))
+	})
+})
