@@ -122,6 +122,7 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 	mcp := []string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}
 	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"inspector","version":"1"}}}`
 
+	discovering := []string{"Content-Type", "application/json", "Accept", "application/json", "MCP-Protocol-Version", "2025-11-25"} // as it does
 	challenged := fetch(http.MethodPost, world.MCP(), initialize, mcp...)
 	Expect(challenged.StatusCode).To(Equal(http.StatusUnauthorized))
 	named := regexp.MustCompile(`resource_metadata="([^"]+)"`).FindStringSubmatch(challenged.Header.Get("WWW-Authenticate"))
@@ -130,12 +131,12 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 		Resource string   `json:"resource"`
 		Servers  []string `json:"authorization_servers"`
 	}
-	Expect(json.Unmarshal([]byte(fetch(http.MethodGet, named[1], "", "MCP-Protocol-Version", "2025-11-25").Text), &resource)).To(Succeed())
+	Expect(json.Unmarshal([]byte(fetch(http.MethodGet, named[1], "", discovering...).Text), &resource)).To(Succeed())
 	var server struct {
 		Token  string `json:"token_endpoint"`
 		Revoke string `json:"revocation_endpoint"`
 	}
-	document := fetch(http.MethodGet, resource.Servers[0]+"/.well-known/oauth-authorization-server", "", "MCP-Protocol-Version", "2025-11-25")
+	document := fetch(http.MethodGet, resource.Servers[0]+"/.well-known/oauth-authorization-server", "", discovering...)
 	Expect(json.Unmarshal([]byte(document.Text), &server)).To(Succeed())
 
 	client := world.NewClient()

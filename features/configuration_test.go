@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"encoding/csv"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,9 +96,10 @@ func (r Ran) comment(name string) string {
 	return found[1]
 }
 
-// companions are what some settings need beside them, by how their names begin.
+// companions are what some settings need beside them, by how their names begin. A longer beginning goes before a shorter one.
 var companions = map[string][]string{
 	"":                {"--issuer=https://cms.example.com"},
+	"allowed-hosts":   {"--dev", "--issuer=http://127.0.0.1:8080"},
 	"default-scopes":  {"--scopes=articles:read"},
 	"tls-":            {"--tls-cert=/etc/pasteport/cert.pem", "--tls-key=/etc/pasteport/key.pem"},
 	"acme-email":      {"--acme-domains=cms.example.com"},
@@ -115,9 +117,9 @@ var companions = map[string][]string{
 
 // beside are the companions of a setting, without itself.
 func beside(name string) (args []string) {
-	for beginning, flags := range companions {
+	for _, beginning := range slices.Sorted(maps.Keys(companions)) {
 		if strings.HasPrefix(name, beginning) {
-			args = append(args, flags...)
+			args = append(args, companions[beginning]...)
 		}
 	}
 	return slices.DeleteFunc(args, func(flag string) bool { return strings.HasPrefix(flag, "--"+strings.TrimSuffix(name, "-file")+"=") })

@@ -61,6 +61,15 @@ func originsIgnored(f *Front) {
 	})
 }
 
+// preflightAllows lets pages send these headers only.
+func preflightAllows(path, headers string) func(*Front) {
+	return changing(path, func(r *http.Response) {
+		if r.Request.Method == http.MethodOptions {
+			r.Header.Set("Access-Control-Allow-Headers", headers)
+		}
+	})
+}
+
 // hangUp ends the connection without an answer.
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 

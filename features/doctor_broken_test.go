@@ -160,6 +160,8 @@ var _ = Describe("Examining a deployment that is broken", Label("doctor"), func(
 		Entry("when the authorization endpoint stumbles without parameters", status("GET", "/oauth/authorize", 500), "authorize.page", "500", "400"),
 		Entry("when a second scheme is offered", rewritten("/mcp", "WWW-Authenticate", `, scope="mcp"`, `, Basic realm="x"`), "challenge.header", "2 challenges", "alone"),
 		Entry("when a wrong token is not called wrong", rewritten("/mcp", "WWW-Authenticate", `error="invalid_token", `, ""), "challenge.wrong_token", "invalid_token", "401"),
+		Entry("when the Inspector may not read the documents", both(
+			preflightAllows(resourcePath, "MCP-Protocol-Version"), preflightAllows(serverPath, "MCP-Protocol-Version")), "cors.metadata", "Content-Type, which the MCP Inspector sends", "Content-Type"),
 		Entry("when a slash at the end is another address", status("POST", "/mcp/", 404), "challenge.slash", "404", "without a redirect"),
 		Entry("when a slash at the end is redirected", status("POST", "/mcp/", 307, "Location", "/mcp"), "challenge.slash", "307", "/mcp/"),
 		Entry("when the root says something else", rewriting(rootPath, func(text string) string { return strings.ReplaceAll(text, "/mcp", "/other") }), "resource.root", "/other", "same document"),

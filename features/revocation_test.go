@@ -92,7 +92,7 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		Expect(Post(ctx, target, form, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target+"?token=x", form)).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target, form, basic(client.ID, "secret"))).To(BeRefusedAs(401, "invalid_client"))
-		Expect(Post(ctx, target, form, body("token="+strings.Repeat("x", 16<<10)))).To(BeRefusedAs(413, "invalid_request"))
+		Expect(Post(ctx, target, form, body("token="+strings.Repeat("x", 32<<10)))).To(BeRefusedAs(413, "invalid_request"))
 		Expect(Post(ctx, target, form, body("token=%e"))).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target, url.Values{"token": {tokens.Refresh, tokens.Refresh}})).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target, url.Values{"token": {tokens.Refresh}, "client_secret": {"s3cret"}})).To(BeRefusedAs(401, "invalid_client"))

@@ -65,7 +65,7 @@ func lists(a answer, header, name string) bool {
 
 func (e *examination) metadataOpen(ctx context.Context) verdict {
 	const mend = "Send Access-Control-Allow-Origin: * with the documents under /.well-known/oauth-*, " +
-		"and answer OPTIONS with Access-Control-Allow-Headers: MCP-Protocol-Version."
+		"and answer OPTIONS with Access-Control-Allow-Headers: MCP-Protocol-Version, Content-Type."
 	for _, d := range []document{e.resource, e.server} {
 		a, err := e.wire.get(ctx, d.url, "Origin", e.origin())
 		if err != nil || !e.opened(a) {
@@ -73,6 +73,9 @@ func (e *examination) metadataOpen(ctx context.Context) verdict {
 		}
 		if a, allowed := e.preflight(ctx, http.MethodGet, d.url, "mcp-protocol-version"); !allowed {
 			return fail(mend, "%s to a preflight for MCP-Protocol-Version, and does not allow it", a)
+		}
+		if a, allowed := e.preflight(ctx, http.MethodGet, d.url, "mcp-protocol-version", "content-type"); !allowed {
+			return warn(mend, "%s to a preflight for Content-Type, which the MCP Inspector sends in direct mode, and does not allow it", a)
 		}
 	}
 	return ok("every page may")

@@ -33,13 +33,17 @@ func (d *Document) Mount(site *echo.Echo, path string, around ...echo.Middleware
 	site.Match([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, path, echo.WrapHandler(d), around...)
 }
 
+// anyHeader lets pages send what they like, because nothing of it is read. The MCP Inspector sends Content-Type with a GET. The star does
+// not cover Authorization.
+const anyHeader = "Authorization, Content-Type, Accept, MCP-Protocol-Version, *"
+
 // ServeHTTP publishes the document to every origin; conditional requests get 304.
 func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Access-Control-Allow-Origin", "*")
 	if r.Method == http.MethodOptions {
 		header.Set("Access-Control-Allow-Methods", "GET, HEAD")
-		header.Set("Access-Control-Allow-Headers", "MCP-Protocol-Version")
+		header.Set("Access-Control-Allow-Headers", anyHeader)
 		header.Set("Access-Control-Max-Age", "86400")
 		w.WriteHeader(http.StatusNoContent)
 		return
