@@ -28,7 +28,7 @@ const (
 // oneClient is a directory that knows one client.
 type oneClient struct{}
 
-func (oneClient) Client(_ context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+func (oneClient) Client(_ context.Context, id oauth.ClientID, _ string) (*oauth.ClientMetadata, error) {
 	return oauth.NewClientMetadata(id, map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}}, oauth.ClientMetadataRules{})
 }
 

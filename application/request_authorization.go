@@ -25,7 +25,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 		return nil, err
 	}
 	walk.About("", id.String())
-	client, err := s.client(ctx, id)
+	client, err := s.client(ctx, id, p.Get("redirect_uri"))
 	if err != nil {
 		return nil, oauth.AboutClient(id, err)
 	}
@@ -56,12 +56,12 @@ func (s *Server) clientID(p oauth.Parameters) (oauth.ClientID, error) {
 	return oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
 }
 
-func (s *Server) client(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
 	}
 	trace.From(ctx).Reach(trace.ClientMetadata)
-	client, err := s.ports.Clients.Client(ctx, id)
+	client, err := s.ports.Clients.Client(ctx, id, redirectURI)
 	if err != nil {
 		s.audit(ctx, "cimd_rejected", "client", id.Host(), "reason", err)
 		return nil, clientRefusal(err)

@@ -42,7 +42,7 @@ const (
 // published is a directory of clients that need not be fetched.
 type published map[string]any
 
-func (p published) Client(_ context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+func (p published) Client(_ context.Context, id oauth.ClientID, _ string) (*oauth.ClientMetadata, error) {
 	members := map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}}
 	for name, value := range p {
 		members[name] = value

@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -32,6 +33,14 @@ func (s *ClientSite) Down() (up func()) {
 		DeferCleanup(again.Close)
 		s.server = again
 	}
+}
+
+// lists publishes a document with these redirect URIs.
+func (c *Client) lists(cacheControl string, redirects ...string) {
+	GinkgoHelper()
+	listed, err := json.Marshal(redirects)
+	Expect(err).NotTo(HaveOccurred())
+	c.says(http.StatusOK, http.Header{"Cache-Control": {cacheControl}}, `{"client_id":"ID","client_name":"Spec Client","redirect_uris":`+string(listed)+`}`)
 }
 
 // inTheMeantime is how long a document is used without asking again, at least (C37).
@@ -108,6 +117,63 @@ var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36
 		other.Connect(ctx)
 		Expect(gone).NotTo(BeClosed())
 		Eventually(gone).WithTimeout(patience).Should(BeClosed())
+	})
+})
+
+var _ = Describe("Publishing another redirect URI", Label("CIMD", "C50"), func() {
+	const longLived = "max-age=86400"
+	var world *World
+	var client *Client
+	BeforeEach(func(ctx SpecContext) {
+		world = NewWorld()
+		client = world.NewClient()
+		client.lists(longLived, "https://client.example/old")
+		client.Redirect = "https://client.example/old"
+		client.Consent(ctx)
+		client.Redirect = "https://client.example/new"
+	})
+	ask := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
+	refused := BeASafePage(http.StatusBadRequest, "invalid_request")
+
+	It("counts at once, while the document without it is still fresh", func(ctx SpecContext) {
+		client.lists(longLived, "https://client.example/old", "https://client.example/new")
+		client.Connect(ctx)
+		client.Redirect = "https://client.example/old"
+		client.Consent(ctx)
+		Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
+	})
+
+	It("counts for everybody who asks meanwhile, by one fetch", Label("C39"), func(ctx SpecContext) {
+		client.lists(longLived, "https://client.example/new")
+		Expect(atOnce(20, func() Response { return ask(ctx) })).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
+		Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
+	})
+
+	It("is looked for once a minute, however many requests name one that is not listed", Label("C46"), func(ctx SpecContext) {
+		Expect(atOnce(20, func() Response { return ask(ctx) })).To(HaveEach(refused))
+		for range 20 {
+			client.Redirect += "x"
+			Expect(ask(ctx)).To(refused)
+		}
+		Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
+		world.Clock.Advance(time.Minute)
+		Expect(ask(ctx)).To(refused)
+		Expect(world.Clients.Fetches()).To(BeEquivalentTo(3))
+	})
+
+	It("is not looked for when no document could list it", Label("A11", "A14"), func(ctx SpecContext) {
+		for _, client.Redirect = range []string{"http://client.example/plain", "cursor://callback", "https://client.example/#x"} {
+			Expect(ask(ctx)).To(BeAPage(http.StatusBadRequest, "invalid_request"))
+		}
+		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
+	})
+
+	It("changes nothing for the others when the document cannot be fetched again", Label("C41", "C46"), func(ctx SpecContext) {
+		up := world.Clients.Down()
+		Expect(ask(ctx)).To(refused)
+		client.Redirect = "https://client.example/old"
+		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
+		up()
 	})
 })
 

@@ -31,7 +31,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 	hold := func(ctx context.Context, directory *Directory, id oauth.ClientID) (release func() error) {
 		arrived, gate, outcome := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; client.publish(w, r) }
-		go func() { _, err := directory.Client(ctx, id); outcome <- err }()
+		go func() { _, err := directory.Client(ctx, id, ""); outcome <- err }()
 		Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
 		client.answer = client.publish
 		return func() error { close(gate); return <-outcome }
@@ -42,10 +42,10 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 			shrink(&bounds.budget)
 			directory := open()
 			release := hold(ctx, directory, client.client("/slow"))
-			_, err := directory.Client(ctx, next())
+			_, err := directory.Client(ctx, next(), "")
 			Expect(err).To(MatchError(oauth.ErrMetadataBudget))
 			Expect(release()).To(Succeed())
-			Expect(directory.Client(ctx, next())).NotTo(BeNil())
+			Expect(directory.Client(ctx, next(), "")).NotTo(BeNil())
 		},
 		Entry("to one host", func(l *budgetLimits) { l.inFlightPerHost = 1 }, func() oauth.ClientID { return client.client("/next") }),
 		Entry("to any host", func(l *budgetLimits) { l.inFlight = 1 }, func() oauth.ClientID { return other.client("/next") }),
@@ -55,7 +55,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 		bounds.budget.inFlightPerHost = 1
 		directory := open()
 		release := hold(ctx, directory, client.client("/slow"))
-		Expect(directory.Client(ctx, other.client("/next"))).NotTo(BeNil())
+		Expect(directory.Client(ctx, other.client("/next"), "")).NotTo(BeNil())
 		Expect(release()).To(Succeed())
 	})
 
@@ -63,7 +63,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 		bounds.budget.inFlightPerHost = 8
 		directory := open()
 		ask := func(address, path string) error {
-			_, err := directory.Client(oauth.WithRequester(ctx, address), client.client(path))
+			_, err := directory.Client(oauth.WithRequester(ctx, address), client.client(path), "")
 			return err
 		}
 		for i := range 30 {
@@ -98,7 +98,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 		bounds.budget.perMinuteAndHost = 1
 		directory := open()
 		for range 3 {
-			Expect(directory.Client(ctx, client.client("/client.json"))).NotTo(BeNil())
+			Expect(directory.Client(ctx, client.client("/client.json"), "")).NotTo(BeNil())
 		}
 	})
 

@@ -30,7 +30,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 	})
 
 	ask := func(ctx context.Context) error {
-		_, err := directory.Client(ctx, id)
+		_, err := directory.Client(ctx, id, "")
 		return err
 	}
 
@@ -125,7 +125,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 
 		It("takes what has changed", func(ctx SpecContext) {
 			client.says(http.StatusOK, strings.Replace(document(id.String()), "Reader", "Writer", 1))
-			metadata, err := directory.Client(ctx, id)
+			metadata, err := directory.Client(ctx, id, "")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(metadata.Name()).To(Equal("Writer"))
 		})
@@ -199,5 +199,84 @@ var _ = Describe("Remembering a document while the clock is set back", Label("C3
 		kept := newEntry("value", http.Header{"Cache-Control": {"max-age=9999999"}}, clock.now())
 		Expect(kept.fresh(clock.now())).To(BeTrue())
 		Expect(kept.fresh(clock.now().Add(-time.Minute))).To(BeFalse())
+	})
+})
+
+var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"), func() {
+	var (
+		client    *site
+		clock     *handClock
+		directory *Directory
+		id        oauth.ClientID
+	)
+
+	const done, other = "https://app.example/done", "https://app.example/other"
+
+	publish := func(redirects string) {
+		client.says(http.StatusOK, strings.Replace(document(id.String()), done, redirects, 1), "Cache-Control", "max-age=86400", "ETag", `"`+redirects[:20]+`"`)
+	}
+	lists := func(ctx context.Context, redirect string) bool {
+		GinkgoHelper()
+		metadata, err := directory.Client(ctx, id, redirect)
+		Expect(err).NotTo(HaveOccurred())
+		return !metadata.Lacks(redirect, oauth.ClientMetadataRules{})
+	}
+
+	BeforeEach(func(ctx SpecContext) {
+		client, clock = newSite(), newClock()
+		directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		id = client.client("/client.json")
+		publish(done)
+		Expect(lists(ctx, done)).To(BeTrue())
+	})
+
+	It("fetches it again, on the condition that it has changed", Label("C38"), func(ctx SpecContext) {
+		var asked http.Header
+		client.answer = func(w http.ResponseWriter, r *http.Request) { asked = r.Header.Clone(); w.WriteHeader(http.StatusNotModified) }
+		Expect(lists(ctx, other)).To(BeFalse())
+		Expect(asked).To(HaveKey("If-None-Match"))
+		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+	})
+
+	It("lets those who ask while it is fetched have the new one", Label("C39"), func(ctx SpecContext) {
+		arrived, gate := make(chan struct{}), make(chan struct{})
+		publish(other)
+		changed := client.answer
+		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; changed(w, r) }
+		first := make(chan error, 1)
+		go func() { _, err := directory.Client(ctx, id, other); first <- err }()
+		Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
+		outcomes := askTogether(ctx, 20, func(ctx context.Context) error {
+			metadata, err := directory.Client(ctx, id, other)
+			if err == nil && metadata.Lacks(other, oauth.ClientMetadataRules{}) {
+				return errors.New("this is the old document")
+			}
+			return err
+		})
+		close(gate)
+		Expect(outcomes()).To(Succeed())
+		Expect(<-first).NotTo(HaveOccurred())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+	})
+
+	It("tries in vain once a minute and keeps the old one", Label("C36"), func(ctx SpecContext) {
+		client.says(http.StatusInternalServerError, "")
+		for range 5 {
+			Expect(lists(ctx, other)).To(BeFalse())
+		}
+		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+		clock.advance(time.Minute)
+		publish(other)
+		Expect(lists(ctx, other)).To(BeTrue())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(3))
+	})
+
+	It("does not fetch it while the budget is spent", Label("C21"), func(ctx SpecContext) {
+		directory.budget.limits.inFlight = 0
+		Expect(lists(ctx, other)).To(BeFalse())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+		directory.budget.limits.inFlight = 1
+		publish(other)
+		Expect(lists(ctx, other)).To(BeTrue(), "a refusal of the budget is no fetch")
 	})
 })

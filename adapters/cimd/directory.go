@@ -13,7 +13,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -56,7 +55,6 @@ type Directory struct {
 	budget    *budget
 	documents *shelf[*oauth.ClientMetadata]
 	keySets   *shelf[oauth.KeySet]
-	rotations *lru.Cache[string, *rate.Limiter]
 }
 
 // How many documents and key sets are kept; with bodies of 5 and 64 KiB that bounds the cache to a few MiB each.
@@ -72,7 +70,7 @@ func newDirectory(o Options, l limits) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Directory{options: o, limits: l, transport: newTransport(o, l), budget: newBudget(l.budget, o.rates(l.budget)), rotations: newLRU[*rate.Limiter](maxKeySets)}
+	d := &Directory{options: o, limits: l, transport: newTransport(o, l), budget: newBudget(l.budget, o.rates(l.budget))}
 	d.documents = newShelf(d, maxDocuments, l.bodyBytes, d.readClient)
 	d.keySets = newShelf(d, maxKeySets, l.keySetBytes, readKeySet)
 	return d
@@ -86,18 +84,29 @@ func (o Options) rates(l budgetLimits) rates {
 }
 
 // Client returns what the client publishes under id: remembered while it is fresh, otherwise fetched once for everybody who
-// asks meanwhile (C36-C39). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41, C42),
-// oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45), and oauth.ErrUnavailable while nobody can count.
-func (d *Directory) Client(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
-	return d.documents.find(ctx, id, func(*oauth.ClientMetadata) bool { return true })
+// asks meanwhile (C36-C39). A remembered document that does not list the redirect URI may be older than the URI, so it is fetched again,
+// once a minute for each client; when that fails, the remembered one stays in use (C50). Besides the refusals of
+// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41, C42), oauth.ErrMetadataMalformed (C22) or
+// oauth.ErrMetadataBudget (C45), and oauth.ErrUnavailable while nobody can count.
+func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
+	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.Lacks(redirectURI, d.options.Rules) })
+	if err == nil {
+		return found, nil
+	}
+	known, fresh := d.documents.fresh(id)
+	if !fresh {
+		return nil, err
+	}
+	d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id", id.String(), "error", err)
+	return known, nil
 }
 
-// KeySet implements oauth.KeyDirectory. A set without the wanted key may be older than the key, so it is fetched again, but for
-// one wrong key a minute only (D33).
+// KeySet implements oauth.KeyDirectory. A set without the wanted key may be older than the key, so it is fetched again, once a
+// minute (D33).
 func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string) (oauth.KeySet, error) {
 	return d.keySets.find(ctx, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)
-		return found || !rateOf(d.rotations, at.String(), 1).AllowN(d.options.Now(), 1)
+		return found
 	})
 }
 

@@ -59,7 +59,7 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 		client := newSite()
 		client.says(http.StatusOK, `{"client_id":"a","client_id":"b"}`)
 		directory := newDirectory(Options{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}, patient())
-		_, err := directory.Client(ctx, client.client("/client.json"))
+		_, err := directory.Client(ctx, client.client("/client.json"), "")
 		Expect(err).To(MatchError(oauth.ErrMetadataMalformed))
 		Expect(err).NotTo(MatchError(oauth.ErrMetadataUnreachable))
 	})

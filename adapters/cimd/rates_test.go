@@ -52,7 +52,7 @@ var _ = Describe("Fetching within a budget of several processes", Label("C21", "
 		}, bounds)
 	}
 	ask := func(ctx context.Context, at *Directory, address, path string) error {
-		_, err := at.Client(oauth.WithRequester(ctx, address), client.client(path))
+		_, err := at.Client(oauth.WithRequester(ctx, address), client.client(path), "")
 		return err
 	}
 

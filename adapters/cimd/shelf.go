@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
@@ -18,19 +19,23 @@ type shelf[T any] struct {
 	bodyBytes  int64
 	read       func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
 	remembered *lru.Cache[string, *entry[T]]
+	refetched  *lru.Cache[string, time.Time] // when a fresh document was fetched again
 	flights    singleflight.Group
 }
 
+// refetchInterval is how often a fresh document may be fetched again because something is missing in it (C50, D33).
+const refetchInterval = time.Minute
+
 func newShelf[T any](d *Directory, size int, bodyBytes int64, read func(context.Context, oauth.ClientID, map[string]any) (T, error)) *shelf[T] {
-	return &shelf[T]{directory: d, bodyBytes: bodyBytes, read: read, remembered: newLRU[*entry[T]](size)}
+	return &shelf[T]{directory: d, bodyBytes: bodyBytes, read: read, remembered: newLRU[*entry[T]](size), refetched: newLRU[time.Time](size)}
 }
 
-// find returns what is remembered while it is fresh and good enough, otherwise what is fetched once for everybody who asks
-// meanwhile (C37, C39).
+// find returns what is remembered while it is fresh, otherwise what is fetched once for everybody who asks meanwhile (C37, C39). A
+// fresh document that is not enough is fetched again, but not twice within refetchInterval.
 func (s *shelf[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	d := s.directory
 	known, _ := s.remembered.Get(at.String())
-	if known.fresh(d.options.Now()) && enough(known.value) {
+	if known.fresh(d.options.Now()) && (enough(known.value) || s.refetchedLately(at)) {
 		return known.value, nil
 	}
 	if err := d.budget.admits(ctx, oauth.RequesterFrom(ctx), d.options.Now()); err != nil {
@@ -49,11 +54,29 @@ func (s *shelf[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) b
 	}
 }
 
+// refetchedLately reports whether a fresh document at this URL was fetched again less than refetchInterval ago, with success or not.
+func (s *shelf[T]) refetchedLately(at oauth.ClientID) bool {
+	last, found := s.refetched.Get(at.String())
+	since := s.directory.options.Now().Sub(last)
+	return found && 0 <= since && since < refetchInterval
+}
+
+// fresh returns what is remembered and may still be used.
+func (s *shelf[T]) fresh(at oauth.ClientID) (value T, ok bool) {
+	known, _ := s.remembered.Get(at.String())
+	if !known.fresh(s.directory.options.Now()) {
+		return value, false
+	}
+	return known.value, true
+}
+
 // refresh fetches or revalidates the document within the budget, and remembers it if it is valid. It fetches nothing when an
 // earlier flight landed after the caller's look, which saw known.
 func (s *shelf[T]) refresh(ctx context.Context, at oauth.ClientID, known *entry[T]) (found T, err error) {
 	d := s.directory
-	if latest, _ := s.remembered.Get(at.String()); latest != known && latest.fresh(d.options.Now()) {
+	latest, _ := s.remembered.Get(at.String())
+	again := latest.fresh(d.options.Now())
+	if again && (latest != known || s.refetchedLately(at)) {
 		return latest.value, nil
 	}
 	leave, err := d.budget.enter(ctx, at, oauth.RequesterFrom(ctx), d.options.Now())
@@ -61,6 +84,9 @@ func (s *shelf[T]) refresh(ctx context.Context, at oauth.ClientID, known *entry[
 		return found, err
 	}
 	defer leave()
+	if again { // noted when the fetch is over, so that those who ask meanwhile join it
+		defer func() { s.refetched.Add(at.String(), d.options.Now()) }()
+	}
 	fetched, err := s.fetch(ctx, at, known)
 	if err != nil {
 		return found, err

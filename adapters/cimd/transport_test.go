@@ -31,7 +31,7 @@ var _ = Describe("Reaching a client's site", func() {
 	})
 
 	ask := func(ctx context.Context, id oauth.ClientID) error {
-		_, err := newDirectory(options, bounds).Client(ctx, id)
+		_, err := newDirectory(options, bounds).Client(ctx, id, "")
 		return err
 	}
 	named := func(host string) oauth.ClientID {
@@ -62,11 +62,11 @@ var _ = Describe("Reaching a client's site", func() {
 		answer.Store(&[]string{"127.0.0.1"})
 		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string { return *answer.Load() }).resolver()
 		directory := newDirectory(options, bounds)
-		_, err := directory.Client(ctx, named("example.com"))
+		_, err := directory.Client(ctx, named("example.com"), "")
 		Expect(err).NotTo(HaveOccurred())
 		clock.advance(time.Minute)
 		answer.Store(&[]string{"10.0.0.1"})
-		_, err = directory.Client(ctx, named("example.com"))
+		_, err = directory.Client(ctx, named("example.com"), "")
 		Expect(err).To(MatchError(ContainSubstring("prohibited IP address")))
 	})
 

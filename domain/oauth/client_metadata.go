@@ -95,6 +95,13 @@ func (m *ClientMetadata) Redirect(requested string, rules ClientMetadataRules) (
 	return target, nil
 }
 
+// Lacks reports whether the document does not list the requested redirect URI, although a newer one could (C50).
+func (m *ClientMetadata) Lacks(requested string, rules ClientMetadataRules) bool {
+	_, err := m.Redirect(requested, rules)
+	kind, _ := KindOf(err)
+	return kind == UnregisteredRedirect
+}
+
 // clientDocument is a decoded JSON object; its methods refuse what is wrong in it.
 type clientDocument map[string]any
 

@@ -17,10 +17,12 @@ type CannotTell string
 
 func (c CannotTell) Error() string { return string(c) }
 
-// ClientDirectory finds what a client publishes under its client_id. It returns the refusals of NewClientMetadata,
-// ErrMetadataUnreachable (C41, C42), ErrMetadataMalformed (C22) or ErrMetadataBudget (C45), and ErrUnavailable when nobody can count what is fetched.
+// ClientDirectory finds what a client publishes under its client_id. A directory that remembers documents fetches one again, at most
+// once a minute, when it does not list the wanted redirect URI (C50); none is wanted when that is empty. It returns the refusals of
+// NewClientMetadata, ErrMetadataUnreachable (C41, C42), ErrMetadataMalformed (C22) or ErrMetadataBudget (C45), and ErrUnavailable when
+// nobody can count what is fetched.
 type ClientDirectory interface {
-	Client(ctx context.Context, id ClientID) (*ClientMetadata, error)
+	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
 }
 
 // KeyDirectory finds the keys that a client publishes at a URL of their own (C20, D33). A set that lacks the wanted id is fetched
