@@ -232,7 +232,10 @@ var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"
 
 	It("fetches it again, on the condition that it has changed", Label("C38"), func(ctx SpecContext) {
 		var asked http.Header
-		client.answer = func(w http.ResponseWriter, r *http.Request) { asked = r.Header.Clone(); w.WriteHeader(http.StatusNotModified) }
+		client.answer = func(w http.ResponseWriter, r *http.Request) {
+			asked = r.Header.Clone()
+			w.WriteHeader(http.StatusNotModified)
+		}
 		Expect(lists(ctx, other)).To(BeFalse())
 		Expect(asked).To(HaveKey("If-None-Match"))
 		Expect(client.fetches.Load()).To(BeEquivalentTo(2))

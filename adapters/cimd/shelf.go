@@ -35,8 +35,13 @@ func newShelf[T any](d *Directory, size int, bodyBytes int64, read func(context.
 func (s *shelf[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	d := s.directory
 	known, _ := s.remembered.Get(at.String())
-	if known.fresh(d.options.Now()) && (enough(known.value) || s.refetchedLately(at)) {
+	if known.fresh(d.options.Now()) && enough(known.value) {
 		return known.value, nil
+	}
+	if s.refetchedLately(at) { // perhaps since known was read, so it is read again
+		if latest, fresh := s.fresh(at); fresh {
+			return latest, nil
+		}
 	}
 	if err := d.budget.admits(ctx, oauth.RequesterFrom(ctx), d.options.Now()); err != nil {
 		return found, err
