@@ -69,11 +69,16 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	return client, nil
 }
 
-// clientRefusal has one text for every address that cannot be reached, so that it is no oracle for internal hosts (C41).
+const notFetched = "the app's published description cannot be fetched"
+
+// clientRefusal has one text for every address that cannot be reached or answers with something else, so that it is no oracle for
+// internal hosts (C41, C42). The rule is for the operator's log and trace only.
 func clientRefusal(err error) error {
 	switch {
+	case errors.Is(err, oauth.ErrMetadataNoDocument):
+		return oauth.Refuse(oauth.ClientUnreachable, "C42", notFetched, err)
 	case errors.Is(err, oauth.ErrMetadataUnreachable):
-		return oauth.Refuse(oauth.ClientUnreachable, "C41", "the app's published description cannot be fetched", err)
+		return oauth.Refuse(oauth.ClientUnreachable, "C41", notFetched, err)
 	case errors.Is(err, oauth.ErrMetadataMalformed):
 		return oauth.Refuse(oauth.InvalidClientDocument, "C43", "the app's published description is not valid", err)
 	case errors.Is(err, oauth.ErrMetadataBudget):

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"crypto/x509"
 	"errors"
+	"net/url"
 	"strconv"
 
 	"github.com/pasteport/pasteport/adapters/cimd"
@@ -39,7 +40,7 @@ func newDirectory(counter oauth.WindowCounter, config oauth.Config, settings *oa
 	options := cimd.Options{
 		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports(config.ClientIDPorts),
 		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
-		Now: config.Now, Logger: config.Logger, RootCAs: roots,
+		Proxy: proxy(config.MetadataProxy), Now: config.Now, Logger: config.Logger, RootCAs: roots,
 	}
 	if counter != nil {
 		options.Shared = &cimd.Shared{Counter: counter, Keys: settings.Keys}
@@ -55,4 +56,16 @@ func ports(texts []string) (ports []uint16) {
 		}
 	}
 	return ports
+}
+
+// proxy is one that the Config has checked, nil for none.
+func proxy(address string) *url.URL {
+	if address == "" {
+		return nil
+	}
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	return at
 }

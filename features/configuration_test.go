@@ -137,7 +137,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		Expect(len(all)).To(BeNumerically(">", 30))
 		for _, setting := range all {
 			if secret, isFile := strings.CutSuffix(setting.name, "-file"); isFile && strings.HasPrefix(setting.variable, "/run/secrets/") {
-				contents := map[string]string{"database": "postgres://db.internal/pasteport", "bus": "nats://nats.internal"}
+				contents := map[string]string{"database": "postgres://db.internal/pasteport", "bus": "nats://nats.internal", "metadata-proxy": "http://proxy.internal:3128"}
 				if contents[secret] == "" {
 					contents[secret] = "of-a-file-with-thirty-two-bytes-or-more"
 				}

@@ -153,7 +153,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Entry("at a metadata document that is not there", func(ctx context.Context) {
 			client.ID += "x"
 			client.AskFor(ctx, client.Request())
-		}, "authorize client_metadata:refused", "C41", "404", "status"),
+		}, "authorize client_metadata:refused", "C42", "404", "status"),
 		Entry("at a redirect_uri that was not published", func(ctx context.Context) {
 			client.Redirect = "https://elsewhere.example/"
 			client.AskFor(ctx, client.Request())
@@ -256,9 +256,9 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		service.Newest(ctx, "authorize client_metadata:refused")
 		found := service.AskAdmin(ctx, "/connections/"+incidentOn(page))
 		Expect(found.StatusCode).To(Equal(http.StatusOK))
-		Expect(found.Text).To(And(ContainSubstring("rule C41"), ContainSubstring("<dt>Client</dt> <dd>"+client.ID+"</dd>")))
+		Expect(found.Text).To(And(ContainSubstring("rule C42"), ContainSubstring("<dt>Client</dt> <dd>"+client.ID+"</dd>")))
 		Expect(page.Header.Get("X-Request-Id")).To(Equal(incidentOn(page)), "one request has one id")
-		Expect(linesWith(service.Log.String(), `"request":"`+incidentOn(page)+`"`)).To(ContainElement(ContainSubstring(`"rule":"C41"`)))
+		Expect(linesWith(service.Log.String(), `"request":"`+incidentOn(page)+`"`)).To(ContainElement(ContainSubstring(`"rule":"C42"`)))
 	})
 
 	It("does not take what somebody asked long before for the beginning of a connection", func(ctx SpecContext) {

@@ -11,11 +11,13 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// newTransport returns a transport that checks every address after DNS and before it connects (C17), makes a new connection
-// for every fetch, and knows no proxy, because behind one the check would see the proxy's address only (C16).
+// newTransport returns a transport that checks every address after DNS and before it connects (C17) and makes a new connection for
+// every fetch. It uses no proxy of the environment, behind which the check would see the proxy's address only (C16); through the
+// operator's proxy the addresses are checked before (C51).
 func newTransport(o Options, l limits) *http.Transport {
-	dialer := &net.Dialer{Timeout: l.dial, Control: newAddressCheck(o).control, Resolver: o.Resolver}
-	return &http.Transport{
+	check := newAddressCheck(o)
+	dialer := &net.Dialer{Timeout: l.dial, Control: check.control, Resolver: o.Resolver}
+	transport := &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
 		TLSHandshakeTimeout:    l.handshake,
@@ -25,6 +27,11 @@ func newTransport(o Options, l limits) *http.Transport {
 		DisableKeepAlives:      true,
 		ForceAttemptHTTP2:      true,
 	}
+	if o.Proxy != nil {
+		proxy := egressProxy{url: o.Proxy, resolver: o.Resolver, check: check, timeout: l.dial}
+		transport.Proxy, transport.DialContext, transport.OnProxyConnectResponse = proxy.proxy, proxy.dialer(o, l), checkConnect
+	}
+	return transport
 }
 
 // addressCheck refuses every destination that is not plainly public (C18). The ranges are the library's, from IANA's

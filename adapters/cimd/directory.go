@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -26,6 +27,7 @@ type Options struct {
 	AnyContentType bool                      // reads documents that are not labelled as JSON (C14)
 	Ports          []uint16                  // besides 443 (C7)
 	DeniedPrefixes []netip.Prefix            // besides the special-purpose ranges, for example the operator's own (C19)
+	Proxy          *url.URL                  // http or https, the way out when there is no other; nil connects directly (C51)
 	Now            func() time.Time          // the one clock
 	Logger         *slog.Logger              // nil is silent
 	RootCAs        *x509.CertPool            // nil is the system's roots
@@ -86,8 +88,8 @@ func (o Options) rates(l budgetLimits) rates {
 // Client returns what the client publishes under id: remembered while it is fresh, otherwise fetched once for everybody who
 // asks meanwhile (C36-C39). A remembered document that does not list the redirect URI may be older than the URI, so it is fetched again,
 // once a minute for each client; when that fails, the remembered one stays in use (C50). Besides the refusals of
-// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41, C42), oauth.ErrMetadataMalformed (C22) or
-// oauth.ErrMetadataBudget (C45), and oauth.ErrUnavailable while nobody can count.
+// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41), oauth.ErrMetadataNoDocument (C42),
+// oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45), and oauth.ErrUnavailable while nobody can count.
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.Lacks(redirectURI, d.options.Rules) })
 	if err == nil {

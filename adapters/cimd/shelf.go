@@ -131,7 +131,7 @@ func (s *shelf[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]
 func (s *shelf[T]) open(ctx context.Context, at oauth.ClientID, response *http.Response) (value T, err error) {
 	body, err := readDocument(response, s.bodyBytes, s.directory.options.AnyContentType)
 	if err != nil {
-		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataUnreachable, err)
+		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)
 	}
 	members, err := decodeDocument(body)
 	if err != nil {

@@ -107,7 +107,7 @@ func (e *examination) introduce(ctx context.Context) verdict {
 	back := a.location()
 	switch {
 	case a.status >= http.StatusBadRequest:
-		return fail("Fetch "+e.Client.ID+" from the machine of the authorization server: DNS, its firewall (port 443 out), the certificate and the authorities "+
+		return fail("Fetch "+e.Client.ID+" from the machine of the authorization server: DNS, its firewall (port 443 out, or metadata-proxy of Pasteport where a proxy is the only way out), the certificate and the authorities "+
 			"that it trusts must be in order. Its log says more.", "the page says %d: %q, %s", a.status, e.flow.page.title, e.flow.page.code)
 	case a.redirects() && back.Query().Get("error") != "":
 		return fail("Let the server accept what its own metadata offers.", "it answers %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))

@@ -111,6 +111,8 @@ func (c *Config) metadata() settings.Group {
 		settings.Switch("allow-documents-without-client-id", &c.AllowDocumentsWithoutClientID, "accept clients whose metadata does not name itself"),
 		settings.Switch("allow-any-content-type", &c.AllowAnyContentType, "accept metadata documents that are not served as JSON"),
 		settings.List("denied-prefixes", &c.DeniedPrefixes, networkItem, "further networks from which metadata is never fetched").Like("192.0.2.0/24"),
+		settings.Secret("metadata-proxy", &c.MetadataProxy, "http:// or https:// URL of the proxy through which metadata is fetched, where there is no other way out").
+			Like("http://pasteport:a-long-random-text@proxy.internal:3128"),
 		settings.Switch("allow-nat64", &c.AllowNAT64, "let metadata hosts be reached through NAT64"),
 	}}
 }

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -62,6 +63,7 @@ type Config struct {
 	AllowAnyContentType           bool           // accepts metadata documents of any media type (C14)
 	AllowNAT64                    bool           // metadata hosts may be reached through NAT64 (C19)
 	DeniedPrefixes                []netip.Prefix // further networks that metadata documents are never fetched from (C19)
+	MetadataProxy                 string         // URL of the HTTP proxy through which metadata documents are fetched, with its password; "" for none (C51)
 	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
 	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
 
@@ -231,6 +233,10 @@ func (c Config) checkRest() []error {
 		mistakes = append(mistakes, NewMistake("%s and %s are both set: keep one of them", Field("VerifyBearer"), Field("Verifier")))
 	}
 	mistakes = append(mistakes, c.checkSecrets()...)
+	if c.MetadataProxy != "" && !isProxyURL(c.MetadataProxy) {
+		mistakes = append(mistakes, NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with user:password@ before "+
+			"the host if the proxy asks for them, %%2F for a slash of the password and so on, and nothing behind the port", Field("MetadataProxy")))
+	}
 	for _, port := range c.ClientIDPorts {
 		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
 			mistakes = append(mistakes, NewMistake("%s has %q: a port is a number from 1 to 65535", Field("ClientIDPorts"), port))
@@ -251,6 +257,16 @@ func (c Config) checkRest() []error {
 		mistakes = append(mistakes, NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"), Field("Random")))
 	}
 	return mistakes
+}
+
+// isProxyURL reports whether raw names a proxy and nothing else. Errors must not repeat raw, because it may hold a password.
+func isProxyURL(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
+	return err == nil && port > 0 && !strings.HasSuffix(u.Host, ":") && strings.Trim(u.Path, "/") == "" && !strings.ContainsAny(raw, "?#")
 }
 
 // CheckClient refuses with ClientNotAllowed whom the operator does not let connect (A8).

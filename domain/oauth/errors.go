@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -68,6 +69,7 @@ var (
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
 	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
+	ErrMetadataNoDocument  = fmt.Errorf("%w: the answer is no document", ErrMetadataUnreachable)
 	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
 )

@@ -19,8 +19,8 @@ func (c CannotTell) Error() string { return string(c) }
 
 // ClientDirectory finds what a client publishes under its client_id. A directory that remembers documents fetches one again, at most
 // once a minute, when it does not list the wanted redirect URI (C50); none is wanted when that is empty. It returns the refusals of
-// NewClientMetadata, ErrMetadataUnreachable (C41, C42), ErrMetadataMalformed (C22) or ErrMetadataBudget (C45), and ErrUnavailable when
-// nobody can count what is fetched.
+// NewClientMetadata, ErrMetadataUnreachable (C41), ErrMetadataNoDocument (C42), ErrMetadataMalformed (C22) or ErrMetadataBudget (C45),
+// and ErrUnavailable when nobody can count what is fetched.
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
 }

@@ -44,9 +44,11 @@ func Assemble(steps []Step, now time.Time) []Connection {
 		attempts: map[string]*Connection{}, waiting: map[string][]*Connection{},
 		openings: map[string]map[string]*Connection{}, strays: map[stranger]*Connection{},
 	}
+	reached := false // any metadata host
 	for _, step := range steps {
 		if now.Sub(step.At) < Memory {
 			a.add(step)
+			reached = reached || step.reachedMetadataHost()
 		}
 	}
 	found := make([]Connection, 0, len(a.order))
@@ -55,8 +57,20 @@ func Assemble(steps []Step, now time.Time) []Connection {
 			found = append(found, connection.judged(now))
 		}
 	}
+	if !reached {
+		adviseProxy(found)
+	}
 	slices.SortStableFunc(found, func(a, b Connection) int { return b.last().At.Compare(a.last().At) })
 	return found
+}
+
+// adviseProxy is for when no metadata host has answered: then the cause is more likely on this side than with one client.
+func adviseProxy(connections []Connection) {
+	for i := range connections {
+		if c := &connections[i]; c.State == Stopped && c.last().Rule == "C41" {
+			c.Hint += needsProxy
+		}
+	}
 }
 
 // stranger is who takes steps that bear no name.

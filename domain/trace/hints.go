@@ -39,8 +39,9 @@ var hints = map[string]string{
 	"B10": "The pasted token may not do what the client asks for; the site decides that when it is asked about the token.",
 	"C9":  "The client's document may not lie on this service's own host.",
 	"C21": "Too many documents are being fetched; if all clients seem to share one address, configure trusted-proxies.",
-	"C41": "Try to fetch the client's address from this computer: its DNS, firewall, certificate and status are what counts; " +
-		"redirects are not followed, and addresses inside your network are refused.",
+	"C41": "Try to fetch the client's address from this computer: its DNS, firewall and certificate are what counts; addresses inside " +
+		"your network are refused.",
+	"C42": "Try to fetch the client's address from this computer: it has to answer with status 200 and JSON; redirects are not followed.",
 	"C43": "The client's published document is not valid JSON as it has to be. " + tellMaker,
 	"D6":  tellMaker,
 	"D22": "The code or token is none of this service's, or was forgotten: look whether the client talks to the right deployment, " +
@@ -79,6 +80,15 @@ var endings = map[oauth.EndReason]string{
 	oauth.EndedByHost:       "the site ended what was granted with this token.",
 	oauth.EndedByPerson:     "the person ended it on the page of their connections.",
 	oauth.EndedByOperator:   "the operator ended it.",
+}
+
+// needsProxy is advice for a service that has not reached a single metadata host. Its operator may rely on HTTPS_PROXY.
+const needsProxy = " No metadata host has answered so far: where a proxy is the only way out, name it with metadata-proxy, because HTTPS_PROXY is " +
+	"not used for metadata; if it is named already, see whether it can be reached and lets this service through."
+
+// reachedMetadataHost reports whether a metadata host has answered at this step, or earlier so that its document was remembered.
+func (s Step) reachedMetadataHost() bool {
+	return s.Kind == ClientMetadata && (s.Outcome == Passed || s.Outcome == Refused && s.Rule != "C41")
 }
 
 func endingOf(reason oauth.EndReason) string {

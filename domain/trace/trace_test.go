@@ -208,6 +208,22 @@ var _ = Describe("Judging a connection", func() {
 		Entry("the request in the log when it is our fault", "", trace.Failed, "request cliexchange"),
 	)
 
+	DescribeTable("advises a proxy when no metadata host has answered, and so", Label("C51"), func(advised bool, earlier ...trace.Step) {
+		unreachable := trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C41", Request: "last"}
+		connections := trace.Assemble(append(earlier, unreachable), then)
+		last, found := trace.Find(connections, "last")
+		Expect(found).To(BeTrue())
+		Expect(strings.Contains(last.Hint, "metadata-proxy")).To(Equal(advised))
+		Expect(last.Hint).To(ContainSubstring("firewall"))
+	},
+		Entry("the first time", true),
+		Entry("each time", true, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C41", Request: "first"}),
+		Entry("when other refusals were our own", true, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Failed, Rule: "C21", Request: "first"}),
+		Entry("when an answer is too old to count", true, trace.Step{At: then.Add(-trace.Memory), Kind: trace.ClientMetadata, Outcome: trace.Passed, Request: "first"}),
+		Entry("not after a document", false, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Passed, Request: "first"}),
+		Entry("not after an answer that is none", false, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C42", Request: "first"}),
+	)
+
 	DescribeTable("says where to look when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {
 		steps := took("cli", home, strings.Fields(path)...)
 		steps[len(steps)-1].Rule, steps[len(steps)-1].Reason = rule, "the reason"

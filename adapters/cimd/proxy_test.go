@@ -1,0 +1,190 @@
+package cimd
+
+import (
+	"context"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// connectProxy is an HTTP proxy on loopback that connects every CONNECT to one site, whatever its target is.
+type connectProxy struct {
+	*httptest.Server
+	connections atomic.Int32
+	mu          sync.Mutex
+	requests    []*http.Request
+}
+
+func newConnectProxy(to *site, start func(*httptest.Server)) *connectProxy {
+	p := &connectProxy{}
+	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		p.requests = append(p.requests, r)
+		p.mu.Unlock()
+		if r.Method != http.MethodConnect {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		tunnel(w, to.Listener.Addr().String())
+	}))
+	p.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			p.connections.Add(1)
+		}
+	}
+	p.Config.ErrorLog = quiet
+	start(p.Server)
+	DeferCleanup(p.Close)
+	return p
+}
+
+// tunnel copies bytes both ways until one side hangs up.
+func tunnel(w http.ResponseWriter, address string) {
+	out, err := net.Dial("tcp", address)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	in, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		_ = out.Close()
+		return
+	}
+	_, _ = io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n")
+	go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
+	_, _ = io.Copy(in, out)
+	_ = in.Close()
+}
+
+func (p *connectProxy) at(user *url.Userinfo) *url.URL {
+	address, err := url.Parse(p.URL)
+	Expect(err).NotTo(HaveOccurred())
+	address.User = user
+	return address
+}
+
+var _ = Describe("Reaching a client's site through the operator's proxy", Label("C51"), func() {
+	var (
+		client  *site
+		proxy   *connectProxy
+		options Options
+		bounds  limits
+	)
+	example := oauth.RestoreClientID("https://example.com/client.json")
+
+	BeforeEach(func() {
+		client, bounds = newSite(), patient()
+		client.says(http.StatusOK, document(example.String()))
+		proxy = newConnectProxy(client, (*httptest.Server).Start)
+		options = Options{Now: newClock().now, RootCAs: client.roots(), Proxy: proxy.at(nil), Resolver: newNameServer("1.1.1.1").resolver()}
+	})
+
+	ask := func(ctx context.Context, id oauth.ClientID) error {
+		_, err := newDirectory(options, bounds).Client(ctx, id, "")
+		return err
+	}
+
+	It("asks it for the host by name, and the host with TLS", func(ctx SpecContext) {
+		Expect(ask(ctx, example)).To(Succeed())
+		Expect(proxy.requests).To(HaveExactElements(And(HaveField("Method", http.MethodConnect), HaveField("Host", "example.com:443"))))
+	})
+
+	It("gets key sets in the same way", Label("D33"), func(ctx SpecContext) {
+		client.says(http.StatusOK, `{"keys":[]}`)
+		_, err := newDirectory(options, bounds).KeySet(ctx, example, "a")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(proxy.connections.Load()).To(BeEquivalentTo(1))
+	})
+
+	It("gives its password to the proxy and to no site", func(ctx SpecContext) {
+		var seen http.Header
+		answer := client.answer
+		client.answer = func(w http.ResponseWriter, r *http.Request) { seen = r.Header.Clone(); answer(w, r) }
+		options.Proxy = proxy.at(url.UserPassword("me", "s3cret"))
+		Expect(ask(ctx, example)).To(Succeed())
+		Expect(proxy.requests[0].Header).To(HaveKeyWithValue("Proxy-Authorization", []string{"Basic bWU6czNjcmV0"}))
+		Expect(seen).NotTo(HaveKey(ContainSubstring("Authorization")))
+	})
+
+	It("speaks TLS with an https proxy, over HTTP/1.1 even when that knows HTTP/2", func(ctx SpecContext) {
+		proxy = newConnectProxy(client, func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() })
+		options.Proxy = proxy.at(url.UserPassword("me", "s3cret"))
+		Expect(ask(ctx, example)).To(Succeed())
+		Expect(proxy.requests[0].Header).To(HaveKey("Proxy-Authorization"))
+	})
+
+	It("sends nothing to an https proxy that nobody vouches for", func(ctx SpecContext) {
+		proxy = newConnectProxy(client, (*httptest.Server).StartTLS)
+		options.Proxy, options.RootCAs = proxy.at(nil), x509.NewCertPool()
+		Expect(ask(ctx, example)).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(proxy.requests).To(BeEmpty())
+	})
+
+	DescribeTable("is refused before the proxy is dialled", Label("C18"), func(ctx SpecContext, id string, change func()) {
+		change()
+		Expect(ask(ctx, oauth.RestoreClientID(id))).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("before the proxy is dialled"))))
+		Expect(proxy.connections.Load()).To(BeZero())
+		Expect(client.connections.Load()).To(BeZero())
+	},
+		Entry("when the client_id has a private address", "https://10.0.0.1/client.json", func() {}),
+		Entry("when the client_id has a cloud's metadata address", "https://169.254.169.254/client.json", func() {}),
+		Entry("when the client_id has a private IPv6 address", "https://[fd00::1]/client.json", func() {}),
+		Entry("when the name resolves to a private address", "https://example.com/client.json", func() { options.Resolver = newNameServer("10.0.0.1").resolver() }),
+		Entry("when one of its addresses is private", "https://example.com/client.json", func() { options.Resolver = newNameServer("1.1.1.1", "10.0.0.1").resolver() }),
+		Entry("when the name does not resolve", "https://example.com/client.json", func() { options.Resolver = newNameServer().resolver() }),
+		Entry("when the port is not allowed", Label("C7"), "https://example.com:8443/client.json", func() {}),
+		Entry("when the network is denied", Label("C19"), "https://example.com/client.json", func() { options.DeniedPrefixes = append(options.DeniedPrefixes, netip.MustParsePrefix("1.1.0.0/16")) }),
+	)
+
+	It("is checked anew for every fetch", Label("C17", "N7"), func(ctx SpecContext) {
+		clock, answer := newClock(), atomic.Pointer[[]string]{}
+		answer.Store(&[]string{"1.1.1.1"})
+		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string { return *answer.Load() }).resolver()
+		directory := newDirectory(options, bounds)
+		_, err := directory.Client(ctx, example, "")
+		Expect(err).NotTo(HaveOccurred())
+		clock.advance(time.Minute)
+		answer.Store(&[]string{"10.0.0.1"})
+		_, err = directory.Client(ctx, example, "")
+		Expect(err).To(MatchError(ContainSubstring("prohibited IP address")))
+		Expect(proxy.connections.Load()).To(BeEquivalentTo(1))
+	})
+
+	It("fails when the host behind the proxy has no certificate for its name", Label("C16"), func(ctx SpecContext) {
+		Expect(ask(ctx, oauth.RestoreClientID("https://another.example/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(client.fetches.Load()).To(BeZero())
+	})
+
+	It("says that it was the proxy that refused", func(ctx SpecContext) {
+		proxy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) })
+		options.Proxy = proxy.at(url.UserPassword("me", "s3cret"))
+		Expect(ask(ctx, example)).To(MatchError(And(ContainSubstring("the proxy refuses to connect: 407"), Not(ContainSubstring("s3cret")))))
+	})
+
+	It("gives up on a proxy that does not answer", Label("C15"), func(ctx SpecContext) {
+		bounds.exchange = 50 * time.Millisecond
+		gate := make(chan struct{})
+		DeferCleanup(func() { close(gate) })
+		proxy.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate })
+		Expect(ask(ctx, example)).To(MatchError(oauth.ErrMetadataUnreachable))
+	}, SpecTimeout(10*time.Second))
+
+	It("dials no site itself when the proxy is down", func(ctx SpecContext) {
+		options.AllowLoopback = true
+		proxy.Close()
+		Expect(ask(ctx, client.client("/client.json"))).To(MatchError(ContainSubstring("proxyconnect")))
+		Expect(client.connections.Load()).To(BeZero())
+	})
+})
