@@ -114,7 +114,7 @@ var _ = Describe("Telling a 401 about the key from any other", Label("gateway", 
 		close(verified)
 		all.Wait()
 		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusBadGateway))
-		Expect(len(asked)).To(Equal(1))
+		Expect(asked).To(HaveLen(1))
 	})
 
 	It("asks to come back when the key cannot be verified, and ends nothing", Label("B9"), func(ctx SpecContext) {
