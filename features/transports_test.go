@@ -148,10 +148,10 @@ var _ = Describe("Holding a session", Label("MCP transports", "G14"), func() {
 			Expect(talk.Use(ctx, "list_articles", params{}).Text()).NotTo(ContainSubstring("Smuggled"))
 		})
 
-		It("is impossible with a token of another grant of the same person", func(ctx SpecContext) {
+		It("is impossible with a token of the same person in another client", func(ctx SpecContext) {
 			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
 			twin := *talk
-			twin.Access = client.Connect(ctx).Access
+			twin.Access = world.NewClient().Connect(ctx).Access
 			Expect(twin.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
 		})
 
@@ -178,7 +178,7 @@ var _ = Describe("Holding a session", Label("MCP transports", "G14"), func() {
 		It("is ended by nobody else", func(ctx SpecContext) {
 			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
 			intruder := *talk
-			intruder.Access = client.Connect(ctx).Access
+			intruder.Access = world.NewClient().Connect(ctx).Access
 			Expect(Send(intruder.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNotFound))
 			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 		})
