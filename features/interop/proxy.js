@@ -36,6 +36,28 @@ export async function openProxy(target, { token, watch = () => () => {} } = {}) 
   return { url: `http://127.0.0.1:${server.address().port}`, close };
 }
 
+// openBalancer sends each request on to the next target, without stickiness.
+export async function openBalancer(targets) {
+  let next = 0;
+  const server = createServer((incoming, outgoing) => {
+    const target = new URL(incoming.url, targets[next++ % targets.length]);
+    const onward = request(target, { method: incoming.method, headers: incoming.headers, agent: false });
+    onward.on('response', (answer) => {
+      outgoing.writeHead(answer.statusCode, answer.headers);
+      outgoing.flushHeaders();
+      answer.pipe(outgoing);
+      answer.on('error', () => outgoing.destroy());
+    });
+    onward.on('error', () => outgoing.destroy());
+    outgoing.on('close', () => onward.destroy());
+    incoming.pipe(onward);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = () => { server.close(); server.closeAllConnections(); };
+  return { url: `http://127.0.0.1:${server.address().port}`, close };
+}
+
 // headersFor calls the proxy by the target's name, and leaves every other Host and Origin as they are: the target judges them.
 function headersFor(headers, port, target, token) {
   const own = `127.0.0.1:${port}`, changed = { ...headers, ...(token && { authorization: `Bearer ${token}` }) };

@@ -13,6 +13,7 @@ import { goCallers } from './clients/go_caller.js';
 import { callers } from './clients/typescript_caller.js';
 import { freePort } from './free_port.js';
 import { startFixtures, startServer, startTrusting } from './pasteport.js';
+import { openBalancer } from './proxy.js';
 import { report } from './report.js';
 import { sdkVersion } from './servers.js';
 import { tryOut } from './try_out.js';
@@ -21,11 +22,29 @@ const steps = ['connect', 'call', 'step up', 'go on'];
 const key = 'a-key-of-the-server';
 const scopes = ['--scopes', 'mcp = Use the tools', '--scopes', 'danger mcp = Delete things', '--tool-scopes', 'delete_* = danger'];
 
-async function openGateway({ binary, folder, site, dir }) {
+async function openGateway({ binary, site, dir }) {
   const script = join(import.meta.dirname, 'servers', 'deleting.js');
   const server = await startServer(process.execPath, [script, await freePort()], { ...process.env, KEY: key });
   const gateway = await startTrusting(binary, site.authority, dir, `${server.issuer}/mcp`, ...scopes);
   return { ...gateway, token: key, stop: () => gateway.stop().finally(server.stop) };
+}
+
+// openReplicas lets each request reach the next of three gateways, which share a folder.
+async function openReplicas({ binary, site, dir }) {
+  const script = join(import.meta.dirname, 'servers', 'deleting.js');
+  const server = await startServer(process.execPath, [script, await freePort()], { ...process.env, KEY: key });
+  const addresses = await Promise.all([1, 2, 3].map(freePort));
+  const balancer = await openBalancer(addresses.map((port) => `http://127.0.0.1:${port}`));
+  const replicas = [];
+  for (const port of addresses) {
+    const own = ['--addr', `127.0.0.1:${port}`, '--issuer', balancer.url];
+    replicas.push(await startTrusting(binary, site.authority, dir, `${server.issuer}/mcp`, ...own, ...scopes));
+  }
+  const stop = async () => {
+    balancer.close();
+    await Promise.all([...replicas, server].map((one) => one.stop()));
+  };
+  return { ...replicas[0], token: key, stop, log: () => replicas.map((one) => one.log()).join('') };
 }
 
 const openLibrary = ({ folder, site, dir }) => startFixtures(join(folder, 'fixtures'), site.authority, dir);
@@ -51,7 +70,7 @@ async function main(binary, folder) {
   const clients = [...goCallers(join(folder, 'goclient'), sdkVersion()), ...callers];
   const outcomes = [];
   let log = '';
-  for (const [name, open] of [['gateway', openGateway], ['library', openLibrary]]) {
+  for (const [name, open] of [['gateway', openGateway], ['3 gateways', openReplicas], ['library', openLibrary]]) {
     const dir = await mkdtemp(join(tmpdir(), 'pasteport-step-up-'));
     const site = await openClientSite(dir);
     const world = await open({ binary, folder, site, dir });
