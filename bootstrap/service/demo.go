@@ -137,9 +137,11 @@ func (d *demo) serve(ctx context.Context, listener net.Listener, once bool) erro
 	ctx, stop := context.WithCancel(ctx)
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return d.service.Serve(ctx, listener) })
-	parts.Go(func() error { return serveAndDrain(ctx, newHTTPServer(d.client.document(), d.logger), d.client.site) })
 	parts.Go(func() error {
-		return serveAndDrain(ctx, newHTTPServer(d.client.callback(ctx), d.logger), d.client.home)
+		return serveAndDrain(ctx, newHTTPServer(d.client.document(), boundsFor(fewConnections), d.logger), d.client.site)
+	})
+	parts.Go(func() error {
+		return serveAndDrain(ctx, newHTTPServer(d.client.callback(ctx), boundsFor(fewConnections), d.logger), d.client.home)
 	})
 	parts.Go(func() error {
 		defer stop()

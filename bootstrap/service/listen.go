@@ -12,13 +12,28 @@ import (
 )
 
 const (
-	headerLimit = 10 * time.Second
-	idleLimit   = 2 * time.Minute
-	drainLimit  = 10 * time.Second
+	drainLimit = 10 * time.Second
 
 	// headerBytes bounds what a request that is not authenticated yet can keep in memory. net/http adds 4 KiB over HTTP/1.
 	headerBytes = 32 << 10
+	// streamsOfConnection and windowBytes do the same for HTTP/2: the least that its standard recommends, and the least that net/http takes.
+	streamsOfConnection = 100
+	windowBytes         = 64 << 10
+
+	// fewConnections are for listeners that only this computer uses, or its operator.
+	fewConnections = 64
 )
+
+// bounds are what a client may take of a listener. The answers of the MCP server go on for longer than read and write: it has deadlines of
+// its own for them.
+type bounds struct {
+	header, read, write, idle time.Duration
+	connections               int
+}
+
+func boundsFor(connections int) bounds {
+	return bounds{header: 10 * time.Second, read: 30 * time.Second, write: time.Minute, idle: 2 * time.Minute, connections: connections}
+}
 
 // listen takes the address before anything else is opened, so that a second start fails without a trace.
 func listen(addr string) (net.Listener, error) { return listenFor("--addr", addr, defaultAddr) }
@@ -38,7 +53,7 @@ func listenFor(flag, addr, example string) (net.Listener, error) {
 // Serve answers on the listener until ctx ends, then lets requests under way finish and ends open streams. The admin listener says
 // so from the first moment, and is there to the last.
 func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
-	server := newHTTPServer(s.Echo, s.logger)
+	server := newHTTPServer(s.Echo, s.bounds, s.logger)
 	server.TLSConfig = s.tls
 	server.RegisterOnShutdown(s.Drain)
 	defer context.AfterFunc(ctx, s.operations.drain)()
@@ -49,23 +64,38 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 // Drain ends every open stream; Serve does so when it stops.
 func (s *Service) Drain() { s.servers.Drain() }
 
-// newHTTPServer leaves WriteTimeout off because it would cut streams.
-func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
+// boundedServer is an http.Server that accepts a limited number of connections.
+type boundedServer struct {
+	http.Server
+	connections int
+	logger      *slog.Logger
 }
 
-func serveAndDrain(ctx context.Context, server *http.Server, listener net.Listener) error {
+func newHTTPServer(handler http.Handler, b bounds, logger *slog.Logger) *boundedServer {
+	return &boundedServer{connections: b.connections, logger: logger, Server: http.Server{
+		Handler:           atOnce(b.connections, handler),
+		ReadHeaderTimeout: b.header, ReadTimeout: b.read, WriteTimeout: b.write, IdleTimeout: b.idle, MaxHeaderBytes: headerBytes,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: streamsOfConnection, MaxReceiveBufferPerConnection: windowBytes, MaxReceiveBufferPerStream: windowBytes,
+			WriteByteTimeout: b.write,
+		},
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}}
+}
+
+// serve answers until it is shut down.
+func (s *boundedServer) serve(listener net.Listener) error {
+	limited := limitListener(listener, s.connections, s.logger)
+	s.ConnState = limited.follow
+	if s.TLSConfig == nil {
+		return s.Serve(limited)
+	}
+	return s.ServeTLS(limited, "", "") // HTTP/2 is offered too
+}
+
+func serveAndDrain(ctx context.Context, server *boundedServer, listener net.Listener) error {
 	failed := make(chan error, 1)
-	go func() {
-		if server.TLSConfig == nil {
-			failed <- server.Serve(listener)
-			return
-		}
-		failed <- server.ServeTLS(listener, "", "") // HTTP/2 is offered too
-	}()
+	go func() { failed <- server.serve(listener) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serving: %w", err)

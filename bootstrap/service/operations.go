@@ -30,11 +30,12 @@ type operations struct {
 	addr     string       // of the admin, as configured
 	listener net.Listener // of the admin; nil when that is off
 	admin    http.Handler
+	bounds   bounds // of the admin
 }
 
 // openOperations takes the admin address and finds out where traces go.
 func openOperations(ctx context.Context, config Config) (o *operations, err error) {
-	o = &operations{metrics: telemetry.NewMetrics(application.Events()...), addr: config.AdminAddr}
+	o = &operations{metrics: telemetry.NewMetrics(application.Events()...), addr: config.AdminAddr, bounds: boundsFor(fewConnections)}
 	if o.traces, err = telemetry.OpenTraces(ctx, version(), config.Logger); err != nil {
 		return nil, err
 	}
@@ -100,9 +101,9 @@ func (o *operations) serve(logger *slog.Logger) (stop func()) {
 	if o.listener == nil {
 		return func() {}
 	}
-	server := newHTTPServer(o.admin, logger)
+	server := newHTTPServer(o.admin, o.bounds, logger)
 	go func() {
-		if err := server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.serve(o.listener); !errors.Is(err, http.ErrServerClosed) {
 			logger.Error("the admin listener has failed", "error", err)
 		}
 	}()

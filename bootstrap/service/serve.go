@@ -36,6 +36,7 @@ func serveUntilStopped(cmd *cobra.Command, config Config, out io.Writer) error {
 	if config.Issuer == "" {
 		config.Issuer = config.ownIssuer(listener.Addr())
 	}
+	limitGarbage(config.Logger)
 	service, err := Open(cmd.Context(), config)
 	if err != nil {
 		_ = listener.Close()

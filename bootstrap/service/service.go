@@ -48,6 +48,7 @@ type Config struct {
 	AllowedHosts   []string             // names besides its own under which a service on this computer answers
 	TrustedProxies []netip.Prefix       // whose X-Forwarded-For or Forwarded is believed
 	TLS            TLSConfig
+	MaxConnections int            // open at once; 0 follows the limits of memory and files of the process
 	RootCAs        *x509.CertPool // nil: the system's
 	SharedLimits   bool           // bootstrap.WithSharedLimits, for several processes on one data folder
 	LogFormat      string         // text or json
@@ -67,6 +68,7 @@ type Service struct {
 	bus        *nats.Bus   // nil without other replicas
 	tls        *tls.Config // nil without TLS
 	operations *operations
+	bounds     bounds
 }
 
 // Open opens both databases and mounts everything, in the order that a host uses: store, OAuth server, MCP server,
@@ -84,6 +86,7 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 		return nil, err
 	}
 	service := &Service{Echo: echo.New(), logger: config.Logger, operations: operations}
+	service.bounds = config.bounds()
 	if service.tls, err = config.TLS.server(config); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}

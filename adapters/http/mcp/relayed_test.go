@@ -154,6 +154,18 @@ var _ = Describe("Limiting how long an answer may take to be read", func() {
 	})
 })
 
+var _ = Describe("Limiting how long the end of a short answer may take to be read", Label("G16"), func() {
+	It("sets the limit when the handler is done", func() {
+		s, to := openStream(false)
+		s.beats, s.long, s.limited, to.until = false, false, false, time.Time{}
+		_, err := s.Write([]byte("x"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(to.until).To(BeZero())
+		s.finish()
+		Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
+	})
+})
+
 var _ = Describe("Limiting how long an answer may take that nobody said would last", Label("G16"), func() {
 	DescribeTable("sets a limit", func(relayed bool, write func(s *stream), limited bool) {
 		s, to := openStream(relayed)

@@ -12,8 +12,7 @@ import (
 
 const (
 	eventStream = "text/event-stream"
-	// writeTimeout frees a stream whose reader has gone silent, and replaces a WriteTimeout of the server, which would cut
-	// every stream. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
+	// writeTimeout frees a stream whose reader has gone silent. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
 	// linger is how long what a call has brought waits for the end of its answer: one packet less is worth a timer. The end mostly comes at
 	// once, but on a busy processor others have their turn before it.
@@ -68,6 +67,7 @@ func (s *stream) over() bool {
 
 // begin sets what may last going. A long stream ends with its access token; a call that was allowed when it came may finish.
 func (s *stream) begin(long bool) {
+	s.outlast()
 	if !long && !s.relayed {
 		return
 	}
@@ -80,6 +80,17 @@ func (s *stream) begin(long bool) {
 		s.expiry = time.AfterFunc(expiry.Sub(s.registry.now()), func() { s.end(errOver) })
 	}
 	s.beats = true
+}
+
+// outlast takes the server's WriteTimeout away, because an answer may take longer; what is written has a deadline of its own. So has a body that
+// nobody reads, for which net/http waits before it sends anything.
+func (s *stream) outlast() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.control.SetWriteDeadline(time.Time{}) // recorders in tests have no deadlines
+	if s.isUnread() {
+		_ = s.control.SetReadDeadline(time.Now().Add(bodyLimit))
+	}
 }
 
 // beat is what happens again and again, as long as the answer lasts.
@@ -173,6 +184,9 @@ func (s *stream) finish() {
 	s.stopped = true
 	if !s.late && s.isUnread() {
 		_ = s.control.SetReadDeadline(time.Now().Add(bodyLimit)) // net/http waits for it before it answers
+	}
+	if !s.limited {
+		s.limit()
 	}
 	if s.expiry != nil {
 		s.expiry.Stop()

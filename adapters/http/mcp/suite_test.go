@@ -87,6 +87,12 @@ func catalogue() oauth.ScopeCatalogue {
 
 func openSite(change ...func(*Options)) *site {
 	GinkgoHelper()
+	return openSiteOn(func(*http.Server) {}, change...)
+}
+
+// openSiteOn is openSite on a server with settings of its own.
+func openSiteOn(set func(*http.Server), change ...func(*Options)) *site {
+	GinkgoHelper()
 	s := &site{
 		tokens: &tokens{callers: map[string]oauth.Caller{
 			alice: {Grant: "A", Subject: "alice", Roles: []string{"editor"}, Scopes: oauth.NewScopes("mcp:read")},
@@ -97,6 +103,7 @@ func openSite(change ...func(*Options)) *site {
 	s.sdk = s.tools()
 	e := echo.New()
 	s.Server = httptest.NewUnstartedServer(e)
+	set(s.Config)
 	o := Options{
 		Issuer: issuer, Resource: oauth.NewResource(canonical), ResourceName: "CMS", Scopes: catalogue(), Authorization: s.tokens,
 		Keys:         oauth.NewKeys(oauth.FixedSecrets{make([]byte, 32)}),
