@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	code.dny.dev/ssrf v0.3.0
+	github.com/KimMachineGun/automemlimit v1.0.1
 	github.com/a-h/templ v0.3.1100
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/chromedp/cdproto v0.159.0
@@ -51,8 +52,6 @@ require (
 	gorm.io/gorm v1.30.1 // the last before the linker had to keep every method of every type (go-gorm/gorm#7622); v1.31.2 passed the same specs
 	modernc.org/sqlite v1.61.1
 )
-
-require github.com/KimMachineGun/automemlimit v1.0.1
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

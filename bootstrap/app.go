@@ -37,6 +37,7 @@ type OAuthServer struct {
 	stop      context.CancelFunc
 	journal   *journal.Journal
 	ends      *ends
+	host      hostServer
 }
 
 // OAuthOption replaces a part that NewOAuthServer would otherwise choose.
@@ -225,11 +226,13 @@ func (m *MCPServer) protection() mcp.Options {
 	o.Resource, o.ResourceName, o.Further = settings.Resources[place].Resource, settings.Resources[place].Name, place > 0
 	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
-	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.follow.Begin
+	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.before(m.authz.follow.Begin, m.authz.config.Logger)
 	return o
 }
 
-// Register mounts every endpoint, of the authorization server and of the MCP server, on the site's Echo.
+// Register mounts every endpoint, of the authorization server and of the MCP server, on the site's Echo. Bound the http.Server that the Echo
+// runs on: MaxHeaderBytes of 32 KiB, ReadHeaderTimeout, ReadTimeout, WriteTimeout (open streams outlast it) and a limit on its connections
+// (golang.org/x/net/netutil.LimitListener). The log warns at the first request to the MCP server when one of the first two is missing.
 func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.mounted == nil {
 		return fmt.Errorf("registering the MCP server: %w", errNoServer)

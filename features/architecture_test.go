@@ -66,6 +66,7 @@ var table = []law{
 	{of: []string{"bootstrap/app.go"}, may: []string{"domain/...", "application", echo, sdk + "mcp",
 		"adapters/http", "adapters/http/mcp", "adapters/http/pages", "adapters/jose", "adapters/journal", "adapters/throttle"}},
 	{of: []string{"bootstrap/guard.go", "bootstrap/mcp_options.go"}, may: []string{"domain/oauth", "adapters/http/mcp"}},
+	{of: []string{"bootstrap/host_server.go"}, may: []string{echo}},
 	{of: []string{"bootstrap/proxies.go"}, may: []string{echo, "adapters/http/forwarded"}},
 	{of: []string{"bootstrap/limits.go"}, may: []string{"domain/...", "adapters/throttle", "adapters/cimd"}},
 	{of: []string{"bootstrap/gateway.go"}, may: []string{
