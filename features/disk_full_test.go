@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 )
 
 // Confine lets the program write no file beyond some hundred KiB, as on a disk that is nearly full: the system refuses in the
@@ -62,5 +63,21 @@ var _ = Describe("Running out of disk space", Label("N14", "D30", "E10"), func()
 		_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		Expect(err).NotTo(HaveOccurred())
 		stake.ExpectUntouched(ctx)
+	}, SpecTimeout(time.Minute))
+
+	It("is not ready while it cannot write, says why in the log, and is ready when there is room again", Label("operations"), func(ctx SpecContext) {
+		site := binary.Confine().ServeWithAdmin("127.0.0.1:0", NewClientSite(), filepath.Join(GinkgoT().TempDir(), "site"), tokenVariable+"=chosen-by-the-editor")
+		site.Token = "chosen-by-the-editor"
+		Expect(site.Ready(ctx).StatusCode).To(Equal(http.StatusOK))
+		Fill(ctx, site.NewClient())
+		ready := func() Response { return site.Ready(ctx) }
+		Eventually(ready).WithTimeout(patience).Should(And(
+			HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", ContainSubstring(`{"name":"oauth database","problem":"`))))
+		Expect(site.Err).To(gbytes.Say(`level=WARN msg="not ready: a check fails" check="oauth database" error="[^"]+disk`))
+
+		_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ready).WithTimeout(patience).Should(HaveField("StatusCode", http.StatusOK))
+		Expect(site.Err).To(gbytes.Say(`a check that failed passes again`))
 	}, SpecTimeout(time.Minute))
 })

@@ -1,10 +1,12 @@
 package features_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -73,6 +75,21 @@ func outside() string {
 	return ""
 }
 
+// Spoil overwrites the page from which SQLite finds all others of a table, as a failing disk may.
+func (o *Operated) Spoil(ctx context.Context, table string) {
+	GinkgoHelper()
+	db := o.database()
+	var page, size int64
+	Expect(db.QueryRowContext(ctx, "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = ?", table).Scan(&page, &size)).To(Succeed())
+	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	Expect(err).NotTo(HaveOccurred())
+	file, err := os.OpenFile(filepath.Join(o.Dir, "oauth.db"), os.O_RDWR, 0)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = file.WriteAt(bytes.Repeat([]byte{0xff}, int(size)), (page-1)*size)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(file.Close()).To(Succeed())
+}
+
 // linesWith are the lines of a log that hold a text.
 func linesWith(log, text string) (found []string) {
 	for line := range strings.Lines(log) {
@@ -100,6 +117,20 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(ready.Text).To(MatchRegexp(`"oauth database"},{"name":"content database","problem":"reading the content database: .*closed"}`))
 		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
 	})
+
+	DescribeTable("is not ready on a damaged file, and says so in the log", Label("N14"), func(ctx SpecContext, table string) {
+		service := Operate()
+		stake := NewStake(ctx, service.NewClient())
+		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusOK))
+		service.Spoil(ctx, table)
+		Eventually(func() Response { return service.AskAdmin(ctx, "/readyz") }).WithTimeout(patience).Should(And(
+			HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", MatchRegexp(`"oauth database","problem":"[^"]*malformed`))))
+		Expect(linesWith(service.Log.String(), "not ready: a check fails")).To(ConsistOf(ContainSubstring("malformed")))
+		Expect(stake.Try(ctx)).To(HaveKeyWithValue("refresh", BePutOff()))
+	},
+		Entry("where the grants are", "grants", SpecTimeout(time.Minute)),
+		Entry("where their secrets are", "secrets", SpecTimeout(time.Minute)),
+	)
 
 	It("shows where it spends its time, without its command line", func(ctx SpecContext) {
 		service := Operate()

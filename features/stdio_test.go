@@ -51,11 +51,32 @@ type Site struct {
 	*gexec.Session
 }
 
+// Admin is the address of the admin listener of a site that has one.
+func (s *Site) Admin() string {
+	GinkgoHelper()
+	Eventually(s.Out.Contents).WithTimeout(patience).Should(MatchRegexp(`readiness and metrics for you: http://[^/]+/\n`))
+	_, rest, _ := strings.Cut(string(s.Out.Contents()), "metrics for you: ")
+	address, _, _ := strings.Cut(rest, "/\n")
+	return address
+}
+
+// Ready asks the admin listener for readiness.
+func (s *Site) Ready(ctx context.Context) Response {
+	GinkgoHelper()
+	return (&Operated{Admin: s.Admin()}).AskAdmin(ctx, "/readyz")
+}
+
 // Serve starts the demo site on a port of its own and waits until it serves.
 func (b Binary) Serve(clients *ClientSite, dir string, environment ...string) *Site {
 	GinkgoHelper()
+	return b.ServeWithAdmin("off", clients, dir, environment...)
+}
+
+// ServeWithAdmin is Serve with an admin listener.
+func (b Binary) ServeWithAdmin(admin string, clients *ClientSite, dir string, environment ...string) *Site {
+	GinkgoHelper()
 	run := b.Run(append([]string{"SSL_CERT_FILE=" + clients.Certificate()}, environment...),
-		"serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", dir)
+		"serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", admin, "--data", dir)
 	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`serving (http://127\.0\.0\.1:\d+) on`))
 	_, rest, _ := strings.Cut(string(run.Out.Contents()), "serving ")
 	issuer, _, _ := strings.Cut(rest, " ")

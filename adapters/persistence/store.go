@@ -52,20 +52,6 @@ func (s *Store) letGo() error {
 	)
 }
 
-// Ping takes the write lock and reads, or writes on a server, and reads the server secret too, so that it fails where a request would.
-func (s *Store) Ping(ctx context.Context) error {
-	if _, err := s.KeptSecrets(); err != nil {
-		return err
-	}
-	return s.transaction(ctx, func(tx *gorm.DB) error {
-		if s.engine.server { // which may read and not write
-			return failed("writing", tx.Exec("UPDATE secret_witness SET print = print").Error)
-		}
-		var some []string
-		return failed("reading grants", tx.Raw("SELECT id FROM grants LIMIT 1").Scan(&some).Error)
-	})
-}
-
 // AddGrant implements oauth.Store.
 func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
 	return s.change(ctx, func(tx *changes) error { return s.add(tx, grant, supersede) })

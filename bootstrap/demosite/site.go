@@ -44,10 +44,19 @@ func Open(file string) (*Site, error) {
 	return &Site{db: db, clock: time.Now}, nil
 }
 
-// Ping reads from the database.
+// Ping reads the newest article, and writes what the file has already, which has to reach the disk like anything else.
 func (s *Site) Ping(ctx context.Context) error {
-	if err := s.db.WithContext(ctx).Exec("SELECT 1 FROM articles LIMIT 1").Error; err != nil {
+	var newest []Article
+	if err := s.db.WithContext(ctx).Order("id DESC").Limit(1).Find(&newest).Error; err != nil {
 		return fmt.Errorf("reading the content database: %w", err)
+	}
+	var version int
+	err := s.db.WithContext(ctx).Raw("PRAGMA user_version").Scan(&version).Error
+	if err == nil {
+		err = s.db.WithContext(ctx).Exec(fmt.Sprintf("PRAGMA user_version = %d", version)).Error
+	}
+	if err != nil {
+		return fmt.Errorf("writing to the content database: %w", err)
 	}
 	return nil
 }

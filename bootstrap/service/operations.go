@@ -77,11 +77,13 @@ func (o *operations) watch(s *Service, now func() time.Time) {
 }
 
 func (o *operations) checks(s *Service) []admin.Check {
-	checks := append([]admin.Check{{Name: "serving", Ask: o.serving}, {Name: "oauth database", Ask: s.store.Ping}}, s.busChecks()...)
+	checks := append([]admin.Check{
+		{Name: "serving", Ask: o.serving}, admin.Shared(admin.Check{Name: "oauth database", Ask: s.store.Ping}, s.logger),
+	}, s.busChecks()...)
 	if s.Site == nil {
 		return checks
 	}
-	return append(checks, admin.Check{Name: "content database", Ask: s.Site.Ping})
+	return append(checks, admin.Shared(admin.Check{Name: "content database", Ask: s.Site.Ping}, s.logger))
 }
 
 var errDraining = errors.New("the service is shutting down")

@@ -3,8 +3,12 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // checkLimit is how long one check may take; whoever asks for readiness usually waits no longer than a few seconds.
@@ -62,4 +66,49 @@ func tell(w http.ResponseWriter, status int, said report) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(said) // whoever asked is gone
+}
+
+// reuse is how long the outcome of a shared check stands.
+const reuse = time.Second
+
+// sharedCheck is a check that costs something. Only its flight writes to it.
+type sharedCheck struct {
+	Check
+	logger *slog.Logger
+	flight singleflight.Group
+	ran    time.Time
+	err    error
+}
+
+// Shared lets all who ask within a second share one run of a check, and logs when its outcome changes.
+func Shared(check Check, logger *slog.Logger) Check {
+	shared := &sharedCheck{Check: check, logger: logger}
+	check.Ask = shared.ask
+	return check
+}
+
+func (s *sharedCheck) ask(ctx context.Context) error {
+	select {
+	case done := <-s.flight.DoChan("", s.run):
+		return done.Err
+	case <-ctx.Done():
+		return fmt.Errorf("there is no answer yet: %w", ctx.Err())
+	}
+}
+
+// run goes on when those who have asked are gone, for whoever asks next.
+func (s *sharedCheck) run() (any, error) {
+	if time.Since(s.ran) < reuse {
+		return nil, s.err
+	}
+	failed := s.err != nil
+	s.err = s.within(context.Background())
+	s.ran = time.Now()
+	switch {
+	case s.err != nil && !failed:
+		s.logger.Warn("not ready: a check fails", "check", s.Name, "error", s.err)
+	case s.err == nil && failed:
+		s.logger.Info("a check that failed passes again", "check", s.Name)
+	}
+	return nil, s.err
 }

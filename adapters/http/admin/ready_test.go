@@ -1,0 +1,79 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"github.com/pasteport/pasteport/features/suite"
+)
+
+func TestAdmin(t *testing.T) {
+	suite.Run(t, "The operator's listener")
+}
+
+var _ = Describe("A check that many ask for", Label("operations"), func() {
+	const askers = 20
+	var runs atomic.Int32
+	BeforeEach(func() { runs.Store(0) })
+
+	It("runs once for all who ask at the same moment, and for those who ask soon after", func(ctx SpecContext) {
+		release := make(chan struct{})
+		check := Shared(Check{Name: "slow", Ask: func(context.Context) error {
+			runs.Add(1)
+			<-release
+			return errors.New("full")
+		}}, slog.New(slog.DiscardHandler))
+		answers := make(chan error, askers)
+		for range askers {
+			go func() { answers <- check.Ask(ctx) }()
+		}
+		Eventually(runs.Load).Should(BeEquivalentTo(1))
+		Consistently(answers, "50ms").ShouldNot(Receive())
+		close(release)
+		for range askers {
+			Eventually(answers).Should(Receive(MatchError("full")))
+		}
+		Expect(check.Ask(ctx)).To(MatchError("full"))
+		Expect(runs.Load()).To(BeEquivalentTo(1))
+		Eventually(func() int32 {
+			_ = check.Ask(ctx)
+			return runs.Load()
+		}).WithTimeout(5 * time.Second).Should(BeEquivalentTo(2))
+	}, SpecTimeout(20*time.Second))
+
+	It("keeps nobody for longer than they wait", func(ctx SpecContext) {
+		release := make(chan struct{})
+		defer close(release)
+		check := Shared(Check{Name: "hung", Ask: func(context.Context) error { <-release; return nil }}, slog.New(slog.DiscardHandler))
+		impatient, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		Expect(check.Ask(impatient)).To(MatchError(context.DeadlineExceeded))
+	}, SpecTimeout(10*time.Second))
+
+	It("says in the log when its outcome changes, and no more", func(ctx SpecContext) {
+		log := gbytes.NewBuffer()
+		var failure error
+		shared := &sharedCheck{logger: slog.New(slog.NewTextHandler(log, nil)), Check: Check{Name: "disk", Ask: func(context.Context) error { return failure }}}
+		ask := func() { // as if a second had passed
+			shared.ran = time.Time{}
+			_ = shared.ask(ctx)
+		}
+		ask()
+		failure = errors.New("full")
+		ask()
+		ask()
+		failure = nil
+		ask()
+		ask()
+		Expect(string(log.Contents())).To(MatchRegexp(
+			`^[^\n]+level=WARN msg="not ready: a check fails" check=disk error=full\n[^\n]+level=INFO msg="a check that failed passes again" check=disk\n$`))
+	})
+})
