@@ -77,9 +77,17 @@ var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 	})
 })
 
+// serverSecret is the newest one of a world. Beside a SQLite file it is in a list, on a server it may be the file itself.
 func serverSecret(world *World) string {
 	GinkgoHelper()
-	secret, err := os.ReadFile(filepath.Join(world.Dir, "oauth.db.secret"))
+	content, err := os.ReadFile(filepath.Join(world.Dir, "oauth.db.secret"))
+	Expect(err).NotTo(HaveOccurred())
+	if len(content) == 32 {
+		return string(content)
+	}
+	lines := strings.Split(string(content), "\n")
+	_, encoded, _ := strings.Cut(lines[1], " ")
+	secret, err := base64.StdEncoding.DecodeString(encoded)
 	Expect(err).NotTo(HaveOccurred())
 	return string(secret)
 }

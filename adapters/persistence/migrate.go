@@ -3,10 +3,19 @@ package persistence
 import "gorm.io/gorm"
 
 // MigrateSQLite brings the schema of the database in file up to date, makes the file when it is missing, and returns the migrations that
-// it applied.
+// it applied. Like OpenSQLite it refuses a file that was lost.
 func MigrateSQLite(file string) (applied []string, err error) {
-	store, err := open(file, create, dsn, func(s *Store) (err error) {
-		applied, err = s.migrateFile(nothingElse)
+	return migrateSQLite(file, createUnlessLost, (*Store).refuseBegun)
+}
+
+// MakeSQLite is MigrateSQLite for the destination of a copy, whose secret may be there before the database.
+func MakeSQLite(file string) (applied []string, err error) {
+	return migrateSQLite(file, create, func(*Store, []string) error { return nil })
+}
+
+func migrateSQLite(file string, locate func(path string) error, also func(s *Store, applied []string) error) (applied []string, err error) {
+	store, err := open(file, locate, dsn, func(s *Store) (err error) {
+		applied, err = s.migrateFile(func(applied []string) error { return also(s, applied) })
 		return err
 	})
 	if err != nil {

@@ -2,6 +2,7 @@
 package persistence
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/driver/sqlite"
@@ -56,6 +58,9 @@ var sqliteEngine = engine{
 	},
 }
 
+// secretSuffix makes the name of the server secret of that of the database.
+const secretSuffix = ".secret"
+
 const journalMode = "journal_mode" // which is written into the file
 
 // readers are as many as so many processors let read at once and two more, for those that read for long; four at most.
@@ -76,8 +81,11 @@ const undoInMemory = "temp_store(2)"
 const patience = 5 * time.Second
 
 // OpenSQLite opens the database in file and brings its schema up to date. The file is made readable for its owner only (H7),
-// like its directory when that is missing; beside it lies the server secret. Several processes may share one file (I22).
-func OpenSQLite(file string) (*Store, error) { return open(file, create, dsn, (*Store).prepare) }
+// like its directory when that is missing; beside it lies the server secret. Several processes may share one file (I22). A file that is
+// missing or empty although its secret was used is refused.
+func OpenSQLite(file string) (*Store, error) {
+	return open(file, createUnlessLost, dsn, (*Store).prepare)
+}
 
 // OpenExisting opens a database beside the service that runs on it: it makes, migrates and draws nothing, and fails when that would
 // be necessary, because an older service could not go on with it.
@@ -106,7 +114,7 @@ func refusal(file string, err error) error {
 }
 
 func connectTo(path string, name func(path string, more ...string) string) (store *Store, err error) {
-	store = &Store{engine: sqliteEngine, secretFile: path + ".secret", patience: patience}
+	store = &Store{engine: sqliteEngine, secretFile: path + secretSuffix, patience: patience}
 	giving, err := newYield()
 	if err != nil {
 		return nil, fmt.Errorf("making a pipe: %w", err)
@@ -124,11 +132,28 @@ func connectTo(path string, name func(path string, more ...string) string) (stor
 
 // prepare migrates and draws the secret under the write lock, so that processes that start together do it once.
 func (s *Store) prepare() error {
-	_, err := s.migrateFile(func(*gorm.DB) error { return makeSecret(s.secretFile) })
+	_, err := s.migrateFile(func(applied []string) error {
+		if err := s.refuseBegun(applied); err != nil {
+			return err
+		}
+		return makeSecret(s.secretFile)
+	})
+	if err != nil {
+		return err
+	}
+	return s.markUsed()
+}
+
+// refuseBegun refuses a file in which there was no schema, beside a secret that a database was begun with.
+func (s *Store) refuseBegun(applied []string) error {
+	used, err := isUsed(s.secretFile)
+	if used && len(applied) == len(migrations) {
+		return errLost(strings.TrimSuffix(s.secretFile, secretSuffix))
+	}
 	return err
 }
 
-func (s *Store) migrateFile(also func(tx *gorm.DB) error) (applied []string, err error) {
+func (s *Store) migrateFile(also func(applied []string) error) (applied []string, err error) {
 	if err := s.checkPragmas(); err != nil {
 		return nil, err
 	}
@@ -140,7 +165,7 @@ func (s *Store) migrateFile(also func(tx *gorm.DB) error) (applied []string, err
 		if applied, err = migrate(tx, s.engine, migrations); err != nil {
 			return err
 		}
-		return also(tx)
+		return also(applied)
 	})
 	return applied, err
 }
@@ -184,9 +209,16 @@ func (s *Store) compareSchema() error {
 func exists(path string) error {
 	found, err := os.Stat(path)
 	if err == nil && found.Size() == 0 {
-		return errors.New("it is empty: \"pasteport serve\" makes a database of it")
+		return cmp.Or(refuseLost(path), errors.New("it is empty: \"pasteport serve\" makes a database of it"))
 	}
 	return err
+}
+
+func createUnlessLost(path string) error {
+	if err := refuseLost(path); err != nil {
+		return err
+	}
+	return create(path)
 }
 
 // create makes a missing file. One that exists is not even opened: closing it would drop the locks that this process may

@@ -105,6 +105,16 @@ func (p storePlace) migrate() (applied []string, err error) {
 	return persistence.MigrateServer(p.url, p.options)
 }
 
+// makeForCopy makes the schema of what a copy goes to.
+func (p storePlace) makeForCopy() (err error) {
+	if p.url == "" {
+		_, err = persistence.MakeSQLite(p.file)
+	} else {
+		_, err = persistence.MigrateServer(p.url, p.options)
+	}
+	return err
+}
+
 func (p storePlace) find() error {
 	if _, err := os.Stat(p.file); err != nil {
 		return fmt.Errorf("reading the service's data: %w: name its folder with --data, or its server with --database", err)

@@ -73,7 +73,7 @@ func copyStore(ctx context.Context, from, to storePlace, t terminal) (err error)
 	if err != nil {
 		return fmt.Errorf("%w: without the server secret nobody could use the copy: restore it, or name it with server-secret", err)
 	}
-	if _, err := to.migrate(); err != nil {
+	if err := to.makeForCopy(); err != nil {
 		return err
 	}
 	target, err := to.openExisting()
