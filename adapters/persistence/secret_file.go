@@ -18,7 +18,7 @@ import (
 
 const secretLength = 32
 
-// secretsTitle begins a file of several secrets. One that was never changed is in the file as it is, 32 bytes.
+// secretsTitle begins a list of secrets. One that no database was begun with is in the file as it is, 32 bytes.
 const secretsTitle = "pasteport secrets, the newest first"
 
 // Secret is a server secret, and when it was drawn.
