@@ -283,7 +283,8 @@ var _ = Describe("Needing a bus", Label("replicas", "R5"), func() {
 			Should(And(ContainSubstring(`"status":"degraded"`), ContainSubstring(`{"name":"bus","problem":"the bus is reconnecting"}`)))
 		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusOK))
 		Expect(service.Site().Close()).To(Succeed())
-		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Eventually(func() int { return service.AskAdmin(ctx, "/readyz").StatusCode }).WithTimeout(patience).
+			Should(Equal(http.StatusServiceUnavailable), "an outcome stands for a second")
 		broker.Start()
 	})
 })

@@ -42,7 +42,7 @@ func (c capacity) connections() int {
 // bounds are those of the service's listener, with as many connections as configured, or else as the process can bear.
 func (c Config) bounds() bounds {
 	connections, has := c.MaxConnections, ownCapacity()
-	if connections == 0 {
+	if connections <= 0 {
 		connections = has.connections()
 	}
 	c.Logger.Info("limiting the connections that are open at once", "connections", connections, "memory", has.memory, "files", has.files)

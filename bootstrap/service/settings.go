@@ -40,8 +40,8 @@ func (c *Config) addresses() settings.Group {
 			Otherwise("with dev, http:// and addr").Like("https://cms.example.com").Required(),
 		settings.Text("addr", &c.Addr, "address to listen on, as host:port"),
 		settings.Text("admin-addr", &c.AdminAddr, "address of the operator's own listener for /healthz, /readyz, /metrics and /debug/pprof/; off for none"),
-		settings.Number("max-connections", &c.MaxConnections, "connections that are open at once; more wait").
-			Otherwise("what the limits of memory and files allow").Like("5000"),
+		settings.Number("max-connections", &c.MaxConnections, "connections that are open at once, more wait; 0 follows the limits of memory and files").
+			Like("5000"),
 		settings.List("trusted-proxies", &c.TrustedProxies, networkItem, "networks of the proxies in front, whose X-Forwarded-For or Forwarded is believed").
 			Otherwise("none").Like("127.0.0.1"),
 		settings.Texts("allowed-origins", &c.AllowedOrigins, "origins of web pages that may call the MCP endpoints from a browser, each as scheme://host or scheme://host:port").

@@ -92,9 +92,10 @@ func Switch(name string, target *bool, doc string) *Setting {
 	return newSetting(name, doc, onOff, func(f *pflag.FlagSet) { f.BoolVar(target, name, *target, doc) })
 }
 
-// Number is a whole number of 1 or more.
+// Number is a whole number of 1 or more. It can be 0 only when that is its default.
 func Number(name string, target *int, doc string) *Setting {
-	return newSetting(name, doc, whole, func(f *pflag.FlagSet) { f.Var(&count{target}, name, doc) })
+	least := min(1, *target)
+	return newSetting(name, doc, wholeFrom(least), func(f *pflag.FlagSet) { f.Var(&count{target, least}, name, doc) })
 }
 
 // Duration is a time span in Go's spelling. It can be 0 only when that is its default.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,10 +28,6 @@ var (
 	onOff = shape{
 		tags: []string{"!!bool"}, ask: "true or false",
 		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "boolean"} }, complete: words("true", "false"),
-	}
-	whole = shape{
-		tags: []string{"!!int"}, ask: "a whole number of 1 or more", complete: cobra.NoFileCompletions,
-		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(1.0)} },
 	}
 	duration = shape{
 		tags: []string{"!!str", "!!int"}, ask: "a duration such as 1h30m",
@@ -75,4 +72,14 @@ func listOf(ask string) shape {
 
 func words(choices ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(slices.Clone(choices), cobra.ShellCompDirectiveNoFileComp)
+}
+
+// wholeFrom is a whole number that is not less than another.
+func wholeFrom(least int) shape {
+	return shape{
+		tags: []string{"!!int"}, ask: fmt.Sprintf("a whole number of %d or more", least), complete: cobra.NoFileCompletions,
+		schema: func() *jsonschema.Schema {
+			return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(least))}
+		},
+	}
 }

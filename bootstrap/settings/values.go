@@ -49,12 +49,15 @@ func (s *span) String() string {
 func (*span) Type() string { return "duration" }
 
 // count is a number of things.
-type count struct{ target *int }
+type count struct {
+	target *int
+	least  int
+}
 
 func (c *count) Set(text string) error {
 	value, err := strconv.Atoi(text)
-	if err == nil && value < 1 {
-		err = errors.New("it is less than 1")
+	if err == nil && value < c.least {
+		err = fmt.Errorf("it is less than %d", c.least)
 	}
 	if err == nil {
 		*c.target = value
