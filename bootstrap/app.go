@@ -23,9 +23,14 @@ import (
 	"github.com/pasteport/pasteport/adapters/journal"
 	"github.com/pasteport/pasteport/adapters/throttle"
 	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
+
+// bodiesShare is the part of the memory that the bodies of all requests may take at once. What is decoded from a body takes a few times as
+// much, and all else needs memory too.
+const bodiesShare = 8
 
 // OAuthServer is the authorization server of one site.
 type OAuthServer struct {
@@ -38,6 +43,7 @@ type OAuthServer struct {
 	journal   *journal.Journal
 	ends      *ends
 	host      hostServer
+	bodies    *mcp.Bodies
 }
 
 // OAuthOption replaces a part that NewOAuthServer would otherwise choose.
@@ -97,7 +103,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if own, both := chosen.clients.(oauth.KeyDirectory); both { // whoever limits where clients come from limits their keys too
 		keys = own
 	}
-	authz := &OAuthServer{config: config}
+	authz := &OAuthServer{config: config, bodies: mcp.NewBodies(memory.Limit() / bodiesShare)}
 	noted := authz.keepTrace(store)
 	witness, _ := store.(oauth.SecretWitness)
 	authz.server = application.NewServer(settings, application.Ports{
@@ -226,6 +232,7 @@ func (m *MCPServer) protection() mcp.Options {
 	o.Resource, o.ResourceName, o.Further = settings.Resources[place].Resource, settings.Resources[place].Name, place > 0
 	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
+	o.Bodies = m.authz.bodies
 	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.before(m.authz.follow.Begin, m.authz.config.Logger)
 	return o
 }

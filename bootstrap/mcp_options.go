@@ -22,10 +22,15 @@ func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOptio
 	return func(m *MCPServer) { m.options.ToolPolicy = allows }
 }
 
-// WithToolScopes names the scopes that calling a tool needs; a client without them is told to ask for them (G10).
+// WithToolScopes names the scopes that calling a tool needs; a client without them is told to ask for them (G10). NewGateway and Guard
+// also look up a name without the space at its ends (U11); FoldToolName is for servers that ignore case.
 func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 	return func(m *MCPServer) { m.options.ToolScopes = needs }
 }
+
+// FoldToolName returns what the spellings of a tool's name have in common that an MCP server may take for that tool: with space at the
+// ends, in another case, or in wide letters. In front of a server that does, compare folded names in WithToolScopes.
+func FoldToolName(name string) string { return mcp.FoldToolName(name) }
 
 // Bus carries messages between the replicas of a service; nats.Open makes one.
 type Bus = mcp.Bus
@@ -46,6 +51,12 @@ func WithAllowedOrigins(origins ...string) MCPOption {
 // any. A public server answers under every name.
 func WithAllowedHosts(hosts ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
+}
+
+// WithMaxRequestBody limits a message of a client to that many bytes; without it, or with 0, it may have 4 MiB. All bodies under way, of every MCP
+// server of the OAuth server, together take at most an eighth of the memory that the process may use.
+func WithMaxRequestBody(bytes int64) MCPOption {
+	return func(m *MCPServer) { m.options.MaxBody = bytes }
 }
 
 // place is this server's among the resources, -1 when it is none of them.

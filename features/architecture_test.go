@@ -36,7 +36,7 @@ var table = []law{
 		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
 	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
-		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/..."}},
+		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/...", "golang.org/x/text/...", "golang.org/x/sync/semaphore"}},
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},
@@ -64,7 +64,7 @@ var table = []law{
 	{of: []string{"adapters/certificates"}, may: []string{"golang.org/x/crypto/acme/..."}},
 	// What a host imports is linked into the host's program, so that none of it may bring what only the service needs.
 	{of: []string{"bootstrap/app.go"}, may: []string{"domain/...", "application", echo, sdk + "mcp",
-		"adapters/http", "adapters/http/mcp", "adapters/http/pages", "adapters/jose", "adapters/journal", "adapters/throttle"}},
+		"adapters/http", "adapters/http/mcp", "adapters/http/pages", "adapters/jose", "adapters/journal", "adapters/throttle", "bootstrap/internal/memory"}},
 	{of: []string{"bootstrap/guard.go", "bootstrap/mcp_options.go"}, may: []string{"domain/oauth", "adapters/http/mcp"}},
 	{of: []string{"bootstrap/host_server.go"}, may: []string{echo}},
 	{of: []string{"bootstrap/proxies.go"}, may: []string{echo, "adapters/http/forwarded"}},
@@ -72,9 +72,10 @@ var table = []law{
 	{of: []string{"bootstrap/gateway.go"}, may: []string{
 		"domain/oauth", "bootstrap/internal/upstreams", "adapters/http/mcp", "adapters/http/upstream", "adapters/outbound"}},
 	{of: []string{"bootstrap/internal/upstreams"}, may: []string{"domain/oauth", "adapters/http/upstream"}},
+	{of: []string{"bootstrap/internal/memory"}, may: []string{"github.com/KimMachineGun/automemlimit/memlimit"}},
 	{of: []string{"bootstrap"}, may: []string{"domain/..."}},
 	{of: []string{"bootstrap/settings"}, may: []string{"domain/oauth", "github.com/spf13/...", "go.yaml.in/yaml/v3",
-		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein"}},
+		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein", "github.com/dustin/go-humanize"}},
 	{of: []string{"bootstrap/service/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
 	{of: []string{"bootstrap/service/database.go"}, may: []string{"domain/oauth", "adapters/persistence/...", "bootstrap/settings"}},
 	{of: []string{"bootstrap/service/store_command.go", "bootstrap/service/store_copy.go"}, may: []string{"domain/oauth", "adapters/persistence", "github.com/spf13/cobra"}},

@@ -54,7 +54,7 @@ func (w *World) Converse(ctx context.Context, revision, access string) *Conversa
 		c.target = w.Issuer + c.stream.Next("endpoint")
 	}
 	opened := c.Post(ctx, "initialize", params{
-		"protocolVersion": revision, "capabilities": params{}, "clientInfo": params{"name": "spec", "version": "1"},
+		"protocolVersion": revision, "capabilities": params{"elicitation": params{}}, "clientInfo": params{"name": "spec", "version": "1"},
 	})
 	c.session = opened.Header.Get("Mcp-Session-Id")
 	Expect(c.read(opened).Result.ProtocolVersion).To(Equal(revision), opened.Text)

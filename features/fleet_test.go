@@ -127,7 +127,7 @@ func roundRobin(address string, upstreams []string) {
 	conf += `  }
   server {
     listen ` + address + `;
-    client_max_body_size 2m;
+    client_max_body_size 5m;
     location / {
       proxy_pass http://replicas;
       proxy_http_version 1.1;

@@ -1,6 +1,9 @@
 package features_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,7 +27,7 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		world = NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
 			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
-			c.Gateway.ToolScopes = []service.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}}}
+			c.Gateway.ToolScopes = []service.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}}, {Pattern: "Wipe_Dis[Kk]", Scopes: []string{"danger"}}}
 		})
 	})
 
@@ -51,6 +54,101 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		second := plain.Post(ctx, "tools/call", params{"name": "shout"}, func(r *http.Request) { r.Header.Add("Mcp-Name", "delete_all") })
 		Expect(second.StatusCode).To(Equal(http.StatusForbidden))
 		Expect(upstream.Asked()).To(BeEmpty())
+	})
+
+	DescribeTable("asks for the scope of the tool that an upstream may take another spelling for:", func(ctx SpecContext, name string) {
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		inBody := talk.Post(ctx, "tools/call", params{"name": name}, func(r *http.Request) { r.Header.Del("Mcp-Name") })
+		encoded := "=?base64?" + base64.StdEncoding.EncodeToString([]byte(name)) + "?="
+		inHeader := talk.Post(ctx, "tools/call", params{"name": "shout"}, with("Mcp-Name", encoded))
+		r := talk.message(ctx, "tools/call", params{"name": "shout"})
+		quoted, err := json.Marshal(name)
+		Expect(err).NotTo(HaveOccurred())
+		batch := "[" + call(`"name":"shout"`) + "," + call(`"name":`+string(quoted)) + "]"
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
+		for where, refused := range map[string]Response{"in the body": inBody, "in a header": inHeader, "in a batch": Send(r)} {
+			Expect(refused.StatusCode).To(Equal(http.StatusForbidden), where)
+			Expect(refused.Header.Get("WWW-Authenticate")).To(ContainSubstring(`scope="danger mcp"`), where)
+		}
+		Expect(upstream.Asked()).To(BeEmpty())
+
+		wider := world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") })
+		passed := world.Converse(ctx, stateless, wider.Access).Post(ctx, "tools/call", params{"name": name}, with("Mcp-Name", encoded))
+		Expect(passed.StatusCode).NotTo(Equal(http.StatusForbidden), "with the scope it is the upstream's affair")
+		Expect(upstream.Asked()).To(HaveLen(1))
+	},
+		Entry("a space behind it", "delete_all "),
+		Entry("a space before it", " delete_all"),
+		Entry("a tab and a line", "\tdelete_all\r\n"),
+		Entry("a space that does not break", "\u00a0delete_all"),
+		Entry("a byte order mark, which JavaScript trims", "delete_all\ufeff"),
+		Entry("a separator, which Python strips", "\x1cdelete_all"),
+		Entry("a space without width", "\u200bdelete_all"),
+		Entry("capitals", "DELETE_ALL"),
+		Entry("one capital", "delete_All"),
+		Entry("a Kelvin sign and capitals of a pattern", "Wipe_dis\u212a"),
+		Entry("wide letters", "\uff44elete_all"),
+		Entry("a ligature", "delete_\ufb01les"),
+		Entry("all at once", " \uff24ELETE_All\u00a0"),
+	)
+
+	It("asks for no more than before where names are spelled as they are", func(ctx SpecContext) {
+		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		for _, name := range []string{"shout", "Shout ", "undelete_all", "delete-all", "крик"} {
+			passed := plain.Post(ctx, "tools/call", params{"name": name}, func(r *http.Request) { r.Header.Del("Mcp-Name") })
+			Expect(passed.StatusCode).NotTo(Equal(http.StatusForbidden), name)
+		}
+	})
+
+	DescribeTable("refuses a method that an upstream may take for one of MCP:", func(ctx SpecContext, method, exact string) {
+		access := world.NewClient().Connect(ctx).Access
+		quoted, err := json.Marshal(method)
+		Expect(err).NotTo(HaveOccurred())
+		message := `{"jsonrpc":"2.0","id":1,"method":` + string(quoted) + `,"params":{"name":"delete_all"}}`
+		for _, body := range []string{message, "[" + call(`"name":"shout"`) + "," + message + "]"} {
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body))
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Authorization", "Bearer "+access)
+			r.Header.Set("Content-Type", "application/json")
+			refused := Send(r)
+			Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+			Expect(refused.Text).To(ContainSubstring("method is another spelling of " + exact))
+		}
+		Expect(upstream.Asked()).To(BeEmpty())
+	},
+		Entry("a space before it", " tools/call", "tools/call"),
+		Entry("a space behind it", "tools/call ", "tools/call"),
+		Entry("a space in the middle", "tools / call", "tools/call"),
+		Entry("capitals", "TOOLS/CALL", "tools/call"),
+		Entry("a line", "tools/call\n", "tools/call"),
+		Entry("wide letters", "\uff54ools\uff0fcall", "tools/call"),
+		Entry("a long s", "tool\u017f/call", "tools/call"),
+		Entry("no capital where there is one", "sampling/createmessage", "sampling/createMessage"),
+		Entry("a notification", "Notifications/Cancelled", "notifications/cancelled"),
+		Entry("the first message", "Initialize", "initialize"),
+	)
+
+	DescribeTable("refuses headers that an upstream may read in another way:", func(ctx SpecContext, header, value, text string) {
+		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{}}, with(header, value))
+		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(refused.Text).To(And(ContainSubstring(text), ContainSubstring(`"id":7`)))
+		Expect(upstream.Asked()).To(BeEmpty())
+	},
+		Entry("a method in capitals", "Mcp-Method", "TOOLS/CALL", "Mcp-Method is another spelling of tools/call"),
+		Entry("a method with a space", "Mcp-Method", "tools/ call", "Mcp-Method is another spelling of tools/call"),
+		Entry("base64 in which some decoders skip a space", "Mcp-Name", "=?base64?ZGVsZXRl X2FsbA==?=", "Mcp-Name is not valid base64"),
+		Entry("base64 without its padding", "Mcp-Name", "=?base64?ZGVsZXRlX2FsbA?=", "Mcp-Name is not valid base64"),
+		Entry("base64 by another name", "Mcp-Name", "=?BASE64?ZGVsZXRlX2FsbA==?=", "Mcp-Name is not valid base64"),
+	)
+
+	It("passes methods that are not MCP's as they are", func(ctx SpecContext) {
+		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		for _, method := range []string{"Example/Method", "x/tools/call", "tools/calls"} {
+			before := len(upstream.Asked())
+			plain.Post(ctx, method, params{})
+			Expect(upstream.Asked()).To(HaveLen(before+1), method)
+		}
 	})
 
 	DescribeTable("refuses what the upstream might read in another way:", func(ctx SpecContext, body, contentType string, status int) {

@@ -3,6 +3,7 @@ package features_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -92,6 +93,15 @@ func (u *UpstreamServer) addTools(server *mcp.Server) {
 	})
 	mcp.AddTool(server, &mcp.Tool{Name: "delete_all"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return textual("all gone"), nil, nil
+	})
+	mcp.AddTool(server, &mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		given, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Your name?", RequestedSchema: map[string]any{
+			"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}},
+		}})
+		if err != nil {
+			return nil, nil, err
+		}
+		return textual(fmt.Sprint(given.Content["name"])), nil, nil
 	})
 	mcp.AddTool(server, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		u.Hanging <- "hang"

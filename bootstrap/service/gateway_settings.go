@@ -79,13 +79,18 @@ var toolScopeItem = settings.Item[ToolScope]{
 	Parse: func(line string) (ToolScope, error) {
 		pattern, names, found := strings.Cut(line, " = ")
 		scopes := strings.Fields(names)
-		if _, err := path.Match(pattern, ""); !found || err != nil || len(scopes) == 0 {
+		if !found || !isPattern(pattern) || !isPattern(bootstrap.FoldToolName(pattern)) || len(scopes) == 0 {
 			return ToolScope{}, errors.New("it has no pattern or no scope")
 		}
 		return ToolScope{strings.TrimSpace(pattern), scopes}, nil
 	},
 	Format: func(t ToolScope) string { return t.Pattern + " = " + strings.Join(t.Scopes, " ") },
 	Ask:    "scopes such as \"delete_* = articles:write\"",
+}
+
+func isPattern(text string) bool {
+	_, err := path.Match(text, "")
+	return err == nil
 }
 
 func (c Config) isGateway() bool { return len(c.Gateway.Upstreams) > 0 }
@@ -190,8 +195,14 @@ func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth
 	}
 }
 
-// matches takes a slash for a letter like any other, as tools have it in their names.
+// matches reports whether the tool, or one that the upstream may take it for, needs the scopes of the pattern (U11).
 func matches(pattern, tool string) bool {
+	folded := bootstrap.FoldToolName(tool)
+	return globs(pattern, tool) || globs(bootstrap.FoldToolName(pattern), folded) || globs(pattern, folded)
+}
+
+// globs takes a slash for a letter like any other, as tools have it in their names.
+func globs(pattern, tool string) bool {
 	letters := strings.NewReplacer("/", "\x00")
 	matched, err := path.Match(letters.Replace(pattern), letters.Replace(tool))
 	return matched && err == nil

@@ -15,15 +15,18 @@ import (
 type mcpServers []*bootstrap.MCPServer
 
 func (s *Service) newServers(config Config) (servers mcpServers, err error) {
-	pages := []bootstrap.MCPOption{bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...)}
+	common := []bootstrap.MCPOption{
+		bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...),
+		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
+	}
 	if !config.isGateway() {
-		options := slices.Concat(s.throughBus(), pages, []bootstrap.MCPOption{bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall)})
+		options := slices.Concat(s.throughBus(), common, []bootstrap.MCPOption{bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall)})
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
 	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
 	for i, address := range g.Upstreams {
-		options := append(slices.Clone(pages), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
+		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
 		server, err := bootstrap.NewGateway(bootstrap.Upstream{
 			URL: address.URL, Host: g.Host, Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret,
 			Headers: g.Headers, Patience: g.Patience, Reach: config.reach(), Logger: config.Logger,
@@ -34,6 +37,13 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 		servers = append(servers, server)
 	}
 	return servers, nil
+}
+
+func (c Config) checkMaxRequestBody() error {
+	if c.MaxRequestBody != 0 && (c.MaxRequestBody < 64<<10 || c.MaxRequestBody > 1<<30) {
+		return oauth.NewMistake("%s is %d bytes: choose 64KiB to 1GiB", oauth.Field("MaxRequestBody"), c.MaxRequestBody)
+	}
+	return nil
 }
 
 // Register mounts every server.

@@ -47,6 +47,7 @@ type Config struct {
 	AllowedOrigins []string             // of web pages that may call the MCP endpoints from a browser
 	AllowedHosts   []string             // names besides its own under which a service on this computer answers
 	TrustedProxies []netip.Prefix       // whose X-Forwarded-For or Forwarded is believed
+	MaxRequestBody int64                // in bytes, of a message to an MCP server; 0 for 4 MiB
 	TLS            TLSConfig
 	MaxConnections int            // open at once; 0 follows the limits of memory and files of the process
 	RootCAs        *x509.CertPool // nil: the system's
@@ -128,7 +129,7 @@ func (c Config) check() error {
 	config := c.oauth(func(string) oauth.BearerVerifier { return new(demosite.Site) })
 	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
 	_, err := config.Settings()
-	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.isGateway()), c.Gateway.check(config, c.Verification), checkProxies(c.TrustedProxies), c.checkPages(), c.TLS.check(), c.Database.check(), c.checkBus())
+	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.isGateway()), c.Gateway.check(config, c.Verification), checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(), c.checkBus())
 }
 
 // oauth is the config of the OAuth server; asking returns who is asked about the tokens of an upstream, or of the site.

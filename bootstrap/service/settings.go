@@ -17,11 +17,14 @@ const (
 	defaultDataDir = "pasteport-data"
 	defaultAccent  = "#0b5a4a" // of style.css
 	logoLimit      = 12 << 10
+
+	defaultMaxRequestBody = 4 << 20
 )
 
 // defaultConfig holds the defaults that the command line shows.
 func defaultConfig() *Config {
 	c := &Config{Addr: defaultAddr, AdminAddr: defaultAdminAddr, DataDir: defaultDataDir, LogFormat: "text", LogLevel: "info"}
+	c.MaxRequestBody = defaultMaxRequestBody
 	c.Database.Connections = defaultDatabaseConnections
 	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, upstreams.DefaultPatience
 	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL, oauth.DefaultTicketTTL
@@ -50,6 +53,7 @@ func (c *Config) addresses() settings.Group {
 		settings.Texts("allowed-hosts", &c.AllowedHosts, "with dev, names besides its own under which it answers, with any port or with the one given").
 			Checks("WithAllowedHosts").
 			Otherwise("the issuer's host and loopback; every name for a public issuer").Like("host.docker.internal"),
+		settings.Size("max-request-body", &c.MaxRequestBody, "how long a message to an MCP server may be, 64KiB to 1GiB").Checks("MaxRequestBody"),
 		settings.Folder("data", &c.DataDir, "folder for the databases"),
 		settings.Switch("dev", &c.Development, "development: http on this computer, and client metadata from it").
 			Checks("AllowLoopbackIssuer", "AllowLoopbackClients"),

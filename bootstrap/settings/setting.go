@@ -98,6 +98,11 @@ func Number(name string, target *int, doc string) *Setting {
 	return newSetting(name, doc, wholeFrom(least), func(f *pflag.FlagSet) { f.Var(&count{target, least}, name, doc) })
 }
 
+// Size is a number of bytes, with or without a unit.
+func Size(name string, target *int64, doc string) *Setting {
+	return newSetting(name, doc, bytesOrUnits, func(f *pflag.FlagSet) { f.Var(&size{target}, name, doc) })
+}
+
 // Duration is a time span in Go's spelling. It can be 0 only when that is its default.
 func Duration(name string, target *time.Duration, doc string) *Setting {
 	value := &span{target: target, orZero: *target == 0}

@@ -30,6 +30,27 @@ var _ = Describe("Printing durations", func() {
 		Entry(nil, time.Hour+10*time.Second, "1h0m10s"), Entry(nil, 30*time.Second, "30s"), Entry(nil, time.Duration(0), "0s"), Entry(nil, -time.Second, "-1s"))
 })
 
+var _ = Describe("Reading sizes", func() {
+	DescribeTable("takes units, and prints the largest that fits", func(typed string, bytes int64, printed string) {
+		var read int64
+		s := size{&read}
+		Expect(s.Set(typed)).To(Succeed())
+		Expect(read).To(Equal(bytes))
+		Expect(s.String()).To(Equal(printed))
+		Expect(s.Set(printed)).To(Succeed())
+		Expect(read).To(Equal(bytes))
+		Expect(typed).To(MatchRegexp(sizePattern))
+	},
+		Entry(nil, "4MiB", int64(4<<20), "4MiB"), Entry(nil, "4194304", int64(4<<20), "4MiB"), Entry(nil, "1.5 GiB", int64(3<<29), "1536MiB"),
+		Entry(nil, "4MB", int64(4_000_000), "4000000"), Entry(nil, "512k", int64(512_000), "500KiB"), Entry(nil, "1", int64(1), "1"))
+
+	DescribeTable("refuses", func(typed string) {
+		read := int64(7)
+		Expect((&size{&read}).Set(typed)).NotTo(Succeed())
+		Expect(read).To(Equal(int64(7)))
+	}, Entry(nil, ""), Entry(nil, "0"), Entry(nil, "-1"), Entry(nil, "much"), Entry(nil, "16EiB"), Entry(nil, "4MiB x"))
+})
+
 var _ = Describe("Reading lists", func() {
 	It("keeps what was there when an item is wrong", func() {
 		ports := []int{1}

@@ -20,6 +20,8 @@ type shape struct {
 
 const spanPattern = `^(0|-?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*)$`
 
+const sizePattern = `^[0-9]+(\.[0-9]+)? ?([kKMGT]i?)?[bB]?$`
+
 var (
 	text = shape{
 		tags: []string{"!!str"}, ask: "a text, in quotes if it begins with # or looks like a number",
@@ -28,6 +30,12 @@ var (
 	onOff = shape{
 		tags: []string{"!!bool"}, ask: "true or false",
 		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "boolean"} }, complete: words("true", "false"),
+	}
+	bytesOrUnits = shape{
+		tags: []string{"!!str", "!!int"}, ask: "a size such as 4MiB, or a number of bytes", complete: cobra.NoFileCompletions,
+		schema: func() *jsonschema.Schema {
+			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: sizePattern}, {Type: "integer", Minimum: jsonschema.Ptr(1.0)}}}
+		},
 	}
 	duration = shape{
 		tags: []string{"!!str", "!!int"}, ask: "a duration such as 1h30m",

@@ -5,10 +5,13 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // span is a duration that is printed without idle zeros: 1h instead of 1h0m0s.
@@ -68,6 +71,37 @@ func (c *count) Set(text string) error {
 func (c *count) String() string { return strconv.Itoa(*c.target) }
 
 func (*count) Type() string { return "number" }
+
+// size is a number of bytes, printed in the largest binary unit that fits it without a remainder.
+type size struct{ target *int64 }
+
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+
+func (s *size) Set(text string) error {
+	bytes, err := humanize.ParseBytes(text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the size: %w", err)
+	case bytes == 0 || bytes > math.MaxInt64:
+		return errors.New("it is 0 or too large")
+	}
+	*s.target = int64(bytes)
+	return nil
+}
+
+func (s *size) String() string {
+	for _, unit := range sizeUnits {
+		if *s.target >= unit.bytes && *s.target%unit.bytes == 0 {
+			return strconv.FormatInt(*s.target/unit.bytes, 10) + unit.name
+		}
+	}
+	return strconv.FormatInt(*s.target, 10)
+}
+
+func (*size) Type() string { return "size" }
 
 type choice struct {
 	target *string

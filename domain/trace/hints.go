@@ -58,13 +58,15 @@ var hints = map[string]string{
 	"G1":  "A web page calls the MCP endpoint from another origin or under another host name; allow it with allowed-origins or allowed-hosts if it is yours.",
 	"G7":  "The client's token is no longer good; it should refresh it or ask the person to connect again.",
 	"G8":  "The client's token is for another MCP server; each needs its own.",
-	"U6":  "The client's token is from before the site's token was sent on; a refresh brings one that can open it.",
-	"U8":  connectAgain,
+	"G19": "A message was longer than max-request-body, a batch had more messages than it may have, or all messages under way took the memory " +
+		"that there is for them: raise the setting, or give the process more memory.",
+	"U6": "The client's token is from before the site's token was sent on; a refresh brings one that can open it.",
+	"U8": connectAgain,
 	"U9": "Look at the MCP server behind the gateway: whether it runs, at the very address that upstream names, and answers within " +
 		"upstream-timeout. If it does not know the host name, set upstream-host to one that it allows. The log has the cause under the request's id.",
 	"U10": "The MCP server behind the gateway has failed five times in a row. It is tried again every five seconds; the steps before, and " +
 		"the log, say what is wrong with it.",
-	"U11": "The body could be understood in two ways, so the MCP server behind the gateway never saw it. " + tellMaker,
+	"U11": "The MCP server behind the gateway could read the message in another way than the gateway, so it never saw it. " + tellMaker,
 	"U16": "The MCP server behind the gateway has forgotten its sessions, as after a restart. Most clients open a new one by themselves; nobody has to connect again.",
 	"U17": "The MCP server behind the gateway answered 401, although the verifier knows the token. Check that the server accepts the same tokens as the verifier, and its own log.",
 	"U12": "The client names a session of another person or client, or of before the service's secret was changed. Most open a new one by themselves.",

@@ -235,7 +235,7 @@ var _ = Describe("Judging a connection", func() {
 		Entry("does not answer", "exchange@a call@a:failed", "U9", "the very address that upstream names", Label("U9")),
 		Entry("does not answer any more", connected+" call@a:failed", "U9", "upstream-timeout", Label("U9")),
 		Entry("is not asked for a while", connected+" call@a:failed", "U10", "five times in a row", Label("U10")),
-		Entry("does not get what could be misunderstood", "exchange@a call@a:refused", "U11", "in two ways", Label("U11")),
+		Entry("does not get what could be misunderstood", "exchange@a call@a:refused", "U11", "in another way", Label("U11")),
 		Entry("does not get the name of a session of others", "exchange@a call@a:refused", "U12", "session of another person or client", Label("U12")),
 		Entry("has not taken the token, and the end was not noted", "exchange@a call@a:refused", "U8", "connect again", Label("U8")),
 	)

@@ -80,11 +80,28 @@ func unavailable(w http.ResponseWriter, description string) {
 
 // rpcError answers with a JSON-RPC error that belongs to no request.
 func rpcError(w http.ResponseWriter, status int, message string) {
-	body, err := jsonrpc.EncodeMessage(&jsonrpc.Response{Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}})
-	if err != nil {
-		w.WriteHeader(status)
-		return
+	writeRPCError(w, status, rpcErrorFor(nil, jsonrpc.CodeInvalidRequest, message))
+}
+
+// rpcErrorFor is a JSON-RPC error response to the request of that id. Without one it has no id: MCP's schema knows no null there.
+func rpcErrorFor(id []byte, code int64, message string) []byte {
+	response := struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id,omitempty"`
+		Error   struct {
+			Code    int64  `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}{Version: "2.0"}
+	if json.Valid(id) && string(id) != "null" {
+		response.ID = id
 	}
+	response.Error.Code, response.Error.Message = code, message
+	body, _ := json.Marshal(response) // strings, numbers and valid JSON always encode
+	return body
+}
+
+func writeRPCError(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)

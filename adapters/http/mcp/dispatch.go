@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // firstStateless is the first revision without sessions. Later ones must reach the stateless handler too, which answers
@@ -48,14 +50,31 @@ func (s *Server) admit(out *stream, r *http.Request) (m message, admitted bool) 
 	return m, true
 }
 
-// read looks into a body with the eyes of whoever is behind the guard: those of the SDK, or anybody's.
+// read looks into a body as the MCP server behind the guard will: the SDK, or any. A message that is refused is answered here, unless a
+// request of the MCP server waits for it.
 func (s *Server) read(out *stream, r *http.Request, body []byte) (m message, ok bool) {
-	if s.upstream == nil {
-		return peek(body), true
+	m, err := s.parse(r.Header, body)
+	if err == nil {
+		return m, true
 	}
-	m, ok = s.understand(out, r, body)
-	m.tools = append(m.tools, named(r.Header)...)
-	return m, ok
+	m.refused = newRefusedMessage(faultOf(err), body)
+	m.refused.note(trace.From(r.Context()))
+	if len(m.refused.answers) == 0 {
+		m.refused.answer(out)
+		return m, false
+	}
+	return m, true
+}
+
+func (s *Server) parse(header http.Header, body []byte) (message, error) {
+	if s.upstream != nil {
+		return understand(header, body)
+	}
+	m := peek(body)
+	if m.tooMany {
+		return m, errLongBatch
+	}
+	return m, nil
 }
 
 // answerCut tells a client that waits why there is no answer; without it there would be an empty 200.
@@ -71,10 +90,10 @@ func (s *Server) answerCut(out *stream) {
 // hear buffers the body, so that a proxy in front never sees an answer before the end of its request.
 func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
 	out.listen()
-	body, err := readBody(out.ResponseWriter, r, s.options.MaxBody)
+	body, err := readBody(r, s.options.MaxBody, &out.place)
 	out.heard(err)
 	if err != nil {
-		refuseBody(out.ResponseWriter, err)
+		refuseBody(out.ResponseWriter, r, err)
 		return nil, false
 	}
 	out.body = whole{*bytes.NewReader(body)}
@@ -82,33 +101,18 @@ func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
 	return body, true
 }
 
-func refuseBody(w http.ResponseWriter, err error) {
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		rpcError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
-		return
+// refuseBody answers a message that was not read to its end (G19).
+func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
+	switch walk := trace.From(r.Context()); {
+	case errors.As(err, new(bodyTooLarge)):
+		walk.Refuse(oauth.Refuse(oauth.InvalidRequest, "G19", err.Error()))
+		rpcError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
+	case errors.Is(err, errCrowded):
+		walk.Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "G19", err.Error()))
+		unavailable(w, tooManyBodies)
+	default:
+		rpcError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
 	}
-	rpcError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
-}
-
-// usual is how long most bodies are at most. A longer one gets its room as it comes, because its length may only be claimed.
-const usual = 4 << 10
-
-// readBody reads as much as a request says that it has, and goes on with more care when that was not all.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	body := make([]byte, 0, max(0, min(r.ContentLength+1, usual, limit)))
-	for len(body) < cap(body) {
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if err == io.EOF {
-			return body, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	rest := bytes.NewBuffer(body)
-	_, err := rest.ReadFrom(http.MaxBytesReader(w, r.Body, limit-int64(len(body))))
-	return rest.Bytes(), err
 }
 
 // whole is a body that has been read.
@@ -173,8 +177,11 @@ func decodeName(header http.Header) {
 	}
 }
 
+// encodedPrefix begins a name that is not fit for a header as it is.
+const encodedPrefix = "=?base64?"
+
 func decodedName(value string) string {
-	encoded, prefixed := strings.CutPrefix(value, "=?base64?")
+	encoded, prefixed := strings.CutPrefix(value, encodedPrefix)
 	encoded, suffixed := strings.CutSuffix(encoded, "?=")
 	name, err := base64.StdEncoding.DecodeString(encoded)
 	if !prefixed || !suffixed || err != nil {

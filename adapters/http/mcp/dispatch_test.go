@@ -42,7 +42,7 @@ var _ = Describe("Finding the binding for a request", func() {
 		Entry("a GET that wants no stream", "GET", "", []string{"Accept", "text/html"}, 406, "text/event-stream"),
 		Entry("a DELETE without a session", "DELETE", "", nil, 400, "Mcp-Session-Id"),
 		Entry("a HEAD for a stream", "HEAD", "", []string{"Accept", "text/event-stream"}, 200, ""),
-		Entry("a body of one byte too many", "POST", strings.Repeat(" ", 1<<20+1), nil, 413, "Too Large"),
+		Entry("a body of one byte too many", "POST", strings.Repeat(" ", 4<<20+1), nil, 413, "Request Entity Too Large: the body has more than 4194304 bytes, the limit that max-request-body sets"),
 	)
 
 	DescribeTable("quotes what it refuses in JSON only", Label("G17"),

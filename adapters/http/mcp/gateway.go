@@ -1,12 +1,13 @@
 package mcp
 
 import (
-	"encoding/json"
 	"errors"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -40,19 +41,24 @@ func MessagePath(resource oauth.Resource) string {
 	return path + messagePath
 }
 
-// named are the tools that a request calls by its headers. An upstream that goes by those may not read another name in the body.
-func named(header http.Header) (tools []string) {
+// named returns the tools that a request calls by its headers. An upstream that goes by those may not read another name in the body.
+func named(header http.Header) (tools []string, err error) {
+	for _, method := range header.Values(methodHeader) {
+		if exact := respelledMethod(method); exact != "" {
+			return nil, &fault{code: jsonrpc.CodeInvalidRequest, what: methodHeader + " is another spelling of " + exact}
+		}
+	}
 	if !slices.Contains(header.Values(methodHeader), "tools/call") {
-		return nil
+		return nil, nil
 	}
 	for _, value := range header.Values(nameHeader) {
 		name := decodedName(value)
-		tools = append(tools, name)
-		if begins, _, ends := strings.Cut(name, "\x00"); ends {
-			tools = append(tools, begins)
+		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) { // decoders differ in what they skip
+			return nil, &fault{code: jsonrpc.CodeInvalidRequest, what: nameHeader + " is not valid base64"}
 		}
+		tools = append(tools, name)
 	}
-	return tools
+	return tools, nil
 }
 
 func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error) route {
@@ -66,23 +72,28 @@ func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oau
 			unavailable(w, "There are too many open streams")
 			return
 		}
-		if err := send(w, r, m.body, who.caller, who.host); err != nil && r.Context().Err() == nil {
+		answer := w
+		if m.refused != nil {
+			answer = discard(w)
+		}
+		if err := send(answer, r, m.body, who.caller, who.host); err != nil && r.Context().Err() == nil {
 			s.answerFor(w, r, m, err)
 		}
 	}
 }
 
 // understand refuses what the upstream might read in another way than the guard (U11).
-func (s *Server) understand(w http.ResponseWriter, r *http.Request, body []byte) (m message, ok bool) {
-	if !isJSON(r.Header.Get("Content-Type")) {
-		rpcError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
-		return m, false
+func understand(header http.Header, body []byte) (message, error) {
+	if !isJSON(header.Get("Content-Type")) {
+		return message{body: body}, &fault{status: http.StatusUnsupportedMediaType, code: jsonrpc.CodeInvalidRequest, what: "send application/json"}
 	}
-	if m, ok = unambiguous(body); !ok {
-		trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U11", "the body is no JSON-RPC message that everybody reads in the same way"))
-		rpcError(w, http.StatusBadRequest, "Bad Request: the body is no JSON-RPC message, or has a member twice or in another case")
+	m, err := unambiguous(body)
+	if err != nil {
+		return m, err
 	}
-	return m, ok
+	tools, err := named(header)
+	m.tools = spellings(append(m.tools, tools...))
+	return m, err
 }
 
 func isJSON(contentType string) bool {
@@ -163,17 +174,9 @@ func sessionForgotten(w http.ResponseWriter, r *http.Request) {
 
 // rpcFailure answers the request of that id, so that a client need not guess which one has failed.
 func rpcFailure(w http.ResponseWriter, status int, id []byte, text string) {
-	if !json.Valid(id) {
-		id = []byte("null")
-	}
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	body, _ := json.Marshal(map[string]any{ // of strings and what has just been found valid
-		"jsonrpc": "2.0", "id": json.RawMessage(id), "error": map[string]any{"code": codeUnavailable, "message": text},
-	})
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	writeRPCError(w, status, rpcErrorFor(id, codeUnavailable, text))
 }

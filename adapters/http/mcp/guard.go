@@ -29,9 +29,9 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 		if !admitted {
 			return nil
 		}
-		out.single = m.id != nil
+		out.id, out.single = m.id, m.id != nil
 		out.begin(m.listen || r.Method == http.MethodGet)
-		next(out, r, m)
+		s.serve(out, r, m, next)
 		s.answerCut(out)
 		return nil
 	}

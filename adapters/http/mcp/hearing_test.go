@@ -25,11 +25,14 @@ var _ = Describe("Reading a body", Label("G13"), func() {
 			text := bytes.Repeat([]byte("x"), length)
 			r := httptest.NewRequest(http.MethodPost, "/mcp", reading(bytes.NewReader(text)))
 			r.ContentLength = int64(claimed)
-			body, err := readBody(httptest.NewRecorder(), r, limit)
+			its := place{of: NewBodies(2 * limit)}
+			body, err := readBody(r, limit, &its)
 			if length > limit {
-				Expect(err).To(BeAssignableToTypeOf(new(http.MaxBytesError)))
+				Expect(err).To(Equal(bodyTooLarge{limit}))
 				continue
 			}
+			Expect(its.taken).To(BeNumerically(">=", length))
+			Expect(cap(body)).To(BeNumerically("<=", its.taken))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(body).To(Equal(text))
 		}
@@ -44,7 +47,7 @@ var _ = Describe("Reading a body", Label("G13"), func() {
 		for _, claimed := range []int64{-1, 0, 3, 8} {
 			r := httptest.NewRequest(http.MethodPost, "/mcp", io.MultiReader(bytes.NewReader([]byte("half")), iotest.ErrReader(io.ErrUnexpectedEOF)))
 			r.ContentLength = claimed
-			_, err := readBody(httptest.NewRecorder(), r, limit)
+			_, err := readBody(r, limit, &place{of: NewBodies(limit)})
 			Expect(err).To(MatchError(io.ErrUnexpectedEOF))
 		}
 	})

@@ -32,6 +32,13 @@ func (t *tunnel) answer(e *exchange, what request, begun []byte) {
 
 // respond runs the handler that this replica's own clients reach, as the caller whom the other replica knows.
 func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
+	out := &remoteAnswer{tunnel: t, exchange: e, header: http.Header{}}
+	its := place{of: t.server.options.Bodies}
+	if its.extend(int64(what.Length)) != nil {
+		unavailable(out, tooManyBodies)
+		return out.end(nil)
+	}
+	defer its.release()
 	body, err := t.fetch(e, what.Length, begun)
 	if err != nil {
 		return err
@@ -42,7 +49,6 @@ func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 		return fmt.Errorf("reading a request: %w", err)
 	}
 	maps.Copy(r.Header, what.Header)
-	out := &remoteAnswer{tunnel: t, exchange: e, header: http.Header{}}
 	defer func() { err = out.end(recover()) }()
 	t.server.serveHeld(out, r, what.Endpoint, what.Session, body)
 	return nil

@@ -10,17 +10,22 @@ import (
 
 const (
 	maxDepth = 1000 // the SDK refuses what is nested deeper
+	// maxBatch is how many messages a batch may have. Only revision 2025-03-26 has batches, whose clients put a handful into one.
+	maxBatch = 100
 )
 
 // message is a POST body and what dispatching needs to know of it. The zero value is no body at all.
 type message struct {
 	body       []byte
-	decoded    bool     // at least one JSON-RPC message was read
-	modern     bool     // names its revision itself, as 2026-07-28 does
-	initialize bool     // opens a session
-	listen     bool     // opens a long stream
-	id         []byte   // of the only request, as it was sent; nil in a batch, and for what needs no answer
-	tools      []string // that it calls, in every element of a batch
+	decoded    bool            // at least one JSON-RPC message was read
+	modern     bool            // names its revision itself, as 2026-07-28 does
+	initialize bool            // opens a session
+	listen     bool            // opens a long stream
+	id         []byte          // of the only request, as it was sent; nil in a batch, and for what needs no answer
+	tools      []string        // that it calls, in every element of a batch
+	answers    bool            // an element answers a request of the MCP server
+	tooMany    bool            // messages in a batch
+	refused    *refusedMessage // nil for a message that is passed on
 }
 
 // peek reads a body exactly as the SDK will: with its decoder and case-sensitive names. encoding/json would take
@@ -34,9 +39,10 @@ func peek(body []byte) message {
 	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) == 0 || first[0] != '[' || decode(body, &batch) != nil {
 		m.id = m.add(body)
 	}
-	for _, element := range batch {
+	for _, element := range batch[:min(len(batch), maxBatch)] {
 		m.add(element)
 	}
+	m.tooMany = len(batch) > maxBatch
 	return m
 }
 
@@ -60,6 +66,7 @@ func (m *message) add(raw []byte) (id []byte) {
 		return nil
 	}
 	m.decoded = true
+	m.answers = m.answers || seen.request.Method == nil && seen.request.ID != nil
 	decodeIfAny(seen.request.Method, &seen.method) // a response has none
 	decodeIfAny(seen.request.Params, &seen.params) // what does not fit is not executed either
 	m.modern = m.modern || seen.params.Meta.Version != nil

@@ -77,6 +77,24 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		holder, other = replicas(bus)
 	})
 
+	It("asks to come back while the holder has no memory for another message", Label("G19"), func(ctx SpecContext) {
+		session := holder.session(ctx, alice)
+		all := place{of: holder.mcp.options.Bodies}
+		Eventually(func() error { return all.extend(defaultBodies) }).Should(Succeed())
+		refused := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
+		Expect(refused.StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
+		all.release()
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
+	})
+
+	It("ends the wait of a tool whose answer came to another replica and cannot be read", Label("G18"), func(ctx SpecContext) {
+		session, stream, question := askForName(ctx, holder, "2025-11-25")
+		sent := other.send(ctx, http.MethodPost, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":"no"}`, question), in(session, alice)...)
+		Expect(sent.StatusCode).To(Equal(http.StatusBadRequest), sent.body)
+		Expect(stream.data()).To(ContainSubstring("the client's answer was refused"))
+	})
+
 	It("streams what a tool says while it runs", func(ctx SpecContext) {
 		goOn := holder.withNumbers()
 		session := holder.session(ctx, alice)

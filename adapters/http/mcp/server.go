@@ -60,7 +60,8 @@ type Options struct {
 
 	MaxSessions         int           // 10 000
 	MaxSessionsPerOwner int           // of one subject in one client; 100, so that nobody can keep everybody else out
-	MaxBody             int64         // in bytes; 1 MiB
+	MaxBody             int64         // in bytes; 4 MiB
+	Bodies              *Bodies       // shared by the servers of a process; 256 MiB for this one
 	SessionTimeout      time.Duration // without a POST; 1 hour
 
 	Bus Bus // to the other replicas of this server; nil when there are none
@@ -77,7 +78,10 @@ func (o Options) withDefaults() Options {
 		o.MaxSessionsPerOwner = 100
 	}
 	if o.MaxBody == 0 {
-		o.MaxBody = 1 << 20
+		o.MaxBody = defaultMaxBody
+	}
+	if o.Bodies == nil {
+		o.Bodies = NewBodies(defaultBodies)
 	}
 	if o.SessionTimeout == 0 {
 		o.SessionTimeout = time.Hour
@@ -127,7 +131,7 @@ type Server struct {
 // New protects the SDK's server. It adds a receiving middleware to it, so it is called once for each sdk.Server.
 func New(server *sdk.Server, o Options) *Server {
 	s := newServer(o)
-	s.mcp, s.endpoint, s.message = server, s.dispatch, s.deliver
+	s.mcp, s.endpoint, s.message = server, settling(s.dispatch), settling(s.deliver)
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 		SessionTimeout: s.options.SessionTimeout, EventStore: newEvents(keptEvents, s.streams.remove), MaxRequestBodyBytes: s.options.MaxBody,

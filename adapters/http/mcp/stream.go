@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
@@ -36,9 +38,11 @@ type stream struct {
 	noted    noted
 	request  http.Request // here, because each piece would be an allocation of its own
 	body     whole
-	single   bool // one request came, and its result is the last that is said
-	long     bool // what may be known of it elsewhere is asked of the registry
-	opened   int  // guarded by the registry, like what follows
+	place    place  // of the body
+	id       []byte // of the message that is answered; nil in a batch
+	single   bool   // one request came, and its result is the last that is said
+	long     bool   // what may be known of it elsewhere is asked of the registry
+	opened   int    // guarded by the registry, like what follows
 	beaten   int
 
 	relayed bool // the answer of an upstream, which is passed on as it is
@@ -195,6 +199,7 @@ func (s *stream) finish() {
 		s.push.Stop()
 	}
 	s.release()
+	s.place.release()
 	s.noted.walk.End()
 }
 
@@ -212,6 +217,13 @@ func (s *stream) unanswered() error {
 		return nil
 	}
 	return context.Cause(s)
+}
+
+// isAwaited reports that the client waits for an answer that has no status yet.
+func (s *stream) isAwaited() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.begun && s.ended() == nil
 }
 
 // WriteHeader tells proxies not to buffer events. It holds a refusal in plain text back until Write has its words.
@@ -237,7 +249,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	s.begun = true
 	if status := s.refused; status > 0 {
 		s.refused = 0
-		rpcError(s.ResponseWriter, status, strings.TrimSpace(string(p)))
+		writeRPCError(s.ResponseWriter, status, rpcErrorFor(s.id, jsonrpc.CodeInvalidRequest, strings.TrimSpace(string(p))))
 		return len(p), nil
 	}
 	if s.events = s.unbuffer(); s.events {

@@ -28,6 +28,7 @@ type registry struct {
 	limit         int
 	limitPerOwner int
 	relays        bool // whose answers come from an upstream
+	bodies        *Bodies
 
 	mu       sync.Mutex
 	draining bool
@@ -57,7 +58,7 @@ func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
 		interval: beatInterval, linger: linger, limit: s.options.MaxSessions, limitPerOwner: s.options.MaxSessionsPerOwner,
-		streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perOwner: map[string]int{},
+		bodies: s.options.Bodies, streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perOwner: map[string]int{},
 	}
 }
 
@@ -65,7 +66,7 @@ func newRegistry(s *Server) *registry {
 func (g *registry) answer(w http.ResponseWriter, r *http.Request, ctx context.Context) (*stream, *http.Request) {
 	out := &stream{ending: &ending{Context: ctx}, noted: noted{ResponseWriter: w, walk: trace.From(ctx)}, registry: g, relayed: g.relays}
 	out.ResponseWriter, out.control = &out.noted, *http.NewResponseController(&out.noted)
-	out.request = *r.WithContext(out.ending)
+	out.request, out.place.of = *r.WithContext(out.ending), g.bodies
 	return out, &out.request
 }
 

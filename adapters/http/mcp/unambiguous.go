@@ -2,30 +2,59 @@ package mcp
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // deciding are the members that say what a message does. Some decoders take them in any case.
 var deciding = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
 
-// unambiguous reads a body in which every reader of JSON finds the same calls, and nothing else: no member twice, anywhere, and none that
-// decides in another spelling; neither invalid UTF-8 nor anything after the end. A batch holds messages and nothing else.
-func unambiguous(body []byte) (m message, ok bool) {
-	if tooDeep(body) {
-		return m, false
+// unambiguous reads a body in which every JSON reader finds the same calls. It refuses member names that stand twice, names that decide in
+// another spelling, invalid UTF-8, and anything behind the message. A batch holds messages and nothing else. A surrogate without its other
+// half is refused in names and in what decides, and left alone in all other values: clients produce it whenever they cut a text.
+func unambiguous(body []byte) (message, error) {
+	text, err := readable(body)
+	if err != nil {
+		return message{}, err
 	}
 	from := decoders.Get().(*decoder)
 	defer from.keep()
-	from.body = *bytes.NewBuffer(body)
-	from.Reset(&from.body) // which it reads in place
+	from.body = *bytes.NewBuffer(text)
+	from.Reset(&from.body) // reads in place
 	r := reading{message: message{body: body}, tokens: &from.Decoder}
-	ok = r.messages() && r.ends()
-	return r.message, ok && r.decoded
+	if err := errors.Join(r.messages(), r.ends()); err != nil {
+		return r.message, faultOf(err)
+	}
+	if !r.decoded {
+		return r.message, &fault{code: jsonrpc.CodeInvalidRequest, what: "the batch is empty"}
+	}
+	return r.message, nil
 }
+
+// readable returns the body as the strict decoder can read it, byte for byte as long: without lone surrogates in values.
+func readable(body []byte) ([]byte, error) {
+	switch {
+	case len(bytes.TrimLeft(body, " \t\r\n")) == 0:
+		return nil, &fault{code: jsonrpc.CodeParseError, what: "the body is empty"}
+	case bytes.HasPrefix(body, []byte("\ufeff")):
+		return nil, &fault{code: jsonrpc.CodeParseError, what: "the body begins with a byte order mark"}
+	case !utf8.Valid(body):
+		return nil, &fault{code: jsonrpc.CodeParseError, what: "the body is not valid UTF-8"}
+	case tooDeep(body):
+		return nil, &fault{code: jsonrpc.CodeInvalidRequest, what: fmt.Sprintf("the body nests deeper than %d levels", maxDepth)}
+	}
+	return pairSurrogates(body)
+}
+
+// errLongBatch refuses what would be answered with many times its own length.
+var errLongBatch = &fault{rule: "G19", code: jsonrpc.CodeInvalidRequest, what: fmt.Sprintf("the batch has more than %d messages", maxBatch)}
 
 // decoder keeps its stacks and names for the next body, and nothing of the last.
 type decoder struct {
@@ -45,121 +74,168 @@ func (d *decoder) keep() {
 type reading struct {
 	message
 	tokens *jsontext.Decoder
+	last   int64 // where the value begins that was read last; a member name is one
 }
 
-func (r *reading) messages() bool {
+func (r *reading) messages() error {
 	if r.tokens.PeekKind() != '[' {
 		return r.one()
 	}
-	_, _ = r.tokens.ReadToken()
-	for r.tokens.PeekKind() != ']' {
-		if !r.one() {
-			return false
+	if _, err := r.tokens.ReadToken(); err != nil {
+		return err
+	}
+	for count := 1; r.tokens.PeekKind() != ']'; count++ {
+		if count > maxBatch {
+			return errLongBatch
+		}
+		if err := r.one(); err != nil {
+			return err
 		}
 	}
 	r.id = nil
 	_, err := r.tokens.ReadToken()
-	return err == nil
+	return err
 }
 
-func (r *reading) ends() bool {
-	_, err := r.tokens.ReadToken()
-	return err == io.EOF //nolint:errorlint // which the decoder returns as it is
+func (r *reading) ends() error {
+	switch _, err := r.tokens.ReadToken(); {
+	case err == io.EOF: //nolint:errorlint // the decoder returns it as it is
+		return nil
+	case err != nil:
+		return err
+	}
+	r.last = r.tokens.InputOffset()
+	return r.fault("there is something behind the message")
 }
 
-// one reads one message; what the values hold is the upstream's affair, but for those that say what is to be done: many a server
-// takes a list of one name for the name.
-func (r *reading) one() bool {
+// one reads one message. Its values are the upstream's affair, except those that decide: many servers take a list of one name for the name.
+func (r *reading) one() error {
 	var method, tool []byte
-	read := r.members(func(name []byte) (ok bool) {
+	err := r.members("the message", func(name []byte) (err error) {
 		kind := r.tokens.PeekKind()
 		switch string(name) {
 		case "id":
-			r.id, ok = r.value()
-			return ok
+			r.id, err = r.value()
+			return err
 		case "method":
-			method, ok = r.text()
-			return ok
+			if method, err = r.text("method"); err == nil {
+				err = r.spelled(method)
+			}
+			return err
 		case "params":
 			if kind == '{' {
-				tool, ok = r.parameters()
-				return ok
+				tool, err = r.parameters()
+				return err
 			}
 			if kind != 'n' {
-				return false
+				return r.fault("params is neither an object nor null")
 			}
 		}
-		return r.tokens.SkipValue() == nil
+		return r.tokens.SkipValue()
 	})
 	r.decoded = true
 	r.does(string(method), string(tool))
-	return read
+	return err
 }
 
 // parameters returns the name that is among them.
-func (r *reading) parameters() (called []byte, ok bool) {
-	ok = r.members(func(name []byte) (ok bool) {
+func (r *reading) parameters() (called []byte, err error) {
+	err = r.members("params", func(name []byte) (err error) {
 		kind := r.tokens.PeekKind()
 		switch string(name) {
 		case "name":
-			called, ok = r.text()
-			return ok
+			called, err = r.text("name")
+			return err
 		case "_meta":
 			if kind != '{' && kind != 'n' {
-				return false
+				return r.fault("_meta is neither an object nor null")
 			}
 		}
-		return r.tokens.SkipValue() == nil
+		return r.tokens.SkipValue()
 	})
-	return called, ok
+	return called, err
 }
 
 // members reads an object, and each value with read.
-func (r *reading) members(read func(name []byte) bool) bool {
-	if r.tokens.PeekKind() != '{' {
-		return false
+func (r *reading) members(of string, read func(name []byte) error) error {
+	switch kind := r.tokens.PeekKind(); {
+	case kind == 0: // a syntax error, which the next read returns
+	case kind != '{':
+		return r.fault(of + " is not an object")
 	}
-	_, _ = r.tokens.ReadToken()
+	if _, err := r.tokens.ReadToken(); err != nil {
+		return err
+	}
 	for r.tokens.PeekKind() != '}' {
-		name, ok := r.text()
-		if !ok || respelled(name) || !read(name) {
-			return false
+		name, err := r.text("a member name")
+		if err != nil {
+			return err
+		}
+		if exact := respelled(name); exact != "" {
+			return r.fault("a member name is another spelling of " + exact)
+		}
+		if err := read(name); err != nil {
+			return err
 		}
 	}
 	_, err := r.tokens.ReadToken()
-	return err == nil
+	return err
 }
 
-// value is the next one as it stands in the body.
-func (r *reading) value() ([]byte, bool) {
+// value returns the next value as it stands in the body.
+func (r *reading) value() ([]byte, error) {
 	value, err := r.tokens.ReadValue()
 	end := r.tokens.InputOffset()
-	return r.body[end-int64(len(value)) : end], err == nil
+	r.last = end - int64(len(value))
+	return r.body[r.last:end], err
 }
 
-// text is the next value, if that is a string.
-func (r *reading) text() ([]byte, bool) {
-	if r.tokens.PeekKind() != '"' {
-		return nil, false
+// text returns the next value, which must be a string.
+func (r *reading) text(of string) ([]byte, error) {
+	if kind := r.tokens.PeekKind(); kind != '"' && kind != 0 {
+		return nil, r.fault(of + " is not a string")
 	}
-	quoted, ok := r.value()
-	if !ok || bytes.IndexByte(quoted, '\\') < 0 {
-		return bytes.Trim(quoted, `"`), ok
+	quoted, err := r.value()
+	if err != nil || bytes.IndexByte(quoted, '\\') < 0 {
+		return bytes.Trim(quoted, `"`), err
 	}
 	text, err := jsontext.AppendUnquote(nil, quoted)
-	return text, err == nil && bytes.IndexByte(text, 0) < 0 // where a string ends for many a reader
+	if err != nil { // the decoder has read a replacement
+		return nil, r.fault(of + " has a surrogate without its other half")
+	}
+	if bytes.IndexByte(text, 0) >= 0 { // where strings end for readers in C
+		return nil, r.fault(of + " has a NUL")
+	}
+	return text, nil
 }
 
-// respelled reports that some decoders take a name for one that decides: in any case, or without what joins its words, or that they let
-// an object inherit from it.
-func respelled(name []byte) bool {
+// spelled refuses a method that some upstreams take for one of MCP.
+func (r *reading) spelled(method []byte) error {
+	if exact := respelledMethod(string(method)); exact != "" {
+		return r.fault("method is another spelling of " + exact)
+	}
+	return nil
+}
+
+// fault is about the value that was read last.
+func (r *reading) fault(what string) error {
+	return &fault{code: jsonrpc.CodeInvalidRequest, what: fmt.Sprintf("%s (at byte %d)", what, r.last)}
+}
+
+// respelled returns the deciding member for which some decoders take a name: they ignore its case, or hyphens and underscores. Others let
+// objects inherit from __proto__. It returns "" for any other name.
+func respelled(name []byte) string {
 	if slices.ContainsFunc(deciding, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
-		return false
+		return ""
+	}
+	if string(name) == "__proto__" {
+		return "a prototype"
 	}
 	words := joined(name)
-	return string(name) == "__proto__" || slices.ContainsFunc(deciding, func(exact []byte) bool {
-		return bytes.EqualFold(name, exact) || bytes.EqualFold(words, exact)
-	})
+	if i := slices.IndexFunc(deciding, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(words, exact) }); i >= 0 {
+		return string(deciding[i])
+	}
+	return ""
 }
 
 // joined is a name without what joins its words.

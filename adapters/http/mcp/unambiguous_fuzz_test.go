@@ -12,11 +12,18 @@ import (
 func FuzzUnambiguous(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sent := bytes.Clone(body)
-		ours, ok := unambiguous(body)
+		ours, err := unambiguous(body)
+		if text, err := pairSurrogates(body); err == nil && len(text) != len(body) {
+			t.Fatalf("read %q in the place of %q", text, body)
+		}
 		if !bytes.Equal(body, sent) {
 			t.Fatalf("wrote %q into the body %q", body, sent)
 		}
-		if !ok {
+		if err != nil {
+			refused := newRefusedMessage(faultOf(err), body)
+			if refused.what == "" || refused.id != nil && !json.Valid(refused.id) {
+				t.Fatalf("refused %q as %+v", body, refused)
+			}
 			return
 		}
 		theirs := peek(body)

@@ -1,0 +1,147 @@
+package features_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// refused is what a client reads about a message that its gateway does not pass on.
+type refused struct {
+	id, text string
+	code     int
+}
+
+var _ = Describe("Odd Unicode on its way through a gateway", Label("gateway", "U11", "G18"), func() {
+	var upstream *UpstreamServer
+	var post func(ctx SpecContext, body string) Response
+	BeforeEach(func(ctx SpecContext) {
+		upstream = NewUpstream(apiKey)
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
+		post = func(ctx SpecContext, body string) Response {
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body))
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Authorization", "Bearer "+access)
+			r.Header.Set("Content-Type", "application/json")
+			return Send(r)
+		}
+	})
+
+	DescribeTable("passes on byte for byte", func(ctx SpecContext, body string) {
+		Expect(post(ctx, body).StatusCode).To(Equal(http.StatusAccepted))
+		asked := upstream.Asked()
+		Expect(asked).To(HaveLen(1))
+		got, err := io.ReadAll(asked[0].Body)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(got)).To(Equal(body))
+	},
+		Entry("a cut pair in an argument", call(`"name":"shout","arguments":{"text":"cut \ud83d"}`)),
+		Entry("the second half alone", call(`"name":"shout","arguments":{"text":"\uDE00 cut"}`)),
+		Entry("two halves in the wrong order", call(`"name":"shout","arguments":{"text":"\ude00\ud83d"}`)),
+		Entry("a first half before a pair", call(`"name":"shout","arguments":{"text":"\ud83d\ud83d\ude00"}`)),
+		Entry("a whole pair, escaped", call(`"name":"shout","arguments":{"text":"\ud83d\ude00"}`)),
+		Entry("a backslash before what looks like a half", call(`"name":"shout","arguments":{"text":"\\ud83d"}`)),
+		Entry("a cut pair in an argument that is called name", call(`"name":"shout","arguments":{"name":"cut \ud83d","method":"\ud83d"}`)),
+		Entry("a cut pair in the result of an elicitation", `{"jsonrpc":"2.0","id":3,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`),
+		Entry("a cut pair in an id", `{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}`),
+		Entry("a cut pair in a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud83d"}},{"jsonrpc":"2.0","method":"x"}]`),
+		Entry("a NUL in a value", call(`"name":"shout","arguments":{"text":"a\u0000b"}`)),
+		Entry("a byte order mark in a value", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufeffx\\ufeff\"}")),
+		Entry("noncharacters in a value", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufffe\uffff\ufdd0\U0010ffff\\uffff\"}")),
+		Entry("noncharacters in a member name", call("\"name\":\"shout\",\"arguments\":{\"\ufffe\":1,\"\\uffff\":2}")),
+		Entry("a NUL in a member name among the arguments", call(`"name":"shout","arguments":{"a\u0000b":1}`)),
+		Entry("a name in another script", call(`"name":"крик","arguments":{"текст":"é"}`)),
+		Entry("a composed and a decomposed member name", call("\"name\":\"shout\",\"arguments\":{\"\u00e9\":1,\"e\u0301\":2}")),
+	)
+
+	DescribeTable("refuses", func(ctx SpecContext, body string, want refused) {
+		got := post(ctx, body)
+		Expect(got.StatusCode).To(Equal(http.StatusBadRequest))
+		var answer struct {
+			ID    json.RawMessage
+			Error struct {
+				Code    int
+				Message string
+			}
+		}
+		Expect(json.Unmarshal([]byte(got.Text), &answer)).To(Succeed(), got.Text)
+		Expect(answer.Error.Message).To(Equal("Bad Request: " + want.text + " (rule U11)"))
+		Expect(refused{string(answer.ID), want.text, answer.Error.Code}).To(Equal(want))
+		Expect(upstream.Asked()).To(BeEmpty())
+	},
+		Entry("half a pair in a tool's name", call(`"name":"shout\ud83d"`), refused{"1", "name has a surrogate without its other half (at byte 63)", -32600}),
+		Entry("half a pair in the method", `{"jsonrpc":"2.0","id":"a","method":"ping\ud83d"}`,
+			refused{`"a"`, "method has a surrogate without its other half (at byte 35)", -32600}),
+		Entry("half a pair in a member name", `{"jsonrpc":"2.0","id":2,"method":"ping","\udc00":1}`,
+			refused{"2", "a member name has a surrogate without its other half (at byte 41)", -32600}),
+		Entry("half a pair in a member name among the arguments", call(`"name":"shout","arguments":{"\udc00":1}`),
+			refused{"1", "a member name has a surrogate without its other half (at byte 85)", -32600}),
+		Entry("a raw surrogate", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xed\xa0\xbd\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("an overlong slash", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\xaf\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("an overlong quote", call("\"name\":\"shout\xc0\xa2,\"x\":\"\""), refused{"", "the body is not valid UTF-8", -32700}),
+		Entry("a NUL of Java's kind", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\x80\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("more than Unicode has", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf4\x90\x80\x80\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("a cut character", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf0\x9f\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("bytes of Latin 1 in the id", "{\"jsonrpc\":\"2.0\",\"id\":\"\xe9\",\"method\":\"ping\"}", refused{"", "the body is not valid UTF-8", -32700}),
+		Entry("UTF-16", "\xff\xfe{\x00}\x00", refused{"", "the body is not valid UTF-8", -32700}),
+		Entry("a byte order mark before the message", "\ufeff"+call(`"name":"shout"`), refused{"", "the body begins with a byte order mark", -32700}),
+		Entry("a NUL in a tool's name", call(`"name":"delete_all\u0000"`), refused{"1", "name has a NUL (at byte 63)", -32600}),
+		Entry("a NUL in the method", `{"jsonrpc":"2.0","id":4,"method":"ping\u0000"}`, refused{"4", "method has a NUL (at byte 33)", -32600}),
+		Entry("a NUL in a member name", `{"jsonrpc":"2.0","id":5,"method\u0000":"ping"}`, refused{"5", "a member name has a NUL (at byte 24)", -32600}),
+		Entry("a bare NUL", call("\"name\":\"shout\x00\""), refused{"", "the body is not valid JSON (at byte 69)", -32700}),
+		Entry("a member twice, escaped once", call(`"name":"shout","n\u0061me":"delete_all"`),
+			refused{"1", "a member name stands twice in one object (at byte 71)", -32600}),
+		Entry("a member with a long s", `{"jsonrpc":"2.0","id":6,"method":"ping","paramſ":{}}`, refused{"6", "a member name is another spelling of params (at byte 40)", -32600}),
+		Entry("an id that stands twice", `{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}`, refused{"", "a member name stands twice in one object (at byte 24)", -32600}),
+		Entry("a method with a byte order mark at its end", `{"jsonrpc":"2.0","id":8,"method":"tools/call\ufeff"}`,
+			refused{"8", "method is another spelling of tools/call (at byte 33)", -32600}),
+	)
+})
+
+var _ = Describe("An MCP server that waits for an answer behind a gateway", Label("gateway", "U11", "G18"), func() {
+	// ask lets the upstream ask for a name, sends the answer that the function makes of the question's id, and returns what the client gets
+	// for it, and what the tool says in the end.
+	ask := func(ctx SpecContext, revision, path string, answer func(id string) string) (Response, string) {
+		world := NewGateway(NewUpstream(apiKey).URL + path)
+		talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
+		stream := talk.stream
+		if called := talk.message(ctx, "tools/call", params{"name": "ask", "arguments": params{}}); stream == nil {
+			stream = Follow(called)
+		} else {
+			Expect(Send(called).StatusCode).To(Equal(http.StatusAccepted))
+		}
+		var question struct{ ID json.RawMessage }
+		Expect(json.Unmarshal([]byte(stream.Next("message")), &question)).To(Succeed())
+		r := talk.message(ctx, "notifications/none", nil)
+		body := answer(string(question.ID))
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+		return Send(r), stream.Next("message")
+	}
+
+	DescribeTable("hears that the answer was refused, instead of waiting for ever:", func(ctx SpecContext, revision, path, answer string, code int) {
+		sent, said := ask(ctx, revision, path, func(id string) string { return fmt.Sprintf(answer, id) })
+		Expect(sent.StatusCode).To(Equal(code), sent.Text)
+		Expect(sent.Text).To(ContainSubstring(`"id":`))
+		Expect(said).To(ContainSubstring("the client's answer was refused"))
+	},
+		Entry("a member twice", sessions, "/mcp", `{"jsonrpc":"2.0","result":{"action":"accept","action":"decline"},"id":%s}`, 400),
+		Entry("half a pair in a member name", sessions, "/mcp", `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"\ud83d":"x"}}}`, 400),
+		Entry("a character that was cut", sessions, "/mcp", "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"action\":\"accept\",\"content\":{\"name\":\"\xf0\x9f\"}}}", 400),
+		Entry("over HTTP+SSE", httpSSE, "/sse", `{"jsonrpc":"2.0","Result":{},"result":{"action":"accept","action":"decline"},"id":%s}`, 400),
+	)
+
+	DescribeTable("hears an answer with half a pair in a value", func(ctx SpecContext, revision, path string) {
+		sent, said := ask(ctx, revision, path, func(id string) string {
+			return `{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`
+		})
+		Expect(sent.StatusCode).To(Equal(http.StatusAccepted), sent.Text)
+		Expect(said).To(ContainSubstring("cut \ufffd"), "as Go reads it")
+	}, Entry("in a session", sessions, "/mcp"), Entry("over HTTP+SSE", httpSSE, "/sse"))
+})
