@@ -119,10 +119,9 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 	case errors.Is(err, oauth.ErrUnknownBearer):
 		s.answerUnauthorized(w, r, m)
 	case errors.Is(err, oauth.ErrNotFound):
-		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidRequest, "U12", "there is no such session of this connection"))
-		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+		refuseSession(w, r, "U12", "there is no such session of this connection")
 	case errors.Is(err, oauth.ErrUnknownSession):
-		sessionForgotten(w, r)
+		refuseSession(w, r, "U16", forgotten)
 	case errors.As(err, &failure):
 		s.options.Logger.WarnContext(ctx, "the upstream gave no answer", "status", failure.HTTPStatus(), "rule", failure.BrokenRule(),
 			"reason", failure, "cause", failure.Unwrap())
@@ -139,7 +138,7 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m message) {
 	ctx := r.Context()
 	if namesSession(r) && r.Method != http.MethodPost {
-		sessionForgotten(w, r)
+		refuseSession(w, r, "U16", forgotten)
 		return
 	}
 	err := s.options.HostTokens.VerifyAfterRefusal(ctx, identityOf(ctx).token, s.options.Resource)
@@ -152,7 +151,7 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m me
 		trace.From(ctx).Refuse(err)
 		unavailable(w, "The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
 	case namesSession(r):
-		sessionForgotten(w, r)
+		refuseSession(w, r, "U16", forgotten)
 	default:
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
 		s.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token")
@@ -166,10 +165,12 @@ func namesSession(r *http.Request) bool {
 	return r.Header.Get(sessionHeader) != "" || strings.HasSuffix(r.URL.Path, messagePath)
 }
 
-// sessionForgotten answers 404, so that the client opens another session (U16).
-func sessionForgotten(w http.ResponseWriter, r *http.Request) {
-	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U16", "the MCP server behind this gateway does not know the session any more"))
-	rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+const forgotten = "the MCP server behind this gateway does not know the session any more"
+
+// refuseSession answers 404, so that the client opens another session (U12, U16).
+func refuseSession(w http.ResponseWriter, r *http.Request, rule, reason string) {
+	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, rule, reason))
+	rpcError(w, http.StatusNotFound, noSuchSession)
 }
 
 // rpcFailure answers the request of that id, so that a client need not guess which one has failed.

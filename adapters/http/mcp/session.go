@@ -52,10 +52,12 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at en
 	s.serveHeld(w, r, at, id, m.body)
 }
 
+const noSuchSession = "Not Found: there is no such session"
+
 // noSession answers why a session cannot be used.
 func (s *Server) noSession(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, oauth.ErrNotFound) {
-		rpcError(w, http.StatusNotFound, "Not Found: there is no such session")
+		rpcError(w, http.StatusNotFound, noSuchSession)
 		return
 	}
 	s.options.Logger.ErrorContext(r.Context(), "cannot reach a session", "error", err)
