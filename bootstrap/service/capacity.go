@@ -36,7 +36,7 @@ func ownCapacity() capacity {
 // connections leaves half of the files and of the memory to everything else: the database, other servers, garbage.
 func (c capacity) connections() int {
 	most := min(c.files/2, c.memory/2/connectionMemory, math.MaxInt32)
-	return max(leastConnections, int(most)) //nolint:gosec // it fits into 31 bits
+	return max(leastConnections, int(most))
 }
 
 // bounds are those of the service's listener, with as many connections as configured, or else as the process can bear.
