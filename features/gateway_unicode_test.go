@@ -109,7 +109,9 @@ var _ = Describe("An MCP server that waits for an answer behind a gateway", Labe
 	// ask lets the upstream ask for a name, sends the answer that the function makes of the question's id, and returns what the client gets
 	// for it, and what the tool says in the end.
 	ask := func(ctx SpecContext, revision, path string, answer func(id string) string) (Response, string) {
-		world := NewGateway(NewUpstream(apiKey).URL + path)
+		upstream := NewUpstream(apiKey)
+		upstream.AddQuestion()
+		world := NewGateway(upstream.URL + path)
 		talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
 		stream := talk.stream
 		if called := talk.message(ctx, "tools/call", params{"name": "ask", "arguments": params{}}); stream == nil {

@@ -27,6 +27,7 @@ type UpstreamServer struct {
 	Hanging   chan string // tools whose call has begun and will not end by itself
 	Cancelled chan string // tools whose call was given up
 
+	tools  *mcp.Server
 	mu     sync.Mutex
 	keys   []string // that hold; nil lets everybody in
 	asked  []*http.Request
@@ -51,6 +52,7 @@ func NewUpstream(keys ...string) *UpstreamServer {
 
 func (u *UpstreamServer) handler() http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
+	u.tools = server
 	u.addTools(server)
 	get := func(*http.Request) *mcp.Server { return server }
 	withSessions := mcp.NewStreamableHTTPHandler(get, nil)
@@ -94,7 +96,17 @@ func (u *UpstreamServer) addTools(server *mcp.Server) {
 	mcp.AddTool(server, &mcp.Tool{Name: "delete_all"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return textual("all gone"), nil, nil
 	})
-	mcp.AddTool(server, &mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(server, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		u.Hanging <- "hang"
+		<-ctx.Done()
+		u.Cancelled <- "hang"
+		return nil, nil, ctx.Err()
+	})
+}
+
+// AddQuestion adds a tool that asks the person for a name, and answers with it.
+func (u *UpstreamServer) AddQuestion() {
+	mcp.AddTool(u.tools, &mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		given, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Your name?", RequestedSchema: map[string]any{
 			"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}},
 		}})
@@ -102,12 +114,6 @@ func (u *UpstreamServer) addTools(server *mcp.Server) {
 			return nil, nil, err
 		}
 		return textual(fmt.Sprint(given.Content["name"])), nil, nil
-	})
-	mcp.AddTool(server, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		u.Hanging <- "hang"
-		<-ctx.Done()
-		u.Cancelled <- "hang"
-		return nil, nil, ctx.Err()
 	})
 }
 

@@ -3,9 +3,10 @@ package service
 import (
 	"log/slog"
 	"math"
-	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 )
 
 const (
@@ -14,7 +15,6 @@ const (
 	connectionMemory = 512 << 10
 	// leastConnections lets a service work that has next to nothing.
 	leastConnections = 16
-	unlimited        = math.MaxInt64
 )
 
 // capacity is what the process may use of what every connection takes.
@@ -26,11 +26,7 @@ type capacity struct {
 // ownCapacity reads the limits of this process: of its user for files; for memory GOMEMLIMIT, or the least of its control groups, or what the
 // machine has.
 func ownCapacity() capacity {
-	memory, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
-	if err != nil {
-		memory = unlimited // this system does not tell
-	}
-	return capacity{files: fileLimit(), memory: min(memory, uint64(debug.SetMemoryLimit(-1)))} //nolint:gosec // a limit of memory is never negative
+	return capacity{files: fileLimit(), memory: uint64(memory.Limit())} //nolint:gosec // a limit of memory is never negative
 }
 
 // connections leaves half of the files and of the memory to everything else: the database, other servers, garbage.
