@@ -15,6 +15,7 @@ const (
 	connectionMemory = 512 << 10
 	// leastConnections lets a service work that has next to nothing.
 	leastConnections = 16
+	unlimited        = math.MaxInt64
 )
 
 // capacity is what the process may use of what every connection takes.
