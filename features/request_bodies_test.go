@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
@@ -155,53 +156,70 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 		return open()
 	}
-	worlds := map[string]func() *World{
-		"a site":    func() *World { return NewWorld() },
-		"a gateway": func() *World { return newGateway() },
+	large := func(ctx context.Context, target, access string, length int) func() int {
+		return func() int {
+			status, _ := told(sendBody(ctx, target, access, int64(length), strings.NewReader(padded(length))))
+			return status
+		}
+	}
+	const half = longest / 2
+	// A person may take a quarter of what is for bodies of more than 64 KiB, seven of eight MiB here, or one body.
+	type people struct {
+		world        *World
+		mine, theirs string // access tokens
+	}
+	worlds := map[string]func(context.Context) people{
+		"a site": func(ctx context.Context) people {
+			world := withLittleMemory(func() *World { return NewWorld() })
+			client := world.NewClient()
+			return people{world, client.Connect(ctx).Access, client.ConnectAs(ctx, world.TokenFor(ctx, "grace", demosite.Editor)).Access}
+		},
+		"a gateway": func(ctx context.Context) people {
+			const another = "another-key"
+			upstream := NewUpstream(apiKey, another)
+			world := withLittleMemory(func() *World { return NewGateway(upstream.URL + "/mcp") })
+			client := world.NewClient()
+			return people{world, client.Connect(ctx).Access, client.ConnectAs(ctx, another).Access}
+		},
 	}
 	for kind, open := range worlds {
-		It("asks to come back when they take all memory for them, and finishes what has begun, in "+kind, func(ctx SpecContext) {
-			world := withLittleMemory(open)
-			access := world.NewClient().Connect(ctx).Access
-			before := small(ctx, world.MCP(), access)()
+		It("refuses what is beyond the share of one person, who is told, and takes others' and small ones, in "+kind, func(ctx SpecContext) {
+			all := open(ctx)
+			target := all.world.MCP()
+			before := small(ctx, target, all.mine)()
 			Expect(before).NotTo(Equal(http.StatusServiceUnavailable))
-			first, second := begin(ctx, world.MCP(), access, longest, 10), begin(ctx, world.MCP(), access, longest, 10)
-			answer, err := sendBody(ctx, world.MCP(), access, 100, strings.NewReader(padded(100)))
+			first := begin(ctx, target, all.mine, longest, longest-1)
+			Eventually(large(ctx, target, all.mine, longest)).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+			answer, err := sendBody(ctx, target, all.mine, longest, strings.NewReader(padded(longest)))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
 			Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
 			Expect(answer.Body.Close()).To(Succeed())
-			for _, h := range []*held{first, second} {
-				_, err := io.WriteString(h.rest, padded(longest)[h.begun:])
-				Expect(err).NotTo(HaveOccurred())
-				Expect(h.rest.Close()).To(Succeed())
-				Eventually(h.status).WithTimeout(patience).Should(Receive(Equal(before)))
-			}
-			Eventually(small(ctx, world.MCP(), access)).WithTimeout(patience).Should(Equal(before))
+			Expect(small(ctx, target, all.mine)()).To(Equal(before))
+			Expect(large(ctx, target, all.theirs, half)()).To(Equal(before))
+			Expect(large(ctx, target, all.theirs, longest)()).To(Equal(http.StatusServiceUnavailable), "the memory for all is used up")
+			_, err = io.WriteString(first.rest, padded(longest)[first.begun:])
+			Expect(err).NotTo(HaveOccurred())
+			Expect(first.rest.Close()).To(Succeed())
+			Eventually(first.status).WithTimeout(patience).Should(Receive(Equal(before)))
+			Eventually(large(ctx, target, all.mine, longest)).WithTimeout(patience).Should(Equal(before))
 		}, SpecTimeout(2*patience))
 
-		It("takes the place of clients that go away back, in "+kind, func(ctx SpecContext) {
-			world := withLittleMemory(open)
-			access := world.NewClient().Connect(ctx).Access
-			before := small(ctx, world.MCP(), access)()
-			for range 3 {
-				first, second := begin(ctx, world.MCP(), access, longest, 10), begin(ctx, world.MCP(), access, longest, longest-1)
-				Expect(small(ctx, world.MCP(), access)()).To(Equal(http.StatusServiceUnavailable))
+		It("reserves nothing for a length that is only claimed, in "+kind, func(ctx SpecContext) {
+			all := open(ctx)
+			for range 20 {
+				begin(ctx, all.world.MCP(), all.mine, longest, 10)
+			}
+			Expect(large(ctx, all.world.MCP(), all.theirs, longest)()).NotTo(Equal(http.StatusServiceUnavailable))
+		}, SpecTimeout(2*patience))
+
+		It("takes the memory of clients that go away back, told lengths or not, in "+kind, func(ctx SpecContext) {
+			all := open(ctx)
+			for _, length := range []int64{longest, -1, longest} {
+				first := begin(ctx, all.world.MCP(), all.mine, length, longest-1)
+				Eventually(large(ctx, all.world.MCP(), all.mine, longest)).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
 				first.abort()
-				second.abort()
-				Eventually(small(ctx, world.MCP(), access)).WithTimeout(patience).Should(Equal(before))
+				Eventually(large(ctx, all.world.MCP(), all.mine, longest)).WithTimeout(patience).ShouldNot(Equal(http.StatusServiceUnavailable))
 			}
-		}, SpecTimeout(2*patience))
-
-		It("counts what has come where no length is told, in "+kind, func(ctx SpecContext) {
-			world := withLittleMemory(open)
-			access := world.NewClient().Connect(ctx).Access
-			begin(ctx, world.MCP(), access, -1, 10)
-			begin(ctx, world.MCP(), access, -1, 10)
-			Expect(small(ctx, world.MCP(), access)()).NotTo(Equal(http.StatusServiceUnavailable))
-			begin(ctx, world.MCP(), access, -1, longest)
-			Eventually(begin(ctx, world.MCP(), access, -1, longest).status).WithTimeout(patience).Should(Receive(BeElementOf(http.StatusServiceUnavailable, 0)))
-			Eventually(small(ctx, world.MCP(), access)).WithTimeout(patience).ShouldNot(Equal(http.StatusServiceUnavailable), "the refused one gives its place back")
 		}, SpecTimeout(2*patience))
 	}
 
@@ -220,8 +238,7 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 		elsewhere := client.Token(ctx, form).Tokens()
 		before := small(ctx, world.Issuer+"/other", elsewhere.Access)()
 		Expect(before).NotTo(Equal(http.StatusServiceUnavailable))
-		begin(ctx, world.MCP(), access, longest, 10)
-		begin(ctx, world.MCP(), access, longest, 10)
-		Expect(small(ctx, world.Issuer+"/other", elsewhere.Access)()).To(Equal(http.StatusServiceUnavailable))
+		begin(ctx, world.MCP(), access, longest, longest-1)
+		Eventually(large(ctx, world.Issuer+"/other", elsewhere.Access, longest)).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
 	}, SpecTimeout(2*patience))
 })

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-
-	"golang.org/x/sync/semaphore"
+	"sync"
 )
 
 const (
@@ -17,42 +16,99 @@ const (
 	tooManyBodies = "Too many messages are under way"
 )
 
-// Bodies bounds the memory that request bodies take at once, over all servers that share it. A body has its place until it is answered.
-type Bodies struct {
-	limit int64
-	free  *semaphore.Weighted
-}
+// Bodies bounds the memory that request bodies take at once, over all servers that share it. A body keeps its memory until it is
+// answered. Small bodies have an eighth to themselves, so that large ones do not keep them out, and of each part one owner may take a
+// quarter.
+type Bodies struct{ small, large pool }
+
+const (
+	smallBody    = 64 << 10
+	smallPart    = 8
+	shareOfOwner = 4
+)
 
 // NewBodies bounds them to that many bytes.
-func NewBodies(limit int64) *Bodies { return &Bodies{limit, semaphore.NewWeighted(limit)} }
+func NewBodies(limit int64) *Bodies {
+	return &Bodies{small: newPool(limit / smallPart), large: newPool(limit - limit/smallPart)}
+}
 
-// place is what one body has taken of the memory for all.
-type place struct {
+func (b *Bodies) poolFor(length int64) *pool {
+	if length <= smallBody {
+		return &b.small
+	}
+	return &b.large
+}
+
+// pool is memory that bodies take.
+type pool struct {
+	limit int64
+
+	mu      sync.Mutex
+	used    int64
+	byOwner map[string]int64
+}
+
+func newPool(limit int64) pool { return pool{limit: limit, byOwner: map[string]int64{}} }
+
+// take reports whether a body that has had bytes of an owner gets more. The only body, of all or of its owner, always does.
+func (p *pool) take(owner string, had, more int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	beyond := p.used > had && p.used+more > p.limit
+	beyondShare := p.byOwner[owner] > had && p.byOwner[owner]+more > p.limit/shareOfOwner
+	if beyond || beyondShare {
+		return false
+	}
+	p.used += more
+	p.byOwner[owner] += more
+	return true
+}
+
+func (p *pool) give(owner string, bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= bytes
+	if p.byOwner[owner] -= bytes; p.byOwner[owner] == 0 {
+		delete(p.byOwner, owner)
+	}
+}
+
+// reservation is the memory of one body. The owner is the subject who sends it.
+type reservation struct {
 	of    *Bodies
+	owner string
+	from  *pool
 	taken int64
 }
 
 // errCrowded means that there is no memory for a body now.
-var errCrowded = errors.New("the bodies under way take all memory that there is for them")
+var errCrowded = errors.New("the messages under way, of all or of this person, take the memory that there is for them")
 
-// extend takes place for a body of that length. One longer than all memory for bodies may take it alone.
-func (p *place) extend(length int64) error {
-	more := min(length, p.of.limit) - p.taken
-	if more <= 0 {
+// extend reserves memory for a body of that length.
+func (r *reservation) extend(length int64) error {
+	if length <= r.taken {
 		return nil
 	}
-	if !p.of.free.TryAcquire(more) {
+	from := r.of.poolFor(length)
+	had := r.taken
+	if from != r.from {
+		had = 0
+	}
+	if !from.take(r.owner, had, length-had) {
 		return errCrowded
 	}
-	p.taken += more
+	if from != r.from {
+		r.release()
+	}
+	r.from, r.taken = from, length
 	return nil
 }
 
-// release gives it back, and may be repeated.
-func (p *place) release() {
-	if p.taken > 0 {
-		p.of.free.Release(p.taken)
-		p.taken = 0
+// release returns the memory, and may be repeated.
+func (r *reservation) release() {
+	if r.taken > 0 {
+		r.from.give(r.owner, r.taken)
+		r.taken = 0
 	}
 }
 
@@ -63,17 +119,13 @@ func (e bodyTooLarge) Error() string {
 	return fmt.Sprintf("the body has more than %d bytes, the limit that max-request-body sets (WithMaxRequestBody in Go)", e.limit)
 }
 
-// readBody takes at once the place of what a request says that it has, so that what has begun can be finished, and more as it comes: a host's
-// middleware may have unpacked the body.
-func readBody(r *http.Request, limit int64, its *place) (body []byte, err error) {
+// readBody reserves memory as the body comes, because its length may only be claimed.
+func readBody(r *http.Request, limit int64, reserved *reservation) (body []byte, err error) {
 	said := max(0, min(r.ContentLength, limit))
-	if err := its.extend(said + 1); err != nil {
-		return nil, err
-	}
 	for err == nil {
 		if len(body) == cap(body) {
 			room := roomFor(int64(len(body)), said, limit)
-			if err := its.extend(room + 1); err != nil {
+			if err := reserved.extend(room + 1); err != nil {
 				return nil, err
 			}
 			body = append(make([]byte, 0, room+1), body...) // one more, to see the end or what is too much
@@ -89,6 +141,9 @@ func readBody(r *http.Request, limit int64, its *place) (body []byte, err error)
 	}
 	return nil, err
 }
+
+// drain reads on after a refusal, so that a client which is still sending sees the answer and not a closed connection.
+func drain(body io.Reader, limit int64) { _, _ = io.CopyN(io.Discard, body, limit) }
 
 // roomFor grows a body to what was said of it, and beyond that to the limit.
 func roomFor(length, said, limit int64) int64 {

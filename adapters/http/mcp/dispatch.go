@@ -90,7 +90,11 @@ func (s *Server) answerCut(out *stream) {
 // hear buffers the body, so that a proxy in front never sees an answer before the end of its request.
 func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
 	out.listen()
-	body, err := readBody(r, s.options.MaxBody, &out.place)
+	out.reserved.owner = out.who.caller.Subject
+	body, err := readBody(r, s.options.MaxBody, &out.reserved)
+	if errors.Is(err, errCrowded) || errors.As(err, new(bodyTooLarge)) {
+		drain(r.Body, s.options.MaxBody)
+	}
 	out.heard(err)
 	if err != nil {
 		refuseBody(out.ResponseWriter, r, err)

@@ -25,14 +25,14 @@ var _ = Describe("Reading a body", Label("G13"), func() {
 			text := bytes.Repeat([]byte("x"), length)
 			r := httptest.NewRequest(http.MethodPost, "/mcp", reading(bytes.NewReader(text)))
 			r.ContentLength = int64(claimed)
-			its := place{of: NewBodies(2 * limit)}
-			body, err := readBody(r, limit, &its)
+			reserved := reservation{of: NewBodies(2 * limit)}
+			body, err := readBody(r, limit, &reserved)
 			if length > limit {
 				Expect(err).To(Equal(bodyTooLarge{limit}))
 				continue
 			}
-			Expect(its.taken).To(BeNumerically(">=", length))
-			Expect(cap(body)).To(BeNumerically("<=", its.taken))
+			Expect(reserved.taken).To(BeNumerically(">=", length))
+			Expect(cap(body)).To(BeNumerically("<=", reserved.taken))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(body).To(Equal(text))
 		}
@@ -47,7 +47,7 @@ var _ = Describe("Reading a body", Label("G13"), func() {
 		for _, claimed := range []int64{-1, 0, 3, 8} {
 			r := httptest.NewRequest(http.MethodPost, "/mcp", io.MultiReader(bytes.NewReader([]byte("half")), iotest.ErrReader(io.ErrUnexpectedEOF)))
 			r.ContentLength = claimed
-			_, err := readBody(r, limit, &place{of: NewBodies(limit)})
+			_, err := readBody(r, limit, &reservation{of: NewBodies(limit)})
 			Expect(err).To(MatchError(io.ErrUnexpectedEOF))
 		}
 	})

@@ -79,8 +79,9 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 
 	It("asks to come back while the holder has no memory for another message", Label("G19"), func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
-		all := place{of: holder.mcp.options.Bodies}
-		Eventually(func() error { return all.extend(defaultBodies) }).Should(Succeed())
+		all := reservation{of: holder.mcp.options.Bodies, owner: "another"}
+		Eventually(func() bool { return holder.mcp.options.Bodies.small.take("another", 0, defaultBodies) }).Should(BeTrue())
+		all.from, all.taken = &holder.mcp.options.Bodies.small, defaultBodies
 		refused := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
 		Expect(refused.StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())

@@ -38,11 +38,11 @@ type stream struct {
 	noted    noted
 	request  http.Request // here, because each piece would be an allocation of its own
 	body     whole
-	place    place  // of the body
-	id       []byte // of the message that is answered; nil in a batch
-	single   bool   // one request came, and its result is the last that is said
-	long     bool   // what may be known of it elsewhere is asked of the registry
-	opened   int    // guarded by the registry, like what follows
+	reserved reservation // for the body
+	id       []byte      // of the message that is answered; nil in a batch
+	single   bool        // one request came, and its result is the last that is said
+	long     bool        // what may be known of it elsewhere is asked of the registry
+	opened   int         // guarded by the registry, like what follows
 	beaten   int
 
 	relayed bool // the answer of an upstream, which is passed on as it is
@@ -199,7 +199,7 @@ func (s *stream) finish() {
 		s.push.Stop()
 	}
 	s.release()
-	s.place.release()
+	s.reserved.release()
 	s.noted.walk.End()
 }
 

@@ -66,7 +66,7 @@ func newRegistry(s *Server) *registry {
 func (g *registry) answer(w http.ResponseWriter, r *http.Request, ctx context.Context) (*stream, *http.Request) {
 	out := &stream{ending: &ending{Context: ctx}, noted: noted{ResponseWriter: w, walk: trace.From(ctx)}, registry: g, relayed: g.relays}
 	out.ResponseWriter, out.control = &out.noted, *http.NewResponseController(&out.noted)
-	out.request, out.place.of = *r.WithContext(out.ending), g.bodies
+	out.request, out.reserved.of = *r.WithContext(out.ending), g.bodies
 	return out, &out.request
 }
 
