@@ -32,13 +32,15 @@ func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, r
 	return caller, host, nil
 }
 
-// confirmationLife is how long a host token that the site has just confirmed is not checked again, so that an upstream that answers
-// 401 to everything causes few questions.
-const confirmationLife = 10 * time.Second
+// The site's answer about a host token stands for a while, so that an upstream that answers 401 to everything causes few questions.
+const (
+	confirmationLife = 10 * time.Second // that it knows the token
+	outageLife       = 5 * time.Second  // that it cannot tell
+)
 
 // VerifyAfterRefusal asks the site about the host token behind an access token, after an upstream has answered 401 (U8). It returns
 // nil when the site knows the host token. It ends the grant and returns InvalidToken when the site does not; any other error means
-// that the site cannot tell. Simultaneous calls for one grant share one question, and a confirmation lasts ten seconds.
+// that the site cannot tell. Simultaneous calls for one grant share one question, and its answer stands for some seconds.
 func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
 	token, err := accessToken(bearer)
 	if err != nil {
@@ -48,38 +50,51 @@ func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource
 	if err != nil {
 		return err
 	}
-	if s.confirmed.recently(grant.ID(), s.now()) {
-		return nil
+	_, err, _ = s.afterRefusals.Do(grant.ID(), func() (any, error) {
+		if err, known := s.verified.recently(grant.ID(), s.now()); known {
+			return nil, err
+		}
+		err := s.recheck(ctx, grant, token)
+		s.verified.note(grant.ID(), verification{at: s.now(), err: err})
+		return nil, err
+	})
+	return err
+}
+
+// verification is what the site has said about the host token of a grant.
+type verification struct {
+	at  time.Time
+	err error
+}
+
+// stands is false for a time in the future, which is left from before the clock was set back.
+func (v verification) stands(now time.Time) bool {
+	life := confirmationLife
+	if v.err != nil {
+		life = outageLife
 	}
-	if err := s.recheck(ctx, grant, token); err != nil {
-		return err
+	return !v.at.After(now) && now.Sub(v.at) < life
+}
+
+// verifications are the recent ones.
+type verifications struct {
+	mu      sync.Mutex
+	byGrant map[string]verification
+}
+
+func (v *verifications) recently(grant string, now time.Time) (err error, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	last, found := v.byGrant[grant]
+	return last.err, found && last.stands(now)
+}
+
+func (v *verifications) note(grant string, last verification) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.byGrant == nil {
+		v.byGrant = map[string]verification{}
 	}
-	s.confirmed.note(grant.ID(), s.now())
-	return nil
+	maps.DeleteFunc(v.byGrant, func(_ string, one verification) bool { return !one.stands(last.at) })
+	v.byGrant[grant] = last
 }
-
-// confirmations are the grants whose host token the site has confirmed within confirmationLife.
-type confirmations struct {
-	mu sync.Mutex
-	at map[string]time.Time // by grant
-}
-
-func (c *confirmations) recently(grant string, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, found := c.at[grant]
-	return found && fresh(at, now)
-}
-
-func (c *confirmations) note(grant string, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.at == nil {
-		c.at = map[string]time.Time{}
-	}
-	maps.DeleteFunc(c.at, func(_ string, at time.Time) bool { return !fresh(at, now) })
-	c.at[grant] = now
-}
-
-// fresh is false for a time in the future, which is left from before the clock was set back.
-func fresh(at, now time.Time) bool { return !at.After(now) && now.Sub(at) < confirmationLife }

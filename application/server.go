@@ -40,7 +40,8 @@ type Server struct {
 	ended    func(grant string)
 	rechecks singleflight.Group
 
-	confirmed confirmations
+	afterRefusals singleflight.Group
+	verified      verifications
 }
 
 // NewServer expects complete ports.

@@ -54,7 +54,7 @@ func WithAllowedHosts(hosts ...string) MCPOption {
 }
 
 // WithMaxRequestBody limits a message of a client to that many bytes; without it, or with 0, it may have 4 MiB. All bodies under way, of every MCP
-// server of the OAuth server, together take at most an eighth of the memory that the process may use.
+// server of the OAuth server, together take at most an eighth of the memory that the process may use, one subject a quarter of that.
 func WithMaxRequestBody(bytes int64) MCPOption {
 	return func(m *MCPServer) { m.options.MaxBody = bytes }
 }

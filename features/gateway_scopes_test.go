@@ -51,6 +51,10 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 			refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}}, with("Mcp-Name", name))
 			Expect(refused.StatusCode).To(Equal(http.StatusForbidden), name)
 		}
+		for _, method := range []string{"tools/call, tools/call", "=?base64?dG9vbHMvY2FsbA==?=", "ping, tools/call"} {
+			refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}}, with("Mcp-Method", method), with("Mcp-Name", "delete_all"))
+			Expect(refused.StatusCode).To(Equal(http.StatusForbidden), method)
+		}
 		second := plain.Post(ctx, "tools/call", params{"name": "shout"}, func(r *http.Request) { r.Header.Add("Mcp-Name", "delete_all") })
 		Expect(second.StatusCode).To(Equal(http.StatusForbidden))
 		Expect(upstream.Asked()).To(BeEmpty())

@@ -111,6 +111,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 				"Set-Cookie": "session=1", "WWW-Authenticate": "Basic", "Access-Control-Allow-Origin": "*", "Access-Control-Allow-Credentials": "true",
 				"Alt-Svc": `h2="elsewhere:443"`, "X-Request-Id": "theirs", "X-Pasteport-Subject": "x", "X-Own": "kept", "Content-Type": "application/json",
 				"Strict-Transport-Security": "max-age=1", "Refresh": "0", "Link": "</x>; rel=preload", "Location": "/x", "Service-Worker-Allowed": "/",
+				"NEL": "{}", "Report-To": "{}", "Reporting-Endpoints": "a=\"/x\"", "Accept-CH": "Device-Memory", "Critical-CH": "Device-Memory",
 			} {
 				w.Header().Set(name, value)
 			}
@@ -122,9 +123,10 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		Expect(answer.Text).To(HavePrefix(`{"jsonrpc":"2.0","id":1`))
 		Expect(answer.Header).To(HaveKeyWithValue("X-Own", []string{"kept"}))
 		for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Alt-Svc", "X-Pasteport-Subject",
-			"Strict-Transport-Security", "Refresh", "Link", "Location", "Service-Worker-Allowed"} {
+			"Strict-Transport-Security", "Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch"} {
 			Expect(answer.Header).NotTo(HaveKey(name))
 		}
+		Expect(answer.Header).To(HaveKeyWithValue("X-Content-Type-Options", []string{"nosniff"}))
 		Expect(answer.Header.Values("X-Request-Id")).To(And(HaveLen(1), Not(ContainElement("theirs"))))
 	})
 
@@ -142,6 +144,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 	},
 		Entry("as HTML", "text/html", "text/plain; charset=utf-8"),
 		Entry("as HTML in capitals with a charset", "Text/HTML ; charset=latin-1", "text/plain; charset=utf-8"),
+		Entry("as the last of two types", "application/json, text/html", "text/plain; charset=utf-8"),
 		Entry("as XHTML", "application/xhtml+xml", "text/plain; charset=utf-8"),
 		Entry("as SVG", "image/svg+xml", "text/plain; charset=utf-8"),
 		Entry("as XML", "application/xml", "text/plain; charset=utf-8"),

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limitedListener has a limited number of connections open. Beyond it a new one takes the place of the one that has been idle longest, and
-// waits while none is idle.
+// limitedListener has a limited number of connections open. Beyond it a new one takes the place of the one that has been idle longest, or
+// else of the oldest that has sent nothing for silentLimit, and waits while there is neither.
 type limitedListener struct {
 	net.Listener
 	logger *slog.Logger
@@ -23,15 +23,35 @@ type limitedListener struct {
 	close  func() error
 
 	mu      sync.Mutex
-	idle    *list.List                 // the longest first
-	element map[net.Conn]*list.Element // of idle
-	waiting bool                       // a connection has no place yet
+	idle    *list.List // connections between two requests, the longest first
+	silent  *list.List // silentConns, which have sent nothing yet, the oldest first
+	element map[net.Conn]place
+	waiting bool // a connection has no place yet
 }
+
+// place is where a connection is listed.
+type place struct {
+	list    *list.List
+	element *list.Element
+}
+
+// silentConn is a connection that has sent nothing.
+type silentConn struct {
+	net.Conn
+	since time.Time
+}
+
+const (
+	// silentLimit lets a slow client finish its TLS handshake while the listener is full.
+	silentLimit = 2 * time.Second
+	// lookAgain is how often a full listener looks for a connection that has become too silent.
+	lookAgain = 100 * time.Millisecond
+)
 
 func limitListener(listener net.Listener, connections int, logger *slog.Logger) *limitedListener {
 	l := &limitedListener{
 		Listener: listener, logger: logger, often: rate.Sometimes{Interval: time.Minute}, places: make(chan struct{}, connections), closed: make(chan struct{}),
-		idle: list.New(), element: map[net.Conn]*list.Element{},
+		idle: list.New(), silent: list.New(), element: map[net.Conn]place{},
 	}
 	l.close = sync.OnceValue(func() error {
 		close(l.closed)
@@ -63,18 +83,24 @@ func (l *limitedListener) findPlace() bool {
 		return true
 	default:
 	}
-	if !l.closeIdle() {
-		l.often.Do(l.warn)
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for made := l.makePlace(time.Now()); ; {
+		if !made {
+			l.often.Do(l.warn)
+		}
+		select {
+		case l.places <- struct{}{}:
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.waiting = false
+			return true
+		case <-l.closed:
+			return false
+		case now := <-again.C:
+			made = made || l.makePlace(now)
+		}
 	}
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting = false
-	return true
 }
 
 func (l *limitedListener) warn() {
@@ -82,36 +108,54 @@ func (l *limitedListener) warn() {
 		"advice", "raise max-connections, or the limits of memory and files that it follows; limit the connections of one address in the proxy in front")
 }
 
-// closeIdle closes the connection that has been idle longest. Without any, the next one that becomes idle is closed.
-func (l *limitedListener) closeIdle() bool {
+// makePlace closes the connection that has been idle longest, or the oldest that is too silent. Without either, the next one that becomes
+// idle is closed.
+func (l *limitedListener) makePlace(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	oldest := l.idle.Front()
-	if oldest == nil {
+	conn := l.dispensable(now)
+	if conn == nil {
 		l.waiting = true
 		return false
 	}
-	conn := l.idle.Remove(oldest).(net.Conn)
-	delete(l.element, conn)
+	l.forget(conn)
 	hangUp(conn)
 	return true
+}
+
+func (l *limitedListener) dispensable(now time.Time) net.Conn {
+	if oldest := l.idle.Front(); oldest != nil {
+		return oldest.Value.(net.Conn)
+	}
+	if oldest := l.silent.Front(); oldest != nil {
+		if one := oldest.Value.(silentConn); now.Sub(one.since) >= silentLimit {
+			return one.Conn
+		}
+	}
+	return nil
+}
+
+func (l *limitedListener) forget(conn net.Conn) {
+	if at, known := l.element[conn]; known {
+		at.list.Remove(at.element)
+		delete(l.element, conn)
+	}
 }
 
 // follow is the http.Server's ConnState.
 func (l *limitedListener) follow(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if element, known := l.element[conn]; known {
-		l.idle.Remove(element)
-		delete(l.element, conn)
-	}
+	l.forget(conn)
 	switch {
+	case state == http.StateNew:
+		l.element[conn] = place{l.silent, l.silent.PushBack(silentConn{conn, time.Now()})}
 	case state != http.StateIdle:
 	case l.waiting:
 		l.waiting = false
 		hangUp(conn)
 	default:
-		l.element[conn] = l.idle.PushBack(conn)
+		l.element[conn] = place{l.idle, l.idle.PushBack(conn)}
 	}
 }
 

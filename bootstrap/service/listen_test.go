@@ -173,6 +173,15 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Eventually(answered).WithTimeout(soon).Should(Receive(Equal(http.StatusOK)))
 	})
 
+	It("closes connections that send nothing for a while when every place is taken", func(ctx SpecContext) {
+		s := serveWithin(few(2))
+		silent := []net.Conn{dial(ctx, s.addr), dial(ctx, s.addr)}
+		Expect(get(dial(ctx, s.addr))).To(Equal(http.StatusOK))
+		_, err := silent[0].Read(make([]byte, 1))
+		Expect(err).To(MatchError(io.EOF))
+		Expect(get(silent[1])).To(Equal(http.StatusOK), "one place was enough")
+	})
+
 	It("stops while a connection waits", func(ctx SpecContext) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())

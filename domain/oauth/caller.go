@@ -58,11 +58,12 @@ type Caller struct {
 }
 
 // SessionOwner returns the owner of the caller's sessions at a resource: the client together with the subject, which stands for the host
-// token where the site names no subject. A new consent of the same person in the same client has the same owner (G14).
+// token where the site names no subject. A new consent of the same person in the same client has the same owner, unless the
+// site names no subject and the server secret was rotated in between (G14).
 func (c Caller) SessionOwner(resource Resource) string {
 	digest := sha256.New()
 	for _, part := range []string{c.Client.String(), c.Subject, resource.String()} {
-		fmt.Fprintf(digest, "%d:%s", len(part), part) // the length keeps two different owners from joining into one text
+		_, _ = fmt.Fprintf(digest, "%d:%s", len(part), part) // the length keeps two different owners from joining into one text
 	}
 	return base64.RawURLEncoding.EncodeToString(digest.Sum(nil))
 }

@@ -86,7 +86,7 @@ func (k Keys) Prints() ([]Fingerprint, error) {
 	})
 }
 
-// Code returns the authorization code for an approval of the ticket with the host token: the same however often the form is sent, so that
+// Code returns the authorization code for an approval of the ticket with the host token: the same however often the form is sent under one server secret, so that
 // any of the answers opens the one grant (B13). To anybody without the newest server secret and the host token it is as good as drawn.
 func (k Keys) Code(ticket *Ticket, host HostToken) (Secret, error) {
 	tags, err := k.tags("pasteport/v1/code", ticket.id, "\x00", host.Reveal())

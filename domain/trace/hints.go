@@ -59,7 +59,7 @@ var hints = map[string]string{
 	"G7":  "The client's token is no longer good; it should refresh it or ask the person to connect again.",
 	"G8":  "The client's token is for another MCP server; each needs its own.",
 	"G19": "A message was longer than max-request-body, a batch had more messages than it may have, or all messages under way took the memory " +
-		"that there is for them: raise the setting, or give the process more memory.",
+		"that there is for them: raise max-request-body, give the process more memory, or send smaller batches.",
 	"U6": "The client's token is from before the site's token was sent on; a refresh brings one that can open it.",
 	"U8": connectAgain,
 	"U9": "Look at the MCP server behind the gateway: whether it runs, at the very address that upstream names, and answers within " +

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -43,12 +42,13 @@ func MessagePath(resource oauth.Resource) string {
 
 // named returns the tools that a request calls by its headers. An upstream that goes by those may not read another name in the body.
 func named(header http.Header) (tools []string, err error) {
-	for _, method := range header.Values(methodHeader) {
+	methods := header.Values(methodHeader)
+	for _, method := range methods {
 		if exact := respelledMethod(method); exact != "" {
 			return nil, &fault{code: jsonrpc.CodeInvalidRequest, what: methodHeader + " is another spelling of " + exact}
 		}
 	}
-	if !slices.Contains(header.Values(methodHeader), "tools/call") {
+	if len(methods) == 0 || len(methods) == 1 && callsNoTool(methods[0]) {
 		return nil, nil
 	}
 	for _, value := range header.Values(nameHeader) {
@@ -59,6 +59,12 @@ func named(header http.Header) (tools []string, err error) {
 		tools = append(tools, name)
 	}
 	return tools, nil
+}
+
+// callsNoTool reports that a method can only be read as one that calls no tool. A list of methods, or an encoded one, could be read as
+// tools/call.
+func callsNoTool(method string) bool {
+	return method != "tools/call" && !strings.ContainsAny(method, ",=? ")
 }
 
 func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error) route {
@@ -137,7 +143,7 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 // not know a session, or for one tool, so only the site's own verifier can end the grant (U8, U17).
 func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m message) {
 	ctx := r.Context()
-	if namesSession(r) && r.Method != http.MethodPost {
+	if s.namesSession(r) && r.Method != http.MethodPost {
 		refuseSession(w, r, "U16", forgotten)
 		return
 	}
@@ -150,7 +156,7 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m me
 		s.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
 		trace.From(ctx).Refuse(err)
 		unavailable(w, "The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
-	case namesSession(r):
+	case s.namesSession(r):
 		refuseSession(w, r, "U16", forgotten)
 	default:
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
@@ -161,8 +167,8 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m me
 }
 
 // namesSession reports that a request belongs to a session of the upstream, by header or as a message of HTTP+SSE.
-func namesSession(r *http.Request) bool {
-	return r.Header.Get(sessionHeader) != "" || strings.HasSuffix(r.URL.Path, messagePath)
+func (s *Server) namesSession(r *http.Request) bool {
+	return r.Header.Get(sessionHeader) != "" || r.URL.Path == s.path+messagePath
 }
 
 const forgotten = "the MCP server behind this gateway does not know the session any more"

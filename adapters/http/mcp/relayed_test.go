@@ -37,7 +37,7 @@ func (d *deadlined) SetWriteDeadline(until time.Time) error {
 // openStream is an answer under way; relayed ones come from an upstream.
 func openStream(relayed bool) (*stream, *deadlined) {
 	to := &deadlined{ResponseRecorder: httptest.NewRecorder()}
-	g := &registry{now: time.Now, interval: time.Hour, linger: time.Hour, streams: map[*stream]struct{}{}, relays: relayed}
+	g := &registry{now: time.Now, interval: time.Hour, linger: time.Hour, streams: map[*stream]struct{}{}, ended: map[string]time.Time{}, relays: relayed}
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.answer(to, r, r.Context())
 	g.open(s, &identity{sender: sender{caller: oauth.Caller{Grant: "A"}}})

@@ -35,8 +35,9 @@ type registry struct {
 	ticking  bool
 	ticks    int
 	streams  map[*stream]struct{}
-	sessions map[string]*held // by id
-	perOwner map[string]int   // sessions
+	sessions map[string]*held     // by id
+	perOwner map[string]int       // sessions
+	ended    map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
 }
 
 // held is a session of an owner. Its end waits for its calls, so that is begun once only.
@@ -58,7 +59,7 @@ func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
 		interval: beatInterval, linger: linger, limit: s.options.MaxSessions, limitPerOwner: s.options.MaxSessionsPerOwner,
-		bodies: s.options.Bodies, streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perOwner: map[string]int{},
+		bodies: s.options.Bodies, streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perOwner: map[string]int{}, ended: map[string]time.Time{},
 	}
 }
 
@@ -170,10 +171,16 @@ func (g *registry) add(session *sdk.ServerSession, owner, grant string) bool {
 func (g *registry) use(id, grant string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if _, over := g.ended[grant]; over {
+		return
+	}
 	if its, known := g.sessions[id]; known {
 		its.grants[grant] = true
 	}
 }
+
+// endedMemory is longer than a request takes from its guard to its session, also at another replica.
+const endedMemory = time.Minute
 
 func (g *registry) remove(id string) {
 	g.mu.Lock()
@@ -211,6 +218,11 @@ func (g *registry) end(ended oauth.Ended) {
 	grants, tokens := setOf(ended.Grants), setOf(ended.Tokens)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(g.ended, func(_ string, at time.Time) bool { return now.Sub(at) > endedMemory })
+	for grant := range grants {
+		g.ended[grant] = now
+	}
 	for s := range g.streams {
 		if grants[s.who.caller.Grant] || len(tokens) > 0 && s.lasting() && tokens[s.who.digest()] {
 			s.end(errOver)

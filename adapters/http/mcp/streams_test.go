@@ -13,6 +13,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+// sessionOf returns the id of the only session.
+func sessionOf(s *site) (id string) {
+	s.mcp.streams.mu.Lock()
+	defer s.mcp.streams.mu.Unlock()
+	for id = range s.mcp.streams.sessions {
+	}
+	return id
+}
+
 // long opens each kind of long stream.
 var long = map[string]func(SpecContext, *site) follow{
 	"HTTP+SSE": func(ctx SpecContext, s *site) follow {
@@ -144,6 +153,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			Expect(use(ctx, s, session, "ppa_later", "A2", same)).To(Equal(http.StatusOK))
 			_, sessions := s.mcp.Open()
 			Expect(sessions).To(Equal(1))
+			s.mcp.streams.use(sessionOf(s), "A") // a request that was admitted before the end
 			s.mcp.CloseGrant("A2")
 			Eventually(func() int { return use(ctx, s, session, "ppa_last", "A3", same) }).Should(Equal(http.StatusNotFound))
 		})

@@ -231,6 +231,9 @@ func respelled(name []byte) string {
 	if string(name) == "__proto__" {
 		return "a prototype"
 	}
+	if !isFolded(string(name)) {
+		name = []byte(FoldToolName(string(name)))
+	}
 	words := joined(name)
 	if i := slices.IndexFunc(deciding, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(words, exact) }); i >= 0 {
 		return string(deciding[i])

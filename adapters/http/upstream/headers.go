@@ -77,7 +77,8 @@ func (u *Upstream) requestHeader(from http.Header, x *exchange) http.Header {
 // (U15).
 var withheld = []string{
 	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
-	"Refresh", "Link", "Location", "Service-Worker-Allowed", requestIDHeader,
+	"Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch",
+	"Origin-Agent-Cluster", "Origin-Trial", "Sourcemap", requestIDHeader,
 }
 
 // cleanAnswer also takes out what repeats the credential; what an upstream puts into its body is its own affair.
@@ -92,12 +93,19 @@ func cleanAnswer(answer *http.Response) {
 	if types := answer.Header.Values("Content-Type"); slices.ContainsFunc(types, isDocument) {
 		answer.Header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
+	answer.Header.Set("X-Content-Type-Options", "nosniff")
 	answer.Trailer = nil // until the end; see ending
 }
 
-// isDocument reports whether a browser would run scripts in a body of this type, at the gateway's origin.
-func isDocument(contentType string) bool {
-	mediaType, _, _ := strings.Cut(strings.ToLower(contentType), ";")
-	mediaType = strings.TrimSpace(mediaType)
-	return mediaType == "text/html" || strings.HasSuffix(mediaType, "/xml") || strings.HasSuffix(mediaType, "+xml")
+// isDocument reports whether a browser would run scripts in a body of this type, at the gateway's origin. Of a list of types, browsers
+// take the last.
+func isDocument(contentTypes string) bool {
+	for contentType := range strings.SplitSeq(strings.ToLower(contentTypes), ",") {
+		mediaType, _, _ := strings.Cut(contentType, ";")
+		mediaType = strings.TrimSpace(mediaType)
+		if mediaType == "text/html" || strings.HasSuffix(mediaType, "/xml") || strings.HasSuffix(mediaType, "+xml") {
+			return true
+		}
+	}
+	return false
 }
