@@ -102,6 +102,7 @@ var _ = Describe("Odd Unicode on its way through a gateway", Label("gateway", "U
 		Entry("a member with a space", `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"shout"," name":"delete_all"}}`,
 			refused{"6", "a member name is another spelling of name (at byte 71)", -32600}),
 		Entry("a member in wide letters", `{"jsonrpc":"2.0","id":6,"method":"ping","ｐarams":{}}`, refused{"6", "a member name is another spelling of params (at byte 40)", -32600}),
+		Entry("a batch in a batch", ` [ [{}]]`, refused{"", "the message is not an object (at byte 3)", -32600}),
 		Entry("an id that stands twice", `{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}`, refused{"", "a member name stands twice in one object (at byte 24)", -32600}),
 		Entry("a method with a byte order mark at its end", `{"jsonrpc":"2.0","id":8,"method":"tools/call\ufeff"}`,
 			refused{"8", "method is another spelling of tools/call (at byte 33)", -32600}),

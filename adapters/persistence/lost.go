@@ -22,8 +22,8 @@ func isUsed(secretFile string) (bool, error) {
 	return strings.HasPrefix(string(content), secretsTitle), failed("looking for the server secret", err)
 }
 
-// markUsed makes a list of a secret that is not one yet, so that a database which is lost later is not taken for one that was never there.
-// It holds the write lock against others who replace the secret. A file that cannot be replaced, because it is mounted, stays unmarked.
+// markUsed rewrites the secret file in list form, which marks it as used: a later start without a database is then known to have lost it.
+// The write lock keeps others from replacing the secret meanwhile. A file that cannot be replaced, because it is mounted, stays unmarked.
 func (s *Store) markUsed() error {
 	if used, err := isUsed(s.secretFile); used || err != nil {
 		return err

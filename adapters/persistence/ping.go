@@ -20,7 +20,7 @@ var pingName = sha256.Sum256([]byte("pasteport readiness"))
 const pingKept = time.Minute
 
 // Ping does what a request does, so that it fails where one would: it reads the server secret, writes a row that is on the disk when it
-// returns, and finds a secret and its grant. It chooses the secret by chance, so that again and again it sees all of a damaged file.
+// returns, and finds a secret and its grant. It chooses the secret at random, so that repeated probes cover the whole file.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.KeptSecrets(); err != nil {
 		return err

@@ -44,7 +44,7 @@ func Open(file string) (*Site, error) {
 	return &Site{db: db, clock: time.Now}, nil
 }
 
-// Ping reads the newest article, and writes what the file has already, which has to reach the disk like anything else.
+// Ping reads the newest article and rewrites user_version with its value, to force a write to the disk.
 func (s *Site) Ping(ctx context.Context) error {
 	var newest []Article
 	if err := s.db.WithContext(ctx).Order("id DESC").Limit(1).Find(&newest).Error; err != nil {

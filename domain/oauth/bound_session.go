@@ -9,7 +9,8 @@ import (
 
 const sessionTagBytes = 16
 
-// BindSession ties the name of a session to its owner (Caller.SessionOwner), so that nobody else gets in with the name alone (U12). Nothing has to be remembered for it: a restart and another process know the name as well.
+// BindSession ties the name of a session to its owner (Caller.SessionOwner), so that the name alone admits nobody else
+// (U12). It stores nothing, so the name stays valid over a restart and at other replicas.
 func (k Keys) BindSession(session, owner string) (string, error) {
 	tags, err := k.sessionTags(session, owner)
 	if err != nil {

@@ -77,7 +77,7 @@ func (m *refusedMessage) note(walk *trace.Walk) {
 	walk.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.what))
 }
 
-// salvaged is what a refused message says of itself.
+// salvaged is the id and the kind of a refused message, where they could be read.
 type salvaged struct {
 	id      []byte // nil when it has none, or one that could be read in two ways
 	answers bool   // a request of the MCP server, instead of being one

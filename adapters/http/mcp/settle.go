@@ -22,7 +22,7 @@ func (s *Server) serve(out *stream, r *http.Request, m message, next route) {
 	}
 }
 
-// settling serves what the SDK may refuse: an answer that it cannot read ends its wait all the same.
+// settling serves messages that the SDK may refuse. When it refuses the answer to one of its requests, it gets an error for that request.
 func settling(next route) route {
 	return func(w http.ResponseWriter, r *http.Request, m message) {
 		switch {
@@ -43,7 +43,7 @@ func settling(next route) route {
 	}
 }
 
-// send hands on another body than the client's. The request stays as it was: next names its session anew.
+// send serves a copy of the request with another body. A copy, because next changes the session header.
 func send(body []byte, w http.ResponseWriter, r *http.Request, m message, next route) {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = &whole{*bytes.NewReader(body)}, int64(len(body))

@@ -40,7 +40,7 @@ type registry struct {
 	ended    map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
 }
 
-// held is a session of an owner. Its end waits for its calls, so that is begun once only.
+// held is an open session. Closing it waits for its calls, so end starts that only once.
 type held struct {
 	owner   string
 	grants  map[string]bool // that have used it and have not ended

@@ -161,6 +161,7 @@ func (r *reading) members(of string, read func(name []byte) error) error {
 	switch kind := r.tokens.PeekKind(); {
 	case kind == 0: // a syntax error, which the next read returns
 	case kind != '{':
+		r.last = r.next()
 		return r.fault(of + " is not an object")
 	}
 	if _, err := r.tokens.ReadToken(); err != nil {
@@ -190,9 +191,16 @@ func (r *reading) value() ([]byte, error) {
 	return r.body[r.last:end], err
 }
 
+// next returns where the next value begins.
+func (r *reading) next() int64 {
+	at := r.tokens.InputOffset()
+	return at + int64(len(r.body[at:])-len(bytes.TrimLeft(r.body[at:], " \t\r\n,:")))
+}
+
 // text returns the next value, which must be a string.
 func (r *reading) text(of string) ([]byte, error) {
 	if kind := r.tokens.PeekKind(); kind != '"' && kind != 0 {
+		r.last = r.next()
 		return nil, r.fault(of + " is not a string")
 	}
 	quoted, err := r.value()

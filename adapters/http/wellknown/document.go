@@ -33,7 +33,7 @@ func (d *Document) Mount(site *echo.Echo, path string, around ...echo.Middleware
 	site.Match([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, path, echo.WrapHandler(d), around...)
 }
 
-// anyHeader lets pages send what they like, because nothing of it is read. The MCP Inspector sends Content-Type with a GET. The star does
+// anyHeader allows every request header, because the documents do not depend on any. The MCP Inspector sends Content-Type with a GET. The star does
 // not cover Authorization.
 const anyHeader = "Authorization, Content-Type, Accept, MCP-Protocol-Version, *"
 
