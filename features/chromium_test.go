@@ -59,10 +59,18 @@ func (b *Browser) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void
 	Expect(chromedp.Do(window, steps...)).To(Succeed())
 }
 
-// Text waits for the element and is what a person reads in it.
-func (b *Browser) Text(ctx context.Context, element chromedp.CSS) string {
+// Text waits for the element and is what a person reads in it. It tries again when a new page takes the element away meanwhile.
+func (b *Browser) Text(ctx context.Context, element chromedp.CSS) (text string) {
 	GinkgoHelper()
-	return Ask(ctx, b, chromedp.Text(element))
+	window, cancel := context.WithCancel(b.window)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	read := func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
+		text, err = chromedp.Text(element)(ctx, t)
+		return nothing, err
+	}
+	Eventually(func() error { return chromedp.Do(window, read) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	return text
 }
 
 // Frames are the addresses in the page's frames, those that are shown and those that the browser refused to show.
