@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -45,7 +46,7 @@ func named(header http.Header) (tools []string, err error) {
 	methods := header.Values(methodHeader)
 	for _, method := range methods {
 		if exact := respelledMethod(method); exact != "" {
-			return nil, &fault{code: jsonrpc.CodeInvalidRequest, what: methodHeader + " is another spelling of " + exact}
+			return nil, &fault{code: sdk.CodeHeaderMismatch, what: methodHeader + " is another spelling of " + exact}
 		}
 	}
 	if len(methods) == 0 || len(methods) == 1 && callsNoTool(methods[0]) {
@@ -54,7 +55,7 @@ func named(header http.Header) (tools []string, err error) {
 	for _, value := range header.Values(nameHeader) {
 		name := decodedName(value)
 		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) { // decoders differ in what they skip
-			return nil, &fault{code: jsonrpc.CodeInvalidRequest, what: nameHeader + " is not valid base64"}
+			return nil, &fault{code: sdk.CodeHeaderMismatch, what: nameHeader + " is not valid base64"}
 		}
 		tools = append(tools, name)
 	}
