@@ -125,7 +125,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Expect(proxy.requests[0].Header).To(HaveKey("Proxy-Authorization"))
 	})
 
-	It("sends nothing to an https proxy that nobody vouches for", func(ctx SpecContext) {
+	It("sends nothing to an https proxy with an untrusted certificate", func(ctx SpecContext) {
 		proxy = newConnectProxy(client, (*httptest.Server).StartTLS)
 		options.Proxy, options.RootCAs = proxy.at(nil), x509.NewCertPool()
 		Expect(ask(ctx, example)).To(MatchError(oauth.ErrMetadataUnreachable))

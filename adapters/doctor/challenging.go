@@ -41,7 +41,7 @@ var challenging = []check{
 		id: "challenge.slash", asks: "Is the URL answered in the same way with and without a slash at its end?", needs: []string{"challenge.status"},
 		why: "People type both. Clients follow no redirect with a token or a body, and a page in place of the challenge ends the login before " +
 			"it begins.",
-		breaks: []string{"whoever was given the other spelling"}, look: (*examination).slash,
+		breaks: []string{"clients that were given the other spelling"}, look: (*examination).slash,
 	},
 }
 
@@ -137,7 +137,7 @@ func (e *examination) slash(ctx context.Context) verdict {
 		return ok("the URL is that of a whole site")
 	}
 	other.Path, other.RawPath = respelled(other.Path), respelled(other.RawPath)
-	mend := "Answer " + other.String() + " as the MCP endpoint too, without a redirect; or make sure that nobody is given this URL."
+	mend := "Answer " + other.String() + " as the MCP endpoint too, without a redirect; or give clients the other URL only."
 	a, err := e.callAt(ctx, other.String())
 	switch {
 	case err != nil:

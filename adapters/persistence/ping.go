@@ -16,7 +16,7 @@ import (
 // pingName is the name of the counter that Ping writes.
 var pingName = sha256.Sum256([]byte("pasteport readiness"))
 
-// pingKept is how long the row stays, so that the sweep takes it away when nobody asks any more.
+// pingKept is how long the row stays after the last probe before the sweep deletes it.
 const pingKept = time.Minute
 
 // Ping does what a request does, so that it fails where one would: it reads the server secret, writes a row that is on the disk when it

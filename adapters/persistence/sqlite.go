@@ -2,14 +2,11 @@
 package persistence
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -204,52 +201,6 @@ func (s *Store) compareSchema() error {
 		return errNewer
 	}
 	return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version brings it up to date")
-}
-
-func exists(path string) error {
-	found, err := os.Stat(path)
-	if err == nil && found.Size() == 0 {
-		return cmp.Or(refuseLost(path), errors.New("it is empty: \"pasteport serve\" makes a database of it"))
-	}
-	return err
-}
-
-func createUnlessLost(path string) error {
-	if err := refuseLost(path); err != nil {
-		return err
-	}
-	return create(path)
-}
-
-// create makes a missing file. One that exists is not even opened: closing it would drop the locks that this process may
-// already hold on it.
-func create(path string) error {
-	if found, err := os.Stat(path); err == nil && found.IsDir() {
-		return errors.New("it is a directory: name a file in it")
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	made, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return protect(path)
-	}
-	if err != nil {
-		return err
-	}
-	return made.Close()
-}
-
-// protect takes a file from everybody but its owner, as it was made (H7); a copy that was put back may have lost that.
-func protect(path string) error {
-	found, err := os.Stat(path)
-	if err != nil || found.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return fmt.Errorf("others can read it, and this user cannot change that: %w", err)
-	}
-	return nil
 }
 
 // dsn lets SQLite make no missing file itself: an empty one would answer that it knows no token.

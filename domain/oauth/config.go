@@ -72,24 +72,6 @@ type Config struct {
 	Logger *slog.Logger     // slog.Default()
 }
 
-// Settings is a Config without mistakes, with every default filled in.
-type Settings struct {
-	Issuer    string
-	Resources []ProtectedResource // at least one; the first is meant by whoever names none (U2)
-	Catalogue ScopeCatalogue
-	Metadata  ClientMetadataRules
-	ClientID  ClientIDRules
-	Keys      Keys
-
-	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
-
-	HostTokenInUse bool
-
-	allowClient          func(host string) bool
-	trustedRedirectHosts []string
-	autoErrorRedirect    bool
-}
-
 // Settings fills in the defaults. Every mistake is reported at once, by the field's name and with the remedy (F9).
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
@@ -267,29 +249,6 @@ func isProxyURL(raw string) bool {
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
 	return err == nil && port > 0 && !strings.HasSuffix(u.Host, ":") && strings.Trim(u.Path, "/") == "" && !strings.ContainsAny(raw, "?#")
-}
-
-// CheckClient refuses with ClientNotAllowed whom the operator does not let connect (A8).
-func (s *Settings) CheckClient(id ClientID) error {
-	if s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(id.Host()))) {
-		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
-	}
-	return nil
-}
-
-// opensHostInUse reports whether access tokens can open the host token: to ask the site again (J8), or to send it on (U6).
-func (s *Settings) opensHostInUse() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
-
-// ceiling returns the most that a host token may grant (B10).
-func (s *Settings) ceiling(p Principal) Scopes {
-	if p.Scopes == nil {
-		return s.Catalogue.Ceiling()
-	}
-	return s.Catalogue.Expand(NewScopes(p.Scopes...)).With(OfflineAccess)
-}
-
-func (s *Settings) trustsRedirect(target RedirectURI) bool {
-	return target.Loopback() || s.autoErrorRedirect || slices.Contains(s.trustedRedirectHosts, target.Host())
 }
 
 // OnThisComputer reports whether the issuer is an address that only this computer reaches.

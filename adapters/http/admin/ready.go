@@ -96,7 +96,7 @@ func (s *sharedCheck) ask(ctx context.Context) error {
 	}
 }
 
-// run goes on when those who have asked are gone, for whoever asks next.
+// run finishes after its callers have left, so that the next caller gets its result.
 func (s *sharedCheck) run() (any, error) {
 	if time.Since(s.ran) < reuse {
 		return nil, s.err

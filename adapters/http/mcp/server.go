@@ -59,7 +59,7 @@ type Options struct {
 	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
 
 	MaxSessions         int           // 10 000
-	MaxSessionsPerOwner int           // of one subject in one client; 100, so that nobody can keep everybody else out
+	MaxSessionsPerOwner int           // of one subject in one client; 100, which leaves room for the others
 	MaxBody             int64         // in bytes; 4 MiB
 	Bodies              *Bodies       // shared by the servers of a process; 256 MiB for this one
 	SessionTimeout      time.Duration // without a POST; 1 hour

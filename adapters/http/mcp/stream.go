@@ -86,8 +86,8 @@ func (s *stream) begin(long bool) {
 	s.beats = true
 }
 
-// outlast takes the server's WriteTimeout away, because an answer may take longer; what is written has a deadline of its own. So has a body that
-// nobody reads, for which net/http waits before it sends anything.
+// outlast removes the server's WriteTimeout, because an answer may take longer; each write sets its own deadline. An unread body gets a read
+// deadline, because net/http waits for its end before it sends anything.
 func (s *stream) outlast() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,35 +107,6 @@ func (s *stream) beat() {
 		return
 	}
 	s.comment()
-}
-
-// bodyLimit is how long a client may take to send a message.
-const bodyLimit = 30 * time.Second
-
-// listen waits for the body.
-func (s *stream) listen() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listens = true
-}
-
-// hurry waits for the body no longer, nor for what else comes on its connection.
-func (s *stream) hurry() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listens && !s.stopped {
-		s.late = true
-		_ = s.control.SetReadDeadline(time.Now()) // recorders in tests have no deadlines
-	}
-}
-
-// heard is the end of the body, which may have come at the very last moment.
-func (s *stream) heard(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listens = false; s.late && err == nil {
-		_ = s.control.SetReadDeadline(time.Time{})
-	}
 }
 
 // callLimit is how much longer than its access token an answer may take that is no long stream. Only an upstream answers a message
@@ -201,12 +172,6 @@ func (s *stream) finish() {
 	s.release()
 	s.reserved.release()
 	s.noted.walk.End()
-}
-
-// isUnread reports that there is more of the request than was heard.
-func (s *stream) isUnread() bool {
-	body := s.request.Body
-	return body != nil && body != http.NoBody && body != &s.body
 }
 
 // unanswered returns why an answer was cut before it began, nil when it did begin or nobody waits for it.

@@ -73,7 +73,7 @@ func refusesHost(answer *http.Response) bool {
 	return outbound.RefusesHost(answer.StatusCode, body)
 }
 
-// peek reads the body of an error, as far as there is time and room for it; the answer can be passed on as before if it is whole.
+// peek reads the body of an error within a limit of time and size. If the body is whole, the answer can still be passed on.
 func peek(answer *http.Response) (body []byte, whole bool) {
 	if kept, ok := answer.Body.(*ending); ok {
 		defer time.AfterFunc(explanationLimit, func() { kept.free(nil) }).Stop()

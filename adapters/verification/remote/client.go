@@ -78,7 +78,7 @@ func (c client) send(request *http.Request) (answer, error) {
 type opening struct {
 	status  int
 	session string
-	refusal []byte // as far as it takes to tell one 403 from another
+	refusal []byte // the beginning of a 403, which says whether it is about the host name
 }
 
 const refusalBytes = 1 << 10

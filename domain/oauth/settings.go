@@ -1,0 +1,48 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Settings is a Config without mistakes, with every default filled in.
+type Settings struct {
+	Issuer    string
+	Resources []ProtectedResource // at least one; the first is meant by whoever names none (U2)
+	Catalogue ScopeCatalogue
+	Metadata  ClientMetadataRules
+	ClientID  ClientIDRules
+	Keys      Keys
+
+	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
+
+	HostTokenInUse bool
+
+	allowClient          func(host string) bool
+	trustedRedirectHosts []string
+	autoErrorRedirect    bool
+}
+
+// CheckClient refuses with ClientNotAllowed whom the operator does not let connect (A8).
+func (s *Settings) CheckClient(id ClientID) error {
+	if s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(id.Host()))) {
+		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
+	}
+	return nil
+}
+
+// opensHostInUse reports whether access tokens can open the host token: to ask the site again (J8), or to send it on (U6).
+func (s *Settings) opensHostInUse() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
+
+// ceiling returns the most that a host token may grant (B10).
+func (s *Settings) ceiling(p Principal) Scopes {
+	if p.Scopes == nil {
+		return s.Catalogue.Ceiling()
+	}
+	return s.Catalogue.Expand(NewScopes(p.Scopes...)).With(OfflineAccess)
+}
+
+func (s *Settings) trustsRedirect(target RedirectURI) bool {
+	return target.Loopback() || s.autoErrorRedirect || slices.Contains(s.trustedRedirectHosts, target.Host())
+}
