@@ -26,6 +26,7 @@ type Ports struct {
 	Trace      trace.Log           // nil: connections are not traced
 	Journal    trace.Journal       // in front of Trace; nil like it
 	Decided    func(event string)  // counts decisions; nil counts none
+	Limited    oauth.LimitObserver
 	Now        func() time.Time
 	Random     io.Reader
 	Logger     *slog.Logger

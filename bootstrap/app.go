@@ -55,6 +55,7 @@ type parts struct {
 	look    Appearance
 
 	decided      func(event string)
+	limited      oauth.LimitObserver
 	sweepEvery   time.Duration
 	sharedLimits bool
 }
@@ -72,6 +73,11 @@ func WithRootCAs(roots *x509.CertPool) OAuthOption {
 // WithDecisions tells each decision of the server by the name of its audit event, to be counted.
 func WithDecisions(count func(event string)) OAuthOption {
 	return func(p *parts) { p.decided = count }
+}
+
+// WithLimitObserver tells what the limits of the Config do, to be counted.
+func WithLimitObserver(observe oauth.LimitObserver) OAuthOption {
+	return func(p *parts) { p.limited = observe }
 }
 
 // Appearance is what a site may change about the pages that people see.
@@ -109,7 +115,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	authz.server = application.NewServer(settings, application.Ports{
 		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
 		Verifier: verifierOf(config), Verifiers: ownVerifiers(config), Guesses: newGuesses(counter, config, settings),
-		Witness: witness, Trace: authz.trace, Journal: noted, Decided: chosen.decided,
+		Witness: witness, Trace: authz.trace, Journal: noted, Decided: chosen.decided, Limited: chosen.limited,
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{

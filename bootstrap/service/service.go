@@ -157,6 +157,7 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	}
 	options := []bootstrap.OAuthOption{
 		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithAppearance(config.Appearance), bootstrap.WithDecisions(s.operations.metrics.Decided),
+		bootstrap.WithLimitObserver(s.operations.metrics.Limit),
 	}
 	if config.SharedLimits {
 		options = append(options, bootstrap.WithSharedLimits())

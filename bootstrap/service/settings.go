@@ -29,12 +29,13 @@ func defaultConfig() *Config {
 	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, upstreams.DefaultPatience
 	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL, oauth.DefaultTicketTTL
 	c.RefreshIdleTTL, c.GrantTTL, c.RefreshGrace = oauth.DefaultRefreshIdleTTL, oauth.DefaultGrantTTL, oauth.DefaultRefreshGrace
+	c.Limits = oauth.DefaultLimits()
 	return c
 }
 
 // table is every setting of the program, theme by theme.
 func (c *Config) table() *settings.Table {
-	return settings.NewTable(c.addresses(), c.replicas(), c.gateway(), c.verification(), c.tokens(), c.lifetimes(), c.clients(), c.metadata(), c.pages(), c.tls(), c.logging())
+	return settings.NewTable(c.addresses(), c.replicas(), c.gateway(), c.verification(), c.tokens(), c.lifetimes(), c.clients(), c.metadata(), c.limits(), c.pages(), c.tls(), c.logging())
 }
 
 func (c *Config) addresses() settings.Group {

@@ -67,6 +67,8 @@ type Config struct {
 	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
 	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
 
+	Limits Limits // what one address, one person and everybody may use
+
 	Now    func() time.Time // the one clock; the system's
 	Random io.Reader        // the one source of chance; the system's
 	Logger *slog.Logger     // slog.Default()
@@ -75,7 +77,7 @@ type Config struct {
 // Settings fills in the defaults. Every mistake is reported at once, by the field's name and with the remedy (F9).
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
-	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkRest())
+	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkRest(), c.Limits.check())
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
 	}
@@ -86,6 +88,7 @@ func (c Config) Settings() (*Settings, error) {
 		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID, PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID},
 		ClientID:       clientID,
 		Keys:           NewKeys(c.keeper()),
+		Limits:         c.Limits,
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
 		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse,
 		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
@@ -102,6 +105,7 @@ func (c Config) WithDefaults() Config {
 	orElse(&c.TicketTTL, DefaultTicketTTL)
 	orElse(&c.Resource, c.Issuer+"/mcp")
 	orElse(&c.ResourceName, hostPort(c.Issuer))
+	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
 		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, as far as your token allows"}}
 	}

@@ -14,6 +14,7 @@ type Settings struct {
 	Metadata  ClientMetadataRules
 	ClientID  ClientIDRules
 	Keys      Keys
+	Limits    Limits
 
 	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
 

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // other stands for every value that is not in a label's list.
@@ -27,6 +29,7 @@ type Metrics struct {
 	durations *prometheus.HistogramVec
 	active    *prometheus.GaugeVec
 	decisions *prometheus.CounterVec
+	limits    *prometheus.CounterVec
 	events    []string
 	known     sync.Map // prometheus.Observer by series: a vector hashes every label at each look
 }
@@ -60,12 +63,20 @@ func NewMetrics(events ...string) *Metrics {
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pasteport_decisions_total", Help: "Decisions of the authorization server, by audit event.",
 		}, []string{"event"}),
+		limits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "pasteport_limits_total", Help: "Requests that a limit slowed, refused, or let in by ending something older.",
+		}, []string{"limit", "effect"}),
 		events: events,
+	}
+	for _, limit := range oauth.LimitNames() {
+		for _, effect := range oauth.LimitEffects() {
+			m.limits.WithLabelValues(string(limit), string(effect)) // so that it is seen before it happens
+		}
 	}
 	for _, event := range events {
 		m.decisions.WithLabelValues(event) // so that it is seen before it happens
 	}
-	m.registry.MustRegister(m.durations, m.active, m.decisions, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+	m.registry.MustRegister(m.durations, m.active, m.decisions, m.limits, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -86,6 +97,11 @@ func (m *Metrics) Decided(event string) {
 		event = other
 	}
 	m.decisions.WithLabelValues(event).Inc()
+}
+
+// Limit counts one effect of a limit.
+func (m *Metrics) Limit(limit oauth.Limit, effect oauth.LimitEffect) {
+	m.limits.WithLabelValues(string(limit), string(effect)).Inc()
 }
 
 // Measure times every request to the site. Errors are answered here, so that their status is known. A route is named by its

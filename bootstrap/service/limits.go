@@ -1,0 +1,28 @@
+package service
+
+import "github.com/pasteport/pasteport/bootstrap/settings"
+
+func (c *Config) limits() settings.Group {
+	l := &c.Limits
+	return settings.Group{Title: "Limits", Settings: []*settings.Setting{
+		settings.Switch("weak-tokens", &l.WeakTokens, "for tokens of less than 64 bits: refuse every token from where too many wrong ones came"),
+		settings.List("unlimited-networks", &l.UnlimitedNetworks, networkItem, "networks to which no limit by address applies").Otherwise("none").Like("203.0.113.0/24"),
+		settings.Number("max-wrong-tokens-per-address", &l.MaxWrongTokensPerAddress, "wrong tokens of an IPv4 address or an IPv6 /64 in 5m, before pasting one takes a proof of work"),
+		settings.Number("max-wrong-tokens-per-network", &l.MaxWrongTokensPerNetwork, "the same for a /24 or an IPv6 /56"),
+		settings.Number("max-wrong-tokens-per-prefix48", &l.MaxWrongTokensPerPrefix48, "the same for an IPv6 /48"),
+		settings.Number("max-wrong-tokens", &l.MaxWrongTokens, "wrong tokens of all addresses in 1m, before unknown addresses need a proof of work"),
+		settings.Number("proof-bits", &l.ProofBits, "difficulty of a proof of work; each bit doubles it, at most 24"),
+		settings.Duration("proof-wait", &l.ProofWait, "how long browsers without script wait instead, at most 1m"),
+		settings.Number("max-verifications", &l.MaxVerifications, "tokens that one verifier checks at once"),
+		settings.Number("max-verifications-per-address", &l.MaxVerificationsPerAddress, "the share of one address in them"),
+		settings.Number("max-fetches", &l.MaxFetches, "metadata documents that are fetched at once"),
+		settings.Number("max-fetches-per-address", &l.MaxFetchesPerAddress, "the share of one address in them"),
+		settings.Number("max-fetches-per-domain", &l.MaxFetchesPerDomain, "the share of one registrable domain in them"),
+		settings.Number("max-fetches-per-minute-and-address", &l.MaxFetchesPerMinuteAndAddress, "metadata documents that one address may cause to be fetched in 1m"),
+		settings.Number("max-fetches-per-minute-and-domain", &l.MaxFetchesPerMinuteAndDomain, "unknown metadata documents that are fetched from one registrable domain in 1m"),
+		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute, "unknown codes and refresh tokens that one address may send in 1m"),
+		settings.Number("max-sessions", &l.MaxSessions, "MCP sessions that are open at once; the idlest of whoever has most ends for a new one"),
+		settings.Number("max-sessions-per-person", &l.MaxSessionsPerPerson, "the share of one person in them"),
+		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken, "connections made with one token; the one unused for longest ends for a new one"),
+	}}
+}

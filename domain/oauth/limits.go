@@ -1,0 +1,147 @@
+package oauth
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Limits bounds what one address, one person and all of them together may use. A zero field has the default in its comment. An address is
+// an IPv4 address or the /64 of an IPv6 one.
+type Limits struct {
+	// WeakTokens is for sites whose tokens carry less than 64 bits: too many wrong tokens are refused, even when the next one is right.
+	WeakTokens bool
+	// UnlimitedNetworks are exempt from every limit that counts by address.
+	UnlimitedNetworks []netip.Prefix
+
+	MaxWrongTokensPerAddress  int           // 10 in five minutes, before attempts need a proof of work
+	MaxWrongTokensPerNetwork  int           // 50, of a /24 or a /56
+	MaxWrongTokensPerPrefix48 int           // 250, of an IPv6 /48
+	MaxWrongTokens            int           // 100 in a minute, of all addresses together
+	ProofBits                 int           // 18; a proof of work takes 2^ProofBits hashes on average
+	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script
+
+	MaxVerifications           int // 64 tokens that one verifier checks at once
+	MaxVerificationsPerAddress int // 8 of them for one address
+
+	MaxFetches                    int // 32 metadata documents at once
+	MaxFetchesPerAddress          int // 4 of them for one address
+	MaxFetchesPerDomain           int // 4 of them from one registrable domain
+	MaxFetchesPerMinuteAndAddress int // 30
+	MaxFetchesPerMinuteAndDomain  int // 60, of documents that are not known yet
+
+	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
+
+	MaxSessions          int // 10 000 MCP sessions
+	MaxSessionsPerPerson int // 100
+	MaxGrantsPerToken    int // 100 connections made with one host token
+}
+
+// DefaultLimits are those of a Config that names none.
+func DefaultLimits() Limits {
+	return Limits{
+		MaxWrongTokensPerAddress: 10, MaxWrongTokensPerNetwork: 50, MaxWrongTokensPerPrefix48: 250, MaxWrongTokens: 100,
+		ProofBits: 18, ProofWait: 20 * time.Second,
+		MaxVerifications: 64, MaxVerificationsPerAddress: 8,
+		MaxFetches: 32, MaxFetchesPerAddress: 4, MaxFetchesPerDomain: 4, MaxFetchesPerMinuteAndAddress: 30, MaxFetchesPerMinuteAndDomain: 60,
+		MaxUnknownTokensPerMinute: 60,
+		MaxSessions:               10_000, MaxSessionsPerPerson: 100, MaxGrantsPerToken: 100,
+	}
+}
+
+// WithDefaults fills in the fields that are zero.
+func (l Limits) WithDefaults() Limits {
+	defaults := DefaultLimits()
+	for i, number := range l.numbers() {
+		orElse(number.value, *defaults.numbers()[i].value)
+	}
+	orElse(&l.ProofWait, defaults.ProofWait)
+	return l
+}
+
+// Exempt reports whether the operator has listed the network of this address.
+func (l Limits) Exempt(address netip.Addr) bool {
+	address = address.Unmap().WithZone("")
+	for _, network := range l.UnlimitedNetworks {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+type limitField struct {
+	name  Field
+	value *int
+}
+
+func (l *Limits) numbers() []limitField {
+	return []limitField{
+		{"MaxWrongTokensPerAddress", &l.MaxWrongTokensPerAddress}, {"MaxWrongTokensPerNetwork", &l.MaxWrongTokensPerNetwork},
+		{"MaxWrongTokensPerPrefix48", &l.MaxWrongTokensPerPrefix48}, {"MaxWrongTokens", &l.MaxWrongTokens},
+		{"ProofBits", &l.ProofBits},
+		{"MaxVerifications", &l.MaxVerifications}, {"MaxVerificationsPerAddress", &l.MaxVerificationsPerAddress},
+		{"MaxFetches", &l.MaxFetches}, {"MaxFetchesPerAddress", &l.MaxFetchesPerAddress}, {"MaxFetchesPerDomain", &l.MaxFetchesPerDomain},
+		{"MaxFetchesPerMinuteAndAddress", &l.MaxFetchesPerMinuteAndAddress}, {"MaxFetchesPerMinuteAndDomain", &l.MaxFetchesPerMinuteAndDomain},
+		{"MaxUnknownTokensPerMinute", &l.MaxUnknownTokensPerMinute},
+		{"MaxSessions", &l.MaxSessions}, {"MaxSessionsPerPerson", &l.MaxSessionsPerPerson}, {"MaxGrantsPerToken", &l.MaxGrantsPerToken},
+	}
+}
+
+const maxProofBits = 24
+
+func (l Limits) check() []error {
+	var mistakes []error
+	for _, number := range l.numbers() {
+		if *number.value < 0 {
+			mistakes = append(mistakes, NewMistake("%s is %d: choose 1 or more", number.name, *number.value))
+		}
+	}
+	if l.ProofBits > maxProofBits {
+		mistakes = append(mistakes, NewMistake("%s is %d: choose at most %d, or phones calculate for minutes", Field("ProofBits"), l.ProofBits, maxProofBits))
+	}
+	if l.ProofWait < 0 || l.ProofWait > time.Minute {
+		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 1m0s", Field("ProofWait"), l.ProofWait))
+	}
+	return mistakes
+}
+
+// Limit names a limit in metrics.
+type Limit string
+
+// The limits that metrics count.
+const (
+	LimitWrongTokens   Limit = "wrong_tokens"
+	LimitVerifications Limit = "verifications"
+	LimitFetches       Limit = "fetches"
+	LimitUnknownTokens Limit = "unknown_tokens"
+	LimitSessions      Limit = "sessions"
+	LimitGrants        Limit = "grants"
+)
+
+// LimitNames returns every Limit.
+func LimitNames() []Limit {
+	return []Limit{LimitWrongTokens, LimitVerifications, LimitFetches, LimitUnknownTokens, LimitSessions, LimitGrants}
+}
+
+// LimitEffect is what a limit did to a request.
+type LimitEffect string
+
+// The effects that metrics count.
+const (
+	LimitSlowed  LimitEffect = "slowed"  // it waited, or needed a proof of work
+	LimitRefused LimitEffect = "refused" // it got an error
+	LimitEvicted LimitEffect = "evicted" // something older ended in favor of it
+)
+
+// LimitEffects returns every LimitEffect.
+func LimitEffects() []LimitEffect { return []LimitEffect{LimitSlowed, LimitRefused, LimitEvicted} }
+
+// LimitObserver counts what limits do; it is safe for concurrent use and never blocks.
+type LimitObserver func(Limit, LimitEffect)
+
+// Observe calls the observer; a nil one counts nothing.
+func (o LimitObserver) Observe(limit Limit, effect LimitEffect) {
+	if o != nil {
+		o(limit, effect)
+	}
+}
