@@ -63,7 +63,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
 		bounds.budget.inFlightPerHost = 8
 		directory := open()
 		ask := func(address, path string) error {
-			_, err := directory.Client(oauth.WithRequester(ctx, address), client.client(path), "")
+			_, err := directory.Client(oauth.WithRequester(ctx, requesterAt(address)), client.client(path), "")
 			return err
 		}
 		for i := range 30 {

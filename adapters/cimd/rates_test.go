@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -52,7 +53,7 @@ var _ = Describe("Fetching within a budget of several processes", Label("C21", "
 		}, bounds)
 	}
 	ask := func(ctx context.Context, at *Directory, address, path string) error {
-		_, err := at.Client(oauth.WithRequester(ctx, address), client.client(path), "")
+		_, err := at.Client(oauth.WithRequester(ctx, requesterAt(address)), client.client(path), "")
 		return err
 	}
 
@@ -91,3 +92,9 @@ var _ = Describe("Fetching within a budget of several processes", Label("C21", "
 		Expect(client.fetches.Load()).To(Equal(fetches))
 	})
 })
+
+// requesterAt is the requester at an address, without limits for "".
+func requesterAt(address string) oauth.Requester {
+	parsed, _ := netip.ParseAddr(address)
+	return oauth.RequesterAt(parsed, oauth.Limits{})
+}

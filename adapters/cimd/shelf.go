@@ -43,7 +43,7 @@ func (s *shelf[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) b
 			return latest, nil
 		}
 	}
-	if err := d.budget.admits(ctx, oauth.RequesterFrom(ctx), d.options.Now()); err != nil {
+	if err := d.budget.admits(ctx, oauth.RequesterFrom(ctx).Address(), d.options.Now()); err != nil {
 		return found, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.limits.exchange)
@@ -84,7 +84,7 @@ func (s *shelf[T]) refresh(ctx context.Context, at oauth.ClientID, known *entry[
 	if again && (latest != known || s.refetchedLately(at)) {
 		return latest.value, nil
 	}
-	leave, err := d.budget.enter(ctx, at, oauth.RequesterFrom(ctx), d.options.Now())
+	leave, err := d.budget.enter(ctx, at, oauth.RequesterFrom(ctx).Address(), d.options.Now())
 	if err != nil {
 		return found, err
 	}

@@ -17,34 +17,34 @@ func peerOf(c echo.Context) string {
 	return echo.ExtractIPDirect()(c.Request())
 }
 
-// addressOf is what guesses are counted by; an IPv6 peer counts with its whole /64.
-func addressOf(c echo.Context) string {
-	peer := peerOf(c)
-	address, err := netip.ParseAddr(peer)
-	if err != nil || address.Unmap().Is4() {
-		return peer
+// guesser is by whose networks wrong tokens are counted. All peers without an IP address, which a host's own IPExtractor may return, count
+// as one.
+func (e *Endpoints) guesser(c echo.Context) oauth.Requester {
+	peer, err := netip.ParseAddr(peerOf(c))
+	if err != nil {
+		peer = netip.IPv4Unspecified()
 	}
-	return netip.PrefixFrom(address, 64).Masked().String()
+	return oauth.RequesterAt(peer, e.server.Settings().Limits)
 }
 
-// strangerOf is the address that budgets are kept for. This computer has none: it is a proxy that the site was not told of,
-// and then everybody would share one budget.
-func strangerOf(c echo.Context) string {
+// requester is for whom other limits count. This computer has none: it is a proxy that trusted-proxies does not name, and everybody
+// would share its limits.
+func (e *Endpoints) requester(c echo.Context) oauth.Requester {
 	if peer, err := netip.ParseAddr(peerOf(c)); err == nil && peer.Unmap().IsLoopback() {
-		return ""
+		return oauth.Requester{}
 	}
-	return addressOf(c)
+	return e.guesser(c)
 }
 
-// requesterOf is the request's context, which says for whom clients are looked up (C21).
-func requesterOf(c echo.Context) context.Context {
-	return oauth.WithRequester(c.Request().Context(), strangerOf(c))
+// requesterOf is the request's context, which names for whom clients are looked up (C21).
+func (e *Endpoints) requesterOf(c echo.Context) context.Context {
+	return oauth.WithRequester(c.Request().Context(), e.requester(c))
 }
 
-// limited turns an address away that has failed too often (D31). Only refusals count; an outage is nobody's fault.
+// limited turns an address away that has failed too often (D31). Only refusals count; an outage is not the client's failure.
 func (e *Endpoints) limited(serve endpoint) endpoint {
 	return func(c echo.Context) error {
-		address, now := strangerOf(c), e.now()
+		address, now := e.requester(c).Address(), e.now()
 		if address == "" {
 			return serve(c)
 		}

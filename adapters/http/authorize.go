@@ -18,7 +18,7 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	consent, err := e.server.RequestAuthorization(requesterOf(c), parameters)
+	consent, err := e.server.RequestAuthorization(e.requesterOf(c), parameters)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
 	if form.Get("decision") == "deny" {
 		return e.server.Deny(c.Request().Context(), consent)
 	}
-	redirect, err := e.server.Approve(c.Request().Context(), consent, form.Get("bearer_token"), addressOf(c))
+	redirect, err := e.server.Approve(c.Request().Context(), consent, form.Get("bearer_token"), e.guesser(c).Address())
 	if problem, again := tryAgain(err); again {
 		trace.From(c.Request().Context()).Refuse(err)
 		o := e.outcomeOf(c, err)

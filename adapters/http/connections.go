@@ -41,7 +41,7 @@ func (e *Endpoints) change(c echo.Context) error {
 }
 
 func (e *Endpoints) findConnections(c echo.Context, pasted string) error {
-	found, err := e.server.FindConnections(c.Request().Context(), pasted, addressOf(c))
+	found, err := e.server.FindConnections(c.Request().Context(), pasted, e.guesser(c).Address())
 	if problem, again := tryAgain(err); again {
 		o := e.outcomeOf(c, err)
 		o.retryLater(c)

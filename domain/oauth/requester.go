@@ -1,16 +1,61 @@
 package oauth
 
-import "context"
+import (
+	"context"
+	"net/netip"
+)
+
+// Requester is the network address on whose behalf the server works, with the networks around it, for limits (B6, C21, D31). No limit
+// applies to the zero value.
+type Requester struct{ networks []netip.Prefix }
+
+// How many bits the networks of an address have. A person at home has a whole /64, often a /56, and a company a /48.
+var (
+	ipv4Networks = []int{32, 24}
+	ipv6Networks = []int{64, 56, 48}
+)
+
+// RequesterAt returns the requester at an address, the zero value for one in a network that the operator has listed.
+func RequesterAt(address netip.Addr, limits Limits) Requester {
+	address = address.Unmap().WithZone("")
+	if !address.IsValid() || limits.Exempt(address) {
+		return Requester{}
+	}
+	lengths := ipv6Networks
+	if address.Is4() {
+		lengths = ipv4Networks
+	}
+	var r Requester
+	for _, bits := range lengths {
+		r.networks = append(r.networks, netip.PrefixFrom(address, bits).Masked())
+	}
+	return r
+}
+
+// Limited reports whether limits apply to the requester.
+func (r Requester) Limited() bool { return len(r.networks) > 0 }
+
+// Networks returns the networks around the address, the smallest first: /32 and /24, or /64, /56 and /48. There are none when no limit
+// applies.
+func (r Requester) Networks() []netip.Prefix { return r.networks }
+
+// Address names the smallest network, "" when no limit applies.
+func (r Requester) Address() string {
+	if !r.Limited() {
+		return ""
+	}
+	return r.networks[0].String()
+}
 
 type requesterKey struct{}
 
-// WithRequester notes the network address on whose behalf work is done, for budgets (C21, D31).
-func WithRequester(ctx context.Context, address string) context.Context {
-	return context.WithValue(ctx, requesterKey{}, address)
+// WithRequester notes on whose behalf work is done.
+func WithRequester(ctx context.Context, r Requester) context.Context {
+	return context.WithValue(ctx, requesterKey{}, r)
 }
 
-// RequesterFrom returns that address; it is empty when nobody in particular asks.
-func RequesterFrom(ctx context.Context) string {
-	address, _ := ctx.Value(requesterKey{}).(string)
-	return address
+// RequesterFrom returns the noted requester, else the zero value.
+func RequesterFrom(ctx context.Context) Requester {
+	r, _ := ctx.Value(requesterKey{}).(Requester)
+	return r
 }
