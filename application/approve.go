@@ -17,15 +17,15 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 	return &Consent{ticket, sealed}, nil
 }
 
-// Approve gives the client a code when the site knows the token that was pasted from address (B6-B13). Refusals that end the
-// matter are an *oauth.Refusal; MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses let the person try
-// again.
-func (s *Server) Approve(ctx context.Context, consent *Consent, pasted, address string) (oauth.Redirect, error) {
+// Approve gives the client a code when the site knows the pasted token (B6-B13). Refusals that end the matter are an *oauth.Refusal;
+// MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses let the person try again, the last one perhaps as an
+// *oauth.ProofDemand.
+func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	request := consent.Ticket.Request()
 	walk := trace.From(ctx)
 	walk.Reach(trace.TokenJudged)
 	walk.About(consent.Ticket.ID(), request.Client().String())
-	host, principal, err := s.guess(ctx, consent, pasted, address)
+	host, principal, err := s.checkPasted(ctx, consent.Ticket, pasted)
 	if err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
@@ -95,34 +95,4 @@ func (s *Server) WithholdRedirect(redirect oauth.Redirect) (string, error) {
 // Return opens what WithholdRedirect sealed (B17).
 func (s *Server) Return(sealed string) (oauth.Redirect, error) {
 	return oauth.OpenReturn(sealed, s.settings, s.now())
-}
-
-// guess counts what the site, or the grammar of tokens, rejects (B6), and whoever hangs up before they are told.
-func (s *Server) guess(ctx context.Context, consent *Consent, pasted, address string) (oauth.HostToken, oauth.Principal, error) {
-	settle, wait, err := s.ports.Guesses.Attempt(ctx, address, consent.Ticket.ID(), s.now())
-	if err != nil {
-		return oauth.HostToken{}, oauth.Principal{}, err
-	}
-	if wait > 0 {
-		return oauth.HostToken{}, oauth.Principal{}, oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens")
-	}
-	var principal oauth.Principal
-	host, err := oauth.ParseHostToken(pasted)
-	if err == nil {
-		principal, err = s.verify(ctx, consent.Ticket.Request().Resource(), host, "")
-	}
-	kind, _ := oauth.KindOf(err)
-	settle(kind == oauth.WrongHostToken || ctx.Err() != nil)
-	return host, principal, err
-}
-
-// verify asks whoever knows the tokens of the resource (U3); a principal without a subject is known by the keyed fingerprint of the
-// token, and stays who they were before.
-func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
-	principal, err := s.judgeOf(resource).ask(ctx, host)
-	if err != nil || principal.Subject != "" {
-		return principal, err
-	}
-	principal.Subject, err = s.settings.Keys.Subject(host, before)
-	return principal, err
 }

@@ -27,30 +27,36 @@ type Connections struct {
 	Sealed string
 }
 
-// FindConnections finds what was connected with the token that was pasted from address. The site is not asked: whoever holds the
-// token may see them, also when the site has revoked it. It refuses with MissingHostToken and TooManyGuesses; a wrong token finds
-// nothing, as one without connections does, and both count as a guess (B6): if only one did, counting would tell them apart.
-func (s *Server) FindConnections(ctx context.Context, pasted, address string) (Connections, error) {
-	settle, wait, err := s.ports.Guesses.Attempt(ctx, address, "", s.now())
-	if err != nil {
-		return Connections{}, err
-	}
-	if wait > 0 {
-		return Connections{}, oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens")
-	}
-	found, err := s.connectionsOf(ctx, pasted)
-	settle(err == nil && len(found.Living) == 0)
-	return found, err
-}
-
-func (s *Server) connectionsOf(ctx context.Context, pasted string) (Connections, error) {
-	host, err := oauth.ParseHostToken(pasted)
+// FindConnections finds what was connected with the pasted token. The site is not asked, so that a person sees the connections of a
+// token that the site has revoked. It refuses with MissingHostToken and TooManyGuesses, as Approve does. A wrong token finds nothing, as
+// one without connections does, and both count as a guess (B6): otherwise the count would tell them apart.
+func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
+	a, err := s.attemptOf(pasted, "")
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
 		return Connections{}, nil
 	}
+	if err == nil {
+		err = s.admitAttempt(ctx, a)
+	}
 	if err != nil {
 		return Connections{}, err
 	}
+	found, err := s.connectionsOf(ctx, a.host)
+	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOfSearch(found, err), s.now())
+	return found, err
+}
+
+func outcomeOfSearch(found Connections, err error) oauth.Outcome {
+	switch {
+	case err != nil:
+		return oauth.Undecided
+	case len(found.Living) == 0:
+		return oauth.Wrong
+	}
+	return oauth.Right
+}
+
+func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Connections, error) {
 	prints, err := s.settings.Keys.Fingerprints(host)
 	if err != nil {
 		return Connections{}, err

@@ -62,7 +62,7 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 	settings, err := config.Settings()
 	Expect(err).NotTo(HaveOccurred())
 	return NewServer(settings, Ports{
-		Store: store, Clients: oneClient{}, Guesses: throttle.NewGuesses(), Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+		Store: store, Clients: oneClient{}, Guesses: throttle.NewGuesses(throttle.NewMemory(), settings, slog.New(slog.DiscardHandler)), Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
 		Verifier: site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }),
 	})
 }
@@ -79,7 +79,7 @@ func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	redirect, err := s.Approve(ctx, consent, "host-token", "192.0.2.1")
+	redirect, err := s.Approve(ctx, consent, Pasted{Token: "host-token"})
 	Expect(err).NotTo(HaveOccurred())
 	target, err := url.Parse(redirect.Location)
 	Expect(err).NotTo(HaveOccurred())

@@ -31,9 +31,9 @@ func counterIn(store oauth.Store, forced bool) (oauth.WindowCounter, error) {
 
 func newGuesses(counter oauth.WindowCounter, config oauth.Config, settings *oauth.Settings) oauth.GuessLimit {
 	if counter == nil {
-		return throttle.NewGuesses()
+		counter = throttle.NewMemory()
 	}
-	return throttle.NewSharedGuesses(counter, settings.Keys, config.Logger)
+	return throttle.NewGuesses(counter, settings, config.Logger)
 }
 
 func newDirectory(counter oauth.WindowCounter, config oauth.Config, settings *oauth.Settings, roots *x509.CertPool) *cimd.Directory {

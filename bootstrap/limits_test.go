@@ -16,11 +16,11 @@ type counting struct {
 	shared bool
 }
 
-func (counting) Take(context.Context, time.Time, ...oauth.Window) (time.Duration, error) {
-	return 0, nil
+func (counting) Counts(_ context.Context, _ time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
+	return make([]oauth.WindowCount, len(windows)), nil
 }
-func (counting) GiveBack(context.Context, time.Time, ...oauth.Window) error { return nil }
-func (c counting) SharedByReplicas() bool                                   { return c.shared }
+func (counting) Count(context.Context, time.Time, ...oauth.Window) error { return nil }
+func (c counting) SharedByReplicas() bool                                { return c.shared }
 
 var _ = Describe("Choosing where limits are counted", Label("B6", "C21", "I22"), func() {
 	DescribeTable("is the store's", func(store oauth.Store, forced, there bool) {

@@ -83,15 +83,18 @@ func (r sharedRates) spend(ctx context.Context, host, _ string, now time.Time) e
 
 func (r sharedRates) count(ctx context.Context, now time.Time, of, subject string, limit int, full error) error {
 	window, err := r.by.Keys.Window(of, subject, limit, time.Minute)
-	var wait time.Duration
+	var counts []oauth.WindowCount
 	if err == nil {
-		wait, err = r.by.Counter.Take(ctx, now, window)
+		counts, err = r.by.Counter.Counts(ctx, now, window)
+	}
+	if err == nil && window.Full(counts[0], now) > 0 {
+		return full
+	}
+	if err == nil {
+		err = r.by.Counter.Count(ctx, now, window)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: counting a fetch: %w", oauth.ErrUnavailable, err)
-	}
-	if wait > 0 {
-		return full
 	}
 	return nil
 }

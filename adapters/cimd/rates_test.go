@@ -19,18 +19,22 @@ type tally struct {
 	down  error
 }
 
-func (t *tally) Take(_ context.Context, _ time.Time, windows ...oauth.Window) (time.Duration, error) {
+func (t *tally) Counts(_ context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
+	var counts []oauth.WindowCount
 	for _, w := range windows {
-		Expect(w.Length).To(Equal(time.Minute))
-		if t.taken[w.Name]++; t.taken[w.Name] > w.Limit {
-			return time.Minute, t.down
-		}
+		counts = append(counts, oauth.WindowCount{Taken: t.taken[w.Name], Ends: now.Add(w.Length)})
 	}
-	return 0, t.down
+	return counts, t.down
 }
 
-func (t *tally) GiveBack(context.Context, time.Time, ...oauth.Window) error { return nil }
-func (t *tally) SharedByReplicas() bool                                     { return true }
+func (t *tally) Count(_ context.Context, _ time.Time, windows ...oauth.Window) error {
+	for _, w := range windows {
+		t.taken[w.Name]++
+	}
+	return t.down
+}
+
+func (t *tally) SharedByReplicas() bool { return true }
 
 type oneSecret struct{}
 

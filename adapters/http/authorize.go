@@ -3,6 +3,7 @@ package http
 import (
 	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/labstack/echo/v4"
 
@@ -31,7 +32,7 @@ func (e *Endpoints) decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := form.Once("ticket", "decision", "bearer_token"); err != nil {
+	if err := form.Once("ticket", "decision", "bearer_token", "proof", "nonce"); err != nil {
 		return err
 	}
 	switch form.Get("decision") {
@@ -55,7 +56,11 @@ func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
 	if form.Get("decision") == "deny" {
 		return e.server.Deny(c.Request().Context(), consent)
 	}
-	redirect, err := e.server.Approve(c.Request().Context(), consent, form.Get("bearer_token"), e.guesser(c).Address())
+	redirect, err := e.server.Approve(c.Request().Context(), consent, e.pasted(c, form))
+	if demand, demanded := proofDemand(err); demanded {
+		trace.From(c.Request().Context()).Refuse(err)
+		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, url.Values{"ticket": {consent.Sealed}, "decision": {"approve"}})
+	}
 	if problem, again := tryAgain(err); again {
 		trace.From(c.Request().Context()).Refuse(err)
 		o := e.outcomeOf(c, err)

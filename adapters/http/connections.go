@@ -28,7 +28,7 @@ func (e *Endpoints) change(c echo.Context) error {
 	}
 	switch form.Get("decision") {
 	case "show":
-		return e.findConnections(c, form.Get("bearer_token"))
+		return e.findConnections(c, form)
 	case "end":
 		if form.Get("grant") == "" {
 			return oauth.Refuse(oauth.InvalidRequest, "B5", "the grant is missing")
@@ -40,8 +40,11 @@ func (e *Endpoints) change(c echo.Context) error {
 	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
 
-func (e *Endpoints) findConnections(c echo.Context, pasted string) error {
-	found, err := e.server.FindConnections(c.Request().Context(), pasted, e.guesser(c).Address())
+func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error {
+	found, err := e.server.FindConnections(c.Request().Context(), e.pasted(c, form))
+	if demand, demanded := proofDemand(err); demanded {
+		return e.showProof(c, demand, e.connectionsURL(), url.Values{"decision": {"show"}})
+	}
 	if problem, again := tryAgain(err); again {
 		o := e.outcomeOf(c, err)
 		o.retryLater(c)

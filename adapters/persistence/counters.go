@@ -3,24 +3,23 @@ package persistence
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ oauth.WindowCounter = (*Store)(nil)
 
-// clocksApart is how much the clocks of replicas may differ: a window that lasts longer than it may by more was opened while a clock
-// was ahead by years.
+// clocksApart is how much the clocks of replicas may differ: a window that lasts longer than it may by more was opened while a clock was
+// ahead by years.
 const clocksApart = 10 * time.Second
 
-// counterRow is a window that somebody has counted on.
+// counterRow is a window in which something was counted.
 type counterRow struct {
 	Name   []byte `gorm:"primaryKey"`
 	Taken  int
@@ -30,18 +29,17 @@ type counterRow struct {
 // TableName implements GORM's Tabler.
 func (counterRow) TableName() string { return "counters" }
 
-// countAtOnce is how many of a process count at the same moment. They wait for each other anyway, on the window that is everybody's, and
-// would do so on all connections, while others want to know whether a token holds.
+// countAtOnce is how many statements of this process count at the same moment. They wait for each other on the rows that they share, and
+// would otherwise hold every connection meanwhile.
 const countAtOnce = 4
 
-// turns lets no more than countAtOnce count; its zero value is ready.
-type turns struct {
+// slots bounds the statements that count at once; its zero value is ready.
+type slots struct {
 	made sync.Once
 	free chan struct{}
 }
 
-// take waits for a turn and returns what ends it.
-func (t *turns) take(ctx context.Context, patience time.Duration) (end func(), err error) {
+func (t *slots) take(ctx context.Context, patience time.Duration) (leave func(), err error) {
 	t.made.Do(func() { t.free = make(chan struct{}, countAtOnce) })
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -53,125 +51,68 @@ func (t *turns) take(ctx context.Context, patience time.Duration) (end func(), e
 	}
 }
 
-var errFull = errors.New("the window is full")
-
-// Take implements oauth.WindowCounter. A full window is only read, so that whoever goes on guessing costs little.
-func (s *Store) Take(ctx context.Context, now time.Time, windows ...oauth.Window) (wait time.Duration, err error) {
+// Counts implements oauth.WindowCounter.
+func (s *Store) Counts(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	end, err := s.counting.take(ctx, s.patience)
-	if err != nil {
-		return 0, err
-	}
-	defer end()
-	windows = inOrder(windows)
-	if wait, err = s.fullFor(ctx, now, windows); wait > 0 || err != nil {
-		return wait, err
-	}
-	err = s.transaction(ctx, func(tx *gorm.DB) error {
-		rows, err := s.lockCounters(tx, windows)
-		if err != nil {
-			return err
-		}
-		wait = longest(rows, windows, now)
-		if wait > 0 {
-			return errFull
-		}
-		for i := range rows {
-			rows[i].Taken++
-			if err := tx.Select("*").Updates(&rows[i]).Error; err != nil {
-				return failed("counting", err)
-			}
-		}
-		return nil
-	})
-	if errors.Is(err, errFull) {
-		return wait, nil
-	}
-	return 0, err
-}
-
-// fullFor looks without a lock: a window that is full stays so until it is over, unless a guess is given back.
-func (s *Store) fullFor(ctx context.Context, now time.Time, windows []oauth.Window) (time.Duration, error) {
-	var known []counterRow
-	err := s.reader.WithContext(ctx).Find(&known, "name IN ?", names(windows)).Error
-	if err != nil {
-		return 0, failed("looking at windows", err)
-	}
-	rows := make([]counterRow, len(windows))
-	for _, row := range known {
-		i := slices.IndexFunc(windows, func(w oauth.Window) bool { return bytes.Equal(w.Name[:], row.Name) })
-		rows[i] = row
-	}
-	return longest(rows, windows, now), nil
-}
-
-// longest is how long the full ones of these windows still last.
-func longest(rows []counterRow, windows []oauth.Window, now time.Time) (wait time.Duration) {
-	for i := range rows {
-		wait = max(wait, rows[i].wait(windows[i], now))
-	}
-	return wait
-}
-
-func names(windows []oauth.Window) [][]byte {
 	names := make([][]byte, 0, len(windows))
 	for _, w := range windows {
 		names = append(names, w.Name[:])
 	}
-	return names
+	var rows []counterRow
+	if err := s.reader.WithContext(ctx).Find(&rows, "name IN ?", names).Error; err != nil {
+		return nil, failed("reading windows", err)
+	}
+	counts := make([]oauth.WindowCount, len(windows))
+	for _, row := range rows {
+		i := slices.IndexFunc(windows, func(w oauth.Window) bool { return bytes.Equal(w.Name[:], row.Name) })
+		if left := row.EndsAt.Sub(now); left > 0 && left <= windows[i].Length+clocksApart {
+			counts[i] = oauth.WindowCount{Taken: row.Taken, Ends: row.EndsAt}
+		}
+	}
+	return counts, nil
 }
 
-// lockCounters makes the rows that are missing, and lets nobody else count on any of them before the end of the transaction.
-func (s *Store) lockCounters(tx *gorm.DB, windows []oauth.Window) (rows []counterRow, err error) {
-	missing := make([]counterRow, 0, len(windows))
-	for _, w := range windows {
-		missing = append(missing, counterRow{Name: w.Name[:], EndsAt: time.UnixMilli(0)})
-	}
-	if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&missing).Error; err != nil {
-		return nil, failed("opening windows", err)
-	}
-	err = s.engine.locking(tx).Order("name").Find(&rows, "name IN ?", names(windows)).Error
-	if err == nil && len(rows) != len(windows) {
-		err = errOvertaken // by the sweep
-	}
-	return rows, failed("locking windows", err)
-}
-
-// wait opens a new window when the last one is over, and returns how long a full one still lasts.
-func (c *counterRow) wait(w oauth.Window, now time.Time) time.Duration {
-	if left := c.EndsAt.Sub(now); left <= 0 || left > w.Length+clocksApart {
-		c.Taken, c.EndsAt = 0, now.Add(w.Length)
-	}
-	if c.Taken >= w.Limit {
-		return c.EndsAt.Sub(now)
-	}
-	return 0
-}
-
-// GiveBack implements oauth.WindowCounter: a window that was opened later ends later. It is the same one when it was opened a moment later
-// by somebody who got its lock first, or whose clock is ahead.
-func (s *Store) GiveBack(ctx context.Context, taken time.Time, windows ...oauth.Window) error {
+// Count implements oauth.WindowCounter. The rows are in the order of their names, so that two statements do not wait for each other.
+func (s *Store) Count(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 	ctx, done := s.detached(ctx)
 	defer done()
-	end, err := s.counting.take(ctx, s.patience)
+	leave, err := s.counting.take(ctx, s.patience)
 	if err != nil {
 		return err
 	}
-	defer end()
-	return s.transaction(ctx, func(tx *gorm.DB) error {
-		for _, w := range inOrder(windows) {
-			err := tx.Exec("UPDATE counters SET taken = taken - 1 WHERE name = ? AND taken > 0 AND ends_at <= ?",
-				w.Name[:], taken.Add(w.Length+clocksApart).UnixMilli()).Error
-			if err != nil {
-				return failed("giving back", err)
-			}
+	defer leave()
+	statement, values := s.countStatement(now, windows)
+	count := func(db *gorm.DB) error { return failed("counting", db.Exec(statement, values...).Error) }
+	if s.group != nil {
+		return s.transaction(ctx, count)
+	}
+	for range attempts {
+		if err = count(s.writer.WithContext(ctx)); !collides(err) || ctx.Err() != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return err
 }
 
-// inOrder keeps two who want the same windows from waiting for each other.
-func inOrder(windows []oauth.Window) []oauth.Window {
-	return slices.SortedFunc(slices.Values(windows), func(a, b oauth.Window) int { return bytes.Compare(a.Name[:], b.Name[:]) })
+func (s *Store) countStatement(now time.Time, windows []oauth.Window) (statement string, values []any) {
+	sorted := slices.SortedFunc(slices.Values(windows), func(a, b oauth.Window) int { return bytes.Compare(a.Name[:], b.Name[:]) })
+	for _, w := range sorted {
+		values = append(values, w.Name[:], now.Add(w.Length).UnixMilli())
+	}
+	// The number comes first, because GORM takes a slice apart behind a parenthesis.
+	rows := strings.TrimSuffix(strings.Repeat("(1, ?, ?), ", len(sorted)), ", ")
+	over := []any{now.UnixMilli(), clocksApart.Milliseconds()}
+	return "INSERT INTO counters (taken, name, ends_at) VALUES " + rows + " " + s.engine.countAgain, slices.Concat(values, over, over)
 }
+
+// The end of a statement that counts on the rows that exist, and begins those anew that are over. The old row is in the columns, the new one
+// behind its word. MySQL assigns from left to right, so ends_at comes last.
+const (
+	countAgain = `ON CONFLICT (name) DO UPDATE SET
+	taken = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ? THEN 1 ELSE counters.taken + 1 END,
+	ends_at = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ? THEN excluded.ends_at ELSE counters.ends_at END`
+	countAgainMySQL = `ON DUPLICATE KEY UPDATE
+	taken = CASE WHEN ends_at <= ? OR ends_at > VALUES(ends_at) + ? THEN 1 ELSE taken + 1 END,
+	ends_at = CASE WHEN ends_at <= ? OR ends_at > VALUES(ends_at) + ? THEN VALUES(ends_at) ELSE ends_at END`
+)

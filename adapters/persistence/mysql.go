@@ -16,10 +16,11 @@ var mysqlEngine = engine{
 		"{serial}", "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
 		"{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin", "{keyed}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
 	},
-	clock: "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
-	find:  findGrant,
-	join:  "JOIN",
-	drop:  "DELETE secrets FROM secrets JOIN (%s) AS batch USING (digest)", // it would read the whole table for a list
+	clock:      "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
+	countAgain: countAgainMySQL,
+	find:       findGrant,
+	join:       "JOIN",
+	drop:       "DELETE secrets FROM secrets JOIN (%s) AS batch USING (digest)", // it would read the whole table for a list
 	lock: func(tx *gorm.DB) error {
 		var got int
 		err := tx.Raw("SELECT GET_LOCK('pasteport_migrations', ?)", int(migrationLimit.Seconds())).Scan(&got).Error

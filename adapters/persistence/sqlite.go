@@ -36,7 +36,7 @@ var sqliteEngine = engine{
 		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BLOB", "{bytes}", "BLOB", "{integer}", "INTEGER",
 		"{serial}", "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "{rows}", "STRICT", "{keyed}", "STRICT, WITHOUT ROWID",
 	},
-	find: findGrant, drop: dropSecrets, join: "CROSS JOIN",
+	find: findGrant, drop: dropSecrets, join: "CROSS JOIN", countAgain: countAgain,
 	free: func(tx *gorm.DB) error {
 		return executeAll(tx, engine{}, // which cannot take a foreign key away from a table
 			`CREATE TABLE secrets_alone (

@@ -20,7 +20,7 @@ type Store struct {
 	secretFile     string
 	secrets        atomic.Pointer[keptSecrets]
 	patience       time.Duration
-	counting       turns
+	counting       slots
 	recent         *recent // nil on a server, where others commit without our noticing
 	group          *group  // of writes to a file; a server has its own
 }

@@ -1,8 +1,12 @@
-// Package throttle counts what strangers get wrong: in bounded memory of this process, or in a store for all that share it.
+// Package throttle implements the limits on wrong tokens. Guesses counts wrong host tokens by network, in the memory of this process or
+// in a store that replicas share, and Failures counts unknown secrets at the token endpoint.
 package throttle
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -11,66 +15,146 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// The limits of B6: failures per window. A ticket's window outlives the ticket, so its fifth failure is its last.
 const (
-	perAddress       = 5
-	perAddressWindow = 5 * time.Minute
-	perTicket        = 5
-	perTicketWindow  = time.Hour
-	altogether       = 100
-	altogetherWindow = time.Minute
-	remembered       = 10_000 // addresses, and as many tickets; the least recently seen goes first
+	networkWindow = 5 * time.Minute
+	allWindow     = time.Minute
+	ticketWindow  = time.Hour // longer than a ticket lives
+	perTicket     = 5         // of weak tokens
+
+	remembered   = 10_000 // tokens and addresses; the least recently used goes first
+	rejectedFor  = 5 * time.Second
+	trustedFor   = 30 * 24 * time.Hour
+	countTimeout = 5 * time.Second
 )
 
 // Guesses is an oauth.GuessLimit. It is safe for concurrent use.
 type Guesses struct {
-	mu        sync.Mutex
-	addresses *lru.Cache[string, *window]
-	tickets   *lru.Cache[string, *window]
-	all       window
+	counter oauth.WindowCounter
+	keys    oauth.Keys
+	limits  oauth.Limits
+	logger  *slog.Logger
+
+	rejected *lru.Cache[rejection, time.Time]
+	counted  *lru.Cache[oauth.Fingerprint, time.Time]
+	trusted  *lru.Cache[netip.Prefix, time.Time] // addresses that have pasted a right token
+	holders  *holders
+	turns    *turns
+	proofs   *lru.Cache[oauth.Digest, struct{}]
+
+	mu      sync.Mutex
+	pending map[oauth.Digest]int // guesses under way by window, of weak tokens
+}
+
+// rejection is a token that a verifier has refused.
+type rejection struct {
+	token    oauth.Fingerprint
+	resource string
 }
 
 var _ oauth.GuessLimit = (*Guesses)(nil)
 
-// NewGuesses starts with nobody having failed.
-func NewGuesses() *Guesses {
-	return &Guesses{addresses: newWindows(), tickets: newWindows(), all: window{limit: altogether, length: altogetherWindow}}
+// NewGuesses counts with the counter, under names that only the server secret can make.
+func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *slog.Logger) *Guesses {
+	return &Guesses{
+		counter: counter, keys: settings.Keys, limits: settings.Limits, logger: logger,
+		rejected: newCache[rejection, time.Time](remembered), counted: newCache[oauth.Fingerprint, time.Time](remembered),
+		trusted: newCache[netip.Prefix, time.Time](remembered), proofs: newCache[oauth.Digest, struct{}](remembered),
+		holders: newHolders(), turns: newTurns(settings.Limits.ProofWait), pending: map[oauth.Digest]int{},
+	}
 }
 
-// Attempt implements oauth.GuessLimit; it never fails.
-func (g *Guesses) Attempt(_ context.Context, address, ticket string, now time.Time) (settle func(failed bool), wait time.Duration, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	windows := g.windows(address, ticket)
-	for _, w := range windows {
-		wait = max(wait, w.wait(now))
+// Admit implements oauth.GuessLimit.
+func (g *Guesses) Admit(ctx context.Context, guess oauth.Guess, now time.Time) (oauth.Admission, error) {
+	if guess.Resource != "" && lately(g.rejected, rejection{guess.Token, guess.Resource}, rejectedFor, now) {
+		return oauth.Admission{Wrong: true}, nil
 	}
-	if wait > 0 {
-		return nil, wait, nil
+	if !guess.By.Limited() {
+		return oauth.Admission{}, nil
 	}
-	for _, w := range windows {
-		w.pending++
+	windows, err := g.windows(guess)
+	if err != nil {
+		return oauth.Admission{}, unavailable(err)
 	}
-	return func(failed bool) { g.settle(address, ticket, windows, failed) }, 0, nil
+	counts, err := g.counter.Counts(ctx, now, windows...)
+	if err != nil {
+		return oauth.Admission{}, unavailable(err)
+	}
+	if g.limits.WeakTokens {
+		return oauth.Admission{Wait: g.reserve(windows, counts, now)}, nil
+	}
+	if guess.Proven || !g.demandsProof(guess, windows, counts, now) {
+		return oauth.Admission{}, nil
+	}
+	return oauth.Admission{Proof: !guess.Holder || !g.holders.allow(guess.Token, now)}, nil
 }
 
-func (g *Guesses) settle(address, ticket string, windows []*window, failed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, w := range windows {
-		w.pending--
-		if failed {
-			w.count++
+func unavailable(err error) error {
+	return fmt.Errorf("%w: counting wrong tokens: %w", oauth.ErrUnavailable, err)
+}
+
+// demandsProof reports whether a network around the address has pasted too many wrong tokens, or all networks together have and the
+// address is unknown. The window of all is the first one.
+func (g *Guesses) demandsProof(guess oauth.Guess, windows []oauth.Window, counts []oauth.WindowCount, now time.Time) bool {
+	for i := range windows[1:] {
+		if windows[i+1].Full(counts[i+1], now) > 0 {
+			return true
 		}
 	}
-	forget(g.addresses, address)
-	forget(g.tickets, ticket)
+	return windows[0].Full(counts[0], now) > 0 && !lately(g.trusted, guess.By.Networks()[0], trustedFor, now)
 }
 
-func (g *Guesses) windows(address, ticket string) []*window {
-	all := []*window{remember(g.addresses, address, window{limit: perAddress, length: perAddressWindow}), &g.all}
-	if ticket != "" {
-		all = append(all, remember(g.tickets, ticket, window{limit: perTicket, length: perTicketWindow}))
+// Settle implements oauth.GuessLimit.
+func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.Outcome, now time.Time) {
+	if outcome == oauth.Wrong && guess.Resource != "" {
+		g.rejected.Add(rejection{guess.Token, guess.Resource}, now)
 	}
-	return all
+	if !guess.By.Limited() {
+		return
+	}
+	windows, err := g.windows(guess)
+	if err != nil {
+		g.logger.ErrorContext(ctx, "cannot count a wrong token", "error", err)
+		return
+	}
+	if g.limits.WeakTokens {
+		defer g.release(windows)
+	}
+	switch outcome {
+	case oauth.Right:
+		g.trusted.Add(guess.By.Networks()[0], now)
+	case oauth.Wrong, oauth.Abandoned:
+		if !guess.Holder { // its own bucket has counted it
+			g.count(ctx, guess, windows, now)
+		}
+	}
+}
+
+// count adds a wrong token to its windows, unless it was counted within networkWindow. The client may have hung up.
+func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.Window, now time.Time) {
+	if lately(g.counted, guess.Token, networkWindow, now) {
+		return
+	}
+	g.counted.Add(guess.Token, now)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
+	defer cancel()
+	if err := g.counter.Count(ctx, now, windows...); err != nil {
+		g.logger.ErrorContext(ctx, "cannot count a wrong token", "error", err)
+	}
+}
+
+// Turn implements oauth.GuessLimit.
+func (g *Guesses) Turn(by oauth.Requester, now time.Time) (wait time.Duration, ok bool) {
+	return g.turns.next(by.Address(), now)
+}
+
+// Spend implements oauth.GuessLimit.
+func (g *Guesses) Spend(proof oauth.Digest, _ time.Time) bool {
+	used, _ := g.proofs.ContainsOrAdd(proof, struct{}{})
+	return !used
+}
+
+// lately reports whether the key was added less than limit ago; an entry from after now was added while the clock was ahead.
+func lately[K comparable](cache *lru.Cache[K, time.Time], key K, limit time.Duration, now time.Time) bool {
+	at, found := cache.Get(key)
+	return found && !now.Before(at) && now.Sub(at) < limit
 }

@@ -11,7 +11,7 @@ func (c *Config) limits() settings.Group {
 		settings.Number("max-wrong-tokens-per-network", &l.MaxWrongTokensPerNetwork, "the same for a /24 or an IPv6 /56"),
 		settings.Number("max-wrong-tokens-per-prefix48", &l.MaxWrongTokensPerPrefix48, "the same for an IPv6 /48"),
 		settings.Number("max-wrong-tokens", &l.MaxWrongTokens, "wrong tokens of all addresses in 1m, before unknown addresses need a proof of work"),
-		settings.Number("proof-bits", &l.ProofBits, "difficulty of a proof of work; each bit doubles it, at most 24"),
+		settings.Number("proof-bits", &l.ProofBits, "difficulty of a proof of work; each bit doubles it, at most 16"),
 		settings.Duration("proof-wait", &l.ProofWait, "how long browsers without script wait instead, at most 1m"),
 		settings.Number("max-verifications", &l.MaxVerifications, "tokens that one verifier checks at once"),
 		settings.Number("max-verifications-per-address", &l.MaxVerificationsPerAddress, "the share of one address in them"),

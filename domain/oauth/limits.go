@@ -13,11 +13,11 @@ type Limits struct {
 	// UnlimitedNetworks are exempt from every limit that counts by address.
 	UnlimitedNetworks []netip.Prefix
 
-	MaxWrongTokensPerAddress  int           // 10 in five minutes, before attempts need a proof of work
-	MaxWrongTokensPerNetwork  int           // 50, of a /24 or a /56
-	MaxWrongTokensPerPrefix48 int           // 250, of an IPv6 /48
+	MaxWrongTokensPerAddress  int           // 5 in five minutes, before attempts need a proof of work
+	MaxWrongTokensPerNetwork  int           // 25, of a /24 or a /56
+	MaxWrongTokensPerPrefix48 int           // 125, of an IPv6 /48
 	MaxWrongTokens            int           // 100 in a minute, of all addresses together
-	ProofBits                 int           // 18; a proof of work takes 2^ProofBits hashes on average
+	ProofBits                 int           // 10; a proof of work takes 2^ProofBits tries on average, about half a second of a browser
 	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script
 
 	MaxVerifications           int // 64 tokens that one verifier checks at once
@@ -39,8 +39,8 @@ type Limits struct {
 // DefaultLimits are those of a Config that names none.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxWrongTokensPerAddress: 10, MaxWrongTokensPerNetwork: 50, MaxWrongTokensPerPrefix48: 250, MaxWrongTokens: 100,
-		ProofBits: 18, ProofWait: 20 * time.Second,
+		MaxWrongTokensPerAddress: 5, MaxWrongTokensPerNetwork: 25, MaxWrongTokensPerPrefix48: 125, MaxWrongTokens: 100,
+		ProofBits: 10, ProofWait: 20 * time.Second,
 		MaxVerifications: 64, MaxVerificationsPerAddress: 8,
 		MaxFetches: 32, MaxFetchesPerAddress: 4, MaxFetchesPerDomain: 4, MaxFetchesPerMinuteAndAddress: 30, MaxFetchesPerMinuteAndDomain: 60,
 		MaxUnknownTokensPerMinute: 60,
@@ -87,7 +87,7 @@ func (l *Limits) numbers() []limitField {
 	}
 }
 
-const maxProofBits = 24
+const maxProofBits = 16
 
 func (l Limits) check() []error {
 	var mistakes []error

@@ -37,14 +37,6 @@ type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
 }
 
-// GuessLimit keeps people from guessing host tokens, by address, by consent page and altogether (B6); the ticket is empty on
-// other pages. Attempt takes a place for one guess before the site is asked, so that guesses at the same moment count too, and
-// returns how long to wait when there is none. Whoever got a place gives it back with settle, and says whether the guess failed. An
-// error is an outage, ErrUnavailable: nobody may guess while nobody counts.
-type GuessLimit interface {
-	Attempt(ctx context.Context, address, ticket string, now time.Time) (settle func(failed bool), wait time.Duration, err error)
-}
-
 // FailureLimit keeps one address from failing at the token endpoint all day (D31); each process counts for itself, because what is
 // guessed there has 256 bits. Wait returns how long an address has to
 // stay away; Failed counts one more refusal.

@@ -10,25 +10,37 @@ import (
 	"time"
 )
 
-// Window bounds how often something may happen within a time that begins with the first. Its name is a keyed hash, so that whoever keeps
-// it does not learn what is counted, nor whose address it is.
+// Window is a limit on how often something may happen within a time that begins with the first. Its name is a keyed hash, so that the
+// store learns neither what is counted nor an address.
 type Window struct {
 	Name   Digest
 	Limit  int
 	Length time.Duration
 }
 
-// WindowCounter is a Store that counts for every process that uses it: a hundred wrong guesses spread over three replicas are a hundred.
-// Any error is an outage, in which nothing may pass.
+// WindowCount is the state of a window. The zero value is a window that is over, or in which nothing was counted.
+type WindowCount struct {
+	Taken int
+	Ends  time.Time
+}
+
+// Full returns how long the window still refuses, 0 when it has room for more.
+func (w Window) Full(count WindowCount, now time.Time) time.Duration {
+	if count.Taken < w.Limit {
+		return 0
+	}
+	return max(count.Ends.Sub(now), 0)
+}
+
+// WindowCounter is a Store that counts for every process that uses it. Every error is an outage.
 type WindowCounter interface {
-	// Take counts one on each of the windows, which are different ones, or on none of them while one is full, and returns how long the
-	// full ones still last.
-	Take(ctx context.Context, now time.Time, windows ...Window) (wait time.Duration, err error)
+	// Counts reads the windows and returns their states in the same order. It locks nothing.
+	Counts(ctx context.Context, now time.Time, windows ...Window) ([]WindowCount, error)
 
-	// GiveBack takes back what Take has counted at that time, from those of the windows that are not over meanwhile.
-	GiveBack(ctx context.Context, taken time.Time, windows ...Window) error
+	// Count adds one to each of the windows, which have different names, in one statement. It also counts on a full window.
+	Count(ctx context.Context, now time.Time, windows ...Window) error
 
-	// SharedByReplicas reports whether several machines count here, so that it is worth asking. DeleteExpired forgets what is over.
+	// SharedByReplicas reports whether other machines use the same counters. DeleteExpired deletes windows that are over.
 	SharedByReplicas() bool
 }
 

@@ -21,107 +21,82 @@ func Counting(open func() oauth.Store) {
 	ofThree := func(subject byte) oauth.Window {
 		return oauth.Window{Name: oauth.Digest{31: subject}, Limit: 3, Length: time.Minute}
 	}
-	take := func(ctx context.Context, at time.Time, windows ...oauth.Window) time.Duration {
+	countOn := func(ctx context.Context, at time.Time, windows ...oauth.Window) {
 		GinkgoHelper()
-		wait, err := counter.Take(ctx, at, windows...)
-		Expect(err).NotTo(HaveOccurred())
-		return wait
+		Expect(counter.Count(ctx, at, windows...)).To(Succeed())
 	}
-	fill := func(ctx context.Context, window oauth.Window) {
+	counts := func(ctx context.Context, at time.Time, windows ...oauth.Window) (taken []int) {
 		GinkgoHelper()
-		for range window.Limit {
-			Expect(take(ctx, w.now, window)).To(BeZero())
+		found, err := counter.Counts(ctx, at, windows...)
+		Expect(err).NotTo(HaveOccurred())
+		for _, count := range found {
+			taken = append(taken, count.Taken)
 		}
+		return taken
 	}
 	one, other := ofThree(1), ofThree(2)
 
-	It("counts up to the limit of a window, and says how long a full one lasts", Label("B6", "C21"), func(ctx SpecContext) {
-		fill(ctx, one)
-		Expect(take(ctx, w.now.Add(time.Second), one)).To(Equal(59 * time.Second))
-		Expect(take(ctx, w.now.Add(time.Second), other)).To(BeZero())
+	It("counts on each window by itself, in the order in which they are asked for", Label("B6"), func(ctx SpecContext) {
+		countOn(ctx, w.now, one)
+		countOn(ctx, w.now.Add(time.Second), other, one)
+		Expect(counts(ctx, w.now.Add(time.Second), other, ofThree(3), one)).To(Equal([]int{1, 0, 2}))
 	})
 
-	It("begins anew at the very instant that a window is over", Label("B6", "C21"), func(ctx SpecContext) {
-		fill(ctx, one)
-		Expect(take(ctx, w.now.Add(time.Minute-time.Millisecond), one)).To(Equal(time.Millisecond))
-		w.now = w.now.Add(time.Minute)
-		fill(ctx, one)
-		Expect(take(ctx, w.now, one)).To(Equal(time.Minute))
-	})
-
-	It("counts on all windows or on none, and waits for the last", Label("B6"), func(ctx SpecContext) {
-		longer := oauth.Window{Name: oauth.Digest{3}, Limit: 3, Length: time.Hour}
-		fill(ctx, one)
-		for range 4 {
-			Expect(take(ctx, w.now, longer, one)).To(Equal(time.Minute))
-			Expect(take(ctx, w.now, one, other)).To(Equal(time.Minute))
+	It("keeps the end that the first count gave a window, and counts beyond its limit", Label("B6"), func(ctx SpecContext) {
+		for i := range 5 {
+			countOn(ctx, w.now.Add(time.Duration(i)*time.Second), one)
 		}
-		fill(ctx, other)
-		fill(ctx, longer)
-		Expect(take(ctx, w.now, one, longer, other)).To(Equal(time.Hour))
+		found, err := counter.Counts(ctx, w.now.Add(10*time.Second), one)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(HaveLen(1))
+		Expect(found[0].Taken).To(Equal(5))
+		Expect(one.Full(found[0], w.now.Add(10*time.Second))).To(Equal(50 * time.Second))
 	})
 
-	It("takes back what was counted, and never more", Label("B6"), func(ctx SpecContext) {
-		Expect(counter.GiveBack(ctx, w.now, one)).To(Succeed())
-		fill(ctx, one)
-		fill(ctx, other)
-		Expect(counter.GiveBack(ctx, w.now, one, other)).To(Succeed())
-		for _, window := range []oauth.Window{one, other} {
-			Expect(take(ctx, w.now, window)).To(BeZero())
-			Expect(take(ctx, w.now, window)).To(Equal(time.Minute))
-		}
+	It("begins anew at the very instant that a window is over", Label("B6"), func(ctx SpecContext) {
+		countOn(ctx, w.now, one)
+		Expect(counts(ctx, w.now.Add(time.Minute-time.Millisecond), one)).To(Equal([]int{1}))
+		Expect(counts(ctx, w.now.Add(time.Minute), one)).To(Equal([]int{0}))
+		countOn(ctx, w.now.Add(time.Minute), one)
+		Expect(counts(ctx, w.now.Add(time.Minute), one)).To(Equal([]int{1}))
+		Expect(counts(ctx, w.now.Add(2*time.Minute-time.Millisecond), one)).To(Equal([]int{1}))
 	})
 
-	It("takes nothing back from a window that was opened later", Label("B6"), func(ctx SpecContext) {
-		taken := w.now
-		fill(ctx, one)
-		w.now = w.now.Add(time.Minute)
-		fill(ctx, one)
-		Expect(counter.GiveBack(ctx, taken, one)).To(Succeed())
-		Expect(take(ctx, w.now, one)).To(Equal(time.Minute))
+	It("reads without counting", Label("B6"), func(ctx SpecContext) {
+		Expect(counts(ctx, w.now, one, other)).To(Equal([]int{0, 0}))
+		Expect(counts(ctx, w.now, one, other)).To(Equal([]int{0, 0}))
 	})
 
-	It("takes back what was counted on a window that somebody had opened a moment later by their clock", Label("B6", "I22"), func(ctx SpecContext) {
-		taken := w.now
-		w.now = w.now.Add(time.Second)
-		fill(ctx, one)
-		Expect(counter.GiveBack(ctx, taken, one)).To(Succeed())
-		Expect(take(ctx, w.now, one)).To(BeZero())
-	})
-
-	It("lets exactly as many of 16 at the same moment pass as there is room for", Label("B6", "I22"), func(ctx SpecContext) {
-		waits := make([]time.Duration, 16)
-		errs := together(len(waits), func(i int) (err error) {
-			windows := []oauth.Window{one, ofThree(byte(10 + i))}
+	It("loses no count of 16 at the same moment", Label("B6", "I22"), func(ctx SpecContext) {
+		errs := together(16, func(i int) error {
+			windows := []oauth.Window{one, other, ofThree(byte(10 + i))}
 			if i%2 > 0 {
 				windows[0], windows[1] = windows[1], windows[0]
 			}
-			waits[i], err = counter.Take(ctx, w.now, windows...)
-			return err
+			return counter.Count(ctx, w.now, windows...)
 		})
 		Expect(errs).To(HaveEach(Succeed()))
-		passed := 0
-		for _, wait := range waits {
-			if wait == 0 {
-				passed++
-			}
-		}
-		Expect(passed).To(Equal(one.Limit))
+		Expect(counts(ctx, w.now, one, other)).To(Equal([]int{16, 16}))
 	})
 
-	It("locks nobody out for years when the clock is set back", Label("I23"), func(ctx SpecContext) {
-		fill(ctx, one)
-		Expect(take(ctx, w.now.AddDate(-1, 0, 0), one)).To(BeZero())
+	It("forgets at once what a clock counted that was years ahead", Label("I23"), func(ctx SpecContext) {
+		countOn(ctx, w.now, one)
+		past := w.now.AddDate(-1, 0, 0)
+		Expect(counts(ctx, past, one)).To(Equal([]int{0}))
+		countOn(ctx, past, one)
+		Expect(counts(ctx, past, one)).To(Equal([]int{1}))
 	})
 
 	It("goes on with a window that a clock has opened which is a little ahead", Label("I22"), func(ctx SpecContext) {
-		fill(ctx, one)
-		Expect(take(ctx, w.now.Add(-time.Second), one)).To(Equal(time.Minute + time.Second))
+		countOn(ctx, w.now, one)
+		Expect(counts(ctx, w.now.Add(-time.Second), one)).To(Equal([]int{1}))
+		countOn(ctx, w.now.Add(-time.Second), one)
+		Expect(counts(ctx, w.now, one)).To(Equal([]int{2}))
 	})
 
 	It("forgets a window at the very instant that it is over, and only that one", Label("H6"), func(ctx SpecContext) {
-		fill(ctx, one)
-		Expect(take(ctx, w.now.Add(time.Millisecond), other)).To(BeZero())
+		countOn(ctx, w.now, one)
+		countOn(ctx, w.now.Add(time.Millisecond), other)
 		Expect(w.forget(ctx, w.now.Add(time.Minute-time.Millisecond))).To(BeZero())
 		Expect(w.forget(ctx, w.now.Add(time.Minute))).To(Equal(1))
 		Expect(w.forget(ctx, w.now.Add(time.Minute))).To(BeZero())

@@ -7,44 +7,33 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// counted is a window in memory.
-type counted struct {
-	taken int
-	ends  time.Time
-}
-
-func (c counted) at(w oauth.Window, now time.Time) counted {
-	if left := c.ends.Sub(now); left <= 0 || left > w.Length+10*time.Second {
-		return counted{ends: now.Add(w.Length)}
+// at returns the state of a window: the zero value when it is over, or was opened while the clock was ahead.
+func (m *memory) at(w oauth.Window, now time.Time, kept contents) oauth.WindowCount {
+	count := kept.counted[w.Name]
+	if left := count.Ends.Sub(now); left <= 0 || left > w.Length+10*time.Second {
+		return oauth.WindowCount{}
 	}
-	return c
+	return count
 }
 
-func (m *memory) Take(_ context.Context, now time.Time, windows ...oauth.Window) (wait time.Duration, err error) {
-	return wait, m.transaction(func(next contents) error {
+func (m *memory) Counts(_ context.Context, now time.Time, windows ...oauth.Window) (counts []oauth.WindowCount, err error) {
+	return counts, m.transaction(func(next contents) error {
 		for _, w := range windows {
-			next.counted[w.Name] = next.counted[w.Name].at(w, now)
-			if c := next.counted[w.Name]; c.taken >= w.Limit {
-				wait = max(wait, c.ends.Sub(now))
-			}
-		}
-		if wait > 0 {
-			return nil
-		}
-		for _, w := range windows {
-			c := next.counted[w.Name]
-			next.counted[w.Name] = counted{c.taken + 1, c.ends}
+			counts = append(counts, m.at(w, now, next))
 		}
 		return nil
 	})
 }
 
-func (m *memory) GiveBack(_ context.Context, taken time.Time, windows ...oauth.Window) error {
+func (m *memory) Count(_ context.Context, now time.Time, windows ...oauth.Window) error {
 	return m.transaction(func(next contents) error {
 		for _, w := range windows {
-			if c := next.counted[w.Name]; c.taken > 0 && !c.ends.After(taken.Add(w.Length+10*time.Second)) {
-				next.counted[w.Name] = counted{c.taken - 1, c.ends}
+			count := m.at(w, now, next)
+			if count.Taken == 0 {
+				count.Ends = now.Add(w.Length)
 			}
+			count.Taken++
+			next.counted[w.Name] = count
 		}
 		return nil
 	})
@@ -52,87 +41,101 @@ func (m *memory) GiveBack(_ context.Context, taken time.Time, windows ...oauth.W
 
 func (m *memory) SharedByReplicas() bool { return true }
 
-func (f *flawed) Take(ctx context.Context, now time.Time, windows ...oauth.Window) (time.Duration, error) {
-	return f.take(ctx, now, windows...)
+func (f *flawed) Counts(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
+	return f.counts(ctx, now, windows...)
 }
 
-func (f *flawed) GiveBack(ctx context.Context, taken time.Time, windows ...oauth.Window) error {
-	return f.giveBack(ctx, taken, windows...)
+func (f *flawed) Count(ctx context.Context, now time.Time, windows ...oauth.Window) error {
+	return f.count(ctx, now, windows...)
 }
 
 // spoilWindow changes every window on its way in.
 func spoilWindow(spoil func(w *oauth.Window)) func(*flawed) {
 	return func(f *flawed) {
-		f.take = func(ctx context.Context, now time.Time, windows ...oauth.Window) (time.Duration, error) {
-			for i := range windows {
-				spoil(&windows[i])
+		f.counts = func(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
+			spoiled := append([]oauth.Window(nil), windows...)
+			for i := range spoiled {
+				spoil(&spoiled[i])
 			}
-			return f.memory.Take(ctx, now, windows...)
+			return f.memory.Counts(ctx, now, spoiled...)
+		}
+		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
+			spoiled := append([]oauth.Window(nil), windows...)
+			for i := range spoiled {
+				spoil(&spoiled[i])
+			}
+			return f.memory.Count(ctx, now, spoiled...)
 		}
 	}
 }
 
 // countingFlaws are those of a WindowCounter.
 var countingFlaws = map[string]func(f *flawed){
-	"counts one too many":  spoilWindow(func(w *oauth.Window) { w.Limit++ }),
 	"begins anew too late": spoilWindow(func(w *oauth.Window) { w.Length += time.Millisecond }),
 	"takes all for one":    spoilWindow(func(w *oauth.Window) { w.Name = oauth.Digest{} }),
 	"believes a clock that was ahead": func(f *flawed) {
 		var latest time.Time
-		f.take = func(ctx context.Context, now time.Time, windows ...oauth.Window) (time.Duration, error) {
+		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 			if now.After(latest) {
 				latest = now
 			}
-			return f.memory.Take(ctx, latest, windows...)
+			return f.memory.Count(ctx, latest, windows...)
 		}
 	},
 	"believes the slowest clock": func(f *flawed) {
-		f.take = func(ctx context.Context, now time.Time, windows ...oauth.Window) (time.Duration, error) {
-			if f.kept.counted[windows[0].Name].ends.Sub(now) > windows[0].Length {
+		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
+			if f.kept.counted[windows[0].Name].Ends.Sub(now) > windows[0].Length {
 				delete(f.kept.counted, windows[0].Name)
 			}
-			return f.memory.Take(ctx, now, windows...)
+			return f.memory.Count(ctx, now, windows...)
 		}
 	},
-	"counts on some of the windows": func(f *flawed) {
-		f.take = func(ctx context.Context, now time.Time, windows ...oauth.Window) (time.Duration, error) {
-			for _, w := range windows {
-				if wait, err := f.memory.Take(ctx, now, w); wait > 0 || err != nil {
-					return wait, err
-				}
+	"counts on one of the windows": func(f *flawed) {
+		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
+			return f.memory.Count(ctx, now, windows[0])
+		}
+	},
+	"stops at the limit": func(f *flawed) {
+		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
+			if f.kept.counted[windows[0].Name].Taken >= windows[0].Limit {
+				return nil
 			}
-			return 0, nil
+			return f.memory.Count(ctx, now, windows...)
 		}
 	},
-	"looks, then counts": func(f *flawed) {
+	"opens a window anew with each count": func(f *flawed) {
+		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
+			defer func() {
+				for _, w := range windows {
+					f.kept.counted[w.Name] = oauth.WindowCount{Taken: f.kept.counted[w.Name].Taken, Ends: now.Add(w.Length)}
+				}
+			}()
+			return f.memory.Count(ctx, now, windows...)
+		}
+	},
+	"reads in another order": func(f *flawed) {
+		f.counts = func(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
+			counts, err := f.memory.Counts(ctx, now, windows...)
+			counts[0], counts[len(counts)-1] = counts[len(counts)-1], counts[0]
+			return counts, err
+		}
+	},
+	"counts when it is read": func(f *flawed) {
+		f.counts = func(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
+			_ = f.memory.Count(ctx, now, windows...)
+			return f.memory.Counts(ctx, now, windows...)
+		}
+	},
+	"reads, then counts": func(f *flawed) {
 		met := newMeeting()
-		f.take = func(ctx context.Context, now time.Time, windows ...oauth.Window) (time.Duration, error) {
+		f.count = func(_ context.Context, now time.Time, windows ...oauth.Window) error {
 			f.mutex.Lock()
-			full := f.kept.counted[windows[0].Name].taken >= windows[0].Limit
+			before := f.memory.at(windows[0], now, f.kept)
 			f.mutex.Unlock()
 			met.join()
-			for i := range windows {
-				windows[i].Limit = 1000
-			}
-			if full {
-				return time.Minute, nil
-			}
-			return f.memory.Take(ctx, now, windows...)
-		}
-	},
-	"gives nothing back": func(f *flawed) {
-		f.giveBack = func(context.Context, time.Time, ...oauth.Window) error { return nil }
-	},
-	"gives back what is none of it": func(f *flawed) {
-		f.giveBack = func(ctx context.Context, taken time.Time, windows ...oauth.Window) error {
-			return f.memory.GiveBack(ctx, taken.Add(time.Hour), windows...)
-		}
-	},
-	"gives back more than there was": func(f *flawed) {
-		f.giveBack = func(ctx context.Context, taken time.Time, windows ...oauth.Window) error {
-			for _, w := range windows {
-				f.kept.counted[w.Name] = counted{f.kept.counted[w.Name].taken - 1, taken.Add(w.Length)}
-			}
+			f.mutex.Lock()
+			defer f.mutex.Unlock()
+			f.kept.counted[windows[0].Name] = oauth.WindowCount{Taken: before.Taken + 1, Ends: now.Add(windows[0].Length)}
 			return nil
 		}
 	},

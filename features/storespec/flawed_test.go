@@ -19,8 +19,8 @@ type flawed struct {
 	use      func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
 	forget   func(ctx context.Context, now time.Time) (int, error)
 	ended    func(ctx context.Context, since time.Time) (oauth.Ended, error)
-	take     func(ctx context.Context, now time.Time, windows ...oauth.Window) (time.Duration, error)
-	giveBack func(ctx context.Context, taken time.Time, windows ...oauth.Window) error
+	counts   func(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error)
+	count    func(ctx context.Context, now time.Time, windows ...oauth.Window) error
 }
 
 func (f *flawed) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {

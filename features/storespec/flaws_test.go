@@ -13,7 +13,7 @@ import (
 // openWith returns a correct store, or one with the flaw of that name.
 func openWith(flaw string) oauth.Store {
 	m := newMemory()
-	f := &flawed{m, m.AddGrant, m.Grant, m.UpdateGrant, m.GrantsOf, m.UpdateGrantsOf, m.UseOnce, m.DeleteExpired, m.EndedSince, m.Take, m.GiveBack}
+	f := &flawed{m, m.AddGrant, m.Grant, m.UpdateGrant, m.GrantsOf, m.UpdateGrantsOf, m.UseOnce, m.DeleteExpired, m.EndedSince, m.Counts, m.Count}
 	for _, flaws := range everyFlaw {
 		if spoil := flaws[flaw]; spoil != nil {
 			spoil(f)

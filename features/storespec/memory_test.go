@@ -21,11 +21,11 @@ type contents struct {
 	grants  map[string]oauth.GrantSnapshot
 	secrets map[string]oauth.SecretSnapshot // by digest
 	used    map[oauth.Digest]time.Time
-	counted map[oauth.Digest]counted
+	counted map[oauth.Digest]oauth.WindowCount
 }
 
 func newMemory() *memory {
-	return &memory{kept: contents{map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}, map[oauth.Digest]counted{}}}
+	return &memory{kept: contents{map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}, map[oauth.Digest]oauth.WindowCount{}}}
 }
 
 // transaction works on a copy that replaces the contents if all goes well.
@@ -169,7 +169,7 @@ func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 			return !secret.ForgetAfter.IsZero() && !secret.ForgetAfter.After(now)
 		})
 		maps.DeleteFunc(next.used, func(_ oauth.Digest, forgetAfter time.Time) bool { return !forgetAfter.After(now) })
-		maps.DeleteFunc(next.counted, func(_ oauth.Digest, c counted) bool { return !c.ends.After(now) })
+		maps.DeleteFunc(next.counted, func(_ oauth.Digest, c oauth.WindowCount) bool { return !c.Ends.After(now) })
 		after = len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
 		return nil
 	})

@@ -2,6 +2,8 @@ package pages
 
 import "net/http"
 
+const policyHeader = "Content-Security-Policy"
+
 // setHeaders sets the HTML headers (HH). Strict-Transport-Security is left to the caller, who knows the scheme.
 func setHeaders(h http.Header, nonce string, logo bool) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -11,7 +13,7 @@ func setHeaders(h http.Header, nonce string, logo bool) {
 	if logo {
 		policy += "; img-src data:"
 	}
-	h.Set("Content-Security-Policy", policy)
+	h.Set(policyHeader, policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
 	// Not no-referrer: that turns the form's Origin into null, and the cross-origin guard refuses it (B3).

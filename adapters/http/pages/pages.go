@@ -107,6 +107,17 @@ func draw(page templ.Component) ([]byte, error) {
 
 func (s sheet) send(w http.ResponseWriter, status int, body []byte) error {
 	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
+	return s.sendBody(w, status, body)
+}
+
+// sendWithScript is send for the one page that has a script.
+func (s sheet) sendWithScript(w http.ResponseWriter, status int, body []byte) error {
+	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
+	w.Header().Set(policyHeader, w.Header().Get(policyHeader)+"; script-src 'nonce-"+s.nonce+"'")
+	return s.sendBody(w, status, body)
+}
+
+func (s sheet) sendBody(w http.ResponseWriter, status int, body []byte) error {
 	w.Header().Set("Content-Language", s.language.String())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

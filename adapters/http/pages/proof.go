@@ -1,0 +1,49 @@
+package pages
+
+import (
+	"crypto/rand"
+	_ "embed" // the script
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// proofScript finds the proof of work. It is the only script of all pages; the proof page works without it.
+//
+//go:embed proof.js
+var proofScript string
+
+// Proof is the page on which a browser proves its work before a pasted token is checked (B18).
+type Proof struct {
+	Action     string     // URL that the form is posted to
+	Form       url.Values // hidden fields, one value each
+	Challenge  string
+	Bits       int           // leading zero bits that the proof has
+	Iterations int           // rounds of PBKDF2 for each try
+	Wait       time.Duration // for browsers without script; 0 when they cannot go on
+}
+
+// Seconds is the wait in whole seconds, rounded up.
+func (p Proof) Seconds() int { return int((p.Wait + time.Second - 1) / time.Second) }
+
+type field struct{ name, value string }
+
+// fields are sorted by name.
+func (p Proof) fields() (fields []field) {
+	for _, name := range slices.Sorted(maps.Keys(p.Form)) {
+		fields = append(fields, field{name, p.Form.Get(name)})
+	}
+	return fields
+}
+
+// WriteProof answers with the proof page. Nothing is written if it cannot be rendered.
+func (e Edition) WriteProof(w http.ResponseWriter, status int, p Proof) error {
+	s := e.sheet(rand.Text())
+	body, err := draw(s.proof(p))
+	if err != nil {
+		return err
+	}
+	return s.sendWithScript(w, status, body)
+}

@@ -1,0 +1,153 @@
+package application
+
+import (
+	"context"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Pasted is a host token that a person has pasted into a form, or the proof that was demanded for it: then the token is in the proof.
+type Pasted struct {
+	Token        string
+	Proof, Nonce string
+	By           oauth.Requester
+}
+
+// queueFullWait is how long to stay away while too many tokens of a network are checked.
+const queueFullWait = time.Second
+
+// attempt is a guess with the token that it is about.
+type attempt struct {
+	oauth.Guess
+	host  oauth.HostToken
+	proof *oauth.Proof // that did not hold; nil when none was sent, or a new one is needed
+}
+
+// checkPasted has the verifier check the token within the limits on wrong tokens (B6, B18).
+func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (oauth.HostToken, oauth.Principal, error) {
+	resource := ticket.Request().Resource()
+	a, err := s.attemptOf(pasted, ticket.ID())
+	if err != nil {
+		return a.host, oauth.Principal{}, err
+	}
+	a.Resource = resource.String()
+	if err := s.admitAttempt(ctx, a); err != nil {
+		return a.host, oauth.Principal{}, err
+	}
+	principal, err := s.verify(ctx, resource, a.host, "")
+	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOf(ctx, err), s.now())
+	return a.host, principal, err
+}
+
+// outcomeOf counts a client that hangs up early like one with a wrong token: it could otherwise have tokens checked without limit.
+func outcomeOf(ctx context.Context, err error) oauth.Outcome {
+	kind, _ := oauth.KindOf(err)
+	switch {
+	case err == nil:
+		return oauth.Right
+	case kind == oauth.WrongHostToken:
+		return oauth.Wrong
+	case ctx.Err() != nil:
+		return oauth.Abandoned
+	}
+	return oauth.Undecided
+}
+
+// attemptOf reads the form of a ticket, "" for the connections page.
+func (s *Server) attemptOf(pasted Pasted, ticket string) (*attempt, error) {
+	a := &attempt{Guess: oauth.Guess{By: pasted.By, Ticket: ticket}}
+	var err error
+	if pasted.Proof == "" {
+		a.host, err = oauth.ParseHostToken(pasted.Token)
+	} else {
+		err = s.readProof(a, pasted)
+	}
+	if err == nil {
+		a.Token, err = s.settings.Keys.Fingerprint(a.host)
+	}
+	return a, err
+}
+
+// readProof takes the token from a proof. One that was used already proves nothing.
+func (s *Server) readProof(a *attempt, pasted Pasted) error {
+	now := s.now()
+	proof, err := oauth.OpenProof(pasted.Proof, a.Ticket, s.settings, now)
+	if err != nil {
+		return err
+	}
+	a.host = proof.Host
+	if !proof.Holds(pasted.Nonce, now) {
+		a.proof = proof
+		return nil
+	}
+	a.Proven = s.ports.Guesses.Spend(proof.Digest(), now)
+	return nil
+}
+
+// admitAttempt refuses with WrongHostToken a token that was refused a moment ago, and otherwise with TooManyGuesses. A token with living grants
+// has a limit of its own: it is looked up only when the limits of its network are reached.
+func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
+	now := s.now()
+	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
+	if err == nil && admission.Proof {
+		a.Holder, err = s.holdsGrants(ctx, a.host)
+		if err == nil && a.Holder {
+			admission, err = s.ports.Guesses.Admit(ctx, a.Guess, now)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case admission.Wrong:
+		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token, as it answered a moment ago")
+	case admission.Proof:
+		s.ports.Limited.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
+		return s.demandProof(a, now)
+	case admission.Wait > 0:
+		s.ports.Limited.Observe(oauth.LimitWrongTokens, oauth.LimitRefused)
+		return oauth.RefuseFor(admission.Wait, oauth.TooManyGuesses, "B6", "too many wrong tokens")
+	}
+	return nil
+}
+
+// demandProof repeats a demand that was answered too early, so that the browser keeps its turn.
+func (s *Server) demandProof(a *attempt, now time.Time) error {
+	if a.proof != nil {
+		return a.proof.Demand(now)
+	}
+	wait, _ := s.ports.Guesses.Turn(a.By, now)
+	return oauth.NewProofDemand(a.host, a.Ticket, wait, s.settings, now)
+}
+
+// holdsGrants reports whether living grants were made with the token.
+func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, error) {
+	prints, err := s.settings.Keys.Fingerprints(host)
+	if err != nil {
+		return false, err
+	}
+	now := s.now()
+	for _, print := range prints {
+		grants, err := s.ports.Store.GrantsOf(ctx, print)
+		if err != nil {
+			return false, err
+		}
+		for _, grant := range grants {
+			if _, alive := grant.Connection(now); alive {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// verify has the verifier of the resource check the token (U3). A principal without a subject is named by the keyed fingerprint of the
+// token, or keeps the name from before.
+func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
+	principal, err := s.judgeOf(resource).ask(ctx, host)
+	if err != nil || principal.Subject != "" {
+		return principal, err
+	}
+	principal.Subject, err = s.settings.Keys.Subject(host, before)
+	return principal, err
+}

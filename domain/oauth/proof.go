@@ -1,0 +1,119 @@
+package oauth
+
+import (
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"time"
+)
+
+const (
+	proofPurpose = "proof"
+	proofTTL     = 5 * time.Minute
+
+	// ProofIterations is the cost of one try in rounds of PBKDF2-HMAC-SHA256 (RFC 8018), which browsers compute as fast as other programs.
+	ProofIterations = 1024
+
+	maxNonceLength  = 10 // digits
+	challengeLength = 22 // characters, 132 bits
+)
+
+// ProofDemand is the refusal of a guess that needs a proof of work first (B18). It carries the pasted token sealed, so that the person does
+// not paste it again.
+type ProofDemand struct {
+	error
+	Sealed    string
+	Challenge string
+	Bits      int           // leading zero bits that are asked for
+	Wait      time.Duration // for browsers without script; 0 when they cannot go on
+}
+
+// Unwrap returns the refusal.
+func (d *ProofDemand) Unwrap() error { return d.error }
+
+// Proof is an opened demand: it holds the token that the person pasted.
+type Proof struct {
+	Host    HostToken
+	sealed  string
+	bits    int
+	readyAt time.Time // the zero time, or that of Unix, when waiting does not help
+}
+
+// NewProofDemand asks for a proof for a token that was pasted into the form of a ticket, "" for the connections page. A browser may also
+// wait, unless wait is 0.
+func NewProofDemand(host HostToken, ticket string, wait time.Duration, settings *Settings, now time.Time) error {
+	proof := &Proof{Host: host, bits: settings.Limits.ProofBits}
+	if wait > 0 {
+		proof.readyAt = now.Add(wait)
+	}
+	var err error
+	proof.sealed, err = sealValues(settings.Keys, proofPurpose, settings.Issuer, "at", formatMillis(now), "ticket", ticket,
+		"token", host.Reveal(), "ready", formatMillis(proof.readyAt), "bits", strconv.Itoa(proof.bits))
+	if err != nil {
+		return fmt.Errorf("sealing a demand for a proof: %w", err)
+	}
+	return proof.Demand(now)
+}
+
+// Demand asks for the proof, perhaps once more because it did not hold.
+func (p *Proof) Demand(now time.Time) error {
+	var wait time.Duration
+	if p.waits() {
+		wait = max(p.readyAt.Sub(now), time.Second)
+	}
+	refusal := RefuseFor(max(wait, time.Second), TooManyGuesses, "B6, B18", "too many wrong tokens: a proof of work is needed")
+	return &ProofDemand{error: refusal, Sealed: p.sealed, Challenge: p.challenge(), Bits: p.bits, Wait: wait}
+}
+
+// OpenProof opens what NewProofDemand sealed for the same ticket. It refuses with InvalidTicket or ExpiredTicket.
+func OpenProof(sealed, ticket string, settings *Settings, now time.Time) (*Proof, error) {
+	values, issuedAt, err := openValues(settings, proofPurpose, sealed)
+	if err != nil {
+		return nil, err
+	}
+	if values.Get("ticket") != ticket {
+		return nil, Refuse(InvalidTicket, "B18", "the proof is for another form")
+	}
+	if expired(issuedAt.Add(proofTTL), now) {
+		return nil, Refuse(ExpiredTicket, "B18", "the proof is too old")
+	}
+	host, err := ParseHostToken(values.Get("token"))
+	if err != nil {
+		return nil, err
+	}
+	bits, badBits := strconv.Atoi(values.Get("bits"))
+	ready, badReady := strconv.ParseInt(values.Get("ready"), 10, 64)
+	if err := errors.Join(badBits, badReady); err != nil {
+		return nil, fmt.Errorf("reading a proof: %w", err)
+	}
+	return &Proof{Host: host, sealed: sealed, bits: bits, readyAt: time.UnixMilli(ready).UTC()}, nil
+}
+
+// challenge binds the work to the sealed demand, and so to one token and one form.
+func (p *Proof) challenge() string {
+	sum := sha256.Sum256([]byte(p.sealed))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:challengeLength]
+}
+
+// waits reports whether the browser may wait instead of working.
+func (p *Proof) waits() bool { return p.readyAt.After(time.UnixMilli(0)) }
+
+// Digest identifies the proof, so that it is used once.
+func (p *Proof) Digest() Digest { return sha256.Sum256([]byte(p.sealed)) }
+
+// Holds reports whether the nonce is the proof, or the wait is over.
+func (p *Proof) Holds(nonce string, now time.Time) bool {
+	if p.waits() && !now.Before(p.readyAt) {
+		return true
+	}
+	if nonce == "" || len(nonce) > maxNonceLength {
+		return false
+	}
+	key, err := pbkdf2.Key(sha256.New, nonce, []byte(p.challenge()), ProofIterations, 4)
+	return err == nil && bits.LeadingZeros32(binary.BigEndian.Uint32(key)) >= p.bits
+}
