@@ -1,0 +1,138 @@
+package fairqueue
+
+import (
+	"container/list"
+	"net/netip"
+)
+
+// waiter is a claim that waits in a leaf.
+type waiter struct {
+	shares  []Share
+	leaf    *network // nil once settled
+	element *list.Element
+	settled chan struct{}
+	err     error // set before settled is closed
+}
+
+// settle takes the waiter out of its leaf and lets it continue.
+func (w *waiter) settle(err error) {
+	w.leaf.remove(w)
+	w.err = err
+	close(w.settled)
+}
+
+// network is a node of the tree of those who wait. A leaf has waiters, the oldest first; every other node has networks, the one whose
+// turn is next first. A network without waiters is not in the tree.
+type network struct {
+	parent  *network
+	prefix  netip.Prefix
+	size    int // waiters in it
+	inner   map[netip.Prefix]*list.Element
+	turns   *list.List // of *network
+	waiters *list.List // of *waiter
+}
+
+func newNetwork(parent *network, prefix netip.Prefix) *network {
+	return &network{parent: parent, prefix: prefix, inner: map[netip.Prefix]*list.Element{}, turns: list.New(), waiters: list.New()}
+}
+
+func (n *network) len() int {
+	if n == nil {
+		return 0
+	}
+	return n.size
+}
+
+func (n *network) child(prefix netip.Prefix) *network {
+	element, ok := n.inner[prefix]
+	if !ok {
+		return nil
+	}
+	return element.Value.(*network)
+}
+
+// at returns the network at the end of a path, nil when nothing waits there.
+func (n *network) at(path []netip.Prefix) *network {
+	for _, prefix := range path {
+		if n = n.child(prefix); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func (n *network) add(path []netip.Prefix, w *waiter) {
+	n.size++
+	for _, prefix := range path {
+		next := n.child(prefix)
+		if next == nil {
+			next = newNetwork(n, prefix)
+			n.inner[prefix] = n.turns.PushBack(next)
+		}
+		n = next
+		n.size++
+	}
+	w.leaf, w.element = n, n.waiters.PushBack(w)
+}
+
+func (n *network) remove(w *waiter) {
+	n.waiters.Remove(w.element)
+	w.leaf, w.element = nil, nil
+	for ; n != nil; n = n.parent {
+		if n.size--; n.size == 0 && n.parent != nil {
+			n.parent.turns.Remove(n.parent.inner[n.prefix])
+			delete(n.parent.inner, n.prefix)
+		}
+	}
+}
+
+// next returns the waiter whose turn it is among those that are admitted, and moves its networks to the end of their turns.
+func (n *network) next(admits func([]Share) bool) *waiter {
+	for e := n.waiters.Front(); e != nil; e = e.Next() {
+		if w := e.Value.(*waiter); admits(w.shares) {
+			return w
+		}
+	}
+	for e := n.turns.Front(); e != nil; e = e.Next() {
+		if w := e.Value.(*network).next(admits); w != nil {
+			n.turns.MoveToBack(e)
+			return w
+		}
+	}
+	return nil
+}
+
+// newestOfLargest descends to the largest network on each level and returns its newest waiter. Where no network has at least two more
+// waiters than the newcomer's, it descends to that one; it returns nil when it arrives at the newcomer's leaf.
+func (n *network) newestOfLargest(newcomer []netip.Prefix) *waiter {
+	outside := false
+	for n.turns.Len() > 0 {
+		var own *network
+		if !outside && len(newcomer) > 0 {
+			own, newcomer = n.child(newcomer[0]), newcomer[1:]
+		}
+		largest := n.largest()
+		if !outside && largest.size < own.len()+2 {
+			largest = own
+		}
+		if largest == nil {
+			return nil
+		}
+		outside = outside || largest != own
+		n = largest
+	}
+	if !outside {
+		return nil
+	}
+	return n.waiters.Back().Value.(*waiter)
+}
+
+func (n *network) largest() *network {
+	var largest *network
+	for e := n.turns.Front(); e != nil; e = e.Next() {
+		if inner := e.Value.(*network); inner.size > largest.len() {
+			largest = inner
+		}
+	}
+	return largest
+}
