@@ -68,7 +68,7 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 }
 
 // answering replaces the verifier.
-func (s *Server) answering(verify site) { s.judge = newJudge(verify) }
+func (s *Server) answering(verify site) { s.judge = newJudge(verify, s.settings.Limits) }
 
 // connect goes all the way from the request to tokens.
 func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {

@@ -35,9 +35,18 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	if err := s.admitAttempt(ctx, a); err != nil {
 		return a.host, oauth.Principal{}, err
 	}
-	principal, err := s.verify(ctx, resource, a.host, "")
+	principal, err := s.verifyInTurn(ctx, resource, a)
 	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOf(ctx, err), s.now())
 	return a.host, principal, err
+}
+
+func (s *Server) verifyInTurn(ctx context.Context, resource oauth.Resource, a *attempt) (oauth.Principal, error) {
+	place, err := s.enter(ctx, resource, a.By)
+	if err != nil {
+		return oauth.Principal{}, err
+	}
+	defer place.Leave()
+	return s.verify(ctx, resource, a.host, "")
 }
 
 // outcomeOf counts a client that hangs up early like one with a wrong token: it could otherwise have tokens checked without limit.
@@ -48,6 +57,8 @@ func outcomeOf(ctx context.Context, err error) oauth.Outcome {
 		return oauth.Right
 	case kind == oauth.WrongHostToken:
 		return oauth.Wrong
+	case kind == oauth.TooManyGuesses: // the check has not begun
+		return oauth.Undecided
 	case ctx.Err() != nil:
 		return oauth.Abandoned
 	}

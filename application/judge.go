@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/fairqueue"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -14,17 +15,24 @@ const (
 	verifyLimit = 5 * time.Second
 	// verifyPlaces bounds the callbacks under way, so that a site that hangs cannot pile up goroutines.
 	verifyPlaces = 64
+	// turnLimit is how long a pasted token may wait until its check begins.
+	turnLimit = 10 * time.Second
+	// How many pasted tokens may wait, in all and of one address.
+	waitingPasted     = 1024
+	waitingPerAddress = 128
 )
 
 // judge asks the site about a host token and survives whatever its callback does. Each verifier has one of its own, so that one
 // that hangs takes no place of another.
 type judge struct {
 	verifier oauth.BearerVerifier
-	places   chan struct{}
+	places   chan struct{}    // of checks for grants that exist
+	pasted   *fairqueue.Queue // of checks of pasted tokens, which strangers can cause
 }
 
-func newJudge(verifier oauth.BearerVerifier) judge {
-	return judge{verifier, make(chan struct{}, verifyPlaces)}
+func newJudge(verifier oauth.BearerVerifier, limits oauth.Limits) judge {
+	pasted := fairqueue.New(fairqueue.Limits{Places: limits.MaxVerifications, Waiting: waitingPasted, WaitingPerAddress: waitingPerAddress})
+	return judge{verifier, make(chan struct{}, verifyPlaces), pasted}
 }
 
 // judgeOf returns who decides about the host tokens that are pasted for the resource (U3).
@@ -33,6 +41,26 @@ func (s *Server) judgeOf(resource oauth.Resource) judge {
 		return own
 	}
 	return s.judge
+}
+
+// enter waits for a place among the checks of pasted tokens, in which networks take turns. It refuses with TooManyGuesses for a second
+// when too many wait.
+func (s *Server) enter(ctx context.Context, resource oauth.Resource, by oauth.Requester) (*fairqueue.Place, error) {
+	ctx, cancel := context.WithTimeout(ctx, turnLimit)
+	defer cancel()
+	claim := fairqueue.Claim{Networks: by.Networks()}
+	if by.Limited() {
+		claim.Shares = []fairqueue.Share{{Key: by.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress}}
+	}
+	place, err := s.judgeOf(resource).pasted.Enter(ctx, claim)
+	switch {
+	case err != nil:
+		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
+		return nil, oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20", "too many tokens are being checked", err)
+	case place.Waited:
+		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitSlowed)
+	}
+	return place, nil
 }
 
 type verdict struct {

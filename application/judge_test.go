@@ -30,12 +30,12 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "B15", 
 	It("passes on who stands behind it", func(ctx SpecContext) {
 		verifier := newJudge(site(func(_ context.Context, token string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "of " + token[:4]}, nil
-		}))
+		}), oauth.DefaultLimits())
 		Expect(verifier.ask(ctx, host)).To(Equal(oauth.Principal{Subject: "of host"}))
 	})
 
 	DescribeTable("says in words of its own what is wrong with a site that", Label("H3"), func(ctx SpecContext, said string, answer site) {
-		_, err := newJudge(answer).ask(ctx, host)
+		_, err := newJudge(answer, oauth.DefaultLimits()).ask(ctx, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 		why := errors.Unwrap(err)
@@ -57,7 +57,7 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "B15", 
 	)
 
 	DescribeTable("survives a site that", func(ctx SpecContext, kind oauth.Kind, answer site) {
-		_, err := newJudge(answer).ask(ctx, host)
+		_, err := newJudge(answer, oauth.DefaultLimits()).ask(ctx, host)
 		found, _ := oauth.KindOf(err)
 		Expect(found).To(Equal(kind))
 		var refusal *oauth.Error
@@ -85,7 +85,7 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "B15", 
 			leave()
 			<-hanging
 			return oauth.Principal{}, nil
-		})).ask(impatient, host)
+		}), oauth.DefaultLimits()).ask(impatient, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 	})
@@ -109,7 +109,7 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "B15", 
 			(<-asked)()
 			<-hanging
 			return oauth.Principal{}, nil
-		}))
+		}), oauth.DefaultLimits())
 		for range verifyPlaces {
 			impatient, leave := context.WithCancel(ctx)
 			asked <- leave

@@ -47,9 +47,9 @@ type Server struct {
 
 // NewServer expects complete ports.
 func NewServer(settings *oauth.Settings, ports Ports) *Server {
-	s := &Server{settings: settings, ports: ports, judge: newJudge(ports.Verifier), judges: map[oauth.Resource]judge{}, ended: func(string) {}}
+	s := &Server{settings: settings, ports: ports, judge: newJudge(ports.Verifier, settings.Limits), judges: map[oauth.Resource]judge{}, ended: func(string) {}}
 	for resource, verifier := range ports.Verifiers {
-		s.judges[resource] = newJudge(verifier)
+		s.judges[resource] = newJudge(verifier, settings.Limits)
 	}
 	return s
 }

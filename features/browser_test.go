@@ -61,6 +61,20 @@ var _ = Describe("In a real browser", Label("N4"), func() {
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	}, SpecTimeout(browserTime))
 
+	It("proves its work after wrong tokens of others and goes on by itself", Label("B18"), func(ctx SpecContext) {
+		done := anotherSite("localhost", plainPage, "Connected")
+		client = world.ClientAt(done+"/callback", "")
+		page := client.Consent(ctx)
+		for range 5 {
+			Expect(page.guess(ctx).StatusCode).To(Equal(http.StatusForbidden))
+		}
+		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()),
+			chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token), chromedp.Click(chromedp.CSS(`button[value="approve"]`)))
+		Expect(browser.Text(ctx, "h1#client")).To(Equal("Connected"))
+		Expect(world.Log.String()).To(ContainSubstring("a proof of work is needed"))
+		Expect(world.Log.String()).To(ContainSubstring("grant_created"))
+	}, SpecTimeout(browserTime))
+
 	It("shows the page in no frame", Label("A41"), func(ctx SpecContext) {
 		consent := world.Issuer + "/oauth/authorize?" + client.Request().Encode()
 		harmless := anotherSite("127.0.0.1", plainPage, "Harmless") + "/"

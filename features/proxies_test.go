@@ -1,6 +1,7 @@
 package features_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -63,7 +64,7 @@ var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
 			return Post(ctx, page.Action, url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {token}}, forwarded(address)).StatusCode
 		}
 		for range 5 {
-			Expect(guess("203.0.113.7", "demo_wrong")).To(Equal(http.StatusForbidden))
+			Expect(guess("203.0.113.7", "demo_wrong"+rand.Text())).To(Equal(http.StatusForbidden))
 		}
 		Expect(guess("198.51.100.1, 203.0.113.7", world.Token)).To(Equal(http.StatusTooManyRequests))
 		Expect(guess("203.0.113.8", world.Token)).To(Equal(http.StatusSeeOther))

@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
@@ -22,7 +24,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 	var replica *Replica
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(sharingLimits, behind("127.0.0.0/8"))
+		world = NewWorld(sharingLimits, easyProofs, behind("127.0.0.0/8"))
 		replica, client = world.Replica(), world.NewClient()
 	})
 	// paste answers the form of the first at one or the other.
@@ -36,26 +38,33 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 
 	It("counts wrong tokens that are pasted here and there together, and none that is right", Label("B6", "N5"), func(ctx SpecContext) {
 		for i := range 5 {
-			Expect(paste(ctx, both()[i%2], world.Token).StatusCode).To(Equal(http.StatusSeeOther))
-			Expect(paste(ctx, both()[i%2], "demo_wrong").StatusCode).To(Equal(http.StatusForbidden))
+			Expect(paste(ctx, both()[i%2], world.TokenFor(ctx, "ada", demosite.Author)).StatusCode).To(Equal(http.StatusSeeOther))
+			Expect(paste(ctx, both()[i%2], "demo_wrong"+rand.Text()).StatusCode).To(Equal(http.StatusForbidden))
 		}
 		for _, at := range both() {
-			for _, token := range []string{"demo_wrong", world.Token} {
-				answer := paste(ctx, at, token)
-				Expect(answer.StatusCode).To(Equal(http.StatusTooManyRequests))
-				Expect(answer.Header.Get("Retry-After")).To(MatchRegexp(`^(2\d\d|300)$`))
+			for _, token := range []string{"demo_wrong" + rand.Text(), world.TokenFor(ctx, "ada", demosite.Author)} {
+				ReadDemand(paste(ctx, at, token))
 			}
 		}
 		world.Clock.Advance(5 * time.Minute)
 		Expect(paste(ctx, replica.Address, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
+	It("takes at one replica the proof that another has demanded", Label("B18"), func(ctx SpecContext) {
+		for range 5 {
+			paste(ctx, world.Issuer, "demo_wrong"+rand.Text())
+		}
+		demand := ReadDemand(paste(ctx, world.Issuer, world.Token))
+		demand.Action = strings.Replace(demand.Action, world.Issuer, replica.Address, 1)
+		Expect(demand.Send(ctx, demand.Solve()).StatusCode).To(Equal(http.StatusSeeOther))
+	})
+
 	It("counts those of the connections page with those of the consent page", Label("B6"), func(ctx SpecContext) {
 		for i := range 5 {
-			form := url.Values{"decision": {"show"}, "bearer_token": {"demo_wrong"}}
+			form := url.Values{"decision": {"show"}, "bearer_token": {"demo_wrong" + rand.Text()}}
 			Expect(Post(ctx, both()[i%2]+"/oauth/connections", form).StatusCode).To(Equal(http.StatusOK))
 		}
-		Expect(paste(ctx, replica.Address, "demo_wrong").StatusCode).To(Equal(http.StatusTooManyRequests))
+		ReadDemand(paste(ctx, replica.Address, "demo_wrong"+rand.Text()))
 	})
 
 	It("counts what is fetched here and there together", Label("C21", "C45"), func(ctx SpecContext) {

@@ -21,7 +21,7 @@ type Limits struct {
 	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script
 
 	MaxVerifications           int // 64 tokens that one verifier checks at once
-	MaxVerificationsPerAddress int // 8 of them for one address
+	MaxVerificationsPerAddress int // 16 of them for one address
 
 	MaxFetches                    int // 32 metadata documents at once
 	MaxFetchesPerAddress          int // 4 of them for one address
@@ -41,7 +41,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		MaxWrongTokensPerAddress: 5, MaxWrongTokensPerNetwork: 25, MaxWrongTokensPerPrefix48: 125, MaxWrongTokens: 100,
 		ProofBits: 10, ProofWait: 20 * time.Second,
-		MaxVerifications: 64, MaxVerificationsPerAddress: 8,
+		MaxVerifications: 64, MaxVerificationsPerAddress: 16,
 		MaxFetches: 32, MaxFetchesPerAddress: 4, MaxFetchesPerDomain: 4, MaxFetchesPerMinuteAndAddress: 30, MaxFetchesPerMinuteAndDomain: 60,
 		MaxUnknownTokensPerMinute: 60,
 		MaxSessions:               10_000, MaxSessionsPerPerson: 100, MaxGrantsPerToken: 100,

@@ -19,7 +19,6 @@ const (
 	// ProofIterations is the cost of one try in rounds of PBKDF2-HMAC-SHA256 (RFC 8018), which browsers compute as fast as other programs.
 	ProofIterations = 1024
 
-	maxNonceLength  = 10 // digits
 	challengeLength = 22 // characters, 132 bits
 )
 
@@ -106,12 +105,12 @@ func (p *Proof) waits() bool { return p.readyAt.After(time.UnixMilli(0)) }
 // Digest identifies the proof, so that it is used once.
 func (p *Proof) Digest() Digest { return sha256.Sum256([]byte(p.sealed)) }
 
-// Holds reports whether the nonce is the proof, or the wait is over.
+// Holds reports whether the nonce, a decimal number, is the proof, or the wait is over.
 func (p *Proof) Holds(nonce string, now time.Time) bool {
 	if p.waits() && !now.Before(p.readyAt) {
 		return true
 	}
-	if nonce == "" || len(nonce) > maxNonceLength {
+	if _, err := strconv.ParseUint(nonce, 10, 32); err != nil {
 		return false
 	}
 	key, err := pbkdf2.Key(sha256.New, nonce, []byte(p.challenge()), ProofIterations, 4)

@@ -1,0 +1,118 @@
+package oauth
+
+import (
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("A proof of work", Label("B18"), func() {
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	var settings *Settings
+	var host HostToken
+	BeforeEach(func() {
+		var err error
+		settings = &Settings{Issuer: "https://cms.example.com", Keys: NewKeys(FixedSecrets{make([]byte, MinSecretLength)}), Limits: Limits{ProofBits: 4}}
+		host, err = ParseHostToken("host-token")
+		Expect(err).NotTo(HaveOccurred())
+	})
+	demand := func(wait time.Duration) *ProofDemand {
+		GinkgoHelper()
+		var d *ProofDemand
+		Expect(errors.As(NewProofDemand(host, "ticket", wait, settings, now), &d)).To(BeTrue())
+		return d
+	}
+	open := func(d *ProofDemand) *Proof {
+		GinkgoHelper()
+		proof, err := OpenProof(d.Sealed, "ticket", settings, now)
+		Expect(err).NotTo(HaveOccurred())
+		return proof
+	}
+	// nonces returns one that proves the work, and one that has a bit too few.
+	nonces := func(d *ProofDemand) (good, bad string) {
+		for n := 0; good == "" || bad == ""; n++ {
+			key, err := pbkdf2.Key(sha256.New, strconv.Itoa(n), []byte(d.Challenge), ProofIterations, 4)
+			Expect(err).NotTo(HaveOccurred())
+			switch zeros := bits.LeadingZeros32(binary.BigEndian.Uint32(key)); {
+			case zeros >= d.Bits:
+				good = strconv.Itoa(n)
+			case zeros == d.Bits-1:
+				bad = strconv.Itoa(n)
+			}
+		}
+		return good, bad
+	}
+
+	It("holds for a nonce with enough zero bits, and carries the token sealed", func() {
+		d := demand(0)
+		Expect(d.Sealed).NotTo(ContainSubstring("host-token"))
+		Expect(d.Bits).To(Equal(4))
+		good, bad := nonces(d)
+		proof := open(d)
+		Expect(proof.Host.Reveal()).To(Equal("host-token"))
+		Expect(proof.Holds(good, now)).To(BeTrue())
+		for _, nonce := range []string{"", bad, good + "\x00", "00000000000" + good} {
+			Expect(proof.Holds(nonce, now)).To(BeFalse(), nonce)
+		}
+	})
+
+	It("is bound to each demand", func() {
+		one, other := demand(0), demand(0)
+		Expect(one.Challenge).NotTo(Equal(other.Challenge))
+		Expect(open(one).Digest()).NotTo(Equal(open(other).Digest()))
+	})
+
+	It("holds without a nonce once the wait is over, where there is one", func() {
+		waits := open(demand(20 * time.Second))
+		Expect(waits.Holds("", now.Add(20*time.Second-time.Millisecond))).To(BeFalse())
+		Expect(waits.Holds("", now.Add(20*time.Second))).To(BeTrue())
+		Expect(open(demand(0)).Holds("", now.Add(4*time.Minute))).To(BeFalse())
+	})
+
+	It("is demanded once more with the rest of the wait", func() {
+		d := demand(20 * time.Second)
+		var again *ProofDemand
+		Expect(errors.As(open(d).Demand(now.Add(5*time.Second)), &again)).To(BeTrue())
+		Expect(again.Sealed).To(Equal(d.Sealed))
+		Expect(again.Challenge).To(Equal(d.Challenge))
+		Expect(again.Wait).To(Equal(15 * time.Second))
+	})
+
+	It("is a refusal as TooManyGuesses", func() {
+		kind, refused := KindOf(demand(20 * time.Second))
+		Expect(refused).To(BeTrue())
+		Expect(kind).To(Equal(TooManyGuesses))
+		Expect(RuleOf(demand(0))).To(Equal("B6, B18"))
+	})
+
+	It("opens for its ticket only, for five minutes, and at this issuer", func() {
+		sealed := demand(0).Sealed
+		_, err := OpenProof(sealed, "another", settings, now)
+		Expect(err).To(Refused(InvalidTicket))
+		_, err = OpenProof(sealed, "ticket", settings, now.Add(5*time.Minute))
+		Expect(err).To(Refused(ExpiredTicket))
+		_, err = OpenProof("AAAA", "ticket", settings, now)
+		Expect(err).To(Refused(InvalidTicket))
+		elsewhere := *settings
+		elsewhere.Issuer = "https://other.example.com"
+		_, err = OpenProof(sealed, "ticket", &elsewhere, now)
+		Expect(err).To(Refused(InvalidTicket))
+	})
+})
+
+var _ = Describe("Limits", Label("B6", "F9"), func() {
+	It("have defaults, each by itself", func() {
+		Expect(Limits{}.WithDefaults()).To(Equal(DefaultLimits()))
+		changed := Limits{MaxSessions: 7, ProofWait: time.Second}.WithDefaults()
+		Expect(changed.MaxSessions).To(Equal(7))
+		Expect(changed.ProofWait).To(Equal(time.Second))
+		Expect(changed.MaxSessionsPerPerson).To(Equal(100))
+	})
+})
