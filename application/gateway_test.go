@@ -3,8 +3,6 @@ package application
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"log/slog"
 	"net/url"
 	"path/filepath"
@@ -73,13 +71,7 @@ func (s *Server) answering(verify site) { s.judge = newJudge(verify, s.settings.
 // connect goes all the way from the request to tokens.
 func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {
 	GinkgoHelper()
-	sum := sha256.Sum256([]byte(verifier))
-	consent, err := s.RequestAuthorization(ctx, oauth.Parameters{
-		"client_id": {clientID}, "redirect_uri": {callback}, "response_type": {"code"}, "scope": {scope},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
-	})
-	Expect(err).NotTo(HaveOccurred())
-	redirect, err := s.Approve(ctx, consent, Pasted{Token: "host-token"})
+	redirect, err := s.Approve(ctx, s.consent(ctx, scope), Pasted{Token: "host-token"})
 	Expect(err).NotTo(HaveOccurred())
 	target, err := url.Parse(redirect.Location)
 	Expect(err).NotTo(HaveOccurred())

@@ -88,7 +88,7 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 		return err
 	}
 	a.host = proof.Host
-	if !proof.Holds(pasted.Nonce, now) {
+	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.Turn(a.By, now)) {
 		a.proof = proof
 		return nil
 	}
@@ -122,13 +122,12 @@ func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// demandProof repeats a demand that was answered too early, so that the browser keeps its turn.
+// demandProof repeats a demand that was answered too early, so that the wait does not begin anew.
 func (s *Server) demandProof(a *attempt, now time.Time) error {
 	if a.proof != nil {
 		return a.proof.Demand(now)
 	}
-	wait, _ := s.ports.Guesses.Turn(a.By, now)
-	return oauth.NewProofDemand(a.host, a.Ticket, wait, s.settings, now)
+	return oauth.NewProofDemand(a.host, a.Ticket, s.settings, now)
 }
 
 // holdsGrants reports whether living grants were made with the token.

@@ -40,7 +40,7 @@ var table = []law{
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},
-	{of: []string{"adapters/http/telemetry"}, may: []string{echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
+	{of: []string{"adapters/http/telemetry"}, may: []string{"domain/...", echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
 	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
@@ -57,7 +57,7 @@ var table = []law{
 	{of: []string{"adapters/outbound"}},
 	{of: []string{"adapters/verification/remote"}, may: []string{"domain/...", "adapters/outbound", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/journal"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
-	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
+	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/time/rate"}},
 	{of: []string{"adapters/nats"}, may: []string{"domain/oauth", "github.com/nats-io/nats.go"}},
 	{of: []string{"adapters/doctor"}, may: []string{
 		sdk + "mcp", sdk + "oauthex", "golang.org/x/net/html/...", "github.com/pquerna/cachecontrol/..."}},

@@ -59,7 +59,7 @@ func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *s
 		counter: counter, keys: settings.Keys, limits: settings.Limits, logger: logger,
 		rejected: newCache[rejection, time.Time](remembered), counted: newCache[oauth.Fingerprint, time.Time](remembered),
 		trusted: newCache[netip.Prefix, time.Time](remembered), proofs: newCache[oauth.Digest, struct{}](remembered),
-		holders: newHolders(), turns: newTurns(settings.Limits.ProofWait), pending: map[oauth.Digest]int{},
+		holders: newHolders(), turns: newTurns(), pending: map[oauth.Digest]int{},
 	}
 }
 
@@ -143,9 +143,7 @@ func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.
 }
 
 // Turn implements oauth.GuessLimit.
-func (g *Guesses) Turn(by oauth.Requester, now time.Time) (wait time.Duration, ok bool) {
-	return g.turns.next(by.Address(), now)
-}
+func (g *Guesses) Turn(by oauth.Requester, now time.Time) bool { return g.turns.take(by, now) }
 
 // Spend implements oauth.GuessLimit.
 func (g *Guesses) Spend(proof oauth.Digest, _ time.Time) bool {

@@ -217,24 +217,17 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		Expect(f.guesses.Spend(oauth.Digest{2}, noon)).To(BeTrue())
 	})
 
-	It("lets browsers without script wait one after the other, each address by itself", func() {
-		by, stranger := f.guess(office).By, f.guess(other).By
-		for i := range maxTurns + 1 {
-			wait, ok := f.guesses.Turn(by, noon)
-			Expect(ok).To(BeTrue())
-			Expect(wait).To(Equal(20*time.Second + time.Duration(i)*turnEvery))
+	It("gives browsers without script a turn every two seconds and address, and five times as often for each larger network", func() {
+		take := func(address string, at time.Time) bool { return f.guesses.Turn(f.guess(address).By, at) }
+		for range turnBurst {
+			Expect(take(office, noon)).To(BeTrue())
 		}
-		_, ok := f.guesses.Turn(by, noon)
-		Expect(ok).To(BeFalse())
-		turn := func(by oauth.Requester, at time.Time) time.Duration {
-			GinkgoHelper()
-			wait, ok := f.guesses.Turn(by, at)
-			Expect(ok).To(BeTrue())
-			return wait
-		}
-		Expect(turn(stranger, noon)).To(Equal(20 * time.Second))
-		Expect(turn(by, noon.Add(turnEvery))).To(Equal(20*time.Second + maxTurns*turnEvery))
-		Expect(turn(by, noon.AddDate(-1, 0, 0))).To(Equal(20*time.Second), "the clock was set back")
+		Expect(take(office, noon)).To(BeFalse())
+		Expect(take(other, noon)).To(BeTrue())
+		Expect(take("203.0.113.8", noon)).To(BeFalse(), "the /24 has used up its turns, too")
+		Expect(take("203.0.113.8", noon.Add(turnEvery/growth))).To(BeTrue())
+		Expect(take(office, noon.Add(turnEvery-time.Millisecond))).To(BeFalse())
+		Expect(take(office, noon.Add(turnEvery))).To(BeTrue())
 	})
 
 	It("remembers a bounded number of everything", func() {

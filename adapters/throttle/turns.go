@@ -1,40 +1,56 @@
 package throttle
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 const (
 	turnEvery = 2 * time.Second // of one address
-	maxTurns  = 60              // of one address that wait at once
+	turnBurst = 5
+	growth    = 5 // how much faster turns come with each larger network
 )
 
-// turns lets browsers without script wait for a turn: each address has one every turnEvery, and none before the shortest wait. Without
-// the queue, a thousand waits at once would be as good as a thousand proofs.
+// turns are the attempts of browsers without script that have waited. Without a limit, a thousand waits at once would be as good as a
+// thousand proofs of work.
 type turns struct {
-	shortest time.Duration
-	mu       sync.Mutex
-	last     *lru.Cache[string, time.Time]
+	mu      sync.Mutex
+	buckets *lru.Cache[netip.Prefix, *rate.Limiter]
 }
 
-func newTurns(shortest time.Duration) *turns {
-	return &turns{shortest: shortest, last: newCache[string, time.Time](remembered)}
-}
+func newTurns() *turns { return &turns{buckets: newCache[netip.Prefix, *rate.Limiter](remembered)} }
 
-func (t *turns) next(address string, now time.Time) (wait time.Duration, ok bool) {
+// take takes a turn of every network around the address, or none.
+func (t *turns) take(by oauth.Requester, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := now.Add(t.shortest)
-	limit := at.Add(maxTurns * turnEvery)
-	if last, found := t.last.Get(address); found && !last.After(limit) && at.Before(last.Add(turnEvery)) { // a later one is of a clock that was ahead
-		at = last.Add(turnEvery)
+	every := turnEvery
+	var buckets []*rate.Limiter
+	for _, network := range by.Networks() {
+		bucket := t.bucket(network, every)
+		if bucket.TokensAt(now) < 1 {
+			return false
+		}
+		buckets = append(buckets, bucket)
+		every /= growth
 	}
-	if at.After(limit) {
-		return 0, false
+	for _, bucket := range buckets {
+		bucket.AllowN(now, 1)
 	}
-	t.last.Add(address, at)
-	return at.Sub(now), true
+	return true
+}
+
+func (t *turns) bucket(network netip.Prefix, every time.Duration) *rate.Limiter {
+	bucket, found := t.buckets.Get(network)
+	if !found {
+		bucket = rate.NewLimiter(rate.Every(every), turnBurst)
+		t.buckets.Add(network, bucket)
+	}
+	return bucket
 }

@@ -42,9 +42,8 @@ type GuessLimit interface {
 	// Settle counts a guess that was wrong or abandoned; the same wrong token counts once.
 	Settle(ctx context.Context, guess Guess, outcome Outcome, now time.Time)
 
-	// Turn gives a browser without script its turn in the queue of its network, and returns how long it has to wait for it. ok is false
-	// when the queue is full.
-	Turn(by Requester, now time.Time) (wait time.Duration, ok bool)
+	// Turn admits a browser without script that has waited. Each network has a limited number of turns in a time.
+	Turn(by Requester, now time.Time) bool
 
 	// Spend reports whether a proof is used for the first time.
 	Spend(proof Digest, now time.Time) bool

@@ -15,6 +15,7 @@ import (
 const (
 	proofPurpose = "proof"
 	proofTTL     = 5 * time.Minute
+	shortestWait = 2 * time.Second // until a browser may try again
 
 	// ProofIterations is the cost of one try in rounds of PBKDF2-HMAC-SHA256 (RFC 8018), which browsers compute as fast as other programs.
 	ProofIterations = 1024
@@ -29,7 +30,7 @@ type ProofDemand struct {
 	Sealed    string
 	Challenge string
 	Bits      int           // leading zero bits that are asked for
-	Wait      time.Duration // for browsers without script; 0 when they cannot go on
+	Wait      time.Duration // for browsers without script
 }
 
 // Unwrap returns the refusal.
@@ -40,16 +41,12 @@ type Proof struct {
 	Host    HostToken
 	sealed  string
 	bits    int
-	readyAt time.Time // the zero time, or that of Unix, when waiting does not help
+	readyAt time.Time // when a browser without script has waited
 }
 
-// NewProofDemand asks for a proof for a token that was pasted into the form of a ticket, "" for the connections page. A browser may also
-// wait, unless wait is 0.
-func NewProofDemand(host HostToken, ticket string, wait time.Duration, settings *Settings, now time.Time) error {
-	proof := &Proof{Host: host, bits: settings.Limits.ProofBits}
-	if wait > 0 {
-		proof.readyAt = now.Add(wait)
-	}
+// NewProofDemand asks for a proof for a token that was pasted into the form of a ticket, "" for the connections page.
+func NewProofDemand(host HostToken, ticket string, settings *Settings, now time.Time) error {
+	proof := &Proof{Host: host, bits: settings.Limits.ProofBits, readyAt: now.Add(settings.Limits.ProofWait)}
 	var err error
 	proof.sealed, err = sealValues(settings.Keys, proofPurpose, settings.Issuer, "at", formatMillis(now), "ticket", ticket,
 		"token", host.Reveal(), "ready", formatMillis(proof.readyAt), "bits", strconv.Itoa(proof.bits))
@@ -59,13 +56,10 @@ func NewProofDemand(host HostToken, ticket string, wait time.Duration, settings 
 	return proof.Demand(now)
 }
 
-// Demand asks for the proof, perhaps once more because it did not hold.
+// Demand asks for the proof, perhaps once more because it did not hold or there was no turn.
 func (p *Proof) Demand(now time.Time) error {
-	var wait time.Duration
-	if p.waits() {
-		wait = max(p.readyAt.Sub(now), time.Second)
-	}
-	refusal := RefuseFor(max(wait, time.Second), TooManyGuesses, "B6, B18", "too many wrong tokens: a proof of work is needed")
+	wait := max(p.readyAt.Sub(now), shortestWait)
+	refusal := RefuseFor(wait, TooManyGuesses, "B6, B18", "too many wrong tokens: a proof of work is needed")
 	return &ProofDemand{error: refusal, Sealed: p.sealed, Challenge: p.challenge(), Bits: p.bits, Wait: wait}
 }
 
@@ -99,20 +93,17 @@ func (p *Proof) challenge() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:challengeLength]
 }
 
-// waits reports whether the browser may wait instead of working.
-func (p *Proof) waits() bool { return p.readyAt.After(time.UnixMilli(0)) }
-
 // Digest identifies the proof, so that it is used once.
 func (p *Proof) Digest() Digest { return sha256.Sum256([]byte(p.sealed)) }
 
-// Holds reports whether the nonce, a decimal number, is the proof, or the wait is over.
-func (p *Proof) Holds(nonce string, now time.Time) bool {
-	if p.waits() && !now.Before(p.readyAt) {
-		return true
-	}
+// Solved reports whether the nonce, a decimal number, proves the work.
+func (p *Proof) Solved(nonce string) bool {
 	if _, err := strconv.ParseUint(nonce, 10, 32); err != nil {
 		return false
 	}
 	key, err := pbkdf2.Key(sha256.New, nonce, []byte(p.challenge()), ProofIterations, 4)
 	return err == nil && bits.LeadingZeros32(binary.BigEndian.Uint32(key)) >= p.bits
 }
+
+// Waited reports whether the wait of a browser without script is over.
+func (p *Proof) Waited(now time.Time) bool { return !now.Before(p.readyAt) }

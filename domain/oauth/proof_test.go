@@ -19,14 +19,14 @@ var _ = Describe("A proof of work", Label("B18"), func() {
 	var host HostToken
 	BeforeEach(func() {
 		var err error
-		settings = &Settings{Issuer: "https://cms.example.com", Keys: NewKeys(FixedSecrets{make([]byte, MinSecretLength)}), Limits: Limits{ProofBits: 4}}
+		settings = &Settings{Issuer: "https://cms.example.com", Keys: NewKeys(FixedSecrets{make([]byte, MinSecretLength)}), Limits: Limits{ProofBits: 4, ProofWait: 20 * time.Second}}
 		host, err = ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
 	})
-	demand := func(wait time.Duration) *ProofDemand {
+	demand := func() *ProofDemand {
 		GinkgoHelper()
 		var d *ProofDemand
-		Expect(errors.As(NewProofDemand(host, "ticket", wait, settings, now), &d)).To(BeTrue())
+		Expect(errors.As(NewProofDemand(host, "ticket", settings, now), &d)).To(BeTrue())
 		return d
 	}
 	open := func(d *ProofDemand) *Proof {
@@ -51,49 +51,50 @@ var _ = Describe("A proof of work", Label("B18"), func() {
 	}
 
 	It("holds for a nonce with enough zero bits, and carries the token sealed", func() {
-		d := demand(0)
+		d := demand()
 		Expect(d.Sealed).NotTo(ContainSubstring("host-token"))
 		Expect(d.Bits).To(Equal(4))
 		good, bad := nonces(d)
 		proof := open(d)
 		Expect(proof.Host.Reveal()).To(Equal("host-token"))
-		Expect(proof.Holds(good, now)).To(BeTrue())
-		for _, nonce := range []string{"", bad, good + "\x00", "00000000000" + good} {
-			Expect(proof.Holds(nonce, now)).To(BeFalse(), nonce)
+		Expect(proof.Solved(good)).To(BeTrue())
+		for _, nonce := range []string{"", bad, good + "\x00", "-" + good, "99999999999"} {
+			Expect(proof.Solved(nonce)).To(BeFalse(), nonce)
 		}
 	})
 
 	It("is bound to each demand", func() {
-		one, other := demand(0), demand(0)
+		one, other := demand(), demand()
 		Expect(one.Challenge).NotTo(Equal(other.Challenge))
 		Expect(open(one).Digest()).NotTo(Equal(open(other).Digest()))
 	})
 
-	It("holds without a nonce once the wait is over, where there is one", func() {
-		waits := open(demand(20 * time.Second))
-		Expect(waits.Holds("", now.Add(20*time.Second-time.Millisecond))).To(BeFalse())
-		Expect(waits.Holds("", now.Add(20*time.Second))).To(BeTrue())
-		Expect(open(demand(0)).Holds("", now.Add(4*time.Minute))).To(BeFalse())
+	It("tells when the wait is over", func() {
+		proof := open(demand())
+		Expect(proof.Waited(now.Add(20*time.Second - time.Millisecond))).To(BeFalse())
+		Expect(proof.Waited(now.Add(20 * time.Second))).To(BeTrue())
 	})
 
 	It("is demanded once more with the rest of the wait", func() {
-		d := demand(20 * time.Second)
+		d := demand()
 		var again *ProofDemand
 		Expect(errors.As(open(d).Demand(now.Add(5*time.Second)), &again)).To(BeTrue())
 		Expect(again.Sealed).To(Equal(d.Sealed))
 		Expect(again.Challenge).To(Equal(d.Challenge))
 		Expect(again.Wait).To(Equal(15 * time.Second))
+		Expect(errors.As(open(d).Demand(now.Add(time.Minute)), &again)).To(BeTrue())
+		Expect(again.Wait).To(Equal(2*time.Second), "there was no turn")
 	})
 
 	It("is a refusal as TooManyGuesses", func() {
-		kind, refused := KindOf(demand(20 * time.Second))
+		kind, refused := KindOf(demand())
 		Expect(refused).To(BeTrue())
 		Expect(kind).To(Equal(TooManyGuesses))
-		Expect(RuleOf(demand(0))).To(Equal("B6, B18"))
+		Expect(RuleOf(demand())).To(Equal("B6, B18"))
 	})
 
 	It("opens for its ticket only, for five minutes, and at this issuer", func() {
-		sealed := demand(0).Sealed
+		sealed := demand().Sealed
 		_, err := OpenProof(sealed, "another", settings, now)
 		Expect(err).To(Refused(InvalidTicket))
 		_, err = OpenProof(sealed, "ticket", settings, now.Add(5*time.Minute))

@@ -22,7 +22,7 @@ type Proof struct {
 	Challenge  string
 	Bits       int           // leading zero bits that the proof has
 	Iterations int           // rounds of PBKDF2 for each try
-	Wait       time.Duration // for browsers without script; 0 when they cannot go on
+	Wait       time.Duration // for browsers without script
 }
 
 // Seconds is the wait in whole seconds, rounded up.
