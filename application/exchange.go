@@ -12,7 +12,7 @@ import (
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Reach(trace.Exchange)
 	trace.From(ctx).About("", s.named(client))
-	code, err := presented(p, "code", oauth.CodeSecret)
+	code, err := s.presented(ctx, p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +31,9 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 
 // redeem reads before it writes. A request that loses a race for the code is refused without harm to the winner (D20, I14).
 func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
-	grant, err := s.ports.Store.Grant(ctx, by.Code.Digest())
+	grant, err := s.grantOf(ctx, by.Code)
 	if err != nil {
-		return nil, unknownGrant(err)
+		return nil, err
 	}
 	trace.From(ctx).About(grant.ID(), grant.Client().String())
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
@@ -66,25 +66,4 @@ func (s *Server) refuseCode(ctx context.Context, grant *oauth.AccessGrant, code 
 		}
 	}
 	return refusal
-}
-
-// presented reads a secret from the form: absent is InvalidRequest, anything but our format InvalidGrant (D12, D22).
-func presented(p oauth.Parameters, name string, kind oauth.SecretKind) (oauth.Secret, error) {
-	text := p.Get(name)
-	if text == "" {
-		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "D12, D22", "the "+name+" is missing")
-	}
-	secret, ok := oauth.ParseSecret(kind, text)
-	if !ok {
-		return oauth.Secret{}, oauth.UnknownGrant()
-	}
-	return secret, nil
-}
-
-// unknownGrant answers for a secret that belongs to nothing like for one that cannot be used (D32); an outage stays one.
-func unknownGrant(err error) error {
-	if errors.Is(err, oauth.ErrNotFound) {
-		return oauth.UnknownGrant()
-	}
-	return err
 }

@@ -13,13 +13,13 @@ import (
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Reach(trace.Refresh)
 	trace.From(ctx).About("", s.named(client))
-	token, err := presented(p, "refresh_token", oauth.RefreshTokenSecret)
+	token, err := s.presented(ctx, p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
 	}
-	grant, err := s.ports.Store.Grant(ctx, token.Digest())
+	grant, err := s.grantOf(ctx, token)
 	if err != nil {
-		return nil, unknownGrant(err)
+		return nil, err
 	}
 	trace.From(ctx).About(grant.ID(), grant.Client().String())
 	by := oauth.Refreshment{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}

@@ -115,11 +115,12 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	authz.server = application.NewServer(settings, application.Ports{
 		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
 		Verifier: verifierOf(config), Verifiers: ownVerifiers(config), Guesses: newGuesses(counter, config, settings),
-		Witness: witness, Trace: authz.trace, Journal: noted, Decided: chosen.decided, Limited: chosen.limited,
+		Failures: throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
+		Witness:  witness, Trace: authz.trace, Journal: noted, Decided: chosen.decided, Limited: chosen.limited,
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{
-		Failures: throttle.NewFailures(), Appearance: chosen.look, Follow: authz.follow.Middleware, Now: config.Now, Logger: config.Logger,
+		Appearance: chosen.look, Follow: authz.follow.Middleware, Logger: config.Logger,
 	})
 	authz.work(store, chosen.sweepEvery)
 	if err = errors.Join(err, authz.agreeOnSecret()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -19,12 +20,12 @@ import (
 )
 
 // siteBehindProxy is a host's own Echo that trusts what its proxy on this computer says of addresses.
-func siteBehindProxy(config oauth.Config) *echo.Echo {
+func siteBehindProxy(config oauth.Config, options ...bootstrap.OAuthOption) *echo.Echo {
 	GinkgoHelper()
 	store, err := persistence.OpenSQLite(filepath.Join(GinkgoT().TempDir(), "oauth.db"))
 	Expect(err).NotTo(HaveOccurred())
 	config.VerifyBearer, config.Logger = func(string) bool { return true }, slog.New(slog.DiscardHandler)
-	authz, err := bootstrap.NewOAuthServer(config, store)
+	authz, err := bootstrap.NewOAuthServer(config, store, options...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		authz.Close()
@@ -47,7 +48,8 @@ func answer(e *echo.Echo, r *http.Request) *httptest.ResponseRecorder {
 
 var _ = Describe("A site behind a proxy", func() {
 	failFrom := func(e *echo.Echo, address string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodPost, "/oauth/token", strings.NewReader(url.Values{"grant_type": {"password"}}.Encode()))
+		form := url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {"unknown"}}
+		r := httptest.NewRequest(http.MethodPost, "/oauth/token", strings.NewReader(form.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		if address != "" {
 			r.Header.Set("X-Forwarded-For", address)
@@ -55,8 +57,13 @@ var _ = Describe("A site behind a proxy", func() {
 		return answer(e, r)
 	}
 
-	It("turns an address away that fails sixty times a minute at the token endpoint, and no other", Label("D31"), func() {
-		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"})
+	It("makes an address wait that sends sixty unknown tokens in a minute, and no other", Label("D31"), func() {
+		limited := 0
+		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"}, bootstrap.WithLimitObserver(func(limit oauth.Limit, effect oauth.LimitEffect) {
+			Expect(limit).To(Equal(oauth.LimitUnknownTokens))
+			Expect(effect).To(Equal(oauth.LimitRefused))
+			limited++
+		}))
 		for range 60 {
 			Expect(failFrom(e, "203.0.113.7").Code).To(Equal(http.StatusBadRequest))
 		}
@@ -65,9 +72,19 @@ var _ = Describe("A site behind a proxy", func() {
 		Expect(refused.Body.String()).To(ContainSubstring(`"error":"temporarily_unavailable"`))
 		Expect(refused.Header().Get("Retry-After")).To(MatchRegexp(`^[1-9]\d?$`))
 		Expect(failFrom(e, "203.0.113.8").Code).To(Equal(http.StatusBadRequest))
+		Expect(limited).To(Equal(1))
 	})
 
-	It("has no budget for the proxy itself, which stands for everybody", Label("D31"), func() {
+	It("has no such limit for a network that the operator lists", Label("D31"), func() {
+		e := siteBehindProxy(oauth.Config{
+			Issuer: "https://cms.example", Limits: oauth.Limits{UnlimitedNetworks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
+		})
+		for range 70 {
+			Expect(failFrom(e, "203.0.113.7").Code).To(Equal(http.StatusBadRequest))
+		}
+	})
+
+	It("has no limit for the proxy itself, which stands for everybody", Label("D31"), func() {
 		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"})
 		for range 70 {
 			Expect(failFrom(e, "").Code).To(Equal(http.StatusBadRequest))

@@ -40,21 +40,3 @@ func (e *Endpoints) requester(c echo.Context) oauth.Requester {
 func (e *Endpoints) requesterOf(c echo.Context) context.Context {
 	return oauth.WithRequester(c.Request().Context(), e.requester(c))
 }
-
-// limited turns an address away that has failed too often (D31). Only refusals count; an outage is not the client's failure.
-func (e *Endpoints) limited(serve endpoint) endpoint {
-	return func(c echo.Context) error {
-		address, now := e.requester(c).Address(), e.now()
-		if address == "" {
-			return serve(c)
-		}
-		if wait := e.failures.Wait(address, now); wait > 0 {
-			return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31", "Too many requests have failed")
-		}
-		err := serve(c)
-		if kind, refused := oauth.KindOf(err); refused && kind.Code() != oauth.TemporarilyUnavailable.Code() {
-			e.failures.Failed(address, now)
-		}
-		return err
-	}
-}

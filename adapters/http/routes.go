@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -19,21 +18,17 @@ import (
 
 // Endpoints is the authorization server's side of the wire.
 type Endpoints struct {
-	server   *application.Server
-	failures oauth.FailureLimit
-	now      func() time.Time
-	logger   *slog.Logger
-	issuer   *url.URL
-	pages    *pages.Pages
-	follow   echo.MiddlewareFunc
+	server *application.Server
+	logger *slog.Logger
+	issuer *url.URL
+	pages  *pages.Pages
+	follow echo.MiddlewareFunc
 }
 
 // Options are what the endpoints need besides the use cases.
 type Options struct {
-	Failures   oauth.FailureLimit
 	Appearance pages.Appearance
 	Follow     echo.MiddlewareFunc // sees every request
-	Now        func() time.Time
 	Logger     *slog.Logger
 }
 
@@ -47,7 +42,7 @@ func New(server *application.Server, o Options) (*Endpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Endpoints{server: server, failures: o.Failures, now: o.Now, logger: o.Logger, issuer: issuer, pages: drawn, follow: o.Follow}, nil
+	return &Endpoints{server: server, logger: o.Logger, issuer: issuer, pages: drawn, follow: o.Follow}, nil
 }
 
 // The paths of the endpoints, below the issuer.
@@ -76,7 +71,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	}{
 		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide}, e.failOnPage, trace.Authorize},
 		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
-		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.limited(e.token), http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
+		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
 		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
 	} {
 		handle := e.dispatch(route.serve, route.allow, noting(route.step, route.fail))

@@ -9,39 +9,27 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// The limit of D31.
-const (
-	failuresPerAddress = 60
-	failuresWindow     = time.Minute
-)
+const failuresWindow = time.Minute
 
 // Failures is an oauth.FailureLimit of this process alone. It is safe for concurrent use.
 type Failures struct {
+	limit int
+
 	mu        sync.Mutex
 	addresses *lru.Cache[string, *window]
 }
 
 var _ oauth.FailureLimit = (*Failures)(nil)
 
-// NewFailures starts with nobody having failed.
-func NewFailures() *Failures { return &Failures{addresses: newWindows()} }
-
-// Wait implements oauth.FailureLimit.
-func (f *Failures) Wait(address string, now time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	known, found := f.addresses.Get(address)
-	if !found {
-		return 0
-	}
-	return known.wait(now)
-}
+// NewFailures allows an address that many failures in a minute.
+func NewFailures(limit int) *Failures { return &Failures{limit: limit, addresses: newWindows()} }
 
 // Failed implements oauth.FailureLimit.
-func (f *Failures) Failed(address string, now time.Time) {
+func (f *Failures) Failed(address string, now time.Time) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w := remember(f.addresses, address, window{limit: failuresPerAddress, length: failuresWindow})
-	w.wait(now)
+	w := remember(f.addresses, address, window{limit: f.limit, length: failuresWindow})
+	wait = w.wait(now)
 	w.count++
+	return wait
 }

@@ -10,14 +10,13 @@ import (
 var _ = Describe("Limiting failures", Label("D31"), func() {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-	It("keeps an address away that has failed sixty times in a minute, and no other", func() {
-		failures := NewFailures()
-		for range 60 {
-			Expect(failures.Wait("a", noon)).To(BeZero())
-			failures.Failed("a", noon)
+	It("makes an address wait that has failed too often in a minute, and no other", func() {
+		failures := NewFailures(3)
+		for range 3 {
+			Expect(failures.Failed("a", noon)).To(BeZero())
 		}
-		Expect(failures.Wait("a", noon.Add(20*time.Second))).To(Equal(40 * time.Second))
-		Expect(failures.Wait("b", noon)).To(BeZero())
-		Expect(failures.Wait("a", noon.Add(time.Minute))).To(BeZero())
+		Expect(failures.Failed("a", noon.Add(20*time.Second))).To(Equal(40 * time.Second))
+		Expect(failures.Failed("b", noon)).To(BeZero())
+		Expect(failures.Failed("a", noon.Add(time.Minute))).To(BeZero())
 	})
 })

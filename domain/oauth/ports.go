@@ -37,10 +37,8 @@ type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
 }
 
-// FailureLimit keeps one address from failing at the token endpoint all day (D31); each process counts for itself, because what is
-// guessed there has 256 bits. Wait returns how long an address has to
-// stay away; Failed counts one more refusal.
+// FailureLimit counts the unknown codes and refresh tokens of an address (D31). Each process counts for itself, because a secret of 256
+// bits cannot be guessed. Failed counts one, and returns how long the address has to wait when it has sent too many.
 type FailureLimit interface {
-	Wait(address string, now time.Time) time.Duration
-	Failed(address string, now time.Time)
+	Failed(address string, now time.Time) (wait time.Duration)
 }

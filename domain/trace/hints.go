@@ -51,7 +51,8 @@ var hints = map[string]string{
 	"D19": "The client sent the same code twice. Within ten seconds that counts as a retry and ends nothing; later it ends the connection for safety, and the person has to connect again.",
 	"D27": "A replaced refresh token came back after the window of refresh-grace, so the connection was ended for safety: two programs " +
 		"may share one client's storage.",
-	"D31": "Many requests from this network have failed; if it is your proxy's address, configure trusted-proxies.",
+	"D31": "The network has sent more unknown codes and refresh tokens in a minute than max-unknown-tokens-per-minute allows. Known ones still work. " +
+		"If it is your proxy's address, configure trusted-proxies; unlimited-networks lifts the limit for a network.",
 	"D33": "The client has to sign with a key that it publishes; look at its clock, which may be 30 seconds off at most.",
 	"F4":  sequels[Registration].hint,
 	"F5":  "The client looks for an OpenID provider; it should go on with /.well-known/oauth-authorization-server.",
