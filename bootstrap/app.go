@@ -44,6 +44,7 @@ type OAuthServer struct {
 	ends      *ends
 	host      hostServer
 	bodies    *mcp.Bodies
+	limited   oauth.LimitObserver
 }
 
 // OAuthOption replaces a part that NewOAuthServer would otherwise choose.
@@ -109,7 +110,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if own, both := chosen.clients.(oauth.KeyDirectory); both { // whoever limits where clients come from limits their keys too
 		keys = own
 	}
-	authz := &OAuthServer{config: config, bodies: mcp.NewBodies(memory.Limit() / bodiesShare)}
+	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: mcp.NewBodies(memory.Limit() / bodiesShare)}
 	noted := authz.keepTrace(store)
 	witness, _ := store.(oauth.SecretWitness)
 	authz.server = application.NewServer(settings, application.Ports{
@@ -240,6 +241,7 @@ func (m *MCPServer) protection() mcp.Options {
 	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
+	o.Limits, o.Limited = settings.Limits, m.authz.limited
 	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.before(m.authz.follow.Begin, m.authz.config.Logger)
 	return o
 }

@@ -21,8 +21,8 @@ func (c *Config) limits() settings.Group {
 		settings.Number("max-fetches-per-minute-and-address", &l.MaxFetchesPerMinuteAndAddress, "metadata documents that one address may cause to be fetched in 1m"),
 		settings.Number("max-fetches-per-minute-and-domain", &l.MaxFetchesPerMinuteAndDomain, "unknown metadata documents that are fetched from one registrable domain in 1m"),
 		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute, "unknown codes and refresh tokens that one address may send in 1m"),
-		settings.Number("max-sessions", &l.MaxSessions, "MCP sessions that are open at once; the idlest of whoever has most ends for a new one"),
-		settings.Number("max-sessions-per-person", &l.MaxSessionsPerPerson, "the share of one person in them"),
+		settings.Number("max-sessions", &l.MaxSessions, "MCP sessions of one server that each replica keeps open; the idlest of the person who has most ends for a new one"),
+		settings.Number("max-sessions-per-person", &l.MaxSessionsPerPerson, "how many of them one person may have; their idlest ends for a new one"),
 		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken, "connections made with one token; the one unused for longest ends for a new one"),
 	}}
 }

@@ -31,8 +31,8 @@ type Limits struct {
 
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
 
-	MaxSessions          int // 10 000 MCP sessions
-	MaxSessionsPerPerson int // 100
+	MaxSessions          int // 10 000 sessions of an MCP server, and streams through a gateway, in each process
+	MaxSessionsPerPerson int // 100 of them, in all clients together
 	MaxGrantsPerToken    int // 100 connections made with one host token
 }
 

@@ -61,6 +61,8 @@ var hints = map[string]string{
 	"G8":  "The client's token is for another MCP server; each needs its own.",
 	"G19": "A message was longer than max-request-body, a batch had more messages than it may have, or all messages under way took the memory " +
 		"that there is for them: raise max-request-body, give the process more memory, or send smaller batches.",
+	"G20": "One person had more MCP sessions open than max-sessions-per-person allows, or all people together more than max-sessions, so the " +
+		"idlest ended for a new one. Most clients open another one by themselves; raise the setting if people lose sessions that they use.",
 	"U6": "The client's token is from before the site's token was sent on; a refresh brings one that can open it.",
 	"U8": connectAgain,
 	"U9": "Look at the MCP server behind the gateway: whether it runs, at the very address that upstream names, and answers within " +

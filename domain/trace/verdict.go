@@ -67,6 +67,9 @@ func (c *Connection) judged(now time.Time) Connection {
 		c.State, c.Verdict, c.Hint = Connected, "The client is connected, but the step \""+last.Kind.Name()+"\" failed: "+last.Reason, hintFor(last)
 	case c.works(last) || !waits:
 		c.State, c.Verdict = Connected, "The client is connected and has used its token."
+		if last.Outcome == Refused {
+			c.Hint = hintFor(last)
+		}
 	case now.Sub(c.since(last)) < sequel.within:
 		c.State, c.Missing, c.Verdict = UnderWay, sequel.next, "Waiting for the step \""+sequel.next.Name()+"\"."
 	default:

@@ -83,7 +83,9 @@ func (s *Server) answerCut(out *stream) {
 	case errors.Is(cause, errOver):
 		s.challenge.refuse(out.ResponseWriter, s.invalid)
 	case errors.Is(cause, errDraining):
-		unavailable(out.ResponseWriter, "The service is shutting down")
+		unavailable(out.ResponseWriter, shuttingDown)
+	case errors.Is(cause, errEvicted):
+		unavailable(out.ResponseWriter, "There are too many open streams")
 	}
 }
 
@@ -156,8 +158,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 		s.stateless.ServeHTTP(w, r) // which says what is malformed
 	case !m.initialize:
 		rpcError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
-	case s.streams.full(s.owner(&identityOf(r.Context()).caller)):
-		unavailable(w, tooManySessions)
+	case s.streams.isDraining():
+		unavailable(w, shuttingDown)
 	default:
 		owner := s.owner(&identityOf(r.Context()).caller)
 		s.sessions.ServeHTTP(&introduction{ResponseWriter: w, name: func(id string) (string, error) { return s.sessionName(id, owner) }}, r)

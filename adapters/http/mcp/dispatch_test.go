@@ -86,28 +86,6 @@ var _ = Describe("Finding the binding for a request", func() {
 		Expect(got.body).NotTo(ContainSubstring("ran"))
 	}, Entry(nil, "POST"), Entry(nil, "GET"), Entry(nil, "DELETE"))
 
-	DescribeTable("keeps to the limit of sessions, and frees the place of one that ended:", func(ctx SpecContext, limit func(*Options)) {
-		small := openSite(limit)
-		session := small.session(ctx, alice)
-		refused := small.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...)
-		Expect(refused.StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
-		stream := small.send(ctx, http.MethodGet, "/mcp", "", append(as(alice), "Accept", "text/event-stream")...)
-		Expect(stream.StatusCode).To(Equal(http.StatusServiceUnavailable))
-
-		small.send(ctx, http.MethodDelete, "/mcp", "", in(session, alice)...)
-		Eventually(small.mcp.streams.full).WithArguments("A").Should(BeFalse())
-		small.session(ctx, alice)
-	},
-		Entry("altogether", func(o *Options) { o.MaxSessions = 1 }),
-		Entry("of one grant", func(o *Options) { o.MaxSessionsPerOwner = 1 }),
-	)
-
-	It("lets other grants in when one has all its sessions", func(ctx SpecContext) {
-		small := openSite(func(o *Options) { o.MaxSessionsPerOwner = 1 })
-		small.session(ctx, alice)
-		small.session(ctx, bob)
-	})
 
 	DescribeTable("refuses a message whose", Label("G16", "E9", "I16"), func(ctx SpecContext, end func(s *site, late *atomic.Bool)) {
 		var late atomic.Bool

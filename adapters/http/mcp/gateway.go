@@ -75,9 +75,8 @@ func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oau
 			w.Header().Set("Content-Type", eventStream)
 			return
 		}
-		if (m.listen || r.Method == http.MethodGet) && s.streams.crowded(who.caller.Grant) {
-			unavailable(w, "There are too many open streams")
-			return
+		if m.listen || r.Method == http.MethodGet {
+			s.streams.relay(w.(*stream))
 		}
 		answer := w
 		if m.refused != nil {

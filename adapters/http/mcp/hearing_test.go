@@ -90,7 +90,8 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		}
 	}
 	BeforeEach(func() {
-		g := &registry{now: time.Now, interval: beatInterval, ticking: true, streams: map[*stream]struct{}{}, authorization: judge{errors.New("down")}}
+		g := newRegistry(&Server{options: Options{Authorization: judge{errors.New("down")}}.withDefaults()})
+		g.ticking = true
 		r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
 		to = &clocked{ResponseRecorder: httptest.NewRecorder()}
 		s, _ = g.answer(to, r, r.Context())

@@ -56,6 +56,9 @@ func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 
 // serveHeld answers a request in a session of this replica.
 func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, at endpoint, session string, body []byte) {
+	if s.refuseEvicted(w, r, session) {
+		return
+	}
 	if at == endpointMessage {
 		s.handOver(w, r, session, body)
 		return

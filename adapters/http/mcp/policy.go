@@ -68,6 +68,9 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, err
 			}
 		}
+		session := sessionIDOf(req)
+		s.streams.beginCall(session)
+		defer s.streams.endCall(session)
 		result, err := next(ctx, method, req)
 		if from := senderOf(req); from != nil {
 			from.served.Store(true)

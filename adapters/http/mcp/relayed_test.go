@@ -13,6 +13,17 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
+// relayIn opens a long stream of the person.
+func relayIn(g *registry, person string) *stream {
+	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
+	s, _ := g.answer(httptest.NewRecorder(), r, r.Context())
+	g.open(s, &identity{sender: sender{caller: oauth.Caller{Subject: person}}})
+	s.begin(true)
+	g.relay(s)
+	DeferCleanup(s.finish)
+	return s
+}
+
 // asking is told of each question about a token, all of which hold.
 type asking func(ctx context.Context)
 
@@ -37,7 +48,8 @@ func (d *deadlined) SetWriteDeadline(until time.Time) error {
 // openStream is an answer under way; relayed ones come from an upstream.
 func openStream(relayed bool) (*stream, *deadlined) {
 	to := &deadlined{ResponseRecorder: httptest.NewRecorder()}
-	g := &registry{now: time.Now, interval: time.Hour, linger: time.Hour, streams: map[*stream]struct{}{}, ended: map[string]time.Time{}, relays: relayed}
+	g := newRegistry(&Server{options: Options{Now: time.Now}.withDefaults()})
+	g.interval, g.linger, g.relays = time.Hour, time.Hour, relayed
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.answer(to, r, r.Context())
 	g.open(s, &identity{sender: sender{caller: oauth.Caller{Grant: "A"}}})
@@ -123,18 +135,34 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 		Expect(<-asked).To(BeNil())
 	})
 
-	It("lets no grant have more streams than sessions, and nobody more than all may", func() {
-		s, _ := openStream(true)
-		s.registry.limit, s.registry.limitPerOwner = 10, 1
-		Expect(s.registry.crowded("A")).To(BeFalse())
-		s.registry.streams[&stream{ending: &ending{who: &identity{sender: sender{caller: oauth.Caller{Grant: "A"}}}}, long: true}] = struct{}{}
-		Expect(s.registry.crowded("A")).To(BeTrue())
-		Expect(s.registry.crowded("B")).To(BeFalse())
-		s.registry.limit = 1
-		Expect(s.registry.crowded("B")).To(BeTrue())
-		s.registry.limit, s.registry.draining = 10, true
-		Expect(s.registry.crowded("B")).To(BeTrue())
-	})
+	DescribeTable("ends the oldest stream for a new one:", Label("G20"), func(limits oauth.Limits, other string, ends bool) {
+		limited := 0
+		o := Options{Limits: limits, Limited: func(limit oauth.Limit, effect oauth.LimitEffect) {
+			Expect(limit).To(Equal(oauth.LimitSessions))
+			Expect(effect).To(Equal(oauth.LimitEvicted))
+			limited++
+		}}
+		g := newRegistry(&Server{options: o.withDefaults()})
+		g.relays = true
+		first, second := relayIn(g, "alice"), relayIn(g, other)
+		Expect(context.Cause(second)).To(Succeed())
+		if !ends {
+			Expect(context.Cause(first)).To(Succeed())
+			Expect(limited).To(BeZero())
+			return
+		}
+		Expect(context.Cause(first)).To(MatchError(errEvicted))
+		Expect(limited).To(Equal(1))
+		first.finish()
+		second.finish()
+		third := relayIn(g, "alice")
+		Expect(context.Cause(third)).To(Succeed())
+		Expect(limited).To(Equal(1))
+	},
+		Entry("of the same person, in any client", oauth.Limits{MaxSessionsPerPerson: 1}, "alice", true),
+		Entry("of another person when no more may be open", oauth.Limits{MaxSessions: 1}, "bob", true),
+		Entry("of nobody else", oauth.Limits{MaxSessionsPerPerson: 1}, "bob", false),
+	)
 })
 
 var _ = Describe("Limiting how long an answer may take to be read", func() {

@@ -58,11 +58,11 @@ type Options struct {
 	ToolPolicy ToolPolicy                     // every tool for everybody
 	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
 
-	MaxSessions         int           // 10 000
-	MaxSessionsPerOwner int           // of one subject in one client; 100, which leaves room for the others
-	MaxBody             int64         // in bytes; 4 MiB
-	Bodies              *Bodies       // shared by the servers of a process; 256 MiB for this one
-	SessionTimeout      time.Duration // without a POST; 1 hour
+	Limits         oauth.Limits        // MaxSessions and MaxSessionsPerPerson, of this server in this process
+	Limited        oauth.LimitObserver // counts nothing
+	MaxBody        int64               // in bytes; 4 MiB
+	Bodies         *Bodies             // shared by the servers of a process; 256 MiB for this one
+	SessionTimeout time.Duration       // without a POST; 1 hour
 
 	Bus Bus // to the other replicas of this server; nil when there are none
 
@@ -71,12 +71,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.MaxSessions == 0 {
-		o.MaxSessions = 10_000
-	}
-	if o.MaxSessionsPerOwner == 0 {
-		o.MaxSessionsPerOwner = 100
-	}
+	o.Limits = o.Limits.WithDefaults()
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}

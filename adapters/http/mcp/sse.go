@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	messagePath     = "/message"
-	tooManySessions = "There are too many open sessions"
+	messagePath  = "/message"
+	shuttingDown = "The service is shutting down"
 )
 
 // legacySession is one stream of HTTP+SSE (2024-11-05): the SDK's transport and connection at once. Answers leave on the GET,
@@ -96,13 +96,12 @@ func (s *Server) openLegacy(out *stream, r *http.Request) {
 
 // newLegacy returns a session and what its client is to call it, nil when there can be none.
 func (s *Server) newLegacy(out *stream, r *http.Request) (session *legacySession, name string) {
-	owner := s.owner(&out.who.caller)
-	if s.streams.full(owner) {
-		unavailable(out, tooManySessions)
+	if s.streams.isDraining() {
+		unavailable(out, shuttingDown)
 		return nil, ""
 	}
 	session = &legacySession{id: rand.Text(), out: out, in: make(chan jsonrpc.Message)}
-	name, err := s.sessionName(session.id, owner)
+	name, err := s.sessionName(session.id, s.owner(&out.who.caller))
 	if err != nil {
 		s.noSession(out, r, err)
 		return nil, ""
@@ -125,8 +124,8 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 		unavailable(session.out, "The session cannot be opened just now")
 		return nil
 	}
-	if !s.streams.add(connected, s.owner(&session.out.who.caller), session.out.who.caller.Grant) {
-		unavailable(session.out, tooManySessions)
+	if !s.streams.add(connected, &session.out.who.caller) {
+		unavailable(session.out, shuttingDown)
 		_ = session.Close()
 		go s.forget(connected, session.id)
 		return nil

@@ -23,10 +23,11 @@ const (
 	buffered = 2 << 10
 )
 
-// Why an answer is cut: what it was given for has ended, or the service does.
+// Why an answer is cut: what it was given for has ended, the service ends, or a newer stream has taken its place.
 var (
 	errOver     = errors.New("the grant or the access token has ended")
 	errDraining = errors.New("the service is shutting down")
+	errEvicted  = errors.New("there were too many streams")
 )
 
 // stream is the ResponseWriter of one answer, and the context of its request. Nothing can be written once that has ended.

@@ -2,13 +2,11 @@ package mcp
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -25,8 +23,8 @@ type registry struct {
 	now           func() time.Time
 	interval      time.Duration
 	linger        time.Duration
-	limit         int
-	limitPerOwner int
+	logger        *slog.Logger
+	limited       oauth.LimitObserver
 	relays        bool // whose answers come from an upstream
 	bodies        *Bodies
 
@@ -35,31 +33,19 @@ type registry struct {
 	ticking  bool
 	ticks    int
 	streams  map[*stream]struct{}
-	sessions map[string]*held     // by id
-	perOwner map[string]int       // sessions
+	sessions map[string]*held // by id
+	places   *oauth.Occupancy[string]
+	relayed  *oauth.Occupancy[*stream] // long ones
+	evicted  recentSessions
 	ended    map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
-}
-
-// held is an open session. Closing it waits for its calls, so end starts that only once.
-type held struct {
-	owner   string
-	grants  map[string]bool // that have used it and have not ended
-	session *sdk.ServerSession
-	ending  bool
-}
-
-func (h *held) end() {
-	if !h.ending {
-		h.ending = true
-		go h.session.Close()
-	}
 }
 
 func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
-		interval: beatInterval, linger: linger, limit: s.options.MaxSessions, limitPerOwner: s.options.MaxSessionsPerOwner,
-		bodies: s.options.Bodies, streams: map[*stream]struct{}{}, sessions: map[string]*held{}, perOwner: map[string]int{}, ended: map[string]time.Time{},
+		interval: beatInterval, linger: linger, logger: s.options.Logger, limited: s.options.Limited,
+		bodies: s.options.Bodies, streams: map[*stream]struct{}{}, sessions: map[string]*held{}, ended: map[string]time.Time{},
+		places: oauth.NewOccupancy[string](s.options.Limits), relayed: oauth.NewOccupancy[*stream](s.options.Limits),
 	}
 }
 
@@ -128,10 +114,23 @@ func (g *registry) lasts(s *stream) {
 	}
 }
 
+// relay gives a long stream of a gateway a place; when there are too many, another one ends for it (G20). An upstream's sessions are its own,
+// but the streams are ours.
+func (g *registry) relay(s *stream) {
+	g.mu.Lock()
+	evicted, evicts := g.relayed.Open(s, s.who.caller.Subject)
+	g.mu.Unlock()
+	if evicts {
+		evicted.end(errEvicted)
+		g.noteEviction("stream", []string{evicted.who.caller.Grant})
+	}
+}
+
 func (g *registry) close(s *stream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.streams, s)
+	g.relayed.Close(s)
 }
 
 // revoked asks about a stream's token again. An outage revokes nothing.
@@ -140,78 +139,8 @@ func (g *registry) revoked(s *stream) bool {
 	return err != nil && isInvalidToken(err)
 }
 
-// full reports that no session of the owner can be admitted now.
-func (g *registry) full(owner string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.isFull(owner)
-}
-
-func (g *registry) isFull(owner string) bool {
-	return g.draining || len(g.sessions) >= g.limit || g.perOwner[owner] >= g.limitPerOwner
-}
-
-// add admits a session, also one that was admitted before. A session without an id ends with its request.
-func (g *registry) add(session *sdk.ServerSession, owner, grant string) bool {
-	id := session.ID()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, known := g.sessions[id]; known || id == "" {
-		return true
-	}
-	if g.isFull(owner) {
-		return false
-	}
-	g.sessions[id] = &held{owner: owner, grants: map[string]bool{grant: true}, session: session}
-	g.perOwner[owner]++
-	return true
-}
-
-// use notes that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants.
-func (g *registry) use(id, grant string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, over := g.ended[grant]; over {
-		return
-	}
-	if its, known := g.sessions[id]; known {
-		its.grants[grant] = true
-	}
-}
-
 // endedMemory is longer than a request takes from its guard to its session, also at another replica.
 const endedMemory = time.Minute
-
-func (g *registry) remove(id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	its, known := g.sessions[id]
-	if !known {
-		return
-	}
-	delete(g.sessions, id)
-	if g.perOwner[its.owner]--; g.perOwner[its.owner] == 0 {
-		delete(g.perOwner, its.owner)
-	}
-}
-
-// crowded reports that no long stream of the grant can be relayed now. An upstream's sessions are its own; the streams are ours.
-func (g *registry) crowded(grant string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	all, own := 0, 0
-	for s := range g.streams {
-		switch {
-		case !s.long:
-		case s.who.caller.Grant == grant:
-			own++
-			fallthrough
-		default:
-			all++
-		}
-	}
-	return g.draining || all > g.limit || own > g.limitPerOwner
-}
 
 // end closes whatever was given for what has ended. A call with a token that was revoked alone may finish.
 func (g *registry) end(ended oauth.Ended) {
@@ -233,12 +162,6 @@ func (g *registry) end(ended oauth.Ended) {
 			session.end()
 		}
 	}
-}
-
-// loses takes grants away that have ended, and reports whether none is left.
-func (h *held) loses(ended map[string]bool) bool {
-	maps.DeleteFunc(h.grants, func(grant string, _ bool) bool { return ended[grant] })
-	return len(h.grants) == 0
 }
 
 func setOf[T comparable](all []T) map[T]bool {
@@ -279,16 +202,4 @@ func (g *registry) drain() {
 	for _, session := range g.sessions {
 		session.end()
 	}
-}
-
-// admitSession counts a session that came over HTTP until it ends; the SDK itself knows no limit.
-func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
-	session, ok := req.GetSession().(*sdk.ServerSession)
-	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
-		return nil
-	}
-	if !s.streams.add(session, s.owner(caller), caller.Grant) {
-		return &jsonrpc.Error{Code: codeRefused, Message: "too many open sessions"}
-	}
-	return nil
 }

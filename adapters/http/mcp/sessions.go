@@ -1,0 +1,166 @@
+package mcp
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// held is an open session. Closing it waits for its calls, so end starts that only once.
+type held struct {
+	grants  map[string]bool // that have used it and have not ended
+	session *sdk.ServerSession
+	ending  bool
+}
+
+func (h *held) end() {
+	if !h.ending {
+		h.ending = true
+		go h.session.Close()
+	}
+}
+
+// loses takes grants away that have ended, and reports whether none is left.
+func (h *held) loses(ended map[string]bool) bool {
+	maps.DeleteFunc(h.grants, func(grant string, _ bool) bool { return ended[grant] })
+	return len(h.grants) == 0
+}
+
+// recentSessions are the ids of the sessions that ended last for others, for a while.
+type recentSessions struct {
+	ids  [1000]string
+	next int
+}
+
+func (r *recentSessions) add(id string) {
+	r.ids[r.next] = id
+	r.next = (r.next + 1) % len(r.ids)
+}
+
+func (r *recentSessions) has(id string) bool { return id != "" && slices.Contains(r.ids[:], id) }
+
+// isDraining reports that no session can be opened any more.
+func (g *registry) isDraining() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.draining
+}
+
+// add gives a session a place, also one that has one already. When there are too many, another one ends for it (G20). A session without an id
+// ends with its request.
+func (g *registry) add(session *sdk.ServerSession, caller *oauth.Caller) (added bool) {
+	evicted, added := g.place(session, caller)
+	if evicted != nil {
+		g.noteEviction("session", slices.Sorted(maps.Keys(evicted.grants)))
+	}
+	return added
+}
+
+func (g *registry) place(session *sdk.ServerSession, caller *oauth.Caller) (evicted *held, added bool) {
+	id := session.ID()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, known := g.sessions[id]; known || id == "" {
+		return nil, true
+	}
+	if g.draining || g.evicted.has(id) {
+		return nil, false
+	}
+	if other, evicts := g.places.Open(id, caller.Subject); evicts {
+		evicted = g.sessions[other]
+		delete(g.sessions, other)
+		g.evicted.add(other)
+		evicted.end()
+	}
+	g.sessions[id] = &held{grants: map[string]bool{caller.Grant: true}, session: session}
+	return evicted, true
+}
+
+// noteEviction tells the log which connections had something that ended for a new session or stream.
+func (g *registry) noteEviction(what string, grants []string) {
+	g.limited.Observe(oauth.LimitSessions, oauth.LimitEvicted)
+	g.logger.Info("the idlest MCP "+what+" ended for a new one", "rule", "G20", "grant", strings.Join(grants, " "))
+}
+
+// use notes that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants.
+func (g *registry) use(id, grant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, over := g.ended[grant]; over {
+		return
+	}
+	if its, known := g.sessions[id]; known {
+		its.grants[grant] = true
+	}
+}
+
+func (g *registry) beginCall(session string) {
+	if session == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.places.Begin(session)
+}
+
+func (g *registry) endCall(session string) {
+	if session == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.places.End(session)
+}
+
+func (g *registry) remove(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.sessions, id)
+	g.places.Close(id)
+}
+
+// wasEvicted reports that a session has lately ended for another one.
+func (g *registry) wasEvicted(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, known := g.sessions[id]
+	return !known && g.evicted.has(id)
+}
+
+// admitSession gives a session that came over HTTP a place until it ends; the SDK itself knows no limit.
+func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
+	session, ok := req.GetSession().(*sdk.ServerSession)
+	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
+		return nil
+	}
+	if !s.streams.add(session, caller) {
+		return &jsonrpc.Error{Code: codeRefused, Message: "the session cannot be opened"}
+	}
+	return nil
+}
+
+// sessionIDOf returns the id of the session of a request, "" when it has none.
+func sessionIDOf(req sdk.Request) string {
+	session, ok := req.GetSession().(*sdk.ServerSession)
+	if !ok || session == nil {
+		return ""
+	}
+	return session.ID()
+}
+
+const evictedSession = "the session has ended for a newer one, because there were too many"
+
+// refuseEvicted answers a request in a session that has ended for another one, and reports whether it did (G20).
+func (s *Server) refuseEvicted(w http.ResponseWriter, r *http.Request, session string) (refused bool) {
+	if !s.streams.wasEvicted(session) {
+		return false
+	}
+	refuseSession(w, r, "G20", evictedSession)
+	return true
+}

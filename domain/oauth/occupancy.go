@@ -1,0 +1,139 @@
+package oauth
+
+import "container/list"
+
+// Occupancy decides which session ends when a person, or all people together, have too many (G20). It refuses no newcomer: the idlest
+// session of the same person ends for it, or when the places of all are taken, the idlest session of the person who holds most. A session
+// with a call under way is in use and ends only when all sessions of that person are. Occupancy is not safe for concurrent use.
+type Occupancy[S comparable] struct {
+	all, perPerson int
+	places         map[S]*place[S]
+	people         map[string]*holdings
+	uses           uint64 // so far, to compare how long sessions have been idle
+}
+
+// place is an open session.
+type place[S comparable] struct {
+	session S
+	of      *holdings
+	calls   int    // under way
+	used    uint64 // when a call last began or ended, in uses
+	at      *list.Element
+}
+
+// holdings are the sessions of a person, those first that were used the longest ago.
+type holdings struct {
+	person      string
+	idle, inUse list.List
+}
+
+// NewOccupancy bounds the sessions by MaxSessions and MaxSessionsPerPerson.
+func NewOccupancy[S comparable](limits Limits) *Occupancy[S] {
+	return &Occupancy[S]{all: limits.MaxSessions, perPerson: limits.MaxSessionsPerPerson, places: map[S]*place[S]{}, people: map[string]*holdings{}}
+}
+
+// Open gives a session a place. It returns the session that has to end for it, if any.
+func (o *Occupancy[S]) Open(session S, person string) (evicted S, evicts bool) {
+	if victim := o.victim(person); victim != nil {
+		evicted, evicts = victim.session, true
+		o.Close(evicted)
+	}
+	of := o.people[person]
+	if of == nil {
+		of = &holdings{person: person}
+		o.people[person] = of
+	}
+	p := &place[S]{session: session, of: of}
+	o.places[session] = p
+	o.rank(p)
+	return evicted, evicts
+}
+
+// victim returns whose place a new session of the person takes, nil when there is a free one.
+func (o *Occupancy[S]) victim(person string) *place[S] {
+	own := o.people[person]
+	switch {
+	case own != nil && own.size() >= o.perPerson:
+		return o.idlest(own)
+	case len(o.places) >= o.all:
+		return o.idlest(o.heaviest(own))
+	}
+	return nil
+}
+
+// heaviest returns who holds most, counting the new session of newcomer. Among equals it is the person whose idlest session is idler.
+func (o *Occupancy[S]) heaviest(newcomer *holdings) (heaviest *holdings) {
+	most := 0
+	for _, of := range o.people {
+		size := of.size()
+		if of == newcomer {
+			size++
+		}
+		if size > most || size == most && o.idler(o.idlest(of), o.idlest(heaviest)) {
+			heaviest, most = of, size
+		}
+	}
+	return heaviest
+}
+
+// idler reports whether a ends rather than b.
+func (o *Occupancy[S]) idler(a, b *place[S]) bool {
+	if (a.calls == 0) != (b.calls == 0) {
+		return a.calls == 0
+	}
+	return a.used < b.used
+}
+
+func (o *Occupancy[S]) idlest(of *holdings) *place[S] {
+	first := of.idle.Front()
+	if first == nil {
+		first = of.inUse.Front()
+	}
+	return first.Value.(*place[S])
+}
+
+func (h *holdings) size() int { return h.idle.Len() + h.inUse.Len() }
+
+// Begin notes that a call begins in a session. It ignores a session without a place, as End and Close do.
+func (o *Occupancy[S]) Begin(session S) { o.use(session, 1) }
+
+// End notes that a call has ended.
+func (o *Occupancy[S]) End(session S) { o.use(session, -1) }
+
+func (o *Occupancy[S]) use(session S, calls int) {
+	p := o.places[session]
+	if p == nil {
+		return
+	}
+	p.leave()
+	p.calls += calls
+	o.rank(p)
+}
+
+// rank makes p the session that was used last.
+func (o *Occupancy[S]) rank(p *place[S]) {
+	o.uses++
+	p.used = o.uses
+	p.at = p.queue().PushBack(p)
+}
+
+func (p *place[S]) leave() { p.queue().Remove(p.at) }
+
+func (p *place[S]) queue() *list.List {
+	if p.calls > 0 {
+		return &p.of.inUse
+	}
+	return &p.of.idle
+}
+
+// Close frees the place of a session.
+func (o *Occupancy[S]) Close(session S) {
+	p := o.places[session]
+	if p == nil {
+		return
+	}
+	delete(o.places, session)
+	if p.leave(); p.of.size() == 0 {
+		delete(o.people, p.of.person)
+	}
+}

@@ -1,0 +1,90 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+var _ = Describe("Sharing the sessions", Label("G20"), func() {
+	atMost := func(all, perPerson int) func(*service.Config) {
+		return func(config *service.Config) {
+			config.Limits.MaxSessions, config.Limits.MaxSessionsPerPerson = all, perPerson
+		}
+	}
+	listTools := func(ctx context.Context, talk *Conversation) int {
+		return talk.Post(ctx, "tools/list", params{}).StatusCode
+	}
+	// hoard opens a session of one person in each of n clients.
+	hoard := func(ctx context.Context, world *World, n int) (talks []*Conversation) {
+		for range n {
+			talks = append(talks, world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access))
+		}
+		return talks
+	}
+
+	It("keeps a person who connects many clients from keeping another one out", func(ctx SpecContext) {
+		const share = 5
+		world := NewWorld(atMost(2*share, share))
+		hoarded := hoard(ctx, world, 3*share)
+		other := world.NewClient().ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author)).Access
+		for range share {
+			Expect(listTools(ctx, world.Converse(ctx, sessions, other))).To(Equal(http.StatusOK))
+		}
+		for i, talk := range hoarded {
+			Expect(listTools(ctx, talk)).To(Equal(map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[i < 2*share]), "session %d", i)
+		}
+	})
+
+	It("lets people in one after the other when every place is taken, at the cost of the person who holds most", func(ctx SpecContext) {
+		world := NewWorld(atMost(6, 6))
+		hoarded := hoard(ctx, world, 6)
+		var others []*Conversation
+		for _, name := range []string{"ada", "bob", "cyd"} {
+			access := world.NewClient().ConnectAs(ctx, world.TokenFor(ctx, name, demosite.Author)).Access
+			others = append(others, world.Converse(ctx, sessions, access))
+		}
+		for _, talk := range append(others, hoarded[3:]...) {
+			Expect(listTools(ctx, talk)).To(Equal(http.StatusOK))
+		}
+		for _, talk := range hoarded[:3] {
+			Expect(listTools(ctx, talk)).To(Equal(http.StatusNotFound))
+		}
+	})
+
+	It("ends a session that is idle, not the one that was opened first", func(ctx SpecContext) {
+		world := NewWorld(atMost(10, 2))
+		talks := hoard(ctx, world, 2)
+		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusOK))
+		hoard(ctx, world, 1)
+		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusOK))
+		Expect(listTools(ctx, talks[1])).To(Equal(http.StatusNotFound))
+	})
+
+	It("counts what it has ended, and shows in the trace which setting to change", Label("operations", "trace"), func(ctx SpecContext) {
+		service := Operate(atMost(10, 1))
+		talks := hoard(ctx, service.World, 2)
+		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusNotFound))
+		Expect(service.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="evicted",limit="sessions"} 1`))
+		Eventually(func() string {
+			var shown string
+			for _, traced := range service.Traces(ctx) {
+				shown += Run(ctx, append([]string{"trace", traced.ID}, service.Kept()...)...).Out
+			}
+			return shown
+		}).WithContext(ctx).WithTimeout(patience).Should(And(ContainSubstring("G20"), ContainSubstring("max-sessions-per-person")))
+	})
+
+	It("ends the oldest stream of a person through a gateway", Label("gateway"), func(ctx SpecContext) {
+		world := NewGateway(NewUpstream(apiKey).URL+"/mcp", atMost(10, 1))
+		first := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access).Listen(ctx)
+		second := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access).Listen(ctx)
+		Eventually(first.Events).WithTimeout(patience).Should(BeClosed())
+		Expect(second.Events).NotTo(BeClosed())
+	})
+})
