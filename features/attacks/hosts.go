@@ -1,0 +1,153 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// hosts are the web sites of the makers of MCP clients, honest and not. Each has an address of its own in 127.0.0.0/8, so that the
+// server sees a domain of its own. What a site publishes depends on the path alone:
+//
+//	/client/...   the document of a client; it may be kept for an hour
+//	/brief/...    one that may be kept for a minute
+//	/signing/...  the document of a client that signs for its tokens, with its keys at /keys
+//	/slow/...     a document that takes ten seconds
+//
+// Everything else is not found.
+type hosts struct {
+	certificates string // file with the certificate of the authority
+	authority    tls.Certificate
+	parent       *x509.Certificate
+	key          *ecdsa.PrivateKey // of clients that sign, too
+	server       *http.Server
+
+	mu     sync.Mutex
+	next   netip.Addr
+	port   int
+	leaves map[string]*tls.Certificate
+}
+
+const slowness = 10 * time.Second
+
+func startHosts(dir string) (*hosts, error) {
+	h := &hosts{next: netip.MustParseAddr("127.10.0.1"), leaves: map[string]*tls.Certificate{}, certificates: filepath.Join(dir, "authority.pem")}
+	var err error
+	if h.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, err
+	}
+	h.parent = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "attacks"}, NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, h.parent, h.parent, h.key.Public(), h.key)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate authority: %w", err)
+	}
+	if err := os.WriteFile(h.certificates, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		return nil, err
+	}
+	h.server = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.certificate}}
+	return h, nil
+}
+
+// certificate makes one for the address that is connected to.
+func (h *hosts) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	host, _, err := net.SplitHostPort(hello.Conn.LocalAddr().String())
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if leaf := h.leaves[host]; leaf != nil {
+		return leaf, nil
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(int64(len(h.leaves)) + 2), NotAfter: h.parent.NotAfter, IPAddresses: []net.IP{net.ParseIP(host)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, h.parent, h.key.Public(), h.key)
+	if err != nil {
+		return nil, err
+	}
+	h.leaves[host] = &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: h.key}
+	return h.leaves[host], nil
+}
+
+// add starts another site and returns its origin.
+func (h *hosts) add() (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next = h.next.Next()
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(h.next, uint16(h.port)).String())
+	if err != nil {
+		return "", fmt.Errorf("starting the site of a client: %w", err)
+	}
+	h.port = listener.Addr().(*net.TCPAddr).Port
+	go func() { _ = h.server.ServeTLS(listener, "", "") }()
+	return "https://" + listener.Addr().String(), nil
+}
+
+func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	origin := "https://" + r.Host
+	document := map[string]any{"client_id": origin + r.URL.Path, "client_name": "Client", "redirect_uris": []string{redirect},
+		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": "none"}
+	switch first, _, _ := strings.Cut(r.URL.Path[1:], "/"); first {
+	case "client":
+		w.Header().Set("Cache-Control", "max-age=3600")
+	case "brief":
+	case "signing":
+		document["token_endpoint_auth_method"], document["jwks_uri"] = "private_key_jwt", origin+"/keys"
+	case "slow": // its header comes at once, so that the wait for the body counts
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-time.After(slowness):
+		case <-r.Context().Done():
+		}
+	case "keys":
+		document = map[string]any{"keys": []any{jose.JSONWebKey{Key: h.key.Public(), KeyID: keyID, Algorithm: string(jose.ES256), Use: "sig"}}}
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(document)
+}
+
+const keyID = "attacks"
+
+// sign returns the assertion of a client (RFC 7523).
+func (h *hosts) sign(client, audience string) (string, error) {
+	options := (&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", keyID)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: h.key}, options)
+	if err != nil {
+		return "", err
+	}
+	claims, err := json.Marshal(map[string]any{"iss": client, "sub": client, "aud": audience, "jti": rand.Text(),
+		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix()})
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(claims)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
+
+func (h *hosts) stop() error { return h.server.Close() }

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// result is what a row has shown.
+type result struct {
+	row            row
+	store          string
+	before, during []outcome
+	rate           float64 // requests of the attack per second
+	guesses        int64   // wrong tokens that were judged
+	lasted         time.Duration
+	memory, peak   float64 // MiB of the largest replica
+	limited        string  // what pasteport_limits_total has counted during the attack
+	note           string
+}
+
+// rowLimit bounds a row that hangs.
+const rowLimit = 10 * time.Minute
+
+func runRow(ctx context.Context, r row, on *store, o options, dir string) (found result, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, rowLimit+time.Duration(o.seconds)*time.Second, errors.New("the row takes too long"))
+	defer cancel()
+	s, err := openScene(ctx, r, on, o, dir)
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	lasting := time.Duration(o.seconds) * time.Second
+	found = result{row: r, store: on.name}
+	if r.prepare != nil {
+		if err := r.prepare(ctx, s); err != nil {
+			return found, fmt.Errorf("preparing: %w", err)
+		}
+	}
+	if found.before, err = s.gather(ctx, lasting/3, r.before); err != nil {
+		return found, err
+	}
+	if r.between != nil {
+		if err := r.between(ctx, s); err != nil {
+			return found, fmt.Errorf("between: %w", err)
+		}
+	}
+	if err := found.underAttack(ctx, s, lasting); err != nil {
+		return found, err
+	}
+	if r.note != nil {
+		found.note, err = r.note(ctx, s)
+	}
+	return found, err
+}
+
+// underAttack measures during the attack, which goes on until the last honest person has got in or given up.
+func (found *result) underAttack(ctx context.Context, s *scene, lasting time.Duration) (err error) {
+	if found.memory, err = s.site.memory(resident); err != nil {
+		return err
+	}
+	limitedBefore, err := s.site.limits(ctx)
+	if err != nil {
+		return err
+	}
+	guessed, began := s.verifier.guesses.Load(), time.Now()
+	attacking, stop := context.WithCancel(ctx)
+	attacked := make(chan struct{})
+	go func() {
+		defer close(attacked)
+		if s.row.attack != nil {
+			s.row.attack(attacking, s)
+		}
+	}()
+	found.during, err = s.gather(ctx, lasting, s.row.during)
+	stop()
+	<-attacked
+	found.lasted = time.Since(began)
+	found.rate = float64(s.attacked.Load()) / found.lasted.Seconds()
+	found.guesses = s.verifier.guesses.Load() - guessed + s.looked.Load()
+	if err != nil {
+		return err
+	}
+	if found.peak, err = s.site.memory(peak); err != nil {
+		return err
+	}
+	limited, err := s.site.limits(ctx)
+	found.limited = difference(limitedBefore, limited)
+	return err
+}
+
+func difference(before, after map[string]float64) string {
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if more := after[name] - before[name]; more > 0 {
+			changed = append(changed, fmt.Sprintf("%s %.0f", name, more))
+		}
+	}
+	return cmp.Or(strings.Join(changed, ", "), "-")
+}
+
+// guessesPerHour is at most what an attacker gets through in an hour: what is free of work in a few minutes counts as if it were free
+// all the time.
+func (found result) guessesPerHour() float64 {
+	return float64(found.guesses) * float64(time.Hour) / float64(found.lasted)
+}
+
+// check returns what misses the bars.
+func (found result) check(o options) (misses error) {
+	at := found.row.name + " on " + found.store
+	if got := success(found.during); len(found.during) > 0 && got < float64(o.minSuccess) {
+		misses = errors.Join(misses, fmt.Errorf("%s: %.0f %% of the honest people get in, at least %d %% have to", at, got, o.minSuccess))
+	}
+	if got := found.guessesPerHour(); got > float64(o.maxGuesses) {
+		misses = errors.Join(misses, fmt.Errorf("%s: %.0f guesses per hour reach the site, at most %d may", at, got, o.maxGuesses))
+	}
+	return misses
+}
+
+// success is the part of the people who got in, in percent.
+func success(all []outcome) float64 {
+	good := 0
+	for _, o := range all {
+		if o.err == nil {
+			good++
+		}
+	}
+	return 100 * float64(good) / float64(max(len(all), 1))
+}
+
+// retried is how many got in after they had been refused for a few seconds.
+func retried(all []outcome) (count int) {
+	for _, o := range all {
+		if o.err == nil && o.retried {
+			count++
+		}
+	}
+	return count
+}
+
+// quantile is of the time that it took those who got in.
+func quantile(all []outcome, noScript bool, part float64) string {
+	var took []time.Duration
+	for _, o := range all {
+		if o.err == nil && o.noScript == noScript {
+			took = append(took, o.took)
+		}
+	}
+	if len(took) == 0 {
+		return "-"
+	}
+	slices.Sort(took)
+	return fmt.Sprint(took[min(int(part*float64(len(took))), len(took)-1)].Milliseconds())
+}
+
+// summary is for the log: the numbers, and the most frequent reason of those who did not get in.
+func (found result) summary() string {
+	reasons := map[string]int{}
+	for _, o := range slices.Concat(found.before, found.during) {
+		if o.err != nil {
+			reasons[o.err.Error()]++
+		}
+	}
+	text := fmt.Sprintf("%.1f requests/s, %.0f %% of %d got in (%d after a retry), p99 %s ms, before %s ms, limits: %s", found.rate, success(found.during), len(found.during), retried(found.during),
+		quantile(found.during, false, 0.99), quantile(found.before, false, 0.99), found.limited)
+	byCount := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return reasons[b] - reasons[a] })
+	for _, reason := range byCount[:min(len(byCount), 3)] {
+		text += fmt.Sprintf("\n    %d × %s", reasons[reason], reason)
+	}
+	return text
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// redirect is where clients get their codes; nothing listens there.
+const redirect = "http://127.0.0.1:4321/callback"
+
+// Person is an honest person with a right token, a browser and an MCP client. A person does what pages and answers tell: calculates
+// a proof of work or, without script, waits, and tries again after a Retry-After of a few seconds.
+type Person struct {
+	browser
+	token    string
+	client   string // client_id
+	signs    func(client, audience string) (string, error)
+	noScript bool
+	session  bool // opens an MCP session, as clients before 2026-07-28 do
+
+	retries         int
+	access, refresh string
+}
+
+const (
+	maxRetries    = 2
+	maxRetryAfter = 5 * time.Second
+	patience      = 15 * time.Second // of a person who logs in
+	maxDemands    = 3                // pages in a row that want work
+)
+
+// Visit is what everybody does: log in, call the MCP server and look at the connections page.
+func (p *Person) Visit(ctx context.Context) error {
+	if err := p.LogIn(ctx); err != nil {
+		return err
+	}
+	return p.Look(ctx)
+}
+
+// LogIn goes from the consent page to the first call.
+func (p *Person) LogIn(ctx context.Context) error {
+	if err := p.Connect(ctx); err != nil {
+		return err
+	}
+	if err := p.Refresh(ctx); err != nil {
+		return err
+	}
+	return p.Call(ctx)
+}
+
+// Connect goes from the consent page to tokens.
+func (p *Person) Connect(ctx context.Context) error {
+	verifier := rand.Text() + rand.Text()
+	page, err := p.patiently(ctx, func() (answer, error) { return p.open(ctx, p.authorization(verifier)) })
+	if err != nil || page.status != http.StatusOK {
+		return failed("open the consent page", page, err)
+	}
+	sent, err := p.fillIn(ctx, page, "approve")
+	if err != nil || sent.status != http.StatusSeeOther {
+		return failed("approve", sent, err)
+	}
+	target, err := url.Parse(sent.header.Get("Location"))
+	if err != nil || target.Query().Get("code") == "" {
+		return failed("get a code", sent, err)
+	}
+	return p.tokens(ctx, "exchange", url.Values{"grant_type": {"authorization_code"}, "code": {target.Query().Get("code")},
+		"code_verifier": {verifier}, "redirect_uri": {redirect}, "resource": {p.network.issuer + "/mcp"}})
+}
+
+func (p *Person) authorization(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return p.network.issuer + "/oauth/authorize?" + url.Values{
+		"response_type": {"code"}, "client_id": {p.client}, "redirect_uri": {redirect}, "state": {verifier[:16]},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"scope": {"mcp offline_access"}, "resource": {p.network.issuer + "/mcp"},
+	}.Encode()
+}
+
+// Refresh renews the tokens.
+func (p *Person) Refresh(ctx context.Context) error {
+	return p.tokens(ctx, "refresh", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {p.refresh}})
+}
+
+func (p *Person) tokens(ctx context.Context, step string, values url.Values) error {
+	values.Set("client_id", p.client)
+	got, err := p.patiently(ctx, func() (answer, error) {
+		if err := p.sign(values); err != nil {
+			return answer{}, err
+		}
+		return p.post(ctx, p.network.issuer+"/oauth/token", values)
+	})
+	if err != nil || got.status != http.StatusOK {
+		return failed(step, got, err)
+	}
+	var tokens struct {
+		Access  string `json:"access_token"`
+		Refresh string `json:"refresh_token"`
+	}
+	err = json.Unmarshal([]byte(got.text), &tokens)
+	p.access, p.refresh = tokens.Access, tokens.Refresh
+	return err
+}
+
+// sign adds an assertion, if the client signs; each is good for one request.
+func (p *Person) sign(values url.Values) error {
+	if p.signs == nil {
+		return nil
+	}
+	assertion, err := p.signs(p.client, p.network.issuer)
+	values.Set("client_assertion", assertion)
+	values.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+	return err
+}
+
+// Look finds the connection on the connections page.
+func (p *Person) Look(ctx context.Context) error {
+	page, err := p.patiently(ctx, func() (answer, error) { return p.open(ctx, p.network.issuer+"/oauth/connections") })
+	if err != nil || page.status != http.StatusOK {
+		return failed("open the connections page", page, err)
+	}
+	shown, err := p.fillIn(ctx, page, "show")
+	if err != nil || shown.status != http.StatusOK || !strings.Contains(shown.text, "<article") {
+		return failed("show connections", shown, err)
+	}
+	return nil
+}
+
+// fillIn pastes the token into the page's form, presses the button, and does what the site demands then.
+func (p *Person) fillIn(ctx context.Context, page answer, decision string) (answer, error) {
+	f, err := formIn(page)
+	if err != nil {
+		return page, err
+	}
+	values := f.filled(url.Values{"decision": {decision}, "bearer_token": {p.token}})
+	got, err := p.patiently(ctx, func() (answer, error) { return p.post(ctx, f.action, values) })
+	for range maxDemands {
+		d, found := demandIn(got)
+		if err != nil || !found {
+			return got, err
+		}
+		if values, err = p.satisfy(ctx, d); err != nil {
+			return got, err
+		}
+		got, err = p.patiently(ctx, func() (answer, error) { return p.post(ctx, d.action, values) })
+	}
+	return got, err
+}
+
+func (p *Person) satisfy(ctx context.Context, d demand) (url.Values, error) {
+	if !p.noScript {
+		return d.solved(), nil
+	}
+	return d.hidden, pause(ctx, d.wait)
+}
+
+// patiently sends again what was refused for a few seconds.
+func (p *Person) patiently(ctx context.Context, send func() (answer, error)) (answer, error) {
+	for {
+		got, err := send()
+		seconds, noNumber := strconv.Atoi(got.header.Get("Retry-After"))
+		after := time.Duration(seconds) * time.Second
+		_, demanded := demandIn(got)
+		if err != nil || noNumber != nil || demanded || got.status < 400 || after > maxRetryAfter || p.retries == maxRetries {
+			return got, err
+		}
+		p.retries++
+		if err := pause(ctx, after); err != nil {
+			return got, err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func failed(step string, got answer, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return fmt.Errorf("%s: the answer is %s", step, got)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// row is an attack, and the people who meet it.
+type row struct {
+	name     string
+	attacker string // what the attack is, for the table
+	people   string // who meets it
+	settings []string
+	delay    time.Duration // of the verifier
+	before   crowd         // people of an ordinary hour, before the attack
+	during   crowd         // people during the attack
+	prepare  func(context.Context, *scene) error
+	between  func(context.Context, *scene) error // before and during
+	attack   func(context.Context, *scene)       // until the context ends
+	note     func(context.Context, *scene) (string, error)
+}
+
+// crowd is who comes, and when: size people at once, again and again.
+type crowd struct {
+	size   int
+	every  time.Duration
+	person func(s *scene, n int) (*Person, error)
+	visit  func(*Person, context.Context) error
+}
+
+// ordinary people come one by one, three in a second.
+func ordinary(person func(s *scene, n int) (*Person, error)) crowd {
+	return crowd{size: 1, every: time.Second / 3, person: person, visit: (*Person).Visit}
+}
+
+func fromElsewhere(s *scene, _ int) (*Person, error) { return s.person(s.cleanAddress()), nil }
+
+func fromOffice(s *scene, _ int) (*Person, error) {
+	_ = s.cleanAddress() // counts who has no script
+	return s.person(office), nil
+}
+
+// withNewApp uses an app whose document nobody has fetched.
+func withNewApp(s *scene, n int) (p *Person, err error) {
+	p, _ = fromElsewhere(s, n)
+	p.client, err = s.newClient("client")
+	return p, err
+}
+
+// withSession uses an app that opens a session.
+func withSession(s *scene, n int) (*Person, error) {
+	p, err := fromElsewhere(s, n)
+	p.session = true
+	return p, err
+}
+
+// floodWidth is how many connections an attack at full speed has.
+const floodWidth = 8
+
+// rows are the attacks, in the order of the table.
+func rows() []row {
+	elsewhere, inOffice := ordinary(fromElsewhere), ordinary(fromOffice)
+	return []row{
+		{name: "office", attacker: "wrong tokens from one address, at full speed, on both pages", people: "behind the same address",
+			before: inOffice, during: inOffice, attack: guessFrom(func() string { return office })},
+		{name: "office-looks", attacker: "a colleague looks at an empty connections page, at full speed", people: "behind the same address",
+			before: inOffice, during: inOffice, attack: lookAtNothing},
+		{name: "prefix48", attacker: "wrong tokens from an IPv6 /48, each from another /64, a hundred and then 1.7 a second", people: "elsewhere",
+			before: elsewhere, during: elsewhere, attack: guessOn(100, 1.7, freshSubnets())},
+		{name: "prefix48-fast", attacker: "wrong tokens from an IPv6 /48, each from another /64, 50 a second", people: "elsewhere",
+			before: elsewhere, during: elsewhere, attack: guessOn(0, 50, freshSubnets())},
+		{name: "colleagues-10", attacker: "none; the site takes 1 s to check a token", people: "ten approve at once behind one address",
+			delay: time.Second, before: elsewhere, during: atOnce(10)},
+		{name: "colleagues-30", attacker: "none; the site takes 1 s to check a token", people: "thirty approve at once behind one address",
+			delay: time.Second, before: elsewhere, during: atOnce(30)},
+		{name: "slow-hosts", attacker: "4 addresses, 4 hosts with slow documents, 2.8 requests a second", people: "elsewhere, each with another new app",
+			before: ordinary(withNewApp), during: ordinary(withNewApp), attack: fetchSlowly},
+		{name: "slow-and-many", attacker: "after 1,100 valid documents of 40 hosts, the same", people: "refresh with apps that sign",
+			settings: []string{"--private-key-jwt"}, before: manyWithSigningApps(), during: refreshing(), between: fetchMany, attack: fetchSlowly},
+		{name: "made-up-paths", attacker: "made-up paths on the app's host, from one address and from an IPv6 /48, at full speed", people: "elsewhere, with the app's documents, which have to be fetched again",
+			before: ordinary(withOwnDocument), during: ordinary(withKnownDocument), prepare: shareHost, between: untilStale, attack: fetchMadeUp},
+		{name: "token-endpoint", attacker: "made-up codes and refresh tokens from one address, at full speed", people: "behind the same address",
+			before: inOffice, during: inOffice, attack: redeemNothing},
+		{name: "end-all", attacker: "none; `grants end --all` with 150 clients behind one address", people: "all of them connect again",
+			before: inOffice, during: reconnecting(), prepare: connectMany, attack: endAll},
+		{name: "sessions", attacker: "one right token, 101 approvals of as many apps, opens sessions at full speed", people: "elsewhere, each opens a session",
+			before: ordinary(withSession), during: ordinary(withSession), attack: openSessions},
+		{name: "grants", attacker: "one right token, approves at full speed", people: "elsewhere",
+			before: elsewhere, during: elsewhere, attack: approve, note: attackersPage},
+	}
+}
+
+// atOnce are colleagues who press Approve at the same moment, every six seconds.
+func atOnce(size int) crowd {
+	return crowd{size: size, every: 6 * time.Second, person: fromOffice, visit: (*Person).Visit}
+}

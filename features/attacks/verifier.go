@@ -1,0 +1,48 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Tokens of the site that the verifier stands for: those with the first prefix are right.
+const (
+	rightPrefix = "right_"
+	wrongPrefix = "wrong_"
+)
+
+// verifier is the verify-url of the site. It counts the wrong tokens that it is asked about: each is a guess that got through.
+type verifier struct {
+	server  *httptest.Server
+	delay   time.Duration
+	guesses atomic.Int64
+}
+
+func startVerifier(delay time.Duration) *verifier {
+	v := &verifier{delay: delay}
+	v.server = httptest.NewServer(v)
+	return v
+}
+
+func (v *verifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	time.Sleep(v.delay)
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !strings.HasPrefix(token, rightPrefix) {
+		v.guesses.Add(1)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"subject": fmt.Sprintf("%x", sha256.Sum256([]byte(token))), "roles": []string{"editor"}})
+}
+
+// settings make the site ask this verifier.
+func (v *verifier) settings() []string {
+	return []string{"--verifier", "http", "--verify-url", v.server.URL + "/", "--verify-over-http"}
+}
