@@ -97,6 +97,8 @@ var table = []law{
 	{of: []string{"features/matrix/..."}, may: []string{"features/matrix"}},
 	{of: []string{"features/mutations"}, may: []string{"features/engines", "features/matrix", "golang.org/x/sync/errgroup"}},
 	{of: []string{"features/chromium"}, may: []string{"github.com/chromedp/chromedp"}},
+	{of: []string{"features/attacks"}, may: []string{ // people and attackers, who know no more than HTTP
+		"features/engines", "golang.org/x/net/html", "github.com/go-jose/go-jose/v4", "github.com/nats-io/nats-server/v2/server"}},
 	{of: []string{"features/newcomer"}, may: []string{"features/chromium", "github.com/chromedp/chromedp"}}, // who has what everybody gets
 	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth"}},
 	{of: []string{"features/interop/fixtures"}, may: []string{ // a site with what that suite looks for
@@ -121,7 +123,7 @@ var table = []law{
 }
 
 // programs are the only folders with a main function.
-var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/conformance", "features/matrix/write", "features/mutations", "features/newcomer",
+var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/attacks", "features/conformance", "features/matrix/write", "features/mutations", "features/newcomer",
 	"features/interop/fixtures", "features/interop/goclient",
 	"bench", "bench/server/echo", "bench/server/pasteport", "bench/server/fosite", "bench/server/gooauth2", "bench/server/write", "bench/server/replica", "bench/server/sdk", "bench/server/byhand"}
 
@@ -279,6 +281,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("a product that needs its own specs", "bootstrap/app.go", "features/storespec"),
 		Entry("a contract that needs the product", "features/storespec/storespec.go", "adapters/persistence", "bootstrap", "application"),
 		Entry("a tool that looks inside", "features/conformance/main.go", "bootstrap", "domain/oauth", sdk+"mcp"),
+		Entry("an attacker who looks inside", "features/attacks/person.go", "bootstrap", "domain/oauth", "adapters/throttle", sdk+"mcp"),
 		Entry("a newcomer who looks inside", "features/newcomer/story.go", "bootstrap", "domain/trace", sdk+"mcp"),
 		Entry("a site of the specs that goes past bootstrap", "features/interop/fixtures/main.go", "application", "adapters/http", "adapters/cimd", sdk+"auth"),
 		Entry("a benchmark that goes past bootstrap", "bench/server/pasteport/main.go", "application", "adapters/http/mcp", "features/storespec"),

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -156,8 +157,11 @@ func (p *Person) fillIn(ctx context.Context, page answer, decision string) (answ
 }
 
 func (p *Person) satisfy(ctx context.Context, d demand) (url.Values, error) {
-	if !p.noScript {
+	switch {
+	case !p.noScript:
 		return d.solved(), nil
+	case d.wait == 0:
+		return nil, errors.New("the page lets no browser without script go on")
 	}
 	return d.hidden, pause(ctx, d.wait)
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/pbkdf2"
 	"crypto/sha256"
+	"encoding/binary"
 	"math/bits"
 	"net/http"
 	"net/url"
@@ -12,9 +14,10 @@ import (
 // demand is a page that wants work, or a wait, before it goes on with what was sent.
 type demand struct {
 	form
-	challenge string
-	bits      int
-	wait      time.Duration // of browsers without script
+	challenge  string
+	bits       int
+	iterations int           // of PBKDF2 for each try
+	wait       time.Duration // of browsers without script; 0 when they cannot go on
 }
 
 // demandIn finds the demand of a page.
@@ -27,35 +30,21 @@ func demandIn(page answer) (d demand, found bool) {
 		return d, false
 	}
 	d.form, d.challenge = f, f.attributes["data-challenge"]
-	d.bits, err = strconv.Atoi(f.attributes["data-bits"])
-	seconds, _ := strconv.Atoi(f.attributes["data-wait"])
-	d.wait = time.Duration(seconds) * time.Second
-	return d, err == nil && d.challenge != ""
+	number := func(name string) int { n, _ := strconv.Atoi(f.attributes[name]); return n }
+	d.bits, d.iterations, d.wait = number("data-bits"), number("data-iterations"), time.Duration(number("data-wait"))*time.Second
+	return d, d.challenge != "" && d.bits > 0 && d.iterations > 0
 }
 
 // solved returns the form with the nonce that the page's script would find.
-func (d demand) solved() url.Values {
-	return d.filled(url.Values{"nonce": {solve(d.challenge, d.bits)}})
-}
+func (d demand) solved() url.Values { return d.filled(url.Values{"nonce": {d.solve()}}) }
 
-// solve finds a decimal nonce with which the hash of challenge:nonce begins with that many zero bits.
-func solve(challenge string, zeros int) string {
-	text := []byte(challenge + ":")
-	prefix := len(text)
-	for nonce := uint64(0); ; nonce++ {
-		text = strconv.AppendUint(text[:prefix], nonce, 10)
-		if sum := sha256.Sum256(text); leadingZeros(sum) >= zeros {
-			return string(text[prefix:])
+// solve finds a decimal nonce whose key begins with enough zero bits.
+func (d demand) solve() string {
+	for n := uint64(0); ; n++ {
+		nonce := strconv.FormatUint(n, 10)
+		key, err := pbkdf2.Key(sha256.New, nonce, []byte(d.challenge), d.iterations, 4)
+		if err == nil && bits.LeadingZeros32(binary.BigEndian.Uint32(key)) >= d.bits {
+			return nonce
 		}
 	}
-}
-
-func leadingZeros(sum [sha256.Size]byte) (zeros int) {
-	for _, b := range sum {
-		zeros += bits.LeadingZeros8(b)
-		if b != 0 {
-			break
-		}
-	}
-	return zeros
 }
