@@ -31,7 +31,7 @@ func (s *scene) addHosts(count int) (origins []string) {
 func fetchSlowly(ctx context.Context, s *scene) {
 	origins := s.addHosts(4)
 	var n atomic.Int64
-	pace(ctx, 2.8, func(ctx context.Context) {
+	pace(ctx, 2.8, 100, func(ctx context.Context) {
 		i := n.Add(1)
 		s.ask(ctx, fmt.Sprintf("203.0.113.%d", 1+i%4), fmt.Sprintf("%s/slow/%s", origins[i%4], rand.Text()))
 	})

@@ -3,11 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// guessRows are attackers who only want to guess: those who ignore what pages demand, and those who do the work on one core.
-func guessRows() []row {
+// warmUp of guessers spends what is free, and lets the first of those who wait have their turn.
+const warmUp = 25 * time.Second
+
+// guessRows are attackers who only want to guess: those who ignore what pages demand, those who wait like browsers without script, and
+// those who do the work on one core.
+func guessRows() (all []row) {
 	origins := []struct {
 		name, title string
 		address     func() func() string
@@ -17,21 +24,42 @@ func guessRows() []row {
 		{"prefix48", "an IPv6 /48", freshSubnets},
 		{"thousand", "1,000 IPv4 addresses", thousandAddresses},
 	}
-	var all []row
-	for _, works := range []bool{false, true} {
+	kinds := []struct {
+		name, title string
+		attack      func(ctx context.Context, s *scene, address func() string)
+	}{{"ignores", "ignores what pages want", ignore}, {"waits", "waits", wait}, {"works", "does the work on one core", work}}
+	for _, k := range kinds {
 		for _, o := range origins {
-			r := row{name: o.name + "-ignores", attacker: o.title + ", no work", before: ordinary(fromElsewhere), during: ordinary(fromElsewhere)}
-			if works {
-				r.name, r.attacker = o.name+"-works", o.title+", the work of one core"
-			}
-			r.attack = func(ctx context.Context, s *scene) {
-				g := &guesser{scene: s, address: o.address(), works: works}
-				flood(ctx, floodWidth, g.guess)
-			}
-			all = append(all, r)
+			all = append(all, row{name: o.name + "-" + k.name, attacker: o.title + ", " + k.title, warmUp: warmUp,
+				before: ordinary(fromElsewhere), during: ordinary(fromElsewhere),
+				attack: func(ctx context.Context, s *scene) { k.attack(ctx, s, o.address()) }})
 		}
 	}
 	return all
+}
+
+func ignore(ctx context.Context, s *scene, address func() string) { guessFrom(address)(ctx, s) }
+
+// wait guesses a hundred times a second and comes back when the page lets it.
+func wait(ctx context.Context, s *scene, address func() string) {
+	g := &guesser{scene: s, address: address, answers: func(ctx context.Context, d demand) url.Values {
+		if d.wait == 0 || pause(ctx, d.wait) != nil {
+			return nil
+		}
+		return d.hidden
+	}}
+	pace(ctx, 100, 10_000, g.guess)
+}
+
+// work calculates one proof at a time.
+func work(ctx context.Context, s *scene, address func() string) {
+	var core sync.Mutex
+	g := &guesser{scene: s, address: address, answers: func(_ context.Context, d demand) url.Values {
+		core.Lock()
+		defer core.Unlock()
+		return d.solved()
+	}}
+	flood(ctx, floodWidth, g.guess)
 }
 
 // freshHosts returns another address of one /64 each time.

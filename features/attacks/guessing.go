@@ -17,12 +17,11 @@ type page struct {
 	left     int // how often the form may be sent before the site refuses it
 }
 
-// guesser pastes wrong tokens into both pages, by turns. One that works solves the proofs that pages demand, on one core.
+// guesser pastes wrong tokens into both pages, by turns.
 type guesser struct {
 	scene   *scene
 	address func() string
-	works   bool
-	core    sync.Mutex
+	answers func(context.Context, demand) url.Values // what to send to a page that wants work; nil ignores it
 	turn    atomic.Int64
 
 	mu      sync.Mutex
@@ -46,7 +45,7 @@ func guessOn(first int, perSecond float64, address func() string) func(context.C
 		for range first {
 			g.guess(ctx)
 		}
-		pace(ctx, perSecond, g.guess)
+		pace(ctx, perSecond, 200, g.guess)
 	}
 }
 
@@ -67,11 +66,10 @@ func (g *guesser) guess(ctx context.Context) {
 		}
 	}
 	got, err := g.scene.attack(from).post(ctx, p.action, p.filled(url.Values{"decision": {p.decision}, "bearer_token": {wrongPrefix + rand.Text()}}))
-	if d, found := demandIn(got); err == nil && found && g.works {
-		g.core.Lock()
-		values := d.solved()
-		g.core.Unlock()
-		got, err = g.scene.attack(from).post(ctx, d.action, values)
+	if d, found := demandIn(got); err == nil && found && g.answers != nil {
+		if values := g.answers(ctx, d); values != nil {
+			got, err = g.scene.attack(from).post(ctx, d.action, values)
+		}
 	}
 	if err == nil && onConnections && got.status == http.StatusOK {
 		g.scene.looked.Add(1)

@@ -33,6 +33,7 @@ type options struct {
 	seconds    int
 	maxGuesses int
 	minSuccess int
+	minWithout int
 }
 
 func main() {
@@ -45,6 +46,7 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", 30, "how long each attack lasts")
 	flag.IntVar(&o.maxGuesses, "max-guesses", 400_000, "guesses per hour that may reach the site in any row")
 	flag.IntVar(&o.minSuccess, "min-success", 95, "percent of the honest people that have to get in, in every row")
+	flag.IntVar(&o.minWithout, "min-success-without-script", 95, "the same for people whose browsers run no scripts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)

@@ -17,7 +17,7 @@ type result struct {
 	store          string
 	before, during []outcome
 	rate           float64 // requests of the attack per second
-	guesses        int64   // wrong tokens that were judged
+	early, guesses int64   // wrong tokens that were judged, before and after the warm-up
 	lasted         time.Duration
 	memory, peak   float64 // MiB of the largest replica
 	limited        string  // what pasteport_limits_total has counted during the attack
@@ -68,7 +68,6 @@ func (found *result) underAttack(ctx context.Context, s *scene, lasting time.Dur
 	if err != nil {
 		return err
 	}
-	guessed, began := s.verifier.guesses.Load(), time.Now()
 	attacking, stop := context.WithCancel(ctx)
 	attacked := make(chan struct{})
 	go func() {
@@ -77,12 +76,18 @@ func (found *result) underAttack(ctx context.Context, s *scene, lasting time.Dur
 			s.row.attack(attacking, s)
 		}
 	}()
-	found.during, err = s.gather(ctx, lasting, s.row.during)
+	guessed := s.judged()
+	err = pause(ctx, s.row.warmUp)
+	found.early = s.judged() - guessed
+	guessed, sent, began := s.judged(), s.attacked.Load(), time.Now()
+	if err == nil {
+		found.during, err = s.gather(ctx, lasting, s.row.during)
+	}
+	found.lasted = time.Since(began)
+	found.rate = float64(s.attacked.Load()-sent) / found.lasted.Seconds()
+	found.guesses = s.judged() - guessed
 	stop()
 	<-attacked
-	found.lasted = time.Since(began)
-	found.rate = float64(s.attacked.Load()) / found.lasted.Seconds()
-	found.guesses = s.verifier.guesses.Load() - guessed + s.looked.Load()
 	if err != nil {
 		return err
 	}
@@ -104,22 +109,37 @@ func difference(before, after map[string]float64) string {
 	return cmp.Or(strings.Join(changed, ", "), "-")
 }
 
-// guessesPerHour is at most what an attacker gets through in an hour: what is free of work in a few minutes counts as if it were free
-// all the time.
+// guessesPerHour is at most what an attacker gets through in an hour. What was free during the warm-up is free again in five minutes.
 func (found result) guessesPerHour() float64 {
-	return float64(found.guesses) * float64(time.Hour) / float64(found.lasted)
+	return float64(found.early)*12 + float64(found.guesses)*float64(time.Hour)/float64(found.lasted)
 }
 
 // check returns what misses the bars.
 func (found result) check(o options) (misses error) {
 	at := found.row.name + " on " + found.store
-	if got := success(found.during); len(found.during) > 0 && got < float64(o.minSuccess) {
-		misses = errors.Join(misses, fmt.Errorf("%s: %.0f %% of the honest people get in, at least %d %% have to", at, got, o.minSuccess))
+	for _, p := range []struct {
+		all   []outcome
+		least int
+		who   string
+	}{{found.people(false), o.minSuccess, "honest people"}, {found.people(true), o.minWithout, "honest people without script"}} {
+		if got := success(p.all); len(p.all) > 0 && got < float64(p.least) {
+			misses = errors.Join(misses, fmt.Errorf("%s: %.0f %% of %d %s get in, at least %d %% have to", at, got, len(p.all), p.who, p.least))
+		}
 	}
 	if got := found.guessesPerHour(); got > float64(o.maxGuesses) {
 		misses = errors.Join(misses, fmt.Errorf("%s: %.0f guesses per hour reach the site, at most %d may", at, got, o.maxGuesses))
 	}
 	return misses
+}
+
+// people are those who came during the attack, with or without script.
+func (found result) people(noScript bool) (some []outcome) {
+	for _, o := range found.during {
+		if o.noScript == noScript {
+			some = append(some, o)
+		}
+	}
+	return some
 }
 
 // success is the part of the people who got in, in percent.
@@ -144,10 +164,10 @@ func retried(all []outcome) (count int) {
 }
 
 // quantile is of the time that it took those who got in.
-func quantile(all []outcome, noScript bool, part float64) string {
+func quantile(all []outcome, part float64) string {
 	var took []time.Duration
 	for _, o := range all {
-		if o.err == nil && o.noScript == noScript {
+		if o.err == nil {
 			took = append(took, o.took)
 		}
 	}
@@ -158,7 +178,7 @@ func quantile(all []outcome, noScript bool, part float64) string {
 	return fmt.Sprint(took[min(int(part*float64(len(took))), len(took)-1)].Milliseconds())
 }
 
-// summary is for the log: the numbers, and the most frequent reason of those who did not get in.
+// summary is for the log: the numbers, and the most frequent reasons of those who did not get in.
 func (found result) summary() string {
 	reasons := map[string]int{}
 	for _, o := range slices.Concat(found.before, found.during) {
@@ -166,8 +186,10 @@ func (found result) summary() string {
 			reasons[o.err.Error()]++
 		}
 	}
-	text := fmt.Sprintf("%.1f requests/s, %.0f %% of %d got in (%d after a retry), p99 %s ms, before %s ms, limits: %s", found.rate, success(found.during), len(found.during), retried(found.during),
-		quantile(found.during, false, 0.99), quantile(found.before, false, 0.99), found.limited)
+	able, unable := found.people(false), found.people(true)
+	text := fmt.Sprintf("%.1f requests/s, %.0f %% of %d got in (%d after a retry), %.0f %% of %d without script, p99 %s ms, before %s ms, %.0f guesses per hour, limits: %s",
+		found.rate, success(able), len(able), retried(able), success(unable), len(unable),
+		quantile(able, 0.99), quantile(found.before, 0.99), found.guessesPerHour(), found.limited)
 	byCount := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return reasons[b] - reasons[a] })
 	for _, reason := range byCount[:min(len(byCount), 3)] {
 		text += fmt.Sprintf("\n    %d × %s", reasons[reason], reason)

@@ -36,6 +36,7 @@ const (
 	maxRetries    = 2
 	maxRetryAfter = 5 * time.Second
 	patience      = 15 * time.Second // of a person who logs in
+	maxWait       = time.Minute      // of a person without script
 	maxDemands    = 3                // pages in a row that want work
 )
 
@@ -162,6 +163,8 @@ func (p *Person) satisfy(ctx context.Context, d demand) (url.Values, error) {
 		return d.solved(), nil
 	case d.wait == 0:
 		return nil, errors.New("the page lets no browser without script go on")
+	case d.wait > maxWait:
+		return nil, fmt.Errorf("the page lets a browser without script wait %s", d.wait)
 	}
 	return d.hidden, pause(ctx, d.wait)
 }

@@ -17,6 +17,7 @@ type row struct {
 	prepare  func(context.Context, *scene) error
 	between  func(context.Context, *scene) error // before and during
 	attack   func(context.Context, *scene)       // until the context ends
+	warmUp   time.Duration                       // of the attack, before anything is measured
 	note     func(context.Context, *scene) (string, error)
 }
 

@@ -101,6 +101,9 @@ func (s *scene) keep(p *Person) {
 	s.kept = append(s.kept, p)
 }
 
+// judged returns how many wrong tokens were checked so far, by the site or against the connections that there are.
+func (s *scene) judged() int64 { return s.verifier.guesses.Load() + s.looked.Load() }
+
 // outcome is what became of an honest person.
 type outcome struct {
 	took     time.Duration
@@ -139,11 +142,11 @@ func (s *scene) gather(ctx context.Context, lasting time.Duration, c crowd) (all
 	return all, ctx.Err()
 }
 
-// attempt lets a person visit within their patience. Who has no script waits longer, as the page tells.
+// attempt lets a person visit within their patience. Those without script wait longer, as the page tells.
 func (p *Person) attempt(ctx context.Context, visit func(*Person, context.Context) error) outcome {
 	limit := patience
 	if p.noScript {
-		limit += maxDemands * 20 * time.Second
+		limit += maxWait
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -165,16 +168,13 @@ func flood(ctx context.Context, connections int, send func(context.Context)) {
 	}
 }
 
-// maxUnanswered bounds the requests of an attack at a pace that wait for their answers.
-const maxUnanswered = 200
-
-// pace sends requests at a pace, whether they are answered or not, until the context ends.
-func pace(ctx context.Context, perSecond float64, send func(context.Context)) {
+// pace sends requests at a pace, whether they are answered or not, until the context ends. At most unanswered wait for their answers.
+func pace(ctx context.Context, perSecond float64, unanswered int, send func(context.Context)) {
 	ticks := time.NewTicker(time.Duration(float64(time.Second) / perSecond))
 	defer ticks.Stop()
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	places := make(chan struct{}, maxUnanswered)
+	places := make(chan struct{}, unanswered)
 	for {
 		select {
 		case <-ctx.Done():

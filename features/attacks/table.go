@@ -14,31 +14,44 @@ func table(name string, results []result) string {
 	return attackTable(results)
 }
 
+var attackHead = []string{"attack", "per second", "honest people", "came", "got in", "after a retry", "before: p50 / p99", "during: p50 / p99",
+	"without script", "memory", "limits", "guesses per hour, at most"}
+
 func attackTable(results []result) string {
-	var text strings.Builder
-	text.WriteString("| attack | per second | honest people | came | got in | after a retry | before: p50 / p99 | during: p50 / p99 | without script: p50 | memory | limits | guesses per hour, at most |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	text := head(attackHead)
 	for _, r := range results {
 		attack := r.row.attacker
 		if r.note != "" {
 			attack += " (" + r.note + ")"
 		}
-		fmt.Fprintf(&text, "| %s | %.1f | %s | %d | %.0f %% | %d | %s / %s ms | %s / %s ms | %s ms | %.0f MiB, then %.0f MiB | %s | %.0f |\n",
-			attack, r.rate, r.row.people, len(r.during), success(r.during), retried(r.during),
-			quantile(r.before, false, 0.5), quantile(r.before, false, 0.99), quantile(r.during, false, 0.5), quantile(r.during, false, 0.99),
-			quantile(r.during, true, 0.5), r.memory, r.peak, r.limited, r.guessesPerHour())
+		able := r.people(false)
+		text += fmt.Sprintf("| %s | %.1f | %s | %d | %.0f %% | %d | %s | %s | %s | %.0f MiB, at most %.0f MiB | %s | %.0f |\n",
+			attack, r.rate, r.row.people, len(able), success(able), retried(able), latency(r.before), latency(able),
+			r.withoutScript(), r.memory, r.peak, r.limited, r.guessesPerHour())
 	}
-	return text.String()
+	return text
 }
 
+func (found result) withoutScript() string {
+	some := found.people(true)
+	return fmt.Sprintf("%.0f %% of %d, p50 %s ms", success(some), len(some), quantile(some, 0.5))
+}
+
+func latency(all []outcome) string { return quantile(all, 0.5) + " / " + quantile(all, 0.99) + " ms" }
+
+var guessHead = []string{"attacker", "requests per second", "guesses judged", "per hour, at most", "honest people who got in", "limits"}
+
 func guessTable(results []result) string {
-	var text strings.Builder
-	text.WriteString("| attacker | guesses sent per second | guesses judged | per hour, at most | honest people who got in |\n|---|---|---|---|---|\n")
+	text := head(guessHead)
 	for _, r := range results {
-		fmt.Fprintf(&text, "| %s | %.1f | %d in %.0f s | %.0f | %.0f %% of %d |\n",
-			r.row.attacker, r.rate, r.guesses, r.lasted.Seconds(), r.guessesPerHour(), success(r.during), len(r.during))
+		text += fmt.Sprintf("| %s | %.1f | %d in the first %.0f s, then %d in %.0f s | %.0f | %.0f %% of %d | %s |\n", r.row.attacker, r.rate,
+			r.early, r.row.warmUp.Seconds(), r.guesses, r.lasted.Seconds(), r.guessesPerHour(), success(r.during), len(r.during), r.limited)
 	}
-	return text.String()
+	return text
+}
+
+func head(columns []string) string {
+	return "| " + strings.Join(columns, " | ") + " |\n" + strings.Repeat("|---", len(columns)) + "|\n"
 }
 
 // writeBlock replaces what is between the marks of the block in a Markdown file.
