@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +22,7 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 	// guess pastes a wrong token into a new form, from a peer that says it stands for another.
 	guess := func(peer, forwardedFor string) int {
 		GinkgoHelper()
-		form := url.Values{"ticket": {site.ticket()}, "decision": {"approve"}, "bearer_token": {"wrong"}}
+		form := url.Values{"ticket": {site.ticket()}, "decision": {"approve"}, "bearer_token": {"wrong" + rand.Text()}}
 		r := httptest.NewRequest(http.MethodPost, site.issuer+"/oauth/authorize", strings.NewReader(form.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("X-Forwarded-For", forwardedFor)

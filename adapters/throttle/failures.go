@@ -1,10 +1,9 @@
 package throttle
 
 import (
-	"sync"
+	"context"
+	"crypto/sha256"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -13,23 +12,19 @@ const failuresWindow = time.Minute
 
 // Failures is an oauth.FailureLimit of this process alone. It is safe for concurrent use.
 type Failures struct {
-	limit int
-
-	mu        sync.Mutex
-	addresses *lru.Cache[string, *window]
+	limit  int
+	memory *Memory
 }
 
 var _ oauth.FailureLimit = (*Failures)(nil)
 
 // NewFailures allows an address that many failures in a minute.
-func NewFailures(limit int) *Failures { return &Failures{limit: limit, addresses: newWindows()} }
+func NewFailures(limit int) *Failures { return &Failures{limit, NewMemory()} }
 
 // Failed implements oauth.FailureLimit.
 func (f *Failures) Failed(address string, now time.Time) (wait time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	w := remember(f.addresses, address, window{limit: f.limit, length: failuresWindow})
-	wait = w.wait(now)
-	w.count++
-	return wait
+	window := oauth.Window{Name: sha256.Sum256([]byte(address)), Limit: f.limit, Length: failuresWindow}
+	counts, _ := f.memory.Counts(context.Background(), now, window) // memory never fails
+	_ = f.memory.Count(context.Background(), now, window)
+	return window.Full(counts[0], now)
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+// pendingWait is how long to stay away while other guesses of the same window are checked.
+const pendingWait = time.Second
+
 // windows returns the windows that a wrong token counts in: that of all networks first, then those around the address.
 func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	all, err := g.keys.Window("guesses/all", "", g.limits.MaxWrongTokens, allWindow)

@@ -31,7 +31,9 @@ var hints = map[string]string{
 	"A30": "The URL that the client was given has to be a configured resource, byte for byte but for a slash at the end.",
 	"B4":  "The page was open too long, or the service's secret has changed meanwhile; the person has to start again in the client.",
 	"B5":  "Nothing to mend: the person pressed \"Deny\".",
-	"B6":  "Somebody tries tokens. If it is one person behind a proxy, configure trusted-proxies so that addresses are told apart.",
+	"B6": "Too many wrong tokens came from this network or from all together. Nothing to mend if the person got in afterwards. If all people seem to " +
+		"share one address, configure trusted-proxies; networks that you know can be exempt with unlimited-networks; the limits are max-wrong-tokens-per-address and its neighbors.",
+	"B20": "Too many pasted tokens waited for their check. Look at how long your site takes to check one; max-verifications is how many are checked at once.",
 	"B7":  "The person pasted something that is no token; token-help can link to the page that shows it.",
 	"B8":  "The site does not know the pasted token: it has expired, was revoked or is of another site; token-help can link to a new one.",
 	"B9": "The site could not be asked about the token. Look whether it answers, and at the log. Behind a gateway the MCP server itself is " +
