@@ -58,6 +58,7 @@ func (s *Server) keep(ctx context.Context, grant *oauth.AccessGrant) error {
 		return err
 	}
 	s.audit(ctx, "grant_created", "grant", grant.ID(), "client", grant.Client().Host(), "scope", grant.Scopes().String())
+	s.makeRoom(ctx, grant)
 	return nil
 }
 

@@ -28,6 +28,7 @@ const (
 	EndedByHost       EndReason = "ended_by_host"
 	EndedByPerson     EndReason = "ended_by_person"
 	EndedByOperator   EndReason = "ended_by_operator"
+	EndedByLimit      EndReason = "ended_by_limit"
 )
 
 // How long a grant stays on record at least: a spent code must be known as spent for a day (D19), an ended grant for an audit (H6).
@@ -64,11 +65,11 @@ type facts struct {
 	idleEnd     time.Time // no refresh after it; without refresh tokens the end of the access token
 	absoluteEnd time.Time
 	code        issuedCode
-	generation  int       // of the newest refresh token
-	refresh     Digest    // of the newest refresh token
-	successor   []byte    // the newest refresh token, sealed for the holder of the one before it (J9)
-	graceEnd    time.Time // the one before it is reused from here on (D27)
-	hostPrint   Fingerprint
+	generation  int         // of the newest refresh token
+	refresh     Digest      // of the newest refresh token
+	successor   []byte      // the newest refresh token, sealed for the holder of the one before it (J9)
+	graceEnd    time.Time   // the one before it is reused from here on (D27)
+	hostPrint   Fingerprint // until the grant ends, so that those of a host token are few
 	host        sealedHost
 	secrets     []heldSecret
 }
@@ -192,7 +193,7 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
 	g.own()
 	alive := g.alive(now)
 	g.state, g.endReason, g.endedAt = ended, reason, now
-	g.host, g.successor = sealedHost{}, nil
+	g.host, g.hostPrint, g.successor = sealedHost{}, Fingerprint{}, nil
 	for i := range g.secrets {
 		g.secrets[i].wrap = nil
 	}
@@ -221,7 +222,7 @@ func (g *AccessGrant) Resource() Resource { return g.resource }
 // Subject returns who stands behind the grant.
 func (g *AccessGrant) Subject() string { return g.subject }
 
-// HostPrint returns the fingerprint of the host token that the grant was made with.
+// HostPrint returns the fingerprint of the host token that the grant was made with, zero once the grant has ended.
 func (g *AccessGrant) HostPrint() Fingerprint { return g.hostPrint }
 
 // Client returns the client_id.
@@ -253,6 +254,15 @@ func (g *AccessGrant) scopesOf(token *heldSecret) Scopes {
 	return token.scopes.Intersect(g.scopes)
 }
 
+// endedMemory returns until when a grant that has ended stays on record. One that was not used when it made room for others goes when its code
+// would have expired, because a host token can make any number of them.
+func (g *AccessGrant) endedMemory() time.Time {
+	if g.endReason == EndedByLimit && g.code.redeemedAt.IsZero() {
+		return g.idleEnd
+	}
+	return g.endedAt.Add(endedGrantMemory)
+}
+
 // forgetAfter returns when nothing of the grant can matter any more, or up to an hour later: a store finds grants by it, and has to move
 // each in its index that gets another one.
 func (g *AccessGrant) forgetAfter() time.Time {
@@ -261,7 +271,7 @@ func (g *AccessGrant) forgetAfter() time.Time {
 	case active:
 		end = end.Add(time.Hour - 1).Truncate(time.Hour)
 	case ended:
-		end = g.endedAt.Add(endedGrantMemory)
+		end = g.endedMemory()
 	}
 	if known := g.code.redeemedAt.Add(codeMemory); end.Before(known) {
 		return known // a spent code has to be known as spent (D19)

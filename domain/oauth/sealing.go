@@ -22,6 +22,13 @@ const keyBytes = 32
 // server secrets apart.
 type Fingerprint [16]byte
 
+func (f Fingerprint) bytes() []byte {
+	if f == (Fingerprint{}) {
+		return nil
+	}
+	return f[:]
+}
+
 // Keys derives every key from the server secrets; each key has one purpose (J2). The newest secret seals, and every one opens.
 type Keys struct {
 	keeper SecretKeeper

@@ -87,6 +87,7 @@ var endings = map[oauth.EndReason]string{
 	oauth.EndedByHost:       "the site ended what was granted with this token.",
 	oauth.EndedByPerson:     "the person ended it on the page of their connections.",
 	oauth.EndedByOperator:   "the operator ended it.",
+	oauth.EndedByLimit:      "its token had more connections than max-grants-per-token allows, and this one was unused for longest.",
 }
 
 // needsProxy is advice for a service that has not reached a single metadata host. Its operator may rely on HTTPS_PROXY.
@@ -106,7 +107,11 @@ func endingOf(reason oauth.EndReason) string {
 }
 
 // afterwards are hints at how to go on after an end that nobody here has wanted.
-var afterwards = map[oauth.EndReason]string{oauth.EndedByHostToken: connectAgain}
+var afterwards = map[oauth.EndReason]string{
+	oauth.EndedByHostToken: connectAgain,
+	oauth.EndedByLimit: "The person can end connections on the page of their connections and connect this one again; raise max-grants-per-token if people " +
+		"use more.",
+}
 
 // hintFor returns the advice for the rule, else one for the step.
 func hintFor(step Step) string {

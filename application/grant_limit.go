@@ -1,0 +1,31 @@
+package application
+
+import (
+	"context"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// makeRoom ends connections of a host token when there are too many with the one that was just made (J14). A failure is only logged: the new
+// connection works, and the next approval ends what is left over.
+func (s *Server) makeRoom(ctx context.Context, made *oauth.AccessGrant) {
+	ended, err := s.endSurplus(ctx, made)
+	if err != nil {
+		s.ports.Logger.ErrorContext(ctx, "cannot end the connections that are too many", "grant", made.ID(), "error", err)
+	}
+	for range ended {
+		s.ports.Limited.Observe(oauth.LimitGrants, oauth.LimitEvicted)
+	}
+}
+
+func (s *Server) endSurplus(ctx context.Context, made *oauth.AccessGrant) (ended int, err error) {
+	grants, err := s.ports.Store.GrantsOf(ctx, made.HostPrint())
+	if err != nil {
+		return 0, err
+	}
+	surplus := oauth.SurplusGrants(grants, made.ID(), s.settings.Limits.MaxGrantsPerToken, s.now())
+	if len(surplus) == 0 {
+		return 0, nil
+	}
+	return s.endUnder(ctx, made.HostPrint(), oauth.EndedByLimit, func(g *oauth.AccessGrant) bool { return surplus[g.ID()] })
+}
