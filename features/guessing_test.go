@@ -18,7 +18,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/service"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // easyProofs makes proofs of work cheap, for specs that need many.
@@ -279,7 +278,6 @@ var _ = Describe("Guessing host tokens of less than 64 bits", Label("B6", "B19",
 	})
 
 	It("takes no proof", Label("B18"), func(ctx SpecContext) {
-		Expect(oauth.DefaultLimits().WeakTokens).To(BeFalse())
 		for range 5 {
 			client.Consent(ctx).guess(ctx)
 		}
