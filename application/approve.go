@@ -29,6 +29,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
+	s.keepClient(request.Client())
 	walk.Reach(trace.CodeIssued)
 	code, err := s.settings.Keys.Code(consent.Ticket, host)
 	if err != nil {

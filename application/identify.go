@@ -31,7 +31,7 @@ func (s *Server) identify(ctx context.Context, grant *oauth.AccessGrant, by oaut
 // prove refuses with InvalidClient what is not the client's own assertion, presented for the first time, and with
 // TemporarilyUnavailable when the client's keys cannot be had. Only a valid assertion is used up.
 func (s *Server) prove(ctx context.Context, id oauth.ClientID, text string) error {
-	client, err := s.ports.Clients.Client(ctx, id, "")
+	client, err := s.connected(ctx, id)
 	if err != nil {
 		return unproven(err)
 	}
@@ -42,6 +42,7 @@ func (s *Server) prove(ctx context.Context, id oauth.ClientID, text string) erro
 	if err := assertion.Check(client, s.settings, s.now()); err != nil {
 		return err
 	}
+	s.keepClient(id)
 	return unproven(s.ports.Store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
 }
 

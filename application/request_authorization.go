@@ -75,6 +75,8 @@ const notFetched = "the app's published description cannot be fetched"
 // internal hosts (C41, C42). The rule is for the operator's log and trace only.
 func clientRefusal(err error) error {
 	switch {
+	case errors.Is(err, oauth.ErrMetadataSlow):
+		return oauth.Refuse(oauth.ClientUnreachable, "C53", notFetched, err)
 	case errors.Is(err, oauth.ErrMetadataNoDocument):
 		return oauth.Refuse(oauth.ClientUnreachable, "C42", notFetched, err)
 	case errors.Is(err, oauth.ErrMetadataUnreachable):

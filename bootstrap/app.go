@@ -102,7 +102,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if err = errors.Join(err, mistakes, cannot, chosen.look.Check()); err != nil {
 		return nil, err
 	}
-	directory := newDirectory(counter, config, settings, chosen.roots)
+	directory := newDirectory(config, settings, chosen)
 	if chosen.clients == nil {
 		chosen.clients = directory
 	}
@@ -188,6 +188,14 @@ func (a *OAuthServer) work(store oauth.Store, sweepEvery time.Duration) {
 	go a.sweep(ctx, sweepEvery)
 	a.watchEnds(ctx, store)
 	go a.watchSecret(ctx)
+	go a.keepClients(ctx)
+}
+
+// keepClients runs in the background, because a store may have many grants.
+func (a *OAuthServer) keepClients(ctx context.Context) {
+	if err := a.server.KeepClients(ctx); err != nil && ctx.Err() == nil {
+		a.config.Logger.WarnContext(ctx, "clients in use not listed; strangers can make this process forget their documents", "error", err)
+	}
 }
 
 // Close stops the work in the background.

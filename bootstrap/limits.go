@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"crypto/x509"
 	"errors"
 	"net/url"
 	"strconv"
@@ -11,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// WithSharedLimits counts wrong tokens and fetches of metadata documents in the store, for all processes that use it. A store that
+// WithSharedLimits counts wrong tokens in the store, for all processes that use it. A store that
 // several machines share is chosen by itself; the store has to be an oauth.WindowCounter.
 func WithSharedLimits() OAuthOption {
 	return func(p *parts) { p.sharedLimits = true }
@@ -36,16 +35,13 @@ func newGuesses(counter oauth.WindowCounter, config oauth.Config, settings *oaut
 	return throttle.NewGuesses(counter, settings, config.Logger)
 }
 
-func newDirectory(counter oauth.WindowCounter, config oauth.Config, settings *oauth.Settings, roots *x509.CertPool) *cimd.Directory {
-	options := cimd.Options{
+func newDirectory(config oauth.Config, settings *oauth.Settings, chosen parts) *cimd.Directory {
+	return cimd.New(cimd.Options{
 		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports(config.ClientIDPorts),
 		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
-		Proxy: proxy(config.MetadataProxy), Now: config.Now, Logger: config.Logger, RootCAs: roots,
-	}
-	if counter != nil {
-		options.Shared = &cimd.Shared{Counter: counter, Keys: settings.Keys}
-	}
-	return cimd.New(options)
+		Proxy: proxy(config.MetadataProxy), Now: config.Now, Logger: config.Logger, RootCAs: chosen.roots,
+		Limits: settings.Limits, Limited: chosen.limited,
+	})
 }
 
 // ports are those that the Config has checked.

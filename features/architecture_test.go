@@ -50,7 +50,7 @@ var table = []law{
 	{of: []string{"adapters/persistence/postgres"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/postgres", "github.com/jackc/pgx/v5/..."}},
 	{of: []string{"adapters/persistence/mysql"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/mysql", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"adapters/cimd"}, may: []string{
-		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/sync/singleflight", "golang.org/x/time/rate",
+		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/net/publicsuffix",
 		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/jose"}, may: []string{"domain/...", "github.com/go-jose/go-jose/v4/..."}},
 	{of: []string{"adapters/verification/tokenfile"}, may: []string{"domain/...", "golang.org/x/crypto/argon2"}, never: []string{"net/..."}},

@@ -1,87 +1,141 @@
 package cimd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/pasteport/pasteport/domain/fairqueue"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// budgetLimits bounds what strangers can make this server fetch (C21).
-type budgetLimits struct {
-	inFlight, inFlightPerHost int // of this process
-	perMinuteAndHost          int
-	perMinuteAndRequester     int
-}
+// How many requests may wait for a place, in all and from one address.
+const (
+	maxWaiting           = 4096
+	maxWaitingPerAddress = 128
+)
 
-var defaultBudget = budgetLimits{inFlight: 8, inFlightPerHost: 2, perMinuteAndHost: 60, perMinuteAndRequester: 30}
+// The share of one /24 or /48 in all places, and in the places of one domain, when it fetches documents that are not known. Without it,
+// an attacker with a /48 takes all places at the same moment, and others wait until one of those fetches ends.
+const (
+	networkShare         = 4
+	networkShareOfDomain = 2
+)
 
-// rates are how much may be fetched in a minute. They refuse with oauth.ErrMetadataBudget, and with oauth.ErrUnavailable when nobody
-// can count.
-type rates interface {
-	// admits refuses a requester who has spent their fetches, before they can join others in one.
-	admits(ctx context.Context, requester string, now time.Time) error
-	// spend counts one fetch from the host; nobody in particular has no limit.
-	spend(ctx context.Context, host, requester string, now time.Time) error
-}
-
+// budget bounds what strangers can make this server fetch (C21).
 type budget struct {
-	rates
-	limits   budgetLimits
-	mu       sync.Mutex
-	inFlight int
-	perHost  map[string]int
+	limits oauth.Limits
+	wait   time.Duration // for a place
+	queue  *fairqueue.Queue
+	rates  *rates
+	slow   *breaker
 }
 
-func newBudget(l budgetLimits, r rates) *budget {
-	return &budget{rates: r, limits: l, perHost: map[string]int{}}
+func newBudget(l oauth.Limits, wait time.Duration) *budget {
+	return &budget{
+		limits: l, wait: wait, rates: newRates(l), slow: newBreaker(),
+		queue: fairqueue.New(fairqueue.Limits{Places: l.MaxFetches, Waiting: maxWaiting, WaitingPerAddress: maxWaitingPerAddress}),
+	}
 }
 
-// enter spends one fetch of the requester from the client's host, or refuses as rates do. The caller calls leave when the fetch is
-// over.
-func (b *budget) enter(ctx context.Context, id oauth.ClientID, requester string, now time.Time) (leave func(), err error) {
-	host := strings.TrimSuffix(strings.ToLower(id.Host()), ":443")
-	if err := b.take(host); err != nil {
+// target is a document that a requester needs.
+type target struct {
+	at        oauth.ClientID
+	requester oauth.Requester
+	known     bool // it was fetched before, or belongs to a client in use
+}
+
+func (t target) host() string { return strings.TrimSuffix(strings.ToLower(t.at.Host()), ":443") }
+
+// domain returns the registrable domain of the host; an IP address or a name of one label, as in development, is its own.
+func (t target) domain() string {
+	host := t.host()
+	name, _, _ := strings.Cut(host, ":")
+	if _, err := netip.ParseAddr(name); err == nil || strings.HasPrefix(host, "[") {
+		return host
+	}
+	domain, err := publicsuffix.EffectiveTLDPlusOne(name)
+	if err != nil {
+		return host
+	}
+	return domain
+}
+
+// network returns the largest network around the requester, the zero value for one without limits.
+func (t target) network() netip.Prefix {
+	networks := t.requester.Networks()
+	if len(networks) == 0 {
+		return netip.Prefix{}
+	}
+	return networks[len(networks)-1]
+}
+
+// breakerKey returns what is slow when this fetch times out. It is the host and not the domain: one slow tenant of a domain must not stop
+// the others. An attacker can have any number of slow hosts in one domain, but MaxFetchesPerDomain bounds those together, and the shares
+// of the attacker's networks bound slow domains. A known document is apart from its host, where an attacker may know slow paths.
+func (t target) breakerKey() string {
+	if t.known {
+		return t.at.String()
+	}
+	return t.host()
+}
+
+// claim returns what the fetch takes. Known documents have shares of their own: places that unknown ones hold do not matter for them.
+func (b *budget) claim(t target, slow bool) fairqueue.Claim {
+	claim := fairqueue.Claim{Networks: t.requester.Networks()}
+	share := func(limit int, key ...string) {
+		claim.Shares = append(claim.Shares, fairqueue.Share{Key: strings.Join(key, " "), Max: max(limit, 1)})
+	}
+	if slow {
+		share(1, "slow", t.breakerKey())
+	}
+	if t.known {
+		share(b.limits.MaxFetchesPerDomain, "known", t.domain())
+		return claim
+	}
+	share(b.limits.MaxFetchesPerDomain, "domain", t.domain())
+	if t.requester.Limited() {
+		network := t.network().String()
+		share(b.limits.MaxFetchesPerAddress, "address", t.requester.Address())
+		share(max(b.limits.MaxFetches/networkShare, b.limits.MaxFetchesPerAddress), "network", network)
+		share(b.limits.MaxFetchesPerDomain/networkShareOfDomain, "network", network, t.domain())
+	}
+	return claim
+}
+
+// enter waits for a place. It refuses with oauth.ErrMetadataBudget when the requester has spent their fetches or no place becomes free in
+// time, and with oauth.ErrMetadataSlow while the host is known to time out. The caller calls Leave when the fetch is over.
+func (b *budget) enter(ctx context.Context, t target, now func() time.Time) (*fairqueue.Place, error) {
+	if err := b.rates.admits(t, now()); err != nil {
 		return nil, err
 	}
-	if err := b.spend(ctx, host, requester, now); err != nil {
-		b.leave(host)
+	slow, err := b.slow.admits(t.breakerKey(), now())
+	if err != nil {
 		return nil, err
 	}
-	return func() { b.leave(host) }, nil
-}
-
-// take takes one of the places for fetches in flight.
-func (b *budget) take(host string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	waiting, cancel := context.WithTimeoutCause(ctx, b.wait, errNoPlace)
+	defer cancel()
+	place, err := b.queue.Enter(waiting, b.claim(t, slow))
 	switch {
-	case b.inFlight >= b.limits.inFlight:
-		return fmt.Errorf("%w: %d are in flight", oauth.ErrMetadataBudget, b.inFlight)
-	case b.perHost[host] >= b.limits.inFlightPerHost:
-		return fmt.Errorf("%w: %d are in flight to one host", oauth.ErrMetadataBudget, b.perHost[host])
+	case errors.Is(err, fairqueue.ErrFull), err != nil && errors.Is(context.Cause(waiting), errNoPlace):
+		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataBudget, cmp.Or(context.Cause(waiting), err))
+	case err != nil:
+		return nil, fmt.Errorf("%w: wait for a place: %w", oauth.ErrMetadataUnreachable, err)
 	}
-	b.inFlight++
-	b.perHost[host]++
-	return nil
-}
-
-func (b *budget) leave(host string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.inFlight--
-	if b.perHost[host]--; b.perHost[host] == 0 {
-		delete(b.perHost, host)
+	if _, err := b.slow.admits(t.breakerKey(), now()); err != nil { // it has timed out meanwhile
+		place.Leave()
+		return nil, err
 	}
+	return place, nil
 }
 
-func (l budgetLimits) errHost() error {
-	return fmt.Errorf("%w: more than %d in a minute to one host", oauth.ErrMetadataBudget, l.perMinuteAndHost)
-}
+var errNoPlace = errors.New("no place became free in time")
 
-func (l budgetLimits) errRequester() error {
-	return fmt.Errorf("%w: more than %d in a minute for one address", oauth.ErrMetadataBudget, l.perMinuteAndRequester)
-}
+// crowded reports whether all places are taken.
+func (b *budget) crowded() bool { return b.queue.Full() }

@@ -12,97 +12,206 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Fetching within a budget", Label("C21", "C45"), func() {
+var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 	var (
 		client, other *site
 		clock         *handClock
 		bounds        limits
+		seen          *effects
+		directory     *Directory
+		shares        oauth.Limits
 	)
 
 	BeforeEach(func() {
-		client, other, clock, bounds = newSite(), newSite(), newClock(), patient()
+		client, other, clock, bounds, seen, shares = newSite(), newSite(), newClock(), patient(), &effects{}, oauth.Limits{}
+	})
+	open := func() {
+		directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true, Limits: shares, Limited: seen.observe}, bounds)
+	}
+	ask := func(ctx context.Context, address string, id oauth.ClientID) error {
+		_, err := directory.Client(oauth.WithRequester(ctx, requesterAt(address)), id, "")
+		return err
+	}
+	background := func(ctx context.Context, address string, id oauth.ClientID) <-chan error {
+		outcome := make(chan error, 1)
+		go func() { outcome <- ask(ctx, address, id) }()
+		return outcome
+	}
+	// hold lets fetches hang until release is called.
+	hold := func() (release func()) {
+		gate := make(chan struct{})
+		client.answer = func(w http.ResponseWriter, r *http.Request) { <-gate; client.publish(w, r) }
+		return func() { close(gate) }
+	}
+	fetches := func(s *site) func() int { return func() int { return int(s.fetches.Load()) } }
+	waiting := func() int { return directory.budget.queue.Waiting() }
+
+	It("lets a request wait for a place, and refuses it when none becomes free", Label("C45"), func(ctx SpecContext) {
+		shares.MaxFetches = 1
+		open()
+		release := hold()
+		first := background(ctx, "192.0.2.1", client.client("/slow"))
+		Eventually(fetches(client)).Should(Equal(1))
+		second := background(ctx, "198.51.100.1", other.client("/next"))
+		Eventually(waiting).Should(Equal(1))
+		directory.budget.wait = time.Nanosecond
+		Expect(ask(ctx, "203.0.113.1", other.client("/third"))).To(MatchError(And(ContainSubstring("no place"), ContainSubstring("too many"))))
+		Expect(seen.count(oauth.LimitRefused)).To(Equal(1))
+		release()
+		Eventually(first).Should(Receive(BeNil()))
+		Eventually(second).Should(Receive(BeNil()))
+		Expect(seen.count(oauth.LimitSlowed)).To(Equal(1))
 	})
 
-	open := func() *Directory {
-		return newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, bounds)
-	}
-
-	// hold starts a fetch that does not end before release is called.
-	hold := func(ctx context.Context, directory *Directory, id oauth.ClientID) (release func() error) {
-		arrived, gate, outcome := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; client.publish(w, r) }
-		go func() { _, err := directory.Client(ctx, id, ""); outcome <- err }()
-		Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
-		client.answer = client.publish
-		return func() error { close(gate); return <-outcome }
-	}
-
-	DescribeTable("refuses one more in flight and fetches it later",
-		func(ctx SpecContext, shrink func(*budgetLimits), next func() oauth.ClientID) {
-			shrink(&bounds.budget)
-			directory := open()
-			release := hold(ctx, directory, client.client("/slow"))
-			_, err := directory.Client(ctx, next(), "")
-			Expect(err).To(MatchError(oauth.ErrMetadataBudget))
-			Expect(release()).To(Succeed())
-			Expect(directory.Client(ctx, next(), "")).NotTo(BeNil())
-		},
-		Entry("to one host", func(l *budgetLimits) { l.inFlightPerHost = 1 }, func() oauth.ClientID { return client.client("/next") }),
-		Entry("to any host", func(l *budgetLimits) { l.inFlight = 1 }, func() oauth.ClientID { return other.client("/next") }),
+	DescribeTable("limits the share of", func(ctx SpecContext, shrink func(*oauth.Limits), blocked, free func(ctx context.Context) error) {
+		shrink(&shares)
+		open()
+		release := hold()
+		first := background(ctx, "192.0.2.1", client.client("/slow"))
+		Eventually(fetches(client)).Should(Equal(1))
+		directory.budget.wait = time.Nanosecond
+		Expect(blocked(ctx)).To(MatchError(oauth.ErrMetadataBudget))
+		directory.budget.wait = time.Minute
+		freed := make(chan error, 1)
+		go func() { freed <- free(ctx) }()
+		if fetches(other)() == 0 { // what waits for the same site ends when that answers
+			Eventually(func() int { return fetches(client)() + fetches(other)() }).Should(Equal(2))
+		}
+		release()
+		Eventually(freed).Should(Receive(BeNil()))
+		Eventually(first).Should(Receive(BeNil()))
+	},
+		Entry("one domain", func(l *oauth.Limits) { l.MaxFetchesPerDomain = 1 },
+			func(ctx context.Context) error { return ask(ctx, "198.51.100.1", client.client("/next")) },
+			func(ctx context.Context) error { return ask(ctx, "192.0.2.1", other.client("/next")) }),
+		Entry("one address", func(l *oauth.Limits) { l.MaxFetchesPerAddress = 1 },
+			func(ctx context.Context) error { return ask(ctx, "192.0.2.1", other.client("/next")) },
+			func(ctx context.Context) error { return ask(ctx, "198.51.100.1", client.client("/next")) }),
+		Entry("one network in a domain", func(l *oauth.Limits) { l.MaxFetchesPerDomain = 2 },
+			func(ctx context.Context) error { return ask(ctx, "192.0.2.9", client.client("/next")) },
+			func(ctx context.Context) error { return ask(ctx, "198.51.100.1", client.client("/next")) }),
+		Entry("one network", func(l *oauth.Limits) { l.MaxFetches, l.MaxFetchesPerAddress = 4, 1 },
+			func(ctx context.Context) error { return ask(ctx, "192.0.2.9", other.client("/next")) },
+			func(ctx context.Context) error { return ask(ctx, "198.51.100.1", other.client("/next")) }),
 	)
 
-	It("lets another host be fetched while one is busy", func(ctx SpecContext) {
-		bounds.budget.inFlightPerHost = 1
-		directory := open()
-		release := hold(ctx, directory, client.client("/slow"))
-		Expect(directory.Client(ctx, other.client("/next"), "")).NotTo(BeNil())
-		Expect(release()).To(Succeed())
+	It("fetches a known document while unknown ones of its host and its address hold their places", Label("C55"), func(ctx SpecContext) {
+		shares.MaxFetchesPerDomain, shares.MaxFetchesPerAddress = 1, 1
+		open()
+		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
+		clock.advance(time.Minute)
+		release := hold()
+		first := background(ctx, "192.0.2.1", client.client("/slow"))
+		Eventually(fetches(client)).Should(Equal(2))
+		known := background(ctx, "192.0.2.1", client.client("/known"))
+		Eventually(fetches(client)).Should(Equal(3))
+		release()
+		Eventually(first).Should(Receive(BeNil()))
+		Eventually(known).Should(Receive(BeNil()))
 	})
 
-	It("refuses more than 30 fetches a minute for one requester, without harm to another", func(ctx SpecContext) {
-		bounds.budget.inFlightPerHost = 8
-		directory := open()
-		ask := func(address, path string) error {
-			_, err := directory.Client(oauth.WithRequester(ctx, requesterAt(address)), client.client(path), "")
-			return err
-		}
-		for i := range 30 {
-			Expect(ask("203.0.113.7", fmt.Sprintf("/%d", i))).To(Succeed())
-		}
-		Expect(ask("203.0.113.7", "/more")).To(MatchError(oauth.ErrMetadataBudget))
-		Expect(ask("203.0.113.7", "/1")).To(Succeed(), "what is remembered costs nothing")
-		Expect(ask("203.0.113.8", "/more")).To(Succeed())
-		clock.advance(2 * time.Second)
-		Expect(ask("203.0.113.7", "/another")).To(Succeed())
+	It("spends no rate on known documents", Label("C55"), func(ctx SpecContext) {
+		shares.MaxFetchesPerMinuteAndAddress, shares.MaxFetchesPerMinuteAndDomain = 1, 1
+		open()
+		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
+		clock.advance(time.Minute)
+		Expect(ask(ctx, "192.0.2.1", client.client("/made-up"))).To(Succeed())
+		Expect(ask(ctx, "192.0.2.1", client.client("/another"))).To(MatchError(oauth.ErrMetadataBudget))
+		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
+		Expect(fetches(client)()).To(Equal(3))
 	})
 
-	It("refuses more than 60 fetches a minute to one host, and forgets that with time", func(ctx SpecContext) {
-		budget := newBudget(defaultBudget, newOwnRates(defaultBudget))
-		enter := func(id string) error {
-			leave, err := budget.enter(ctx, oauth.RestoreClientID(id), "", clock.now())
-			if err == nil {
-				leave()
-			}
-			return err
-		}
-		for i := range 60 {
-			Expect(enter(fmt.Sprintf("https://client.example/%d", i))).To(Succeed())
-		}
-		Expect(enter("https://CLIENT.example:443/another")).To(MatchError(oauth.ErrMetadataBudget))
-		Expect(enter("https://another.example/client")).To(Succeed())
-		clock.advance(time.Second)
-		Expect(enter("https://client.example/another")).To(Succeed())
+	It("knows clients in use before it has fetched them", Label("C54", "C55"), func(ctx SpecContext) {
+		shares.MaxFetchesPerMinuteAndAddress = 1
+		open()
+		directory.Keep(client.client("/used"))
+		Expect(ask(ctx, "192.0.2.1", client.client("/made-up"))).To(Succeed())
+		Expect(ask(ctx, "192.0.2.1", client.client("/used"))).To(Succeed())
 	})
 
-	It("spends nothing on what is remembered", func(ctx SpecContext) {
-		bounds.budget.perMinuteAndHost = 1
-		directory := open()
-		for range 3 {
-			Expect(directory.Client(ctx, client.client("/client.json"), "")).NotTo(BeNil())
-		}
+	It("starts a fetch in the turn of whichever request gets a place first", Label("C39"), func(ctx SpecContext) {
+		shares.MaxFetches, shares.MaxFetchesPerAddress = 8, 1
+		open()
+		release := hold()
+		slow := background(ctx, "192.0.2.1", client.client("/slow"))
+		Eventually(fetches(client)).Should(Equal(1))
+		attacker := background(ctx, "192.0.2.1", other.client("/wanted"))
+		Eventually(waiting).Should(Equal(1))
+		Expect(ask(ctx, "198.51.100.1", other.client("/wanted"))).To(Succeed())
+		Eventually(attacker).Should(Receive(BeNil()))
+		Expect(fetches(other)()).To(Equal(1))
+		release()
+		Eventually(slow).Should(Receive(BeNil()))
+		Expect(directory.documents.flights.byName).To(BeEmpty())
 	})
 
-	It("has the bounds of the catalogue by default", func() {
-		Expect(defaultBudget).To(Equal(budgetLimits{inFlight: 8, inFlightPerHost: 2, perMinuteAndHost: 60, perMinuteAndRequester: 30}))
+	It("forgets a fetch for which every request has given up waiting", Label("C39"), func(ctx SpecContext) {
+		open()
+		fill(ctx, directory)
+		Expect(ask(ctx, "192.0.2.1", client.client("/next"))).To(MatchError(oauth.ErrMetadataBudget))
+		Expect(directory.documents.flights.byName).To(BeEmpty())
 	})
+
+	It("gives slow hosts up earlier while all places are taken", func() {
+		open()
+		Expect(directory.exchange()).To(Equal(time.Minute))
+		directory.limits.crowded = time.Second
+		fill(context.Background(), directory)
+		Expect(directory.exchange()).To(Equal(time.Second))
+	})
+
+	It("tries a host that keeps timing out once in a while", Label("C53"), func(ctx SpecContext) {
+		bounds.exchange = 50 * time.Millisecond
+		open()
+		release := hold()
+		for i := range maxTimeouts {
+			Expect(ask(ctx, fmt.Sprintf("192.0.%d.1", i), client.client(fmt.Sprint("/", i)))).To(MatchError(oauth.ErrMetadataUnreachable))
+			Eventually(func() bool {
+				slow, err := directory.budget.slow.admits(target{at: client.client("/")}.host(), clock.now())
+				return slow && (i < 2 || err != nil)
+			}).Should(BeTrue())
+		}
+		before := fetches(client)()
+		Expect(ask(ctx, "192.0.2.1", client.client("/more"))).To(MatchError(oauth.ErrMetadataSlow))
+		Expect(fetches(client)()).To(Equal(before))
+		Expect(seen.count(oauth.LimitRefused)).To(Equal(1))
+		release()
+		clock.advance(minPause)
+		directory.limits.exchange = time.Minute
+		Expect(ask(ctx, "192.0.2.1", client.client("/more"))).To(Succeed())
+	})
+
+	It("has one place for a slow host, and tries a known document of it in any case", Label("C53", "C55"), func(ctx SpecContext) {
+		open()
+		Expect(ask(ctx, "203.0.113.1", client.client("/known"))).To(Succeed())
+		clock.advance(time.Minute)
+		host := target{at: client.client("/")}.host()
+		directory.budget.slow.fetched(host, context.DeadlineExceeded, clock.now())
+		release := hold()
+		first := background(ctx, "192.0.2.1", client.client("/1"))
+		Eventually(fetches(client)).Should(Equal(2))
+		second := background(ctx, "198.51.100.1", client.client("/2"))
+		Eventually(waiting).Should(Equal(1))
+		known := background(ctx, "192.0.2.1", client.client("/known"))
+		Eventually(fetches(client)).Should(Equal(3))
+		for range maxTimeouts {
+			directory.budget.slow.fetched(host, context.DeadlineExceeded, clock.now())
+		}
+		release()
+		Eventually(known).Should(Receive(BeNil()))
+		Eventually(first).Should(Receive(BeNil()))
+		Eventually(second).Should(Receive(Or(BeNil(), MatchError(oauth.ErrMetadataSlow))))
+	})
+
+	DescribeTable("finds the registrable domain", func(url, domain string) {
+		Expect(target{at: oauth.RestoreClientID(url)}.domain()).To(Equal(domain))
+	},
+		Entry(nil, "https://app.Client.example:443/x", "client.example"),
+		Entry(nil, "https://a.b.client.co.uk/x", "client.co.uk"),
+		Entry(nil, "https://one.github.io/x", "one.github.io"),
+		Entry(nil, "https://app.client.example:8443/x", "client.example"),
+		Entry(nil, "https://127.0.0.1:8443/x", "127.0.0.1:8443"),
+		Entry(nil, "https://[::1]:8443/x", "[::1]:8443"),
+		Entry(nil, "https://localhost:8443/x", "localhost:8443"),
+	)
 })

@@ -17,6 +17,9 @@ const (
 	maxFresh = 24 * time.Hour
 )
 
+// maxStale is for how long an expired document may serve clients with grants when it cannot be renewed (C56).
+const maxStale = time.Hour
+
 // entry is a valid document as it was last seen. It never changes; a renewed one takes its place.
 type entry[T any] struct {
 	value              T
@@ -34,6 +37,15 @@ func newEntry[T any](value T, header http.Header, now time.Time) *entry[T] {
 // fresh reports whether the document may still be used; never for longer than a day, even when the clock is set back (C37).
 func (e *entry[T]) fresh(now time.Time) bool {
 	return e != nil && now.Before(e.freshUntil) && e.freshUntil.Sub(now) <= maxFresh
+}
+
+// stale reports whether the document has expired, less than maxStale ago.
+func (e *entry[T]) stale(now time.Time) bool {
+	if e == nil {
+		return false
+	}
+	since := now.Sub(e.freshUntil)
+	return 0 <= since && since < maxStale
 }
 
 // addConditions makes a request conditional if there is a document to revalidate and something to tell it by (C38).

@@ -150,13 +150,13 @@ var _ = Describe("Remembering a client's metadata document", func() {
 
 	It("fetches nothing for a flight that starts when an earlier one has just landed", Label("C39"), func(ctx SpecContext) {
 		Expect(ask(ctx)).To(Succeed())
-		Expect(directory.documents.refresh(ctx, id, nil)).NotTo(BeNil())
+		Expect(directory.documents.refresh(ctx, target{at: id}, nil)).NotTo(BeNil())
 		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
 	})
 
 	It("lets nobody wait longer than one exchange may take", Label("C39"), func(ctx SpecContext) {
 		directory.limits.exchange = 20 * time.Millisecond
-		directory.documents.flights.DoChan(id.String(), func() (any, error) { <-ctx.Done(); return nil, ctx.Err() })
+		directory.documents.flights.begin(directory.documents.flights.join(id))
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))
 
@@ -275,10 +275,10 @@ var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"
 	})
 
 	It("does not fetch it while the budget is spent", Label("C21"), func(ctx SpecContext) {
-		directory.budget.limits.inFlight = 0
+		leave := fill(ctx, directory)
 		Expect(lists(ctx, other)).To(BeFalse())
 		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
-		directory.budget.limits.inFlight = 1
+		leave()
 		publish(other)
 		Expect(lists(ctx, other)).To(BeTrue(), "a refusal of the budget is no fetch")
 	})

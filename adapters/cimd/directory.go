@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Options is what a directory is told. Issuer and Now are required; the zero value of every other field is the strict one.
+// Options configures a directory. Issuer and Now are required; the zero value of every other field is the strict one.
 type Options struct {
 	Issuer         string                    // named in the User-Agent (C11)
 	Rules          oauth.ClientMetadataRules // what is accepted inside documents (A14, C23)
@@ -32,37 +32,46 @@ type Options struct {
 	Logger         *slog.Logger              // nil is silent
 	RootCAs        *x509.CertPool            // nil is the system's roots
 	Resolver       *net.Resolver             // nil is Go's; what it answers is checked in any case (C17)
-	Shared         *Shared                   // counts what is fetched in a minute (C21); nil counts for this process alone
+	Limits         oauth.Limits              // bound fetches (C21); a zero field has its default
+	Limited        oauth.LimitObserver       // counts what they do
 }
 
 // limits bounds one fetch (C15); only specs have others than the default.
 type limits struct {
 	dial, handshake, header, exchange time.Duration
+	wait                              time.Duration // for a place (C52), inside of exchange
+	crowded                           time.Duration // exchange while all places are taken
 	headerBytes                       int64
 	bodyBytes, keySetBytes            int64 // of a document (C15) and of a key set (D33)
-	budget                            budgetLimits
 }
 
 var defaultLimits = limits{
 	dial: 2 * time.Second, handshake: 2 * time.Second, header: 3 * time.Second, exchange: 5 * time.Second,
+	wait: 3 * time.Second, crowded: 2 * time.Second,
 	headerBytes: 8 << 10, bodyBytes: 5 << 10, keySetBytes: 64 << 10,
-	budget: defaultBudget,
 }
 
-// Directory is an oauth.ClientDirectory and an oauth.KeyDirectory over HTTPS. It is safe for concurrent use.
+// Directory is an oauth.ClientKeeper and an oauth.KeyDirectory over HTTPS. It is safe for concurrent use.
 type Directory struct {
 	options   Options
 	limits    limits
 	transport http.RoundTripper
 	budget    *budget
-	documents *shelf[*oauth.ClientMetadata]
-	keySets   *shelf[oauth.KeySet]
+	documents *fetchCache[*oauth.ClientMetadata]
+	keySets   *fetchCache[oauth.KeySet]
 }
 
-// How many documents and key sets are kept; with bodies of 5 and 64 KiB that bounds the cache to a few MiB each.
-const (
-	maxDocuments = 1024
-	maxKeySets   = 64
+var (
+	_ oauth.ClientKeeper = (*Directory)(nil)
+	_ oauth.KeyDirectory = (*Directory)(nil)
+)
+
+// sizes are how many documents of clients in use and of others are kept. A person with a valid token approves each client in use.
+type sizes struct{ inUse, others int }
+
+var (
+	documentSizes = sizes{inUse: 10_000, others: 1024}
+	keySetSizes   = sizes{inUse: 1000, others: 64}
 )
 
 // New returns a directory that remembers nothing yet.
@@ -72,24 +81,25 @@ func newDirectory(o Options, l limits) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Directory{options: o, limits: l, transport: newTransport(o, l), budget: newBudget(l.budget, o.rates(l.budget))}
-	d.documents = newShelf(d, maxDocuments, l.bodyBytes, d.readClient)
-	d.keySets = newShelf(d, maxKeySets, l.keySetBytes, readKeySet)
+	d := &Directory{options: o, limits: l, transport: newTransport(o, l), budget: newBudget(o.Limits.WithDefaults(), l.wait)}
+	d.documents = newFetchCache(d, documentSizes, l.bodyBytes, d.readClient)
+	d.keySets = newFetchCache(d, keySetSizes, l.keySetBytes, readKeySet)
 	return d
 }
 
-func (o Options) rates(l budgetLimits) rates {
-	if o.Shared == nil {
-		return newOwnRates(l)
+// exchange is how long a fetch may take. While all places are taken, slow hosts are given up earlier.
+func (d *Directory) exchange() time.Duration {
+	if d.budget.crowded() {
+		return min(d.limits.crowded, d.limits.exchange)
 	}
-	return sharedRates{l, *o.Shared}
+	return d.limits.exchange
 }
 
-// Client returns what the client publishes under id: remembered while it is fresh, otherwise fetched once for everybody who
-// asks meanwhile (C36-C39). A remembered document that does not list the redirect URI may be older than the URI, so it is fetched again,
-// once a minute for each client; when that fails, the remembered one stays in use (C50). Besides the refusals of
-// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41), oauth.ErrMetadataNoDocument (C42),
-// oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45), and oauth.ErrUnavailable while nobody can count.
+// Client returns the document that the client publishes under id: the remembered one while it is fresh, otherwise one that is fetched once
+// for all who need it meanwhile (C36-C39). A remembered document that does not list the redirect URI may be older than the URI, so it is
+// fetched again, once a minute for each client; when that fails, the remembered one stays in use (C50). Besides the refusals of
+// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41), oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53),
+// oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.Lacks(redirectURI, d.options.Rules) })
 	if err == nil {
@@ -103,10 +113,27 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI s
 	return known, nil
 }
 
+// Connected implements oauth.ClientKeeper.
+func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+	return d.documents.findStale(ctx, id, func(*oauth.ClientMetadata) bool { return true })
+}
+
+// Keep implements oauth.ClientKeeper. It keeps the client's key set too.
+func (d *Directory) Keep(id oauth.ClientID) {
+	d.documents.entries.keep(id.String())
+	known, _ := d.documents.entries.get(id.String())
+	if known == nil {
+		return
+	}
+	if _, at := known.value.Keys(); at != (oauth.ClientID{}) {
+		d.keySets.entries.keep(at.String())
+	}
+}
+
 // KeySet implements oauth.KeyDirectory. A set without the wanted key may be older than the key, so it is fetched again, once a
-// minute (D33).
+// minute (D33). While it cannot be renewed, a set with the wanted key serves for an hour after it has expired (C56).
 func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string) (oauth.KeySet, error) {
-	return d.keySets.find(ctx, at, func(known oauth.KeySet) bool {
+	return d.keySets.findStale(ctx, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)
 		return found
 	})

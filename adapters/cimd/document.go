@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // maxDepth is how deep a document may nest; the document itself is depth 1 (C22).
@@ -18,7 +20,7 @@ const maxDepth = 8
 func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, error) {
 	switch {
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the answer's status is %d", response.StatusCode)
+		return nil, statusError(response.StatusCode)
 	case !anyType && !isJSON(response.Header.Get("Content-Type")):
 		return nil, errors.New("the answer's content type is not JSON")
 	case len(response.Header.Values("Content-Encoding")) > 0:
@@ -34,6 +36,24 @@ func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, e
 		return nil, fmt.Errorf("the answer has more than %d bytes", limit)
 	}
 	return body, nil
+}
+
+// statusError is the status of an answer that is no document.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("the answer's status is %d", int(e)) }
+
+// isTransient reports whether an error tells nothing about the document: its host was not reached, is out of order, or refuses requests
+// for now, or this server did (C56).
+func isTransient(err error) bool {
+	var status statusError
+	switch {
+	case errors.Is(err, oauth.ErrMetadataBudget):
+		return true
+	case errors.As(err, &status):
+		return status == http.StatusForbidden || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	}
+	return errors.Is(err, oauth.ErrMetadataUnreachable) && !errors.Is(err, oauth.ErrMetadataNoDocument)
 }
 
 // isJSON reports whether a media type is application/json or application/*+json, parameters aside (C14).

@@ -98,7 +98,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 	})
 
 	It("spends the budget that documents are fetched from", Label("C21"), func(ctx SpecContext) {
-		directory.budget.limits.inFlight = 0
+		fill(ctx, directory)
 		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "a")
 		Expect(err).To(MatchError(oauth.ErrMetadataBudget))
 	})
@@ -109,4 +109,94 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 		Expect(client.connections.Load()).To(BeZero())
 	})
+
+	Context("when they have expired and cannot be renewed", Label("C56"), func() {
+		BeforeEach(func(ctx SpecContext) {
+			publish("a")
+			Expect(has(ctx, "a")).To(BeTrue())
+			clock.advance(time.Minute)
+		})
+		find := func(ctx context.Context, kid string) error {
+			_, err := directory.KeySet(ctx, client.client("/jwks.json"), kid)
+			return err
+		}
+
+		DescribeTable("serves them for an hour after", func(ctx SpecContext, ill http.HandlerFunc) {
+			client.answer = ill
+			clock.advance(time.Hour - time.Nanosecond)
+			Expect(has(ctx, "a")).To(BeTrue())
+			clock.advance(time.Nanosecond)
+			Expect(find(ctx, "a")).To(MatchError(oauth.ErrMetadataUnreachable))
+		},
+			Entry("a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+			Entry("403", status(http.StatusForbidden)), Entry("429", status(http.StatusTooManyRequests)),
+			Entry("500", status(http.StatusInternalServerError)), Entry("503", status(http.StatusServiceUnavailable)),
+		)
+
+		DescribeTable("goes by a definite answer:", func(ctx SpecContext, ill http.HandlerFunc) {
+			client.answer = ill
+			Expect(find(ctx, "a")).NotTo(Succeed())
+		},
+			Entry("404", status(http.StatusNotFound)), Entry("410", status(http.StatusGone)), Entry("a redirect", status(http.StatusFound)),
+			Entry("what is no key set", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte("{}"))
+			}),
+		)
+
+		It("serves them when no place becomes free", func(ctx SpecContext) {
+			fill(ctx, directory)
+			Expect(has(ctx, "a")).To(BeTrue())
+			Expect(fetches()).To(Equal(1))
+		})
+
+		It("tries to renew them every ten seconds", func(ctx SpecContext) {
+			client.answer = status(http.StatusServiceUnavailable)
+			for range 3 {
+				Expect(has(ctx, "a")).To(BeTrue())
+			}
+			Expect(fetches()).To(Equal(2))
+			clock.advance(renewInterval)
+			Expect(has(ctx, "a")).To(BeTrue())
+			Expect(fetches()).To(Equal(3))
+		})
+
+		It("does not take a missing key for an answer", func(ctx SpecContext) {
+			client.answer = status(http.StatusServiceUnavailable)
+			Expect(has(ctx, "a")).To(BeTrue())
+			Expect(find(ctx, "b")).To(MatchError(oauth.ErrMetadataUnreachable))
+			publish("b")
+			Expect(has(ctx, "b")).To(BeTrue())
+		})
+	})
+
+	It("keeps them while their client is in use", Label("C54"), func(ctx SpecContext) {
+		document := document(client.client("/client.json").String(),
+			`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"`+client.URL+`/jwks.json"`)
+		client.says(http.StatusOK, document)
+		directory.options.Rules = oauth.ClientMetadataRules{PrivateKeyJWT: true, KeySets: oauth.ClientIDRules{AllowAnyHost: true}}
+		Expect(directory.Client(ctx, client.client("/client.json"), "")).NotTo(BeNil())
+		directory.Keep(client.client("/client.json"))
+		_, known := directory.keySets.entries.get(client.URL + "/jwks.json")
+		Expect(known).To(BeTrue())
+	})
 })
+
+var _ = Describe("Finding the document of a connected client", Label("C56", "D33"), func() {
+	It("serves one that has expired while it cannot be renewed, for an hour and for no new request", func(ctx SpecContext) {
+		client, clock := newSite(), newClock()
+		directory := newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		id := client.client("/client.json")
+		Expect(directory.Connected(ctx, id)).NotTo(BeNil())
+		client.answer = status(http.StatusServiceUnavailable)
+		clock.advance(time.Minute)
+		Expect(directory.Connected(ctx, id)).NotTo(BeNil())
+		Expect(directory.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+		clock.advance(time.Hour)
+		Expect(directory.Connected(ctx, id)).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+	})
+})
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}

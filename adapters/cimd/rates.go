@@ -1,100 +1,95 @@
 package cimd
 
 import (
-	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxMetered is the number of hosts, and of requesters, whose rate is kept; making it forget one takes that many others.
-const maxMetered = 4096
+// maxMetered is the number of keys whose rate is kept; making the server forget one takes that many others.
+const maxMetered = 8192
 
-// ownRates are those of this process alone.
-type ownRates struct {
-	limits     budgetLimits
+// guaranteed is how many unknown documents of a domain a network may fetch in a minute, however many others fetch from it.
+const guaranteed = 3
+
+// rates counts fetches of unknown documents, in windows of a minute. Each process counts for itself: N replicas fetch N times as much,
+// and none of them needs the database for it.
+type rates struct {
+	limits     oauth.Limits
 	mu         sync.Mutex
-	hosts      *lru.Cache[string, *rate.Limiter]
-	requesters *lru.Cache[string, *rate.Limiter]
+	requesters *lru.Cache[string, *window]
+	domains    *lru.Cache[string, *window]
+	networks   *lru.Cache[networkAtDomain, *window]
 }
 
-func newOwnRates(l budgetLimits) *ownRates {
-	return &ownRates{limits: l, hosts: newLRU[*rate.Limiter](maxMetered), requesters: newLRU[*rate.Limiter](maxMetered)}
+type networkAtDomain struct {
+	domain  string
+	network netip.Prefix
 }
 
-func (r *ownRates) admits(_ context.Context, requester string, now time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if requester != "" && rateOf(r.requesters, requester, r.limits.perMinuteAndRequester).TokensAt(now) < 1 {
-		return r.limits.errRequester()
-	}
-	return nil
+// window counts the fetches of a minute.
+type window struct {
+	start    time.Time
+	fetches  int
+	networks int // from which a domain was fetched
 }
 
-func (r *ownRates) spend(_ context.Context, host, requester string, now time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !rateOf(r.hosts, host, r.limits.perMinuteAndHost).AllowN(now, 1) {
-		return r.limits.errHost()
-	}
-	if requester != "" {
-		rateOf(r.requesters, requester, r.limits.perMinuteAndRequester).AllowN(now, 1)
-	}
-	return nil
+func (w *window) holds(now time.Time) bool {
+	since := now.Sub(w.start)
+	return 0 <= since && since < time.Minute
 }
 
-func rateOf(rates *lru.Cache[string, *rate.Limiter], key string, perMinute int) *rate.Limiter {
-	known, ok := rates.Get(key)
-	if !ok {
-		known = rate.NewLimiter(rate.Every(time.Minute/time.Duration(perMinute)), perMinute)
-		rates.Add(key, known)
-	}
-	return known
+func newRates(l oauth.Limits) *rates {
+	networks, _ := lru.New[networkAtDomain, *window](maxMetered) // fails only for a size that is not positive
+	return &rates{limits: l, requesters: newLRU[*window](maxMetered), domains: newLRU[*window](maxMetered), networks: networks}
 }
 
-// Shared counts in a store, for every process that uses it, under names that only the server secret can make.
-type Shared struct {
-	Counter oauth.WindowCounter
-	Keys    oauth.Keys
-}
-
-// sharedRates counts in windows of a minute. A requester pays for each look that remembers nothing, also when others fetch the same
-// meanwhile: a store is asked once for each limit.
-type sharedRates struct {
-	limits budgetLimits
-	by     Shared
-}
-
-func (r sharedRates) admits(ctx context.Context, requester string, now time.Time) error {
-	if requester == "" {
+// admits refuses a requester who has spent the fetches of a minute, and, once those of the domain are spent, networks that have used
+// their part of them. So an attacker in one network cannot use up what other networks may fetch. Known documents are always fetched.
+func (r *rates) admits(t target, now time.Time) error {
+	if t.known {
 		return nil
 	}
-	return r.count(ctx, now, "fetches/requester", requester, r.limits.perMinuteAndRequester, r.limits.errRequester())
-}
-
-func (r sharedRates) spend(ctx context.Context, host, _ string, now time.Time) error {
-	return r.count(ctx, now, "fetches/host", host, r.limits.perMinuteAndHost, r.limits.errHost())
-}
-
-func (r sharedRates) count(ctx context.Context, now time.Time, of, subject string, limit int, full error) error {
-	window, err := r.by.Keys.Window(of, subject, limit, time.Minute)
-	var counts []oauth.WindowCount
-	if err == nil {
-		counts, err = r.by.Counter.Counts(ctx, now, window)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.requester.Limited() && windowOf(r.requesters, t.requester.Address(), now).fetches >= r.limits.MaxFetchesPerMinuteAndAddress {
+		return fmt.Errorf("%w: %d in a minute for one address", oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndAddress)
 	}
-	if err == nil && window.Full(counts[0], now) > 0 {
-		return full
-	}
-	if err == nil {
-		err = r.by.Counter.Count(ctx, now, window)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: counting a fetch: %w", oauth.ErrUnavailable, err)
+	domain, own := windowOf(r.domains, t.domain(), now), windowOf(r.networks, networkAtDomain{t.domain(), t.network()}, now)
+	part := max(guaranteed, r.limits.MaxFetchesPerMinuteAndDomain/max(domain.networks, 1))
+	if domain.fetches >= r.limits.MaxFetchesPerMinuteAndDomain && own.fetches >= part {
+		return fmt.Errorf("%w: %d in a minute from one domain", oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndDomain)
 	}
 	return nil
+}
+
+// spend counts a fetch.
+func (r *rates) spend(t target, now time.Time) {
+	if t.known {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.requester.Limited() {
+		windowOf(r.requesters, t.requester.Address(), now).fetches++
+	}
+	domain, own := windowOf(r.domains, t.domain(), now), windowOf(r.networks, networkAtDomain{t.domain(), t.network()}, now)
+	domain.fetches++
+	if own.fetches++; own.fetches == 1 {
+		domain.networks++
+	}
+}
+
+func windowOf[K comparable](windows *lru.Cache[K, *window], key K, now time.Time) *window {
+	if known, ok := windows.Get(key); ok && known.holds(now) {
+		return known
+	}
+	known := &window{start: now}
+	windows.Add(key, known)
+	return known
 }

@@ -1,10 +1,7 @@
 package cimd
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,92 +10,82 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// tally counts in memory for several directories, or is down.
-type tally struct {
-	taken map[oauth.Digest]int
-	down  error
-}
-
-func (t *tally) Counts(_ context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
-	var counts []oauth.WindowCount
-	for _, w := range windows {
-		counts = append(counts, oauth.WindowCount{Taken: t.taken[w.Name], Ends: now.Add(w.Length)})
-	}
-	return counts, t.down
-}
-
-func (t *tally) Count(_ context.Context, _ time.Time, windows ...oauth.Window) error {
-	for _, w := range windows {
-		t.taken[w.Name]++
-	}
-	return t.down
-}
-
-func (t *tally) SharedByReplicas() bool { return true }
-
-type oneSecret struct{}
-
-func (oneSecret) Secrets() ([][]byte, error) {
-	return [][]byte{make([]byte, oauth.MinSecretLength)}, nil
-}
-
-var _ = Describe("Fetching within a budget of several processes", Label("C21", "I22"), func() {
-	var client *site
+var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
+	var counted *rates
 	var clock *handClock
-	var shared *tally
-	BeforeEach(func() { client, clock, shared = newSite(), newClock(), &tally{taken: map[oauth.Digest]int{}} })
-	process := func(shrink ...func(*budgetLimits)) *Directory {
-		bounds := patient()
-		for _, apply := range shrink {
-			apply(&bounds.budget)
-		}
-		return newDirectory(Options{
-			Now: clock.now, RootCAs: client.roots(), AllowLoopback: true, Shared: &Shared{shared, oauth.NewKeys(oneSecret{})},
-		}, bounds)
+	BeforeEach(func() { counted, clock = newRates(oauth.DefaultLimits()), newClock() })
+
+	from := func(address, url string) target {
+		return target{at: oauth.RestoreClientID(url), requester: requesterAt(address)}
 	}
-	ask := func(ctx context.Context, at *Directory, address, path string) error {
-		_, err := at.Client(oauth.WithRequester(ctx, requesterAt(address)), client.client(path), "")
+	fetch := func(t target) error {
+		err := counted.admits(t, clock.now())
+		if err == nil {
+			counted.spend(t, clock.now())
+		}
 		return err
 	}
+	// spent fetches from addresses in turn until one is refused, and returns how many were not.
+	spent := func(url string, address func(i int) string) int {
+		for i := range 10_000 {
+			if fetch(from(address(i), url)) != nil {
+				return i
+			}
+		}
+		return 0
+	}
+	inOneNetwork := func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }
 
-	It("counts one requester's fetches together, without harm to another", func(ctx SpecContext) {
-		directories := []*Directory{process(), process(), process()}
+	It("refuses an address 30 fetches, until the minute is over, without harm to another", func() {
 		for i := range 30 {
-			Expect(ask(ctx, directories[i%3], "203.0.113.7", fmt.Sprintf("/%d", i))).To(Succeed())
+			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://%d.example/", i)))).To(Succeed())
 		}
-		for _, directory := range directories {
-			Expect(ask(ctx, directory, "203.0.113.7", "/more")).To(MatchError(oauth.ErrMetadataBudget))
-		}
-		Expect(ask(ctx, directories[0], "203.0.113.7", "/0")).To(Succeed(), "what is remembered costs nothing")
-		Expect(ask(ctx, directories[1], "203.0.113.8", "/more")).To(Succeed())
+		Expect(fetch(from("203.0.113.7", "https://more.example/"))).To(MatchError(oauth.ErrMetadataBudget))
+		Expect(fetch(from("203.0.113.8", "https://more.example/"))).To(Succeed())
+		clock.advance(time.Minute - time.Nanosecond)
+		Expect(fetch(from("203.0.113.7", "https://more.example/"))).To(MatchError(oauth.ErrMetadataBudget))
+		clock.advance(time.Nanosecond)
+		Expect(fetch(from("203.0.113.7", "https://more.example/"))).To(Succeed())
 	})
 
-	It("counts the fetches from one host together, whoever asks, and gives their places back", func(ctx SpecContext) {
-		few := func(l *budgetLimits) { l.perMinuteAndHost = 2 }
-		one, other := process(few), process(few)
-		Expect(ask(ctx, one, "203.0.113.7", "/1")).To(Succeed())
-		Expect(ask(ctx, other, "203.0.113.8", "/2")).To(Succeed())
-		for range defaultBudget.inFlight + 1 {
-			Expect(ask(ctx, one, "", "/3")).To(MatchError(ContainSubstring("more than 2 in a minute to one host")))
+	It("refuses a network after 60 from a domain, and no other network", func() {
+		Expect(spent("https://a.client.example/", inOneNetwork)).To(Equal(60))
+		Expect(fetch(from(inOneNetwork(99), "https://CLIENT.example:443/x"))).To(MatchError(oauth.ErrMetadataBudget))
+		Expect(fetch(from(inOneNetwork(99), "https://another.example/"))).To(Succeed())
+		for range 30 {
+			Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 		}
-		Expect(ask(ctx, one, "", "/1")).To(Succeed())
+		clock.advance(time.Minute)
+		Expect(fetch(from(inOneNetwork(99), "https://client.example/"))).To(Succeed())
 	})
 
-	It("fetches nothing while nobody can count, and goes on with what is remembered", Label("D30", "N14"), func(ctx SpecContext) {
-		directory := process()
-		Expect(ask(ctx, directory, "203.0.113.7", "/known")).To(Succeed())
-		fetches := client.fetches.Load()
-		shared.down = errors.New("down")
-		for _, address := range []string{"203.0.113.7", ""} {
-			Expect(ask(ctx, directory, address, "/unknown")).To(MatchError(oauth.ErrUnavailable))
-			Expect(ask(ctx, directory, address, "/known")).To(Succeed())
+	It("guarantees each network three, however many others there are", func() {
+		Expect(spent("https://client.example/", func(i int) string { return fmt.Sprintf("203.%d.%d.7", i%1000/250, i%1000%250) })).To(Equal(3000))
+		for range guaranteed {
+			Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(Succeed())
 		}
-		Expect(client.fetches.Load()).To(Equal(fetches))
+		Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(MatchError(oauth.ErrMetadataBudget))
+	})
+
+	It("counts those without limits as one network", func() {
+		Expect(spent("https://client.example/", func(int) string { return "" })).To(Equal(60))
+		Expect(fetch(from("", "https://another.example/"))).To(Succeed())
+	})
+
+	It("neither counts nor refuses known documents", Label("C55"), func() {
+		known := from("203.0.113.7", "https://client.example/")
+		known.known = true
+		for range 100 {
+			Expect(fetch(known)).To(Succeed())
+		}
+		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
+	})
+
+	It("begins anew when the clock is set back", Label("I23"), func() {
+		for range 30 {
+			Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
+		}
+		clock.advance(-time.Nanosecond)
+		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 	})
 })
-
-// requesterAt is the requester at an address, without limits for "".
-func requesterAt(address string) oauth.Requester {
-	parsed, _ := netip.ParseAddr(address)
-	return oauth.RequesterAt(parsed, oauth.Limits{})
-}

@@ -1,17 +1,22 @@
 package cimd
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/domain/fairqueue"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
@@ -100,6 +105,54 @@ func (c *handClock) advance(by time.Duration) {
 // patient are limits that no answer on loopback runs into.
 func patient() limits {
 	l := defaultLimits
-	l.dial, l.handshake, l.header, l.exchange = time.Minute, time.Minute, time.Minute, time.Minute
+	l.dial, l.handshake, l.header, l.exchange, l.crowded = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
 	return l
+}
+
+// fill takes all places of a directory that waits for none.
+func fill(ctx context.Context, d *Directory) (leave func()) {
+	GinkgoHelper()
+	wait := d.budget.wait
+	d.budget.wait = time.Nanosecond
+	var places []*fairqueue.Place
+	for range d.budget.limits.MaxFetches {
+		place, err := d.budget.queue.Enter(ctx, fairqueue.Claim{})
+		Expect(err).NotTo(HaveOccurred())
+		places = append(places, place)
+	}
+	return func() {
+		for _, place := range places {
+			place.Leave()
+		}
+		d.budget.wait = wait
+	}
+}
+
+// requesterAt is the requester at an address, without limits for "".
+func requesterAt(address string) oauth.Requester {
+	parsed, _ := netip.ParseAddr(address)
+	return oauth.RequesterAt(parsed, oauth.Limits{})
+}
+
+// effects counts what limits do.
+type effects struct {
+	mu   sync.Mutex
+	seen map[oauth.LimitEffect]int
+}
+
+func (e *effects) observe(limit oauth.Limit, effect oauth.LimitEffect) {
+	defer GinkgoRecover()
+	Expect(limit).To(Equal(oauth.LimitFetches))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.seen == nil {
+		e.seen = map[oauth.LimitEffect]int{}
+	}
+	e.seen[effect]++
+}
+
+func (e *effects) count(effect oauth.LimitEffect) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.seen[effect]
 }

@@ -89,6 +89,13 @@ func (q *Queue) Waiting() int {
 	return q.waiting.size
 }
 
+// Full reports whether all places are taken.
+func (q *Queue) Full() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.taken >= q.limits.Places
+}
+
 // join takes a place and returns nil, or returns a new waiter.
 func (q *Queue) join(c Claim) (*waiter, error) {
 	q.mu.Lock()

@@ -81,10 +81,12 @@ var _ = Describe("Sharing places", func() {
 	It("gives places at once while there are some", func(ctx SpecContext) {
 		queue := New(Limits{Places: 2, Waiting: 1, WaitingPerAddress: 1})
 		for range 2 {
+			Expect(queue.Full()).To(BeFalse())
 			place, err := queue.Enter(ctx, from("192.0.2.1"))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(place.Waited).To(BeFalse())
 		}
+		Expect(queue.Full()).To(BeTrue())
 		Expect(queue.Waiting()).To(BeZero())
 	})
 

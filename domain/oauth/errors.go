@@ -70,6 +70,7 @@ var (
 	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
 	ErrMetadataNoDocument  = fmt.Errorf("%w: the answer is no document", ErrMetadataUnreachable)
+	ErrMetadataSlow        = fmt.Errorf("%w: its host keeps timing out", ErrMetadataUnreachable)
 	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
 )

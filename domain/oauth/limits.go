@@ -26,8 +26,8 @@ type Limits struct {
 	MaxFetches                    int // 32 metadata documents at once
 	MaxFetchesPerAddress          int // 4 of them for one address
 	MaxFetchesPerDomain           int // 4 of them from one registrable domain
-	MaxFetchesPerMinuteAndAddress int // 30
-	MaxFetchesPerMinuteAndDomain  int // 60, of documents that are not known yet
+	MaxFetchesPerMinuteAndAddress int // 30, of documents that are not known yet
+	MaxFetchesPerMinuteAndDomain  int // 60 of those; above that, networks with less than their part may fetch
 
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
 

@@ -19,10 +19,21 @@ func (c CannotTell) Error() string { return string(c) }
 
 // ClientDirectory finds what a client publishes under its client_id. A directory that remembers documents fetches one again, at most
 // once a minute, when it does not list the wanted redirect URI (C50); none is wanted when that is empty. It returns the refusals of
-// NewClientMetadata, ErrMetadataUnreachable (C41), ErrMetadataNoDocument (C42), ErrMetadataMalformed (C22) or ErrMetadataBudget (C45),
-// and ErrUnavailable when nobody can count what is fetched.
+// NewClientMetadata, ErrMetadataUnreachable (C41), ErrMetadataNoDocument (C42), ErrMetadataSlow (C53), ErrMetadataMalformed (C22) or
+// ErrMetadataBudget (C45).
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
+}
+
+// ClientKeeper is a ClientDirectory that does not forget clients in use.
+type ClientKeeper interface {
+	ClientDirectory
+	// Keep notes that a client is in use: strangers cannot make the directory forget its document and its keys (C54), and their fetches
+	// do not keep it from fetching these (C55).
+	Keep(id ClientID)
+	// Connected returns the document of a client that has a grant. One that has expired less than an hour ago serves when it cannot be
+	// renewed (C56).
+	Connected(ctx context.Context, id ClientID) (*ClientMetadata, error)
 }
 
 // KeyDirectory finds the keys that a client publishes at a URL of their own (C20, D33). A set that lacks the wanted id is fetched

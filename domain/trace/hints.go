@@ -40,7 +40,11 @@ var hints = map[string]string{
 		"asked; one that takes any token is not believed, so choose another verifier.",
 	"B10": "The pasted token may not do what the client asks for; the site decides that when it is asked about the token.",
 	"C9":  "The client's document may not lie on this service's own host.",
-	"C21": "Too many documents are being fetched; if all clients seem to share one address, configure trusted-proxies.",
+	"C21": "Too many documents are being fetched, often because of an attack. If all clients seem to have one address, configure trusted-proxies. " +
+		"Otherwise raise max-fetches, max-fetches-per-address, max-fetches-per-domain or the two max-fetches-per-minute settings, or list " +
+		"networks in unlimited-networks; the log has the limit that was reached.",
+	"C53": "The client's host has timed out several times in a row, so it is not tried for a while. Try to fetch the client's address from this " +
+		"computer: it has to answer within 3 seconds. Its other documents may be fine: they are tried again after the pause.",
 	"C41": "Try to fetch the client's address from this computer: its DNS, firewall and certificate are what counts; addresses inside " +
 		"your network are refused.",
 	"C42": "Try to fetch the client's address from this computer: it has to answer with status 200 and JSON; redirects are not followed.",
@@ -96,7 +100,7 @@ const needsProxy = " No metadata host has answered so far: where a proxy is the 
 
 // reachedMetadataHost reports whether a metadata host has answered at this step, or earlier so that its document was remembered.
 func (s Step) reachedMetadataHost() bool {
-	return s.Kind == ClientMetadata && (s.Outcome == Passed || s.Outcome == Refused && s.Rule != "C41")
+	return s.Kind == ClientMetadata && (s.Outcome == Passed || s.Outcome == Refused && s.Rule != "C41" && s.Rule != "C53")
 }
 
 func endingOf(reason oauth.EndReason) string {

@@ -1,0 +1,67 @@
+package cimd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// After maxTimeouts in a row, a host is not tried for minPause. Each further timeout doubles the pause, up to maxPause.
+const (
+	maxTimeouts = 3
+	minPause    = 10 * time.Second
+	maxPause    = 5 * time.Minute
+)
+
+// breaker remembers hosts that time out (C53). A host that has timed out last gets one place only, so that after a pause one fetch tries
+// it. It goes by the clock of the directory, which github.com/sony/gobreaker cannot.
+type breaker struct {
+	mu    sync.Mutex
+	hosts *lru.Cache[string, slowHost]
+}
+
+type slowHost struct {
+	timeouts int
+	pause    time.Time // until then it is not tried
+}
+
+func newBreaker() *breaker { return &breaker{hosts: newLRU[slowHost](maxMetered)} }
+
+// admits reports whether the host is slow, or refuses during a pause.
+func (b *breaker) admits(host string, now time.Time) (slow bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known, slow := b.hosts.Get(host)
+	if left := known.pause.Sub(now); 0 < left && left <= maxPause {
+		return true, fmt.Errorf("%w: %d times in a row", oauth.ErrMetadataSlow, known.timeouts)
+	}
+	return slow, nil
+}
+
+// fetched notes how a fetch has ended.
+func (b *breaker) fetched(host string, err error, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !isTimeout(err) {
+		b.hosts.Remove(host)
+		return
+	}
+	known, _ := b.hosts.Get(host)
+	known.timeouts++
+	if more := known.timeouts - maxTimeouts; more >= 0 {
+		known.pause = now.Add(min(minPause<<min(more, 10), maxPause))
+	}
+	b.hosts.Add(host, known)
+}
+
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+}

@@ -1,0 +1,203 @@
+package cimd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// fetchCache holds the documents of one kind that were valid when they were fetched (C36). read checks the members of a document.
+type fetchCache[T any] struct {
+	directory *Directory
+	bodyBytes int64
+	read      func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
+	entries   *entries[T]
+	refetched *lru.Cache[string, time.Time] // when a fresh document was fetched again
+	failed    *lru.Cache[string, time.Time] // when an expired one could not be renewed
+	flights   *flights[T]
+}
+
+const (
+	// refetchInterval is how often a fresh document may be fetched again because something is missing in it (C50, D33).
+	refetchInterval = time.Minute
+	// renewInterval is how often the renewal of an expired document is tried while it stays in use (C56).
+	renewInterval = 10 * time.Second
+)
+
+func newFetchCache[T any](d *Directory, s sizes, bodyBytes int64, read func(context.Context, oauth.ClientID, map[string]any) (T, error)) *fetchCache[T] {
+	evicted := func() { d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
+	return &fetchCache[T]{
+		directory: d, bodyBytes: bodyBytes, read: read, entries: newEntries[T](s.inUse, s.others, evicted),
+		refetched: newLRU[time.Time](s.others), failed: newLRU[time.Time](s.inUse), flights: newFlights[T](),
+	}
+}
+
+// find returns the remembered document while it is fresh, otherwise the one that is fetched once for all who need it meanwhile (C37,
+// C39). A fresh document that is not enough is fetched again, but not twice within refetchInterval.
+func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
+	now := c.directory.options.Now()
+	known, _ := c.entries.get(at.String())
+	if known.fresh(now) && enough(known.value) {
+		return known.value, nil
+	}
+	if lately(c.refetched, at, refetchInterval, now) { // perhaps since known was read, so it is read again
+		if latest, fresh := c.fresh(at); fresh {
+			return latest, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.exchange)
+	defer cancel()
+	f := c.flights.join(at)
+	defer c.flights.part(at, f)
+	if err := c.start(ctx, f, at, known); err != nil {
+		c.refuse(err)
+		return found, err
+	}
+	select {
+	case <-f.landed:
+		return f.value, f.err
+	case <-ctx.Done():
+		return found, fmt.Errorf("%w: wait for the fetch: %w", oauth.ErrMetadataUnreachable, ctx.Err())
+	}
+}
+
+// findStale is find, but a document that has expired at most maxStale ago serves when it cannot be renewed (C56). A definite answer, for
+// example that it has gone, counts.
+func (c *fetchCache[T]) findStale(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
+	now := c.directory.options.Now()
+	known, _ := c.entries.get(at.String())
+	usable := known.stale(now) && enough(known.value)
+	if usable && lately(c.failed, at, renewInterval, now) {
+		return known.value, nil
+	}
+	found, err = c.find(ctx, at, enough)
+	if err == nil || !usable || !isTransient(err) {
+		return found, err
+	}
+	c.failed.Add(at.String(), now)
+	c.directory.options.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url", at.String(), "error", err)
+	return known.value, nil
+}
+
+// lately reports whether something happened to the document less than an interval ago.
+func lately(times *lru.Cache[string, time.Time], at oauth.ClientID, interval time.Duration, now time.Time) bool {
+	last, found := times.Get(at.String())
+	since := now.Sub(last)
+	return found && 0 <= since && since < interval
+}
+
+// fresh returns the remembered document if it is fresh.
+func (c *fetchCache[T]) fresh(at oauth.ClientID) (value T, ok bool) {
+	known, _ := c.entries.get(at.String())
+	if !known.fresh(c.directory.options.Now()) {
+		return value, false
+	}
+	return known.value, true
+}
+
+func (c *fetchCache[T]) refuse(err error) {
+	if errors.Is(err, oauth.ErrMetadataBudget) || errors.Is(err, oauth.ErrMetadataSlow) {
+		c.directory.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
+	}
+}
+
+// start waits for a place and starts the flight, if no other request does so meanwhile.
+func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.ClientID, known *entry[T]) error {
+	d := c.directory
+	if f.hasStarted() {
+		return nil
+	}
+	_, isKnown := c.entries.get(at.String())
+	t := target{at: at, requester: oauth.RequesterFrom(ctx), known: isKnown}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.started, cancel)()
+	place, err := d.budget.enter(waiting, t, d.options.Now)
+	if err == nil && place.Waited {
+		d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
+	}
+	switch {
+	case err != nil && f.hasStarted():
+		return nil
+	case err != nil:
+		return err
+	case !c.flights.begin(f):
+		place.Leave()
+		return nil
+	}
+	go func() {
+		// The request that started the flight may end without failing the others.
+		value, err := c.refresh(context.WithoutCancel(ctx), t, known)
+		place.Leave()
+		c.flights.land(at, f, value, err)
+	}()
+	return nil
+}
+
+// refresh fetches or revalidates the document, and remembers it if it is valid. It fetches nothing when an earlier flight landed after
+// the caller looked, who saw known.
+func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) (found T, err error) {
+	d, now := c.directory, c.directory.options.Now
+	latest, _ := c.entries.get(t.at.String())
+	again := latest.fresh(now())
+	if again && (latest != known || lately(c.refetched, t.at, refetchInterval, now())) {
+		return latest.value, nil
+	}
+	d.budget.rates.spend(t, now())
+	if again { // noted when the fetch is over, so that requests join it meanwhile
+		defer func() { c.refetched.Add(t.at.String(), now()) }()
+	}
+	fetched, err := c.fetch(ctx, t.at, known)
+	d.budget.slow.fetched(t.breakerKey(), err, now())
+	if err != nil {
+		return found, err
+	}
+	c.entries.add(t.at.String(), fetched, t.network())
+	return fetched.value, nil
+}
+
+func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
+	d := c.directory
+	ctx, cancel := context.WithTimeout(ctx, d.exchange())
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%w: build the request: %w", oauth.ErrMetadataUnreachable, err)
+	}
+	agent := "Pasteport (+" + d.options.Issuer + ")"
+	request.Header = http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {agent}}
+	conditional := known.addConditions(request.Header)
+	// The bare transport follows no redirect and keeps no cookie (C11, C12).
+	response, err := d.transport.RoundTrip(request)
+	if err != nil {
+		return nil, fmt.Errorf("%w: get the document: %w", oauth.ErrMetadataUnreachable, err)
+	}
+	defer response.Body.Close()
+	if conditional && response.StatusCode == http.StatusNotModified {
+		return known.renewed(response.Header, d.options.Now()), nil
+	}
+	value, err := c.open(ctx, at, response)
+	if err != nil {
+		return nil, err
+	}
+	return newEntry(value, response.Header, d.options.Now()), nil
+}
+
+// open reads the document in an answer.
+func (c *fetchCache[T]) open(ctx context.Context, at oauth.ClientID, response *http.Response) (value T, err error) {
+	body, err := readDocument(response, c.bodyBytes, c.directory.options.AnyContentType)
+	if err != nil {
+		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)
+	}
+	members, err := decodeDocument(body)
+	if err != nil {
+		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataMalformed, err)
+	}
+	return c.read(ctx, at, members)
+}
