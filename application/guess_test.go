@@ -66,26 +66,27 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 	nowChecking := func() int32 { return checking.Load() }
 
 	It("leaves places for other addresses, and lets those wait who are too many", func(ctx SpecContext) {
-		colleagues := paste(ctx, 30, office)
+		colleagues := paste(ctx, 20, office)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(3))
-		Eventually(server.judge.pasted.Waiting).WithContext(ctx).Should(Equal(27))
+		Eventually(server.judge.pasted.Waiting).WithContext(ctx).Should(Equal(17))
 		another := paste(ctx, 1, home)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(4))
-		Expect(server.judge.pasted.Waiting()).To(Equal(27))
+		Expect(server.judge.pasted.Waiting()).To(Equal(17))
 		release()
 		Eventually(another).WithContext(ctx).Should(Receive(Succeed()))
-		for range 30 {
+		for range 20 {
 			Eventually(colleagues).WithContext(ctx).Should(Receive(Succeed()))
 		}
 	})
 
 	It("asks for a second of patience where too many of one address wait, and counts nothing", func(ctx SpecContext) {
+		const fit = 3 * waitingPerPlaceAndAddress
 		var effects sync.Map
 		server.ports.Limited = func(limit oauth.Limit, effect oauth.LimitEffect) {
 			effects.Store(string(limit)+" "+string(effect), true)
 		}
-		colleagues := paste(ctx, 3+waitingPerAddress, office)
-		Eventually(server.judge.pasted.Waiting).WithContext(ctx).Should(Equal(waitingPerAddress))
+		colleagues := paste(ctx, 3+fit, office)
+		Eventually(server.judge.pasted.Waiting).WithContext(ctx).Should(Equal(fit))
 		var err error
 		Eventually(paste(ctx, 1, office)).WithContext(ctx).Should(Receive(&err))
 		var refusal *oauth.Error
@@ -95,7 +96,7 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 		Expect(err.(*oauth.Error).RetryAfter).To(Equal(queueFullWait))
 		Expect(oauth.RuleOf(err)).To(Equal("B20"))
 		release()
-		for range 3 + waitingPerAddress {
+		for range 3 + fit {
 			Eventually(colleagues).WithContext(ctx).Should(Receive(Succeed()))
 		}
 		_, refused := effects.Load("verifications refused")

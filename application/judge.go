@@ -17,9 +17,9 @@ const (
 	verifyPlaces = 64
 	// turnLimit is how long a pasted token may wait until its check begins.
 	turnLimit = 10 * time.Second
-	// How many pasted tokens may wait, in all and of one address.
-	waitingPasted     = 1024
-	waitingPerAddress = 128
+	// How many pasted tokens may wait for each place, in all and of one address.
+	waitingPerPlace           = 16
+	waitingPerPlaceAndAddress = 8
 )
 
 // judge asks the site about a host token and survives whatever its callback does. Each verifier has one of its own, so that one
@@ -31,7 +31,10 @@ type judge struct {
 }
 
 func newJudge(verifier oauth.BearerVerifier, limits oauth.Limits) judge {
-	pasted := fairqueue.New(fairqueue.Limits{Places: limits.MaxVerifications, Waiting: waitingPasted, WaitingPerAddress: waitingPerAddress})
+	pasted := fairqueue.New(fairqueue.Limits{
+		Places: limits.MaxVerifications, Waiting: waitingPerPlace * limits.MaxVerifications,
+		WaitingPerAddress: waitingPerPlaceAndAddress * limits.MaxVerificationsPerAddress,
+	})
 	return judge{verifier, make(chan struct{}, verifyPlaces), pasted}
 }
 

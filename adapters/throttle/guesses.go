@@ -19,7 +19,6 @@ const (
 	networkWindow = 5 * time.Minute
 	allWindow     = time.Minute
 	ticketWindow  = time.Hour // longer than a ticket lives
-	perTicket     = 5         // of weak tokens
 
 	remembered   = 10_000 // tokens and addresses; the least recently used goes first
 	rejectedFor  = 5 * time.Second
@@ -59,7 +58,7 @@ func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *s
 		counter: counter, keys: settings.Keys, limits: settings.Limits, logger: logger,
 		rejected: newCache[rejection, time.Time](remembered), counted: newCache[oauth.Fingerprint, time.Time](remembered),
 		trusted: newCache[netip.Prefix, time.Time](remembered), proofs: newCache[oauth.Digest, struct{}](remembered),
-		holders: newHolders(), turns: newTurns(), pending: map[oauth.Digest]int{},
+		holders: newHolders(settings.Limits.MaxAttemptsPerToken), turns: newTurns(settings.Limits.ProofWait), pending: map[oauth.Digest]int{},
 	}
 }
 

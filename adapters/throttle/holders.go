@@ -10,17 +10,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// holderRate is how many attempts in a minute a token with living grants has without a proof of work, wherever they come from.
-const holderRate = 30
-
-// holders counts the attempts of tokens with which living grants were made.
+// holders counts the attempts of tokens with which living grants were made, wherever they come from.
 type holders struct {
+	perMinute int
 	mu      sync.Mutex
 	buckets *lru.Cache[oauth.Fingerprint, *rate.Limiter]
 }
 
-func newHolders() *holders {
-	return &holders{buckets: newCache[oauth.Fingerprint, *rate.Limiter](remembered)}
+func newHolders(perMinute int) *holders {
+	return &holders{perMinute: perMinute, buckets: newCache[oauth.Fingerprint, *rate.Limiter](remembered)}
 }
 
 func (h *holders) allow(token oauth.Fingerprint, now time.Time) bool {
@@ -28,7 +26,7 @@ func (h *holders) allow(token oauth.Fingerprint, now time.Time) bool {
 	defer h.mu.Unlock()
 	bucket, found := h.buckets.Get(token)
 	if !found {
-		bucket = rate.NewLimiter(rate.Every(time.Minute/holderRate), holderRate)
+		bucket = rate.NewLimiter(rate.Every(time.Minute/time.Duration(h.perMinute)), h.perMinute)
 		h.buckets.Add(token, bucket)
 	}
 	return bucket.AllowN(now, 1)

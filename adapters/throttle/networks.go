@@ -27,7 +27,7 @@ func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	if !g.limits.WeakTokens || guess.Ticket == "" {
 		return windows, nil
 	}
-	ticket, err := g.keys.Window("guesses/ticket", guess.Ticket, perTicket, ticketWindow)
+	ticket, err := g.keys.Window("guesses/ticket", guess.Ticket, g.limits.MaxWrongTokensPerAddress, ticketWindow)
 	return append(windows, ticket), err
 }
 

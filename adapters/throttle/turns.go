@@ -12,25 +12,28 @@ import (
 )
 
 const (
-	turnEvery = 2 * time.Second // of one address
-	turnBurst = 5
-	growth    = 5 // how much faster turns come with each larger network
+	turnsInWait = 10 // of one address, in the time that each of its browsers waits
+	turnBurst   = 5
+	growth      = 5 // how much faster turns come with each larger network
 )
 
 // turns are the attempts of browsers without script that have waited. Without a limit, a thousand waits at once would be as good as a
 // thousand proofs of work.
 type turns struct {
+	every   time.Duration // of one address
 	mu      sync.Mutex
 	buckets *lru.Cache[netip.Prefix, *rate.Limiter]
 }
 
-func newTurns() *turns { return &turns{buckets: newCache[netip.Prefix, *rate.Limiter](remembered)} }
+func newTurns(wait time.Duration) *turns {
+	return &turns{every: wait / turnsInWait, buckets: newCache[netip.Prefix, *rate.Limiter](remembered)}
+}
 
 // take takes a turn of every network around the address, or none.
 func (t *turns) take(by oauth.Requester, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	every := turnEvery
+	every := t.every
 	var buckets []*rate.Limiter
 	for _, network := range by.Networks() {
 		bucket := t.bucket(network, every)

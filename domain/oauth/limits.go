@@ -17,8 +17,9 @@ type Limits struct {
 	MaxWrongTokensPerNetwork  int           // 25, of a /24 or a /56
 	MaxWrongTokensPerPrefix48 int           // 125, of an IPv6 /48
 	MaxWrongTokens            int           // 100 in a minute, of all addresses together
+	MaxAttemptsPerToken       int           // 30 in a minute without a proof, of a token with living grants
 	ProofBits                 int           // 10; a proof of work takes 2^ProofBits tries on average, about half a second of a browser
-	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script
+	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script; ten of an address get in within that time
 
 	MaxVerifications           int // 64 tokens that one verifier checks at once
 	MaxVerificationsPerAddress int // 16 of them for one address
@@ -40,7 +41,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		MaxWrongTokensPerAddress: 5, MaxWrongTokensPerNetwork: 25, MaxWrongTokensPerPrefix48: 125, MaxWrongTokens: 100,
-		ProofBits: 10, ProofWait: 20 * time.Second,
+		MaxAttemptsPerToken: 30, ProofBits: 10, ProofWait: 20 * time.Second,
 		MaxVerifications: 64, MaxVerificationsPerAddress: 16,
 		MaxFetches: 32, MaxFetchesPerAddress: 4, MaxFetchesPerDomain: 4, MaxFetchesPerMinuteAndAddress: 30, MaxFetchesPerMinuteAndDomain: 60,
 		MaxUnknownTokensPerMinute: 60,
@@ -78,7 +79,7 @@ func (l *Limits) numbers() []limitField {
 	return []limitField{
 		{"MaxWrongTokensPerAddress", &l.MaxWrongTokensPerAddress}, {"MaxWrongTokensPerNetwork", &l.MaxWrongTokensPerNetwork},
 		{"MaxWrongTokensPerPrefix48", &l.MaxWrongTokensPerPrefix48}, {"MaxWrongTokens", &l.MaxWrongTokens},
-		{"ProofBits", &l.ProofBits},
+		{"MaxAttemptsPerToken", &l.MaxAttemptsPerToken}, {"ProofBits", &l.ProofBits},
 		{"MaxVerifications", &l.MaxVerifications}, {"MaxVerificationsPerAddress", &l.MaxVerificationsPerAddress},
 		{"MaxFetches", &l.MaxFetches}, {"MaxFetchesPerAddress", &l.MaxFetchesPerAddress}, {"MaxFetchesPerDomain", &l.MaxFetchesPerDomain},
 		{"MaxFetchesPerMinuteAndAddress", &l.MaxFetchesPerMinuteAndAddress}, {"MaxFetchesPerMinuteAndDomain", &l.MaxFetchesPerMinuteAndDomain},
@@ -94,6 +95,11 @@ func (l Limits) check() []error {
 	for _, number := range l.numbers() {
 		if *number.value < 0 {
 			mistakes = append(mistakes, NewMistake("%s is %d: choose 1 or more", number.name, *number.value))
+		}
+	}
+	for _, network := range l.UnlimitedNetworks {
+		if !network.IsValid() || network.Addr().Is4In6() {
+			mistakes = append(mistakes, NewMistake("%s has %q: write networks such as 203.0.113.0/24 or 2001:db8::/48", Field("UnlimitedNetworks"), network))
 		}
 	}
 	if l.ProofBits > maxProofBits {

@@ -107,13 +107,3 @@ var _ = Describe("A proof of work", Label("B18"), func() {
 		Expect(err).To(Refused(InvalidTicket))
 	})
 })
-
-var _ = Describe("Limits", Label("B6", "F9"), func() {
-	It("have defaults, each by itself", func() {
-		Expect(Limits{}.WithDefaults()).To(Equal(DefaultLimits()))
-		changed := Limits{MaxSessions: 7, ProofWait: time.Second}.WithDefaults()
-		Expect(changed.MaxSessions).To(Equal(7))
-		Expect(changed.ProofWait).To(Equal(time.Second))
-		Expect(changed.MaxSessionsPerPerson).To(Equal(100))
-	})
-})
