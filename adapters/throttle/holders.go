@@ -13,8 +13,8 @@ import (
 // holders counts the attempts of tokens with which living grants were made, wherever they come from.
 type holders struct {
 	perMinute int
-	mu      sync.Mutex
-	buckets *lru.Cache[oauth.Fingerprint, *rate.Limiter]
+	mu        sync.Mutex
+	buckets   *lru.Cache[oauth.Fingerprint, *rate.Limiter]
 }
 
 func newHolders(perMinute int) *holders {

@@ -86,7 +86,6 @@ var _ = Describe("Finding the binding for a request", func() {
 		Expect(got.body).NotTo(ContainSubstring("ran"))
 	}, Entry(nil, "POST"), Entry(nil, "GET"), Entry(nil, "DELETE"))
 
-
 	DescribeTable("refuses a message whose", Label("G16", "E9", "I16"), func(ctx SpecContext, end func(s *site, late *atomic.Bool)) {
 		var late atomic.Bool
 		s := openSite(func(o *Options) {
