@@ -77,7 +77,7 @@ func (a *arrivals) turns(number int) []string {
 	return a.names
 }
 
-var _ = Describe("Sharing places", func() {
+var _ = Describe("Sharing places", Label("C52"), func() {
 	It("gives places at once while there are some", func(ctx SpecContext) {
 		queue := New(Limits{Places: 2, Waiting: 1, WaitingPerAddress: 1})
 		for range 2 {
@@ -237,7 +237,7 @@ var _ = Describe("Sharing places", func() {
 	})
 })
 
-var _ = Describe("Sharing places for long", func() {
+var _ = Describe("Sharing places for long", Label("C52"), func() {
 	It("never grants too much and never leaves a place unused that somebody could take", func() {
 		for seed := range uint64(50) {
 			m := newModel(seed)
