@@ -21,7 +21,8 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 	return s.endConnections(ctx, prints, oauth.EndedByHost, func(*oauth.AccessGrant) bool { return true })
 }
 
-// Connections is what a person sees of the living grants that were made with one host token, with what lets them end some.
+// Connections is what a person sees of the living grants that were made with one host token, those used last first, with what lets them end
+// some.
 type Connections struct {
 	Living []oauth.Connection
 	Sealed string
@@ -64,8 +65,8 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 	return s.living(ctx, prints)
 }
 
-// living finds the grants under each fingerprint of one host token; those under an earlier server secret are the older ones. It
-// seals only the fingerprints that find something, now or later, so that the form is never too large to be sent.
+// living finds the grants under each fingerprint of one host token. It seals only the fingerprints that find something, now or later, so that
+// the form is never too large to be sent.
 func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
 	for i, print := range slices.Backward(prints) {
@@ -83,8 +84,18 @@ func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found 
 			useful = slices.Insert(useful, 1, print)
 		}
 	}
+	slices.SortStableFunc(found.Living, func(a, b oauth.Connection) int { return b.LastSeen().Compare(a.LastSeen()) })
 	found.Sealed, err = oauth.SealConnections(useful, s.settings, now)
 	return found, err
+}
+
+// ShowConnections returns the connections that Connections has sealed, as they are now. It refuses with InvalidTicket or ExpiredTicket.
+func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connections, error) {
+	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
+	if err != nil {
+		return Connections{}, err
+	}
+	return s.living(ctx, prints)
 }
 
 // EndConnection ends one of the connections that Connections has sealed, or all of them when id is empty, and returns what is

@@ -139,7 +139,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 		func(ctx SpecContext, name string, status int, state func(context.Context) Response) {
 			answer := state(ctx)
 			Expect(answer.StatusCode).To(Equal(status))
-			Expect(len(answer.Text)).To(BeNumerically("<", 30<<10))
+			Expect(len(answer.Text)).To(BeNumerically("<", 40<<10))
 			Expect(answer.Text).NotTo(ContainSubstring("<script"))
 			address, fetches := replayed(answer)
 			browser := ReaderBrowser()
@@ -234,6 +234,12 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 			client.Redirect = "https://client.example/callback"
 			client.Authorize(ctx)
 			return world.Connections(ctx, world.Token).Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections-paged", 200, func(ctx context.Context) Response {
+			for range 91 {
+				client.Authorize(ctx)
+			}
+			return world.Connections(ctx, world.Token).Turn(ctx, "2").Response
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-ended", 200, func(ctx context.Context) Response {
 			client.Connect(ctx)

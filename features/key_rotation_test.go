@@ -77,14 +77,14 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 				}
 			}
 		}),
-		Entry("the connections page, with what was connected before first", func(ctx SpecContext) func(SpecContext) {
+		Entry("the connections page, with what was connected before last", func(ctx SpecContext) func(SpecContext) {
 			client.Connect(ctx)
 			open := world.Connections(ctx, world.Token)
 			return func(ctx SpecContext) {
 				later := client.Connect(ctx)
 				page := world.Connections(ctx, world.Token)
 				Expect(page.grants()).To(HaveLen(2))
-				Expect(page.grants()[0]).To(Equal(open.grants()[0]))
+				Expect(page.grants()[1]).To(Equal(open.grants()[0]))
 				Expect(open.End(ctx, "").grants()).To(BeEmpty(), "of those before")
 				Expect(world.Call(ctx, later.Access).StatusCode).To(Equal(http.StatusOK))
 			}

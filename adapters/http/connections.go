@@ -3,6 +3,7 @@ package http
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -33,9 +34,11 @@ func (e *Endpoints) change(c echo.Context) error {
 		if form.Get("grant") == "" {
 			return oauth.Refuse(oauth.InvalidRequest, "B5", "the grant is missing")
 		}
-		return e.endConnection(c, form.Get("ticket"), form.Get("grant"))
+		return e.endConnection(c, form, form.Get("grant"))
 	case "end_all":
-		return e.endConnection(c, form.Get("ticket"), "")
+		return e.endConnection(c, form, "")
+	case "turn":
+		return e.turnPage(c, form)
 	}
 	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
@@ -56,22 +59,42 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	if len(found.Living) == 0 {
 		return e.askForToken(c, http.StatusOK, "No app is connected with this token, or this site does not know it.")
 	}
-	return e.showConnections(c, found, "")
+	return e.showConnections(c, found, 1, "")
 }
 
-func (e *Endpoints) endConnection(c echo.Context, sealed, grant string) error {
-	left, err := e.server.EndConnection(c.Request().Context(), sealed, grant)
-	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
-		return e.askForToken(c, http.StatusBadRequest, "This page is out of date. Paste your token again.")
-	}
+// turnPage shows another page of the connections that the ticket is about.
+func (e *Endpoints) turnPage(c echo.Context, form oauth.Parameters) error {
+	found, err := e.server.ShowConnections(c.Request().Context(), form.Get("ticket"))
 	if err != nil {
-		return err
+		return e.refuseButton(c, err)
+	}
+	return e.showConnections(c, found, pageIn(form), "")
+}
+
+func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant string) error {
+	left, err := e.server.EndConnection(c.Request().Context(), form.Get("ticket"), grant)
+	if err != nil {
+		return e.refuseButton(c, err)
 	}
 	done := "The connection has ended. The app’s next request is refused."
 	if grant == "" {
 		done = "All connections have ended."
 	}
-	return e.showConnections(c, left, done)
+	return e.showConnections(c, left, pageIn(form), done)
+}
+
+// refuseButton asks for the token again when the page of a button is out of date.
+func (e *Endpoints) refuseButton(c echo.Context, err error) error {
+	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
+		return e.askForToken(c, http.StatusBadRequest, "This page is out of date. Paste your token again.")
+	}
+	return err
+}
+
+// pageIn returns the number of the page in a form; showConnections corrects one that does not exist.
+func pageIn(form oauth.Parameters) int {
+	page, _ := strconv.Atoi(form.Get("page"))
+	return page
 }
 
 func (e *Endpoints) askForToken(c echo.Context, status int, problem string) error {
@@ -79,13 +102,23 @@ func (e *Endpoints) askForToken(c echo.Context, status int, problem string) erro
 	return e.edition(c).WriteConnections(c.Response(), status, pages.Connections{Action: e.connectionsURL(), Problem: problem})
 }
 
-func (e *Endpoints) showConnections(c echo.Context, found application.Connections, done string) error {
-	page := pages.Connections{Action: e.connectionsURL(), Ticket: found.Sealed, Done: done}
-	for _, living := range found.Living {
-		page.Living = append(page.Living, e.shown(living))
+// connectionsOnPage bounds the size of a page (J15).
+const connectionsOnPage = 25
+
+func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int, done string) error {
+	all, limits := len(found.Living), e.server.Settings().Limits
+	shown := pages.Connections{
+		Action: e.connectionsURL(), Ticket: found.Sealed, Done: done,
+		All: all, Limit: limits.MaxGrantsPerToken, NearLimit: limits.NearMaxGrants(all),
+		Pages: max(1, (all+connectionsOnPage-1)/connectionsOnPage),
+	}
+	shown.Page = min(max(page, 1), shown.Pages)
+	first := (shown.Page - 1) * connectionsOnPage
+	for _, living := range found.Living[first:min(all, first+connectionsOnPage)] {
+		shown.Living = append(shown.Living, e.shown(living))
 	}
 	e.secureTransport(c)
-	return e.edition(c).WriteConnections(c.Response(), http.StatusOK, page)
+	return e.edition(c).WriteConnections(c.Response(), http.StatusOK, shown)
 }
 
 func (e *Endpoints) shown(c oauth.Connection) pages.Connection {

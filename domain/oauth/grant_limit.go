@@ -20,6 +20,9 @@ func SurplusGrants(grants []*AccessGrant, made string, limit int, now time.Time)
 	return surplus
 }
 
+// NearMaxGrants reports whether a host token has nine tenths of the connections that it may have, so that its person should know the limit.
+func (l Limits) NearMaxGrants(connections int) bool { return 10*connections >= 9*l.MaxGrantsPerToken }
+
 // lastSeen returns when a living grant was last used, or made if it never was.
 func (g *AccessGrant) lastSeen(now time.Time) time.Time {
 	shown, alive := g.Connection(now)

@@ -9,11 +9,16 @@ import (
 // Connections is the page on which people see and end what they have connected with their token. Without a ticket it asks for the
 // token first.
 type Connections struct {
-	Living  []Connection
-	Action  string // URL that the forms are posted to
-	Ticket  string // sealed, posted back unchanged
-	Problem string // why the last attempt failed
-	Done    string // what the last button did
+	Living  []Connection // those of this page
+	Action  string       // URL that the forms are posted to
+	Ticket  string       // sealed, posted back unchanged
+	Problem string       // why the last attempt failed
+	Done    string       // what the last button did
+
+	All         int // living connections
+	Page, Pages int // from 1
+	Limit       int // so many there may be
+	NearLimit   bool
 }
 
 // Connection is one app that can use the site in the person's name.

@@ -3,6 +3,7 @@ package pages
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func living() Connections {
 	}
 	local, mobile, web := app("g1", "client.example"), app("g2", "mobile.example"), app("g3", "web.example")
 	local.Loopback, mobile.PrivateScheme, web.LastUsedAt, mobile.Waiting = true, true, at, true
-	return Connections{Living: []Connection{local, mobile, web}, Action: manage, Ticket: "sealed"}
+	return Connections{Living: []Connection{local, mobile, web}, Action: manage, Ticket: "sealed", All: 3, Page: 1, Pages: 1, Limit: 100}
 }
 
 var _ = Describe("Showing a person's connections", func() {
@@ -51,9 +52,33 @@ var _ = Describe("Showing a person's connections", func() {
 
 	It("offers to end all only when there are several, and says when none is left", func() {
 		few := living()
-		few.Living = few.Living[:1]
+		few.Living, few.All = few.Living[:1], 1
 		Expect(showConnections(few).Body.String()).NotTo(ContainSubstring("end_all"))
-		few.Living, few.Done = nil, "The connection has ended. The app’s next request is refused."
+		few.Living, few.All, few.Done = nil, 0, "The connection has ended. The app’s next request is refused."
 		Expect(showConnections(few).Body.String()).To(And(ContainSubstring("No app is connected with this token now."), ContainSubstring(`role="status">The connection has ended.`)))
+	})
+
+	DescribeTable("offers the pages beside this one", Label("J15"), func(page, pages int, offered ...int) {
+		c := living()
+		c.All, c.Page, c.Pages = 60, page, pages
+		body := showConnections(c).Body.String()
+		Expect(strings.Count(body, `value="turn"`)).To(Equal(len(offered)))
+		for _, other := range offered {
+			Expect(body).To(ContainSubstring(`<input type="hidden" name="page" value="` + strconv.Itoa(other) + `"> <button type="submit" name="decision" value="turn">`))
+		}
+		Expect(strings.Contains(body, "Page "+strconv.Itoa(page)+" of "+strconv.Itoa(pages))).To(Equal(pages > 1))
+		Expect(strings.Contains(body, "Previous page")).To(Equal(page > 1))
+		Expect(strings.Contains(body, "Next page")).To(Equal(page < pages))
+	},
+		Entry("of one", 1, 1), Entry("at the first", 1, 3, 2), Entry("in the middle", 2, 3, 1, 3), Entry("at the last", 3, 3, 2),
+	)
+
+	It("says what happens to more connections when there are nearly too many", Label("J14", "J15"), func() {
+		c := living()
+		const notice = "You have 99 of at most 100 connections. When there are more, the one that was unused for longest ends."
+		c.All = 99
+		Expect(showConnections(c).Body.String()).NotTo(ContainSubstring("You have"))
+		c.NearLimit = true
+		Expect(showConnections(c).Body.String()).To(ContainSubstring(notice))
 	})
 })

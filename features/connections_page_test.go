@@ -1,0 +1,97 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// Turn presses the button that leads to another page of the connections.
+func (p Page) Turn(ctx context.Context, page string) Page {
+	GinkgoHelper()
+	return ReadPage(Post(ctx, p.Action, url.Values{"decision": {"turn"}, "ticket": {p.Hidden.Get("ticket")}, "page": {page}}))
+}
+
+var _ = Describe("Paging one's connections", Label("J15"), func() {
+	const connected = 27
+	var world *World
+	var client *Client
+	var codes []string
+	BeforeEach(func(ctx SpecContext) {
+		world = NewWorld(atMostGrants(30))
+		client = world.NewClient()
+		codes = nil
+		for range connected {
+			world.Clock.Advance(10 * time.Millisecond)
+			codes = append(codes, client.Authorize(ctx))
+		}
+	})
+
+	It("shows 25 at a time, those used last first, and each of them once", func(ctx SpecContext) {
+		world.Clock.Advance(time.Minute / 2)
+		oldest := client.Token(ctx, client.Exchange(codes[0])).Tokens()
+		Expect(world.Call(ctx, oldest.Access).StatusCode).To(Equal(http.StatusOK))
+		first := world.Connections(ctx, world.Token)
+		second := first.Turn(ctx, "2")
+		Expect(first.grants()).To(HaveLen(25))
+		Expect(second.grants()).To(HaveLen(connected - 25))
+		Expect(append(first.grants(), second.grants()...)).To(HaveEach(Not(BeEmpty())))
+		all := map[string]bool{}
+		for _, grant := range append(first.grants(), second.grants()...) {
+			all[grant] = true
+		}
+		Expect(all).To(HaveLen(connected))
+		listed := world.Grants(ctx)
+		Expect(first.grants()[0]).To(Equal(listed[0].ID), "it was used last")
+		Expect(first.grants()[1]).To(Equal(listed[connected-1].ID), "it was connected last")
+		Expect(first.Text).To(And(ContainSubstring("Page 1 of 2"), ContainSubstring("Next page"), Not(ContainSubstring("Previous page"))))
+		Expect(second.Text).To(And(ContainSubstring("Page 2 of 2"), ContainSubstring("Previous page"), Not(ContainSubstring("Next page"))))
+		Expect(second.Turn(ctx, "1").grants()).To(Equal(first.grants()))
+	})
+
+	It("stays on the page on which one was ended, and goes back when that page is empty", func(ctx SpecContext) {
+		page := world.Connections(ctx, world.Token).Turn(ctx, "2")
+		end := func(page Page) Page {
+			form := url.Values{"decision": {"end"}, "ticket": {page.Hidden.Get("ticket")}, "page": {"2"}, "grant": {page.grants()[0]}}
+			return ReadPage(Post(ctx, page.Action, form))
+		}
+		Expect(page.Text).To(MatchRegexp(`name="grant" value="` + regexp.QuoteMeta(page.grants()[0]) + `"> ?<input type="hidden" name="page" value="2">`))
+		left := end(page)
+		Expect(left.grants()).To(Equal(page.grants()[1:]))
+		Expect(end(left).grants()).To(HaveLen(25))
+	})
+
+	It("ends all of them with one button, whatever the page", Label("I12"), func(ctx SpecContext) {
+		Expect(world.Connections(ctx, world.Token).Turn(ctx, "2").End(ctx, "").Text).To(ContainSubstring("All connections have ended."))
+		Expect(world.Grants(ctx)).To(BeEmpty())
+	})
+
+	DescribeTable("shows a page that exists for", func(ctx SpecContext, asked string, shown int) {
+		Expect(world.Connections(ctx, world.Token).Turn(ctx, asked).Text).To(ContainSubstring("Page " + strconv.Itoa(shown) + " of 2"))
+	},
+		Entry("one that is too high", "99", 2), Entry("one that is too low", "-1", 1), Entry("none", "", 1), Entry("what is no number", "x", 1),
+		Entry("what is no number of a computer", "99999999999999999999", 2),
+	)
+
+	It("asks for the token again when the page is out of date, and refuses a forged ticket", Label("B4"), func(ctx SpecContext) {
+		page := world.Connections(ctx, world.Token)
+		world.Clock.Advance(10 * time.Minute)
+		late := page.Turn(ctx, "2")
+		Expect(late.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(late.Text).To(ContainSubstring("This page is out of date."))
+		page.Hidden.Set("ticket", "AAAA")
+		Expect(page.Turn(ctx, "2").StatusCode).To(Equal(http.StatusBadRequest))
+	})
+
+	It("says from nine tenths of the limit on that more end the one unused for longest", Label("J14"), func(ctx SpecContext) {
+		page := world.Connections(ctx, world.Token)
+		Expect(page.Text).To(ContainSubstring("You have 27 of at most 30 connections. When there are more, the one that was unused for longest ends."))
+		Expect(page.End(ctx, page.grants()[0]).Text).NotTo(ContainSubstring("You have"))
+	})
+})
