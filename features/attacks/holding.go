@@ -79,28 +79,25 @@ func reconnecting() crowd {
 
 const approvals = 101 // a hundred sessions for each would be all
 
-// holders connects one app after the other with one token.
-func holders(ctx context.Context, s *scene) (all []*Person) {
+// connectAttacker connects one app after the other with one token.
+func connectAttacker(ctx context.Context, s *scene) error {
 	origins, token := s.addHosts(4), rightPrefix+rand.Text()
 	for i := range approvals {
 		p := &Person{browser: browser{s.attackers, fmt.Sprintf("203.0.113.%d", 1+i%10)}, token: token}
 		p.client = fmt.Sprintf("%s/client/%d", origins[i%4], i)
-		if p.Connect(ctx) == nil {
-			all = append(all, p)
+		if err := p.Connect(ctx); err != nil {
+			return fmt.Errorf("connecting the attacker's app: %w", err)
 		}
+		s.keep(p)
 	}
-	return all
+	return nil
 }
 
 // openSessions opens sessions with each of the attacker's grants by turns.
 func openSessions(ctx context.Context, s *scene) {
-	all := holders(ctx, s)
-	if len(all) == 0 {
-		return
-	}
 	var n atomic.Int64
 	flood(ctx, floodWidth, func(ctx context.Context) {
-		p := all[n.Add(1)%int64(len(all))]
+		p := s.kept[n.Add(1)%int64(len(s.kept))]
 		_, _ = s.attack(p.address).openSession(ctx, p.access)
 	})
 }

@@ -42,8 +42,10 @@ func runRow(ctx context.Context, r row, on *store, o options, dir string) (found
 			return found, fmt.Errorf("preparing: %w", err)
 		}
 	}
-	if found.before, err = s.gather(ctx, lasting/3, r.before); err != nil {
-		return found, err
+	if r.before.size > 0 {
+		if found.before, err = s.gather(ctx, lasting/3, r.before); err != nil {
+			return found, err
+		}
 	}
 	if r.between != nil {
 		if err := r.between(ctx, s); err != nil {

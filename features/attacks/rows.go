@@ -85,7 +85,7 @@ func rows() []row {
 		{name: "end-all", attacker: "none; `grants end --all` with 150 clients behind one address", people: "all of them connect again",
 			before: inOffice, during: reconnecting(), prepare: connectMany, attack: endAll},
 		{name: "sessions", attacker: "one right token, 101 approvals of as many apps, opens sessions at full speed", people: "elsewhere, each opens a session",
-			before: ordinary(withSession), during: ordinary(withSession), attack: openSessions},
+			before: ordinary(withSession), during: ordinary(withSession), between: connectAttacker, attack: openSessions},
 		{name: "grants", attacker: "one right token, approves at full speed", people: "elsewhere",
 			before: elsewhere, during: elsewhere, attack: approve, note: attackersPage},
 	}
