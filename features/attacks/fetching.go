@@ -27,13 +27,13 @@ func (s *scene) addHosts(count int) (origins []string) {
 	return origins
 }
 
-// fetchSlowly has four addresses and four hosts whose documents take ten seconds.
+// fetchSlowly has four addresses for each replica, and four hosts whose documents take ten seconds.
 func fetchSlowly(ctx context.Context, s *scene) {
-	origins := s.addHosts(4)
+	origins, replicas := s.addHosts(4), int64(len(s.site.replicas))
 	var n atomic.Int64
-	pace(ctx, 2.8, 100, func(ctx context.Context) {
+	pace(ctx, 2.8*float64(replicas), 200, func(ctx context.Context) {
 		i := n.Add(1)
-		s.ask(ctx, fmt.Sprintf("203.0.113.%d", 1+i%4), fmt.Sprintf("%s/slow/%s", origins[i%4], rand.Text()))
+		s.ask(ctx, fmt.Sprintf("203.0.113.%d", 1+i%(4*replicas)), fmt.Sprintf("%s/slow/%s", origins[i/replicas%4], rand.Text()))
 	})
 }
 

@@ -74,7 +74,7 @@ func rows() []row {
 			delay: time.Second, before: elsewhere, during: atOnce(10)},
 		{name: "colleagues-30", attacker: "none; the site takes 1 s to check a token", people: "thirty approve at once behind one address",
 			delay: time.Second, before: elsewhere, during: atOnce(30)},
-		{name: "slow-hosts", attacker: "4 addresses, 4 hosts with slow documents, 2.8 requests a second", people: "elsewhere, each with another new app",
+		{name: "slow-hosts", attacker: "4 addresses, 4 hosts with slow documents, 2.8 requests a second for each replica", people: "elsewhere, each with another new app",
 			before: ordinary(withNewApp), during: ordinary(withNewApp), attack: fetchSlowly},
 		{name: "slow-and-many", attacker: "after 1,100 valid documents of 40 hosts, the same", people: "refresh with apps that sign",
 			settings: []string{"--private-key-jwt"}, before: manyWithSigningApps(), during: refreshing(), between: fetchMany, attack: fetchSlowly},
