@@ -35,7 +35,6 @@ import (
 // Everything else is not found.
 type hosts struct {
 	certificates string // file with the certificate of the authority
-	authority    tls.Certificate
 	parent       *x509.Certificate
 	key          *ecdsa.PrivateKey // of clients that sign, too
 	server       *http.Server
