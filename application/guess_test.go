@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/netip"
 	"strconv"
 	"sync"
@@ -90,10 +91,10 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 		var err error
 		Eventually(paste(ctx, 1, office)).WithContext(ctx).Should(Receive(&err))
 		var refusal *oauth.Error
-		Expect(err).To(BeAssignableToTypeOf(refusal))
+		Expect(errors.As(err, &refusal)).To(BeTrue())
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.TooManyGuesses))
-		Expect(err.(*oauth.Error).RetryAfter).To(Equal(queueFullWait))
+		Expect(refusal.RetryAfter).To(Equal(queueFullWait))
 		Expect(oauth.RuleOf(err)).To(Equal("B20"))
 		release()
 		for range 3 + fit {

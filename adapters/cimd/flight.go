@@ -35,7 +35,7 @@ func (fs *flights[T]) join(at oauth.ClientID) *flight[T] {
 	f, found := fs.byName[at.String()]
 	if !found {
 		f = &flight[T]{landed: make(chan struct{})}
-		f.started, f.start = context.WithCancel(context.Background())
+		f.started, f.start = context.WithCancel(context.Background()) //nolint:gosec // begin or part calls start
 		fs.byName[at.String()] = f
 	}
 	f.users++
