@@ -22,6 +22,7 @@ import (
 )
 
 func TestClientMetadataDocuments(t *testing.T) {
+	SetDefaultEventuallyTimeout(20 * time.Second)
 	suite.Run(t, "Client metadata documents")
 }
 
@@ -109,11 +110,11 @@ func patient() limits {
 	return l
 }
 
-// fill takes all places of a directory that waits for none.
+// fill takes all places of a directory, which then waits for a moment only.
 func fill(ctx context.Context, d *Directory) (leave func()) {
 	GinkgoHelper()
 	wait := d.budget.wait
-	d.budget.wait = time.Nanosecond
+	d.budget.wait = 20 * time.Millisecond
 	var places []*fairqueue.Place
 	for range d.budget.limits.MaxFetches {
 		place, err := d.budget.queue.Enter(ctx, fairqueue.Claim{})
