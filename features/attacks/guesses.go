@@ -31,7 +31,7 @@ func guessRows() (all []row) {
 	for _, k := range kinds {
 		for _, o := range origins {
 			all = append(all, row{name: o.name + "-" + k.name, attacker: o.title + ", " + k.title, warmUp: warmUp,
-				during: ordinary(fromElsewhere),
+				during: working(fromElsewhere),
 				attack: func(ctx context.Context, s *scene) { k.attack(ctx, s, o.address()) }})
 		}
 	}

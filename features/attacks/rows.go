@@ -34,6 +34,13 @@ func ordinary(person func(s *scene, n int) (*Person, error)) crowd {
 	return crowd{size: 1, every: time.Second / 3, person: person, visit: (*Person).Visit}
 }
 
+// working people come one by one, one in a second: pages demand work of them, and all of them calculate on this one computer.
+func working(person func(s *scene, n int) (*Person, error)) crowd {
+	c := ordinary(person)
+	c.every = time.Second
+	return c
+}
+
 func fromElsewhere(s *scene, _ int) (*Person, error) { return s.person(s.cleanAddress()), nil }
 
 func fromOffice(s *scene, _ int) (*Person, error) {
@@ -63,13 +70,13 @@ func rows() []row {
 	elsewhere, inOffice := ordinary(fromElsewhere), ordinary(fromOffice)
 	return []row{
 		{name: "office", attacker: "wrong tokens from one address, at full speed, on both pages", people: "behind the same address",
-			before: inOffice, during: inOffice, attack: guessFrom(func() string { return office })},
+			before: working(fromOffice), during: working(fromOffice), attack: guessFrom(func() string { return office })},
 		{name: "office-looks", attacker: "a colleague looks at an empty connections page, at full speed", people: "behind the same address",
 			before: inOffice, during: inOffice, attack: lookAtNothing},
 		{name: "prefix48", attacker: "wrong tokens from an IPv6 /48, each from another /64, a hundred and then 1.7 a second", people: "elsewhere",
-			before: elsewhere, during: elsewhere, attack: guessOn(100, 1.7, freshSubnets())},
+			before: working(fromElsewhere), during: working(fromElsewhere), attack: guessOn(100, 1.7, freshSubnets())},
 		{name: "prefix48-fast", attacker: "wrong tokens from an IPv6 /48, each from another /64, 50 a second", people: "elsewhere",
-			before: elsewhere, during: elsewhere, attack: guessOn(0, 50, freshSubnets())},
+			before: working(fromElsewhere), during: working(fromElsewhere), attack: guessOn(0, 50, freshSubnets())},
 		{name: "colleagues-10", attacker: "none; the site takes 1 s to check a token", people: "ten approve at once behind one address",
 			delay: time.Second, before: elsewhere, during: atOnce(10)},
 		{name: "colleagues-30", attacker: "none; the site takes 1 s to check a token", people: "thirty approve at once behind one address",
