@@ -21,12 +21,12 @@ func (w *waiter) settle(err error) {
 	close(w.settled)
 }
 
-// network is a node of the tree of those who wait. A leaf has waiters, the oldest first; every other node has networks, the one whose
-// turn is next first. A network without waiters is not in the tree.
+// network is a node of the tree of waiters. A leaf has waiters, the oldest first; every other node has networks, the one whose turn is next
+// first. A network without waiters is not in the tree.
 type network struct {
 	parent  *network
 	prefix  netip.Prefix
-	size    int // waiters in it
+	size    int // waiters in it and in its inner networks
 	inner   map[netip.Prefix]*list.Element
 	turns   *list.List // of *network
 	waiters *list.List // of *waiter
@@ -86,7 +86,7 @@ func (n *network) remove(w *waiter) {
 	}
 }
 
-// next returns the waiter whose turn it is among those that are admitted, and moves its networks to the end of their turns.
+// next returns the waiter whose turn it is among those that are admitted, and moves the networks around it to the end of their turns.
 func (n *network) next(admits func([]Share) bool) *waiter {
 	for e := n.waiters.Front(); e != nil; e = e.Next() {
 		if w := e.Value.(*waiter); admits(w.shares) {
@@ -102,8 +102,8 @@ func (n *network) next(admits func([]Share) bool) *waiter {
 	return nil
 }
 
-// newestOfLargest descends to the largest network on each level and returns its newest waiter. Where no network has at least two more
-// waiters than the newcomer's, it descends to that one; it returns nil when it arrives at the newcomer's leaf.
+// newestOfLargest descends to the largest network on each level and returns the newest waiter of the leaf. On a level where no network has at
+// least two more waiters than the newcomer's own, it descends to the own one; it returns nil for the newcomer's own leaf.
 func (n *network) newestOfLargest(newcomer []netip.Prefix) *waiter {
 	outside := false
 	for n.turns.Len() > 0 {

@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// ErrFull reports that too many are waiting.
+// ErrFull reports that too many claims wait already.
 var ErrFull = errors.New("too many requests are waiting")
 
-// Claim describes a user of a place.
+// Claim is a request for a place.
 type Claim struct {
-	// Networks are the networks around the user's address, the smallest first, as oauth.Requester.Networks returns them. Claims without
+	// Networks are the networks around the address of the claim, the smallest first, as oauth.Requester.Networks returns them. Claims without
 	// networks take turns as one network, in which any number may wait.
 	Networks []netip.Prefix
 	// Shares limit how many places the claims with the same key hold at once.
@@ -36,9 +36,9 @@ type Limits struct {
 
 // Queue hands out places. It is safe for concurrent use and starts no goroutines.
 //
-// When a place becomes free, networks take turns: first the largest networks that wait, then the networks inside of the chosen one, down
+// When a place becomes free, networks take turns: first the largest networks with waiters, then the networks inside the chosen one, down
 // to the smallest, in which the oldest waiter is first. So an attacker who sends requests from a /48 delays other networks by one turn,
-// however many addresses the /48 has. A waiter whose shares are used up is passed over.
+// however many addresses the /48 has. The queue skips a waiter whose shares are used up.
 type Queue struct {
 	limits  Limits
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ func New(l Limits) *Queue {
 
 // Place is a place in use.
 type Place struct {
-	// Waited reports that the place was not free at once.
+	// Waited reports whether the claim had to wait.
 	Waited bool
 
 	leave func()
@@ -63,8 +63,8 @@ type Place struct {
 // Leave frees the place. Further calls do nothing.
 func (p *Place) Leave() { p.leave() }
 
-// Enter waits for a place until ctx ends. It returns ErrFull when too many wait already, also to a waiter that makes room: when the queue
-// is full, a newcomer takes the place in it of the newest waiter of the network that has most waiters.
+// Enter waits for a place until ctx ends. It returns ErrFull when too many claims wait already. When the queue is full, the newest waiter
+// of the network with most waiters gets ErrFull, and the newcomer waits instead.
 func (q *Queue) Enter(ctx context.Context, c Claim) (*Place, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (q *Queue) take(shares []Share) {
 	}
 }
 
-// free gives a place back and grants what can be granted now.
+// free gives a place back, and grants free places to waiters.
 func (q *Queue) free(shares []Share) {
 	q.taken--
 	for _, s := range shares {
@@ -179,8 +179,8 @@ func (q *Queue) free(shares []Share) {
 	}
 }
 
-// makeRoom drops the newest waiter of the network that has most waiters. It reports false when the newcomer belongs to that network, or
-// its network would have as many.
+// makeRoom drops the newest waiter of the network with most waiters. It reports false when that is the newcomer's network, or the
+// newcomer's network would then have as many.
 func (q *Queue) makeRoom(newcomer []netip.Prefix) bool {
 	w := q.waiting.newestOfLargest(newcomer)
 	if w == nil {

@@ -3,12 +3,8 @@ package fairqueue
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -33,7 +29,7 @@ func from(address string, shares ...Share) Claim {
 	return c
 }
 
-// arrivals is a queue with the names of those who waited, in the order of their turns. One place is in use.
+// arrivals is a queue with all places in use, and the names of the waiters in the order of their turns.
 type arrivals struct {
 	*Queue
 	first  *Place
@@ -51,7 +47,7 @@ func newArrivals(l Limits) *arrivals {
 	return a
 }
 
-// wait lets a claim wait and returns what Enter returned; nil is a place.
+// wait returns when the claim waits. The channel receives the error of Enter, nil for a place.
 func (a *arrivals) wait(ctx context.Context, name string, c Claim) <-chan error {
 	before, result := a.Waiting(), make(chan error, 1)
 	go func() {
@@ -66,7 +62,7 @@ func (a *arrivals) wait(ctx context.Context, name string, c Claim) <-chan error 
 	return result
 }
 
-// turns frees one place after the other and returns who got it.
+// turns frees one place after the other and returns the names so far.
 func (a *arrivals) turns(number int) []string {
 	place := a.first
 	for range number {
@@ -90,7 +86,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Expect(queue.Waiting()).To(BeZero())
 	})
 
-	It("reports that a place was waited for", func(ctx SpecContext) {
+	It("reports that a claim had to wait", func(ctx SpecContext) {
 		a := newArrivals(Limits{Places: 1, Waiting: 1, WaitingPerAddress: 1})
 		a.wait(ctx, "one", from("192.0.2.1"))
 		a.turns(1)
@@ -106,7 +102,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Expect(queue.taken).To(BeZero())
 	})
 
-	It("lets one address wait in order", func(ctx SpecContext) {
+	It("serves the waiters of one address in order", func(ctx SpecContext) {
 		a := newArrivals(Limits{Places: 1, Waiting: 9, WaitingPerAddress: 9})
 		for _, name := range []string{"1", "2", "3"} {
 			a.wait(ctx, name, from("192.0.2.1"))
@@ -114,7 +110,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Expect(a.turns(3)).To(Equal([]string{"1", "2", "3"}))
 	})
 
-	DescribeTable("lets another network wait for one turn, behind", func(ctx SpecContext, attacker func(i int) string) {
+	DescribeTable("makes a person wait for one turn only, behind a flood from", func(ctx SpecContext, attacker func(i int) string) {
 		a := newArrivals(Limits{Places: 1, Waiting: 99, WaitingPerAddress: 99})
 		for i := range 20 {
 			a.wait(ctx, "attacker", from(attacker(i)))
@@ -129,7 +125,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Entry("the networks of a /48", func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i<<8) }),
 	)
 
-	It("takes turns inside of a network too", func(ctx SpecContext) {
+	It("takes turns inside a network too", func(ctx SpecContext) {
 		a := newArrivals(Limits{Places: 1, Waiting: 99, WaitingPerAddress: 99})
 		for i, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "198.51.100.1", "198.51.100.1"} {
 			a.wait(ctx, fmt.Sprint(i), from(address))
@@ -137,7 +133,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Expect(a.turns(6)).To(Equal([]string{"0", "4", "3", "5", "1", "2"}))
 	})
 
-	It("passes over those whose share is used up, also when other places are free", func(ctx SpecContext) {
+	It("skips waiters whose share is used up, also when other places are free", func(ctx SpecContext) {
 		queue, slow := New(Limits{Places: 2, Waiting: 9, WaitingPerAddress: 9}), Share{Key: "slow.example", Max: 1}
 		holder, err := queue.Enter(ctx, from("192.0.2.1", slow))
 		Expect(err).NotTo(HaveOccurred())
@@ -157,7 +153,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Expect(waits.settled).To(BeClosed())
 	})
 
-	It("refuses an address that lets too many wait, and nothing of its neighbors", func(ctx SpecContext) {
+	It("refuses an address with too many waiters, and not its neighbors", func(ctx SpecContext) {
 		a := newArrivals(Limits{Places: 1, Waiting: 99, WaitingPerAddress: 2})
 		a.wait(ctx, "1", from("192.0.2.1"))
 		a.wait(ctx, "2", from("192.0.2.1"))
@@ -165,7 +161,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		a.wait(ctx, "3", from("192.0.2.2"))
 	})
 
-	It("has no limit of an address for those without networks", func(ctx SpecContext) {
+	It("applies no limit of an address to claims without networks", func(ctx SpecContext) {
 		a := newArrivals(Limits{Places: 1, Waiting: 3, WaitingPerAddress: 1})
 		for range 3 {
 			a.wait(ctx, "", Claim{})
@@ -217,7 +213,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Expect(a.Enter(ending, Claim{})).Error().To(MatchError(context.Canceled))
 	})
 
-	It("hands a place on that was granted when the context had ended", func(ctx SpecContext) {
+	It("hands a place on that was granted after the context had ended", func(ctx SpecContext) {
 		queue := New(Limits{Places: 1, Waiting: 9, WaitingPerAddress: 9})
 		holder, err := queue.Enter(ctx, Claim{})
 		Expect(err).NotTo(HaveOccurred())
@@ -236,151 +232,3 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Expect(queue.taken).To(Equal(1))
 	})
 })
-
-var _ = Describe("Sharing places for long", Label("C52"), func() {
-	It("never grants too much and never leaves a place unused that somebody could take", func() {
-		for seed := range uint64(50) {
-			m := newModel(seed)
-			for range 300 {
-				m.step()
-				m.check()
-			}
-			m.end()
-		}
-	})
-
-	It("is safe for concurrent use", func() {
-		const places = 3
-		queue := New(Limits{Places: places, Waiting: 40, WaitingPerAddress: 10})
-		var inside, refused atomic.Int32
-		var users sync.WaitGroup
-		for i := range 60 {
-			users.Go(func() {
-				defer GinkgoRecover()
-				random := rand.New(rand.NewPCG(1, uint64(i)))
-				for range 200 {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.IntN(300))*time.Microsecond)
-					place, err := queue.Enter(ctx, randomClaim(random))
-					if err == nil {
-						Expect(inside.Add(1)).To(BeNumerically("<=", places))
-						inside.Add(-1)
-						place.Leave()
-					} else {
-						refused.Add(1)
-					}
-					cancel()
-				}
-			})
-		}
-		users.Wait()
-		Expect(refused.Load()).To(BeNumerically(">", 0))
-		Expect(queue.taken).To(BeZero())
-		Expect(queue.shares).To(BeEmpty())
-		Expect(queue.waiting.size).To(BeZero())
-		Expect(queue.waiting.inner).To(BeEmpty())
-	})
-})
-
-func randomClaim(random *rand.Rand) Claim {
-	share := Share{Key: fmt.Sprint(random.IntN(3)), Max: 2}
-	switch random.IntN(5) {
-	case 0:
-		return Claim{Shares: []Share{share}}
-	case 1:
-		return from(fmt.Sprintf("2001:db8:%x:%x::", random.IntN(2), random.IntN(3)<<7), share)
-	default:
-		return from(fmt.Sprintf("192.0.%d.%d", random.IntN(3), random.IntN(3)), share)
-	}
-}
-
-// model uses a queue in random steps.
-type model struct {
-	*Queue
-	random  *rand.Rand
-	waiters []*waiter
-	holders [][]Share
-}
-
-func newModel(seed uint64) *model {
-	random := rand.New(rand.NewPCG(seed, 0))
-	return &model{random: random, Queue: New(Limits{Places: 1 + random.IntN(4), Waiting: 1 + random.IntN(20), WaitingPerAddress: 1 + random.IntN(6)})}
-}
-
-func (m *model) step() {
-	switch m.random.IntN(5) {
-	case 0:
-		if len(m.waiters) > 0 {
-			m.abandon(m.random.IntN(len(m.waiters)))
-		}
-	case 1:
-		if len(m.holders) > 0 {
-			m.release(m.random.IntN(len(m.holders)))
-		}
-	default:
-		claim := randomClaim(m.random)
-		switch w, err := m.join(claim); {
-		case err != nil:
-		case w == nil:
-			m.holders = append(m.holders, claim.Shares)
-		default:
-			m.waiters = append(m.waiters, w)
-		}
-	}
-	m.settle()
-}
-
-func (m *model) abandon(i int) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	Expect(m.await(ctx, m.waiters[i])).To(MatchError(context.Canceled))
-	m.waiters = append(m.waiters[:i], m.waiters[i+1:]...)
-}
-
-func (m *model) release(i int) {
-	shares := m.holders[i]
-	m.holders = append(m.holders[:i], m.holders[i+1:]...)
-	m.leave(shares)
-}
-
-// settle moves waiters that were granted a place to the holders.
-func (m *model) settle() {
-	var still []*waiter
-	for _, w := range m.waiters {
-		switch {
-		case w.leaf != nil:
-			still = append(still, w)
-		case w.err == nil:
-			m.holders = append(m.holders, w.shares)
-		}
-	}
-	m.waiters = still
-}
-
-func (m *model) check() {
-	GinkgoHelper()
-	held := map[string]int{}
-	for _, shares := range m.holders {
-		for _, s := range shares {
-			held[s.Key]++
-			Expect(held[s.Key]).To(BeNumerically("<=", s.Max))
-		}
-	}
-	Expect(m.taken).To(Equal(len(m.holders)))
-	Expect(m.taken).To(BeNumerically("<=", m.limits.Places))
-	Expect(m.shares).To(Equal(held))
-	Expect(m.waiting.size).To(Equal(len(m.waiters)))
-	Expect(m.waiting.size).To(BeNumerically("<=", m.limits.Waiting))
-	for _, w := range m.waiters {
-		Expect(m.admits(w.shares)).To(BeFalse())
-	}
-}
-
-func (m *model) end() {
-	for len(m.holders) > 0 {
-		m.release(0)
-		m.settle()
-	}
-	Expect(m.waiters).To(BeEmpty())
-	Expect(m.shares).To(BeEmpty())
-	Expect(m.waiting.inner).To(BeEmpty())
-}

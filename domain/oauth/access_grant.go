@@ -69,7 +69,7 @@ type facts struct {
 	refresh     Digest      // of the newest refresh token
 	successor   []byte      // the newest refresh token, sealed for the holder of the one before it (J9)
 	graceEnd    time.Time   // the one before it is reused from here on (D27)
-	hostPrint   Fingerprint // until the grant ends, so that those of a host token are few
+	hostPrint   Fingerprint // zero once the grant has ended, so that GrantsOf returns only living grants
 	host        sealedHost
 	secrets     []heldSecret
 }
@@ -254,9 +254,9 @@ func (g *AccessGrant) scopesOf(token *heldSecret) Scopes {
 	return token.scopes.Intersect(g.scopes)
 }
 
-// endedMemory returns until when a grant that has ended stays on record. One that was not used when it made room for others goes when its code
-// would have expired, because a host token can make any number of them.
-func (g *AccessGrant) endedMemory() time.Time {
+// endedForgetAfter returns when a grant that has ended is forgotten. A grant that ended for the limit before its code was redeemed is forgotten
+// when the code would have expired, because one host token can make any number of them.
+func (g *AccessGrant) endedForgetAfter() time.Time {
 	if g.endReason == EndedByLimit && g.code.redeemedAt.IsZero() {
 		return g.idleEnd
 	}
@@ -271,7 +271,7 @@ func (g *AccessGrant) forgetAfter() time.Time {
 	case active:
 		end = end.Add(time.Hour - 1).Truncate(time.Hour)
 	case ended:
-		end = g.endedMemory()
+		end = g.endedForgetAfter()
 	}
 	if known := g.code.redeemedAt.Add(codeMemory); end.Before(known) {
 		return known // a spent code has to be known as spent (D19)

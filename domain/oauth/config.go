@@ -67,7 +67,7 @@ type Config struct {
 	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
 	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
 
-	Limits Limits // what one address, one person and everybody may use
+	Limits Limits // what one address, one person and all of them together may use
 
 	Now    func() time.Time // the one clock; the system's
 	Random io.Reader        // the one source of chance; the system's

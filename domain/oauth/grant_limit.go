@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// SurplusGrants returns the ids of those grants of one host token that end because there are more than limit (J14). Expired ones come first,
-// then those that were unused for longest; made, the new one, is never among them.
+// SurplusGrants returns the ids of those grants of one host token that end because there are more than limit (J14): expired grants first,
+// then those that were unused for longest. The grant with the id made, which is new, never ends.
 func SurplusGrants(grants []*AccessGrant, made string, limit int, now time.Time) (surplus map[string]bool) {
 	if len(grants) <= limit {
 		return nil
@@ -20,10 +20,10 @@ func SurplusGrants(grants []*AccessGrant, made string, limit int, now time.Time)
 	return surplus
 }
 
-// NearMaxGrants reports whether a host token has nine tenths of the connections that it may have, so that its person should know the limit.
+// NearMaxGrants reports whether a host token has nine tenths of the connections that it may have (J15).
 func (l Limits) NearMaxGrants(connections int) bool { return 10*connections >= 9*l.MaxGrantsPerToken }
 
-// lastSeen returns when a living grant was last used, or made if it never was.
+// lastSeen returns when a living grant was last used, or made if it never was; zero for any other grant.
 func (g *AccessGrant) lastSeen(now time.Time) time.Time {
 	shown, alive := g.Connection(now)
 	if !alive {

@@ -33,13 +33,13 @@ var _ = Describe("Bounding the connections of a host token", Label("J14"), func(
 		Entry("none up to the limit", 2, nil, made("a", 0), made("new", 2)),
 		Entry("the oldest of those that were never used", 2, []string{"a"}, made("a", 0), made("b", 1), made("new", 2)),
 		Entry("the one unused for longest, which need not be the oldest", 2, []string{"b"}, made("a", 0, used(2)), made("b", 1), made("new", 3)),
-		Entry("one whose code nobody redeemed in its turn", 2, []string{"a"}, made("a", 0, pendingCode), made("b", 0, used(1)), made("new", 3)),
-		Entry("never the new one, however early the clock has set it", 1, []string{"a"}, made("new", 0), made("a", 1, used(9))),
+		Entry("one whose code is not redeemed yet, in its turn", 2, []string{"a"}, made("a", 0, pendingCode), made("b", 0, used(1)), made("new", 3)),
+		Entry("never the new one, even when a clock made it the oldest", 1, []string{"a"}, made("new", 0), made("a", 1, used(9))),
 		Entry("expired ones first", 2, []string{"b"}, made("a", 0), made("b", 1, used(5), overdue), made("new", 2)),
 		Entry("as many as are too many", 1, []string{"a", "b", "c"}, made("a", 0), made("b", 1), made("c", 2), made("new", 3)),
 	)
 
-	It("forgets one that was never used when its code would have expired, and any other as usual", Label("H6"), func() {
+	It("forgets a grant whose code was never redeemed when the code would have expired, and any other as usual", Label("H6"), func() {
 		settings := settingsOf()
 		pending, active := approved(settings), redeemed(settings)
 		Expect(pending.grant.End(EndedByLimit, noon)).To(BeTrue())

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Guess is an attempt with a pasted host token, as limits see it (B6). Whether the token is right is not known yet.
+// Guess is an attempt with a pasted host token that is not checked yet (B6).
 type Guess struct {
 	By       Requester
 	Token    Fingerprint
 	Ticket   string // id of the consent page; "" on the connections page
-	Resource string // whose verifier checks the token; "" on the connections page, where none does
-	Proven   bool   // the browser has shown a proof of work, or has waited
-	Holder   bool   // living grants were made with the token
+	Resource string // whose verifier checks the token; "" on the connections page, which asks no verifier
+	Proven   bool   // the browser has sent a proof of work, or has waited
+	Holder   bool   // the token has living grants
 }
 
 // Admission is the answer of a GuessLimit before the token is checked. The zero value admits the guess.
 type Admission struct {
 	Wrong bool          // the verifier refused this very token a moment ago
 	Proof bool          // the guess needs a proof of work, or a wait
-	Wait  time.Duration // no guess is admitted before that
+	Wait  time.Duration // until the next guess is admitted; 0 when this one is
 }
 
 // Outcome is how an admitted guess ended.
@@ -30,21 +30,21 @@ const (
 	Undecided Outcome = iota // the verifier could not decide
 	Right
 	Wrong
-	Abandoned // the client hung up before it was told
+	Abandoned // the client hung up before the answer
 )
 
 // GuessLimit slows down and refuses networks that paste wrong tokens (B6). It is safe for concurrent use.
 type GuessLimit interface {
-	// Admit decides by what is counted, not by the token, so that the answer is the same for a right and a wrong one. An error is
-	// ErrUnavailable. Every admitted guess has to be settled.
+	// Admit decides by the counts, not by the token, so that the answer is the same for a right and a wrong token. Its only error is
+	// ErrUnavailable. The caller calls Settle for every admitted guess.
 	Admit(ctx context.Context, guess Guess, now time.Time) (Admission, error)
 
-	// Settle counts a guess that was wrong or abandoned; the same wrong token counts once.
+	// Settle counts a guess that was wrong or abandoned. The same wrong token counts once.
 	Settle(ctx context.Context, guess Guess, outcome Outcome, now time.Time)
 
-	// Turn admits a browser without script that has waited. Each network has a limited number of turns in a time.
+	// Turn reports whether a browser without script that has waited is admitted. Each network has a limited rate of turns.
 	Turn(by Requester, now time.Time) bool
 
-	// Spend reports whether a proof is used for the first time.
+	// Spend marks a proof as used, and reports whether it was unused.
 	Spend(proof Digest, now time.Time) bool
 }

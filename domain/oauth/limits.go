@@ -8,18 +8,18 @@ import (
 // Limits bounds what one address, one person and all of them together may use. A zero field has the default in its comment. An address is
 // an IPv4 address or the /64 of an IPv6 one.
 type Limits struct {
-	// WeakTokens is for sites whose tokens carry less than 64 bits: too many wrong tokens are refused, even when the next one is right.
+	// WeakTokens is for sites whose tokens carry less than 64 bits: after too many wrong tokens, even a right one is refused (B19).
 	WeakTokens bool
-	// UnlimitedNetworks are exempt from every limit that counts by address.
+	// UnlimitedNetworks are the networks to which no limit by address applies.
 	UnlimitedNetworks []netip.Prefix
 
 	MaxWrongTokensPerAddress  int           // 5 in five minutes, before attempts need a proof of work
 	MaxWrongTokensPerNetwork  int           // 25, of a /24 or a /56
 	MaxWrongTokensPerPrefix48 int           // 125, of an IPv6 /48
 	MaxWrongTokens            int           // 100 in a minute, of all addresses together
-	MaxAttemptsPerToken       int           // 30 in a minute without a proof, of a token with living grants
-	ProofBits                 int           // 10; a proof of work takes 2^ProofBits tries on average, about half a second of a browser
-	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script; ten of an address get in within that time
+	MaxAttemptsPerToken       int           // 30 in a minute without a proof of work, of a token with living grants
+	ProofBits                 int           // 10; a proof of work takes 2^ProofBits tries on average, about half a second in a browser
+	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script; ten from one address get in within that time
 
 	MaxVerifications           int // 64 tokens that one verifier checks at once
 	MaxVerificationsPerAddress int // 16 of them for one address
@@ -28,7 +28,7 @@ type Limits struct {
 	MaxFetchesPerAddress          int // 4 of them for one address
 	MaxFetchesPerDomain           int // 4 of them from one registrable domain
 	MaxFetchesPerMinuteAndAddress int // 30, of documents that are not known yet
-	MaxFetchesPerMinuteAndDomain  int // 60 of those; above that, networks with less than their part may fetch
+	MaxFetchesPerMinuteAndDomain  int // 60 of those; above that, only networks that have used less than their share may fetch
 
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
 
@@ -37,7 +37,7 @@ type Limits struct {
 	MaxGrantsPerToken    int // 100 connections made with one host token
 }
 
-// DefaultLimits are those of a Config that names none.
+// DefaultLimits returns the limits of a Config that sets none.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxWrongTokensPerAddress: 5, MaxWrongTokensPerNetwork: 25, MaxWrongTokensPerPrefix48: 125, MaxWrongTokens: 100,
@@ -59,7 +59,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Exempt reports whether the operator has listed the network of this address.
+// Exempt reports whether the address is in one of the UnlimitedNetworks.
 func (l Limits) Exempt(address netip.Addr) bool {
 	address = address.Unmap().WithZone("")
 	for _, network := range l.UnlimitedNetworks {
@@ -99,7 +99,7 @@ func (l Limits) check() []error {
 	}
 	for _, network := range l.UnlimitedNetworks {
 		if !network.IsValid() || network.Addr().Is4In6() {
-			mistakes = append(mistakes, NewMistake("%s has %q: write networks such as 203.0.113.0/24 or 2001:db8::/48", Field("UnlimitedNetworks"), network))
+			mistakes = append(mistakes, NewMistake("%s has the invalid network %q: write networks such as 203.0.113.0/24 or 2001:db8::/48", Field("UnlimitedNetworks"), network))
 		}
 	}
 	if l.ProofBits > maxProofBits {
@@ -136,16 +136,16 @@ type LimitEffect string
 const (
 	LimitSlowed  LimitEffect = "slowed"  // it waited, or needed a proof of work
 	LimitRefused LimitEffect = "refused" // it got an error
-	LimitEvicted LimitEffect = "evicted" // something older ended in favor of it
+	LimitEvicted LimitEffect = "evicted" // it got a place, for which an older holder lost one
 )
 
 // LimitEffects returns every LimitEffect.
 func LimitEffects() []LimitEffect { return []LimitEffect{LimitSlowed, LimitRefused, LimitEvicted} }
 
-// LimitObserver counts what limits do; it is safe for concurrent use and never blocks.
+// LimitObserver is called for each effect of a limit. It is safe for concurrent use and never blocks.
 type LimitObserver func(Limit, LimitEffect)
 
-// Observe calls the observer; a nil one counts nothing.
+// Observe calls the observer, if there is one.
 func (o LimitObserver) Observe(limit Limit, effect LimitEffect) {
 	if o != nil {
 		o(limit, effect)

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("Limits", Label("B6", "F9"), func() {
-	It("have defaults, each by itself", func() {
+	It("have a default for each field", func() {
 		Expect(Limits{}.WithDefaults()).To(Equal(DefaultLimits()))
 		changed := Limits{MaxSessions: 7, ProofWait: time.Second}.WithDefaults()
 		Expect(changed.MaxSessions).To(Equal(7))
@@ -17,7 +17,7 @@ var _ = Describe("Limits", Label("B6", "F9"), func() {
 		Expect(changed.MaxSessionsPerPerson).To(Equal(100))
 	})
 
-	It("are right by default", func() { Expect(DefaultLimits().check()).To(BeEmpty()) })
+	It("are valid by default", func() { Expect(DefaultLimits().check()).To(BeEmpty()) })
 
 	DescribeTable("report", func(change func(*Limits), mistake string) {
 		limits := DefaultLimits()
@@ -26,10 +26,10 @@ var _ = Describe("Limits", Label("B6", "F9"), func() {
 	},
 		Entry("a number below one", func(l *Limits) { l.MaxFetches = -1 }, "MaxFetches is -1: choose 1 or more"),
 		Entry("proofs that take phones minutes", func(l *Limits) { l.ProofBits = 17 }, "ProofBits is 17: choose at most 16"),
-		Entry("a wait that no person has patience for", func(l *Limits) { l.ProofWait = 61 * time.Second }, "ProofWait is 1m1s: choose at most 1m0s"),
+		Entry("a wait of more than a minute", func(l *Limits) { l.ProofWait = 61 * time.Second }, "ProofWait is 1m1s: choose at most 1m0s"),
 		Entry("a wait below zero", func(l *Limits) { l.ProofWait = -time.Second }, "ProofWait is -1s"),
 		Entry("IPv4 in IPv6", func(l *Limits) { l.UnlimitedNetworks = []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")} }, "write networks such as 203.0.113.0/24"),
-		Entry("no network", func(l *Limits) { l.UnlimitedNetworks = []netip.Prefix{{}} }, "UnlimitedNetworks has"),
+		Entry("an invalid network", func(l *Limits) { l.UnlimitedNetworks = []netip.Prefix{{}} }, "UnlimitedNetworks has"),
 	)
 
 	DescribeTable("exempt listed networks", func(address string, exempt bool) {

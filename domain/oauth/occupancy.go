@@ -2,9 +2,9 @@ package oauth
 
 import "container/list"
 
-// Occupancy decides which session ends when a person, or all people together, have too many (G20). It refuses no newcomer: the idlest
-// session of the same person ends for it, or when the places of all are taken, the idlest session of the person who holds most. A session
-// with a call under way is in use and ends only when all sessions of that person are. Occupancy is not safe for concurrent use.
+// Occupancy decides which session ends when a person, or all people together, have too many (G20). It never refuses a new session: the
+// idlest session of the same person ends or, when all places are taken, the idlest session of the person with most sessions. A session with
+// a call under way is in use; it ends only when all sessions of that person are in use. Occupancy is not safe for concurrent use.
 type Occupancy[S comparable] struct {
 	all, perPerson int
 	places         map[S]*place[S]
@@ -14,11 +14,11 @@ type Occupancy[S comparable] struct {
 
 // place is an open session.
 type place[S comparable] struct {
-	session S
-	of      *holdings
-	calls   int    // under way
-	used    uint64 // when a call last began or ended, in uses
-	at      *list.Element
+	session  S
+	holdings *holdings
+	calls    int    // under way
+	used     uint64 // when a call last began or ended, in uses
+	element  *list.Element
 }
 
 // holdings are the sessions of a person, those first that were used the longest ago.
@@ -27,29 +27,29 @@ type holdings struct {
 	idle, inUse list.List
 }
 
-// NewOccupancy bounds the sessions by MaxSessions and MaxSessionsPerPerson.
+// NewOccupancy returns an empty Occupancy that is bounded by MaxSessions and MaxSessionsPerPerson.
 func NewOccupancy[S comparable](limits Limits) *Occupancy[S] {
 	return &Occupancy[S]{all: limits.MaxSessions, perPerson: limits.MaxSessionsPerPerson, places: map[S]*place[S]{}, people: map[string]*holdings{}}
 }
 
-// Open gives a session a place. It returns the session that has to end for it, if any.
+// Open gives a session a place. It returns the session that the caller has to end, if any.
 func (o *Occupancy[S]) Open(session S, person string) (evicted S, evicts bool) {
 	if victim := o.victim(person); victim != nil {
 		evicted, evicts = victim.session, true
 		o.Close(evicted)
 	}
-	of := o.people[person]
-	if of == nil {
-		of = &holdings{person: person}
-		o.people[person] = of
+	own := o.people[person]
+	if own == nil {
+		own = &holdings{person: person}
+		o.people[person] = own
 	}
-	p := &place[S]{session: session, of: of}
+	p := &place[S]{session: session, holdings: own}
 	o.places[session] = p
 	o.rank(p)
 	return evicted, evicts
 }
 
-// victim returns whose place a new session of the person takes, nil when there is a free one.
+// victim returns the place that a new session of the person takes over, nil when there is a free one.
 func (o *Occupancy[S]) victim(person string) *place[S] {
 	own := o.people[person]
 	switch {
@@ -61,22 +61,22 @@ func (o *Occupancy[S]) victim(person string) *place[S] {
 	return nil
 }
 
-// heaviest returns who holds most, counting the new session of newcomer. Among equals it is the person whose idlest session is idler.
+// heaviest returns the holdings with most sessions, counting the new one of newcomer; among equals, those with the idlest session.
 func (o *Occupancy[S]) heaviest(newcomer *holdings) (heaviest *holdings) {
 	most := 0
-	for _, of := range o.people {
-		size := of.size()
-		if of == newcomer {
+	for _, held := range o.people {
+		size := held.size()
+		if held == newcomer {
 			size++
 		}
-		if size > most || size == most && o.idler(o.idlest(of), o.idlest(heaviest)) {
-			heaviest, most = of, size
+		if size > most || size == most && o.idler(o.idlest(held), o.idlest(heaviest)) {
+			heaviest, most = held, size
 		}
 	}
 	return heaviest
 }
 
-// idler reports whether a ends rather than b.
+// idler reports whether a ends before b.
 func (o *Occupancy[S]) idler(a, b *place[S]) bool {
 	if (a.calls == 0) != (b.calls == 0) {
 		return a.calls == 0
@@ -84,20 +84,20 @@ func (o *Occupancy[S]) idler(a, b *place[S]) bool {
 	return a.used < b.used
 }
 
-func (o *Occupancy[S]) idlest(of *holdings) *place[S] {
-	first := of.idle.Front()
+func (o *Occupancy[S]) idlest(held *holdings) *place[S] {
+	first := held.idle.Front()
 	if first == nil {
-		first = of.inUse.Front()
+		first = held.inUse.Front()
 	}
 	return first.Value.(*place[S])
 }
 
 func (h *holdings) size() int { return h.idle.Len() + h.inUse.Len() }
 
-// Begin notes that a call begins in a session. It ignores a session without a place, as End and Close do.
+// Begin records that a call begins in a session. Begin, End and Close ignore a session without a place.
 func (o *Occupancy[S]) Begin(session S) { o.use(session, 1) }
 
-// End notes that a call has ended.
+// End records that a call has ended.
 func (o *Occupancy[S]) End(session S) { o.use(session, -1) }
 
 func (o *Occupancy[S]) use(session S, calls int) {
@@ -114,16 +114,16 @@ func (o *Occupancy[S]) use(session S, calls int) {
 func (o *Occupancy[S]) rank(p *place[S]) {
 	o.uses++
 	p.used = o.uses
-	p.at = p.queue().PushBack(p)
+	p.element = p.queue().PushBack(p)
 }
 
-func (p *place[S]) leave() { p.queue().Remove(p.at) }
+func (p *place[S]) leave() { p.queue().Remove(p.element) }
 
 func (p *place[S]) queue() *list.List {
 	if p.calls > 0 {
-		return &p.of.inUse
+		return &p.holdings.inUse
 	}
-	return &p.of.idle
+	return &p.holdings.idle
 }
 
 // Close frees the place of a session.
@@ -133,7 +133,7 @@ func (o *Occupancy[S]) Close(session S) {
 		return
 	}
 	delete(o.places, session)
-	if p.leave(); p.of.size() == 0 {
-		delete(o.people, p.of.person)
+	if p.leave(); p.holdings.size() == 0 {
+		delete(o.people, p.holdings.person)
 	}
 }

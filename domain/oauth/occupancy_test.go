@@ -24,7 +24,7 @@ var _ = Describe("Bounding sessions", Label("G20"), func() {
 		}
 	}
 
-	It("ends a person's own idlest session when they have all of theirs, whoever else is idler", func() {
+	It("ends a person's own idlest session at the limit of a person, even when another person has an idler one", func() {
 		o := bounded(10, 2)
 		fill(o, "bob", "b1")
 		fill(o, "ada", "a1", "a2")
@@ -76,7 +76,7 @@ var _ = Describe("Bounding sessions", Label("G20"), func() {
 		Expect(open(o, "d1", "dan")).To(Equal("a1"), "all have one, and a1 is the idlest")
 	})
 
-	It("prefers idle sessions among people who hold as many", func() {
+	It("ends an idle session before one in use among people with equally many", func() {
 		o := bounded(2, 2)
 		fill(o, "ada", "a1")
 		fill(o, "bob", "b1")
@@ -86,14 +86,14 @@ var _ = Describe("Bounding sessions", Label("G20"), func() {
 		Expect(open(o, "d1", "dan")).To(Equal("a1"), "both are in use, and a1 for longer")
 	})
 
-	It("keeps a place for the only session there may be", func() {
+	It("replaces the only session that may be open", func() {
 		o := bounded(1, 1)
 		fill(o, "ada", "a1")
 		Expect(open(o, "a2", "ada")).To(Equal("a1"))
 		Expect(open(o, "b1", "bob")).To(Equal("a2"))
 	})
 
-	It("frees the places of sessions that end, and keeps nothing of them", func() {
+	It("frees the places of sessions that end, and forgets them", func() {
 		o := bounded(2, 2)
 		for i := range 5 {
 			session := fmt.Sprint(i)

@@ -25,11 +25,11 @@ type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
 }
 
-// ClientKeeper is a ClientDirectory that does not forget clients in use.
+// ClientKeeper is a ClientDirectory that keeps the documents of clients in use.
 type ClientKeeper interface {
 	ClientDirectory
-	// Keep notes that a client is in use: strangers cannot make the directory forget its document and its keys (C54), and their fetches
-	// do not keep it from fetching these (C55).
+	// Keep marks a client as in use: documents of other clients do not evict its document and its keys (C54), and their fetches do not
+	// take its places (C55).
 	Keep(id ClientID)
 	// Connected returns the document of a client that has a grant. One that has expired less than an hour ago serves when it cannot be
 	// renewed (C56).

@@ -23,28 +23,28 @@ const (
 	challengeLength = 22 // characters, 132 bits
 )
 
-// ProofDemand is the refusal of a guess that needs a proof of work first (B18). It carries the pasted token sealed, so that the person does
+// ProofDemand is the refusal of a guess that needs a proof of work first (B18). It carries the pasted token, sealed, so that the person does
 // not paste it again.
 type ProofDemand struct {
 	error
 	Sealed    string
 	Challenge string
-	Bits      int           // leading zero bits that are asked for
+	Bits      int           // leading zero bits that the proof must have
 	Wait      time.Duration // for browsers without script
 }
 
-// Unwrap returns the refusal.
+// Unwrap returns the refusal as an *Error.
 func (d *ProofDemand) Unwrap() error { return d.error }
 
-// Proof is an opened demand: it holds the token that the person pasted.
+// Proof is an opened demand.
 type Proof struct {
-	Host    HostToken
+	Host    HostToken // that the person pasted
 	sealed  string
 	bits    int
 	readyAt time.Time // when a browser without script has waited
 }
 
-// NewProofDemand asks for a proof for a token that was pasted into the form of a ticket, "" for the connections page.
+// NewProofDemand returns a *ProofDemand for a token that was pasted into the form of a ticket, "" for the connections page.
 func NewProofDemand(host HostToken, ticket string, settings *Settings, now time.Time) error {
 	proof := &Proof{Host: host, bits: settings.Limits.ProofBits, readyAt: now.Add(settings.Limits.ProofWait)}
 	var err error
@@ -56,7 +56,7 @@ func NewProofDemand(host HostToken, ticket string, settings *Settings, now time.
 	return proof.Demand(now)
 }
 
-// Demand asks for the proof, perhaps once more because it did not hold or there was no turn.
+// Demand returns the *ProofDemand, also when it is repeated because the proof failed or there was no turn.
 func (p *Proof) Demand(now time.Time) error {
 	wait := max(p.readyAt.Sub(now), shortestWait)
 	refusal := RefuseFor(wait, TooManyGuesses, "B6, B18", "too many wrong tokens: a proof of work is needed")
@@ -79,12 +79,12 @@ func OpenProof(sealed, ticket string, settings *Settings, now time.Time) (*Proof
 	if err != nil {
 		return nil, err
 	}
-	bits, badBits := strconv.Atoi(values.Get("bits"))
+	zeros, badBits := strconv.Atoi(values.Get("bits"))
 	ready, badReady := strconv.ParseInt(values.Get("ready"), 10, 64)
 	if err := errors.Join(badBits, badReady); err != nil {
 		return nil, fmt.Errorf("reading a proof: %w", err)
 	}
-	return &Proof{Host: host, sealed: sealed, bits: bits, readyAt: time.UnixMilli(ready).UTC()}, nil
+	return &Proof{Host: host, sealed: sealed, bits: zeros, readyAt: time.UnixMilli(ready).UTC()}, nil
 }
 
 // challenge binds the work to the sealed demand, and so to one token and one form.
@@ -93,7 +93,7 @@ func (p *Proof) challenge() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:challengeLength]
 }
 
-// Digest identifies the proof, so that it is used once.
+// Digest identifies the proof, so that a GuessLimit accepts it once.
 func (p *Proof) Digest() Digest { return sha256.Sum256([]byte(p.sealed)) }
 
 // Solved reports whether the nonce, a decimal number, proves the work.

@@ -50,7 +50,7 @@ var _ = Describe("A proof of work", Label("B18"), func() {
 		return good, bad
 	}
 
-	It("holds for a nonce with enough zero bits, and carries the token sealed", func() {
+	It("is solved by a nonce with enough zero bits, and carries the sealed token", func() {
 		d := demand()
 		Expect(d.Sealed).NotTo(ContainSubstring("host-token"))
 		Expect(d.Bits).To(Equal(4))
@@ -63,13 +63,13 @@ var _ = Describe("A proof of work", Label("B18"), func() {
 		}
 	})
 
-	It("is bound to each demand", func() {
+	It("is for one demand only", func() {
 		one, other := demand(), demand()
 		Expect(one.Challenge).NotTo(Equal(other.Challenge))
 		Expect(open(one).Digest()).NotTo(Equal(open(other).Digest()))
 	})
 
-	It("tells when the wait is over", func() {
+	It("reports when the wait is over", func() {
 		proof := open(demand())
 		Expect(proof.Waited(now.Add(20*time.Second - time.Millisecond))).To(BeFalse())
 		Expect(proof.Waited(now.Add(20 * time.Second))).To(BeTrue())

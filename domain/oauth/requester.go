@@ -5,17 +5,17 @@ import (
 	"net/netip"
 )
 
-// Requester is the network address on whose behalf the server works, with the networks around it, for limits (B6, C21, D31). No limit
-// applies to the zero value.
+// Requester is the address that a request comes from, with the networks around it, for limits (B6, C21, D31). No limit applies to the zero
+// value.
 type Requester struct{ networks []netip.Prefix }
 
-// How many bits the networks of an address have. A person at home has a whole /64, often a /56, and a company a /48.
+// The prefix lengths of the networks around an address. A home has a /64 or a /56, and a company a /48.
 var (
 	ipv4Networks = []int{32, 24}
 	ipv6Networks = []int{64, 56, 48}
 )
 
-// RequesterAt returns the requester at an address, the zero value for one in a network that the operator has listed.
+// RequesterAt returns the requester at an address, the zero value for an address in Limits.UnlimitedNetworks.
 func RequesterAt(address netip.Addr, limits Limits) Requester {
 	address = address.Unmap().WithZone("")
 	if !address.IsValid() || limits.Exempt(address) {
@@ -35,11 +35,11 @@ func RequesterAt(address netip.Addr, limits Limits) Requester {
 // Limited reports whether limits apply to the requester.
 func (r Requester) Limited() bool { return len(r.networks) > 0 }
 
-// Networks returns the networks around the address, the smallest first: /32 and /24, or /64, /56 and /48. There are none when no limit
+// Networks returns the networks around the address, the smallest first: /32 and /24, or /64, /56 and /48. It returns nil when no limit
 // applies.
 func (r Requester) Networks() []netip.Prefix { return r.networks }
 
-// Address names the smallest network, "" when no limit applies.
+// Address returns the smallest network as text, "" when no limit applies.
 func (r Requester) Address() string {
 	if !r.Limited() {
 		return ""
@@ -49,12 +49,12 @@ func (r Requester) Address() string {
 
 type requesterKey struct{}
 
-// WithRequester notes on whose behalf work is done.
+// WithRequester returns a context with the requester.
 func WithRequester(ctx context.Context, r Requester) context.Context {
 	return context.WithValue(ctx, requesterKey{}, r)
 }
 
-// RequesterFrom returns the noted requester, else the zero value.
+// RequesterFrom returns the requester of the context, the zero value when it has none.
 func RequesterFrom(ctx context.Context) Requester {
 	r, _ := ctx.Value(requesterKey{}).(Requester)
 	return r

@@ -22,8 +22,7 @@ type Store interface {
 	// secret of the grant with it, because there is nothing left to open (H6). ErrNotFound, ErrDuplicate.
 	UpdateGrant(ctx context.Context, secret Digest, change func(*AccessGrant) error) error
 
-	// GrantsOf returns the grants whose HostPrint is that of one host token, oldest first, without their secrets. A grant that has ended has
-	// no HostPrint any more.
+	// GrantsOf returns the grants with this HostPrint, oldest first, without their secrets. A grant that has ended has no HostPrint.
 	GrantsOf(ctx context.Context, host Fingerprint) ([]*AccessGrant, error)
 
 	// UpdateGrantsOf applies change to each of them, as UpdateGrant does, in one transaction.

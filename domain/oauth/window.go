@@ -24,7 +24,7 @@ type WindowCount struct {
 	Ends  time.Time
 }
 
-// Full returns how long the window still refuses, 0 when it has room for more.
+// Full returns how long the window stays full, 0 when it is not.
 func (w Window) Full(count WindowCount, now time.Time) time.Duration {
 	if count.Taken < w.Limit {
 		return 0
@@ -32,12 +32,12 @@ func (w Window) Full(count WindowCount, now time.Time) time.Duration {
 	return max(count.Ends.Sub(now), 0)
 }
 
-// WindowCounter is a Store that counts for every process that uses it. Every error is an outage.
+// WindowCounter is a Store that counts for all processes that use it. Every error is an outage.
 type WindowCounter interface {
 	// Counts reads the windows and returns their states in the same order. It locks nothing.
 	Counts(ctx context.Context, now time.Time, windows ...Window) ([]WindowCount, error)
 
-	// Count adds one to each of the windows, which have different names, in one statement. It also counts on a full window.
+	// Count adds one to each of the windows, which have different names, in one statement. It counts in full windows too.
 	Count(ctx context.Context, now time.Time, windows ...Window) error
 
 	// SharedByReplicas reports whether other machines use the same counters. DeleteExpired deletes windows that are over.

@@ -31,25 +31,26 @@ var hints = map[string]string{
 	"A30": "The URL that the client was given has to be a configured resource, byte for byte but for a slash at the end.",
 	"B4":  "The page was open too long, or the service's secret has changed meanwhile; the person has to start again in the client.",
 	"B5":  "Nothing to mend: the person pressed \"Deny\".",
-	"B6": "Too many wrong tokens came from this network or from all together. Nothing to mend if the person got in afterwards. If all people seem to " +
-		"share one address, configure trusted-proxies; networks that you know can be exempt with unlimited-networks; the limits are max-wrong-tokens-per-address and its neighbors.",
-	"B20": "Too many pasted tokens waited for their check. Look at how long your site takes to check one; max-verifications is how many are checked at once.",
-	"B7":  "The person pasted something that is no token; token-help can link to the page that shows it.",
-	"B8":  "The site does not know the pasted token: it has expired, was revoked or is of another site; token-help can link to a new one.",
+	"B6": "Too many wrong tokens came from this network or from all networks together. Nothing to mend if the person got in afterwards. If all " +
+		"people seem to share one address, configure trusted-proxies; list networks that you know in unlimited-networks, or raise " +
+		"max-wrong-tokens-per-address, max-wrong-tokens-per-network, max-wrong-tokens-per-prefix48 or max-wrong-tokens.",
+	"B7": "The person pasted something that is no token; token-help can link to the page that shows it.",
+	"B8": "The site does not know the pasted token: it has expired, was revoked or is of another site; token-help can link to a new one.",
 	"B9": "The site could not be asked about the token. Look whether it answers, and at the log. Behind a gateway the MCP server itself is " +
 		"asked; one that takes any token is not believed, so choose another verifier.",
+	"B20": "Too many pasted tokens waited for their check. Look at how long your site takes to check one, or raise max-verifications.",
 	"B10": "The pasted token may not do what the client asks for; the site decides that when it is asked about the token.",
 	"C9":  "The client's document may not lie on this service's own host.",
 	"C21": "Too many documents are being fetched, often because of an attack. If all clients seem to have one address, configure trusted-proxies. " +
 		"Otherwise raise max-fetches, max-fetches-per-address, max-fetches-per-domain or the two max-fetches-per-minute settings, or list " +
-		"networks in unlimited-networks; the log has the limit that was reached.",
-	"C53": "The client's host has timed out several times in a row, so it is not tried for a while. Try to fetch the client's address from this " +
-		"computer: it has to answer within 3 seconds. Its other documents may be fine: they are tried again after the pause.",
+		"networks in unlimited-networks; the log names the limit that was reached.",
 	"C41": "Try to fetch the client's address from this computer: its DNS, firewall and certificate are what counts; addresses inside " +
 		"your network are refused.",
 	"C42": "Try to fetch the client's address from this computer: it has to answer with status 200 and JSON; redirects are not followed.",
 	"C43": "The client's published document is not valid JSON as it has to be. " + tellMaker,
-	"D6":  tellMaker,
+	"C53": "The client's host has timed out three times in a row, so it is not tried for a while. Try to fetch the client's address from this " +
+		"computer: it has to answer within 3 seconds.",
+	"D6": tellMaker,
 	"D22": "The code or token is none of this service's, or was forgotten: look whether the client talks to the right deployment, " +
 		"and whether all replicas share one store and one secret.",
 	"D14": "The client took too long; auth-code-ttl is how long a code lives. Look at the clocks too.",
@@ -68,7 +69,7 @@ var hints = map[string]string{
 	"G19": "A message was longer than max-request-body, a batch had more messages than it may have, or all messages under way took the memory " +
 		"that there is for them: raise max-request-body, give the process more memory, or send smaller batches.",
 	"G20": "One person had more MCP sessions open than max-sessions-per-person allows, or all people together more than max-sessions, so the " +
-		"idlest ended for a new one. Most clients open another one by themselves; raise the setting if people lose sessions that they use.",
+		"idlest session ended. Most clients open another one by themselves; raise the setting if people lose sessions that they use.",
 	"U6": "The client's token is from before the site's token was sent on; a refresh brings one that can open it.",
 	"U8": connectAgain,
 	"U9": "Look at the MCP server behind the gateway: whether it runs, at the very address that upstream names, and answers within " +
