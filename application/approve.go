@@ -17,9 +17,9 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 	return &Consent{ticket, sealed}, nil
 }
 
-// Approve gives the client a code when the site knows the pasted token (B6-B13). Refusals that end the matter are an *oauth.Refusal;
-// MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses let the person try again, the last one perhaps as an
-// *oauth.ProofDemand.
+// Approve returns the redirect with a code when the site knows the pasted token (B6-B13). Refusals that end the request are an
+// *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses the person can try again. TooManyGuesses
+// may come as an *oauth.ProofDemand.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	request := consent.Ticket.Request()
 	walk := trace.From(ctx)

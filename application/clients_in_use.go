@@ -6,22 +6,22 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// keepClient tells the directory that a client is in use (C54).
+// keepClient marks a client as in use (C54).
 func (s *Server) keepClient(id oauth.ClientID) {
 	if keeper, keeps := s.ports.Clients.(oauth.ClientKeeper); keeps {
 		keeper.Keep(id)
 	}
 }
 
-// connected returns the document of a client that has a grant.
-func (s *Server) connected(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+// connectedClient returns the document of a client that has a grant (C56).
+func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
 	if keeper, keeps := s.ports.Clients.(oauth.ClientKeeper); keeps {
 		return keeper.Connected(ctx, id)
 	}
 	return s.ports.Clients.Client(ctx, id, "")
 }
 
-// KeepClients tells the directory which clients have living grants, where the store can list them. Call it once after the start.
+// KeepClients marks every client with living grants as in use, if the store can list grants. Call it once after the start.
 func (s *Server) KeepClients(ctx context.Context) error {
 	_, keeps := s.ports.Clients.(oauth.ClientKeeper)
 	_, lists := s.ports.Store.(oauth.GrantLister)

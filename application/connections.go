@@ -21,16 +21,15 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 	return s.endConnections(ctx, prints, oauth.EndedByHost, func(*oauth.AccessGrant) bool { return true })
 }
 
-// Connections is what a person sees of the living grants that were made with one host token, those used last first, with what lets them end
-// some.
+// Connections are the living grants of one host token as the person sees them, the last used first.
 type Connections struct {
 	Living []oauth.Connection
-	Sealed string
+	Sealed string // for ShowConnections and EndConnection
 }
 
-// FindConnections finds what was connected with the pasted token. The site is not asked, so that a person sees the connections of a
-// token that the site has revoked. It refuses with MissingHostToken and TooManyGuesses, as Approve does. A wrong token finds nothing, as
-// one without connections does, and both count as a guess (B6): otherwise the count would tell them apart.
+// FindConnections finds the connections of the pasted token. It does not check the token with the site, so that a person sees the
+// connections of a token that the site has revoked. It refuses with MissingHostToken and TooManyGuesses, as Approve does. A wrong token
+// finds nothing, as one without connections does, and both count as a wrong guess (B6): otherwise the count would tell them apart.
 func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
 	a, err := s.attemptOf(pasted, "")
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
@@ -65,8 +64,8 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 	return s.living(ctx, prints)
 }
 
-// living finds the grants under each fingerprint of one host token. It seals only the fingerprints that find something, now or later, so that
-// the form is never too large to be sent.
+// living finds the grants under each fingerprint of one host token. It seals the current fingerprint and those with grants only, so that the
+// form is never too large to be sent.
 func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
 	for i, print := range slices.Backward(prints) {
@@ -89,7 +88,7 @@ func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found 
 	return found, err
 }
 
-// ShowConnections returns the connections that Connections has sealed, as they are now. It refuses with InvalidTicket or ExpiredTicket.
+// ShowConnections returns the present state of Connections that were sealed. It refuses with InvalidTicket or ExpiredTicket.
 func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connections, error) {
 	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {

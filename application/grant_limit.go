@@ -6,12 +6,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// makeRoom ends connections of a host token when there are too many with the one that was just made (J14). A failure is only logged: the new
-// connection works, and the next approval ends what is left over.
+// makeRoom ends the surplus connections of a host token after a new one was made (J14). A failure is only logged: the new connection works, and
+// the next approval ends the surplus.
 func (s *Server) makeRoom(ctx context.Context, made *oauth.AccessGrant) {
 	ended, err := s.endSurplus(ctx, made)
 	if err != nil {
-		s.ports.Logger.ErrorContext(ctx, "cannot end the connections that are too many", "grant", made.ID(), "error", err)
+		s.ports.Logger.ErrorContext(ctx, "cannot end surplus connections", "grant", made.ID(), "error", err)
 	}
 	for range ended {
 		s.ports.Limited.Observe(oauth.LimitGrants, oauth.LimitEvicted)

@@ -7,24 +7,24 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Pasted is a host token that a person has pasted into a form, or the proof that was demanded for it: then the token is in the proof.
+// Pasted is what a person has sent with a form: a host token, or a proof of work that contains the token.
 type Pasted struct {
 	Token        string
 	Proof, Nonce string
 	By           oauth.Requester
 }
 
-// queueFullWait is how long to stay away while too many tokens of a network are checked.
+// queueFullWait is the wait of a refusal because too many tokens wait for their check.
 const queueFullWait = time.Second
 
-// attempt is a guess with the token that it is about.
+// attempt is a guess with its token.
 type attempt struct {
 	oauth.Guess
-	host  oauth.HostToken
-	proof *oauth.Proof // that did not hold; nil when none was sent, or a new one is needed
+	host   oauth.HostToken
+	failed *oauth.Proof // a proof that is not solved, to be demanded again; nil for none
 }
 
-// checkPasted has the verifier check the token within the limits on wrong tokens (B6, B18).
+// checkPasted checks the token with the verifier, within the limits on wrong tokens (B6, B18).
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (oauth.HostToken, oauth.Principal, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.attemptOf(pasted, ticket.ID())
@@ -49,7 +49,7 @@ func (s *Server) verifyInTurn(ctx context.Context, resource oauth.Resource, a *a
 	return s.verify(ctx, resource, a.host, "")
 }
 
-// outcomeOf counts a client that hangs up early like one with a wrong token: it could otherwise have tokens checked without limit.
+// outcomeOf returns Abandoned for a client that hangs up early, because it could otherwise have tokens checked without limit.
 func outcomeOf(ctx context.Context, err error) oauth.Outcome {
 	kind, _ := oauth.KindOf(err)
 	switch {
@@ -65,7 +65,7 @@ func outcomeOf(ctx context.Context, err error) oauth.Outcome {
 	return oauth.Undecided
 }
 
-// attemptOf reads the form of a ticket, "" for the connections page.
+// attemptOf reads what was pasted into the form of a ticket, "" for the connections page.
 func (s *Server) attemptOf(pasted Pasted, ticket string) (*attempt, error) {
 	a := &attempt{Guess: oauth.Guess{By: pasted.By, Ticket: ticket}}
 	var err error
@@ -80,7 +80,7 @@ func (s *Server) attemptOf(pasted Pasted, ticket string) (*attempt, error) {
 	return a, err
 }
 
-// readProof takes the token from a proof. One that was used already proves nothing.
+// readProof takes the token from a proof. A proof that was used before proves nothing.
 func (s *Server) readProof(a *attempt, pasted Pasted) error {
 	now := s.now()
 	proof, err := oauth.OpenProof(pasted.Proof, a.Ticket, s.settings, now)
@@ -89,15 +89,15 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 	}
 	a.host = proof.Host
 	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.Turn(a.By, now)) {
-		a.proof = proof
+		a.failed = proof
 		return nil
 	}
 	a.Proven = s.ports.Guesses.Spend(proof.Digest(), now)
 	return nil
 }
 
-// admitAttempt refuses with WrongHostToken a token that was refused a moment ago, and otherwise with TooManyGuesses. A token with living grants
-// has a limit of its own: it is looked up only when the limits of its network are reached.
+// admitAttempt refuses with WrongHostToken a token that the site refused a moment ago, and with TooManyGuesses beyond the limits. A token with
+// living grants has a limit of its own. It is looked up only when the limits of its network are reached, so that other attempts read no grants.
 func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	now := s.now()
 	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
@@ -111,7 +111,7 @@ func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	case err != nil:
 		return err
 	case admission.Wrong:
-		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token, as it answered a moment ago")
+		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site did not know this token a moment ago")
 	case admission.Proof:
 		s.ports.Limited.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
 		return s.demandProof(a, now)
@@ -122,15 +122,15 @@ func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// demandProof repeats a demand that was answered too early, so that the wait does not begin anew.
+// demandProof repeats a demand that is not met yet, so that the wait does not begin anew.
 func (s *Server) demandProof(a *attempt, now time.Time) error {
-	if a.proof != nil {
-		return a.proof.Demand(now)
+	if a.failed != nil {
+		return a.failed.Demand(now)
 	}
 	return oauth.NewProofDemand(a.host, a.Ticket, s.settings, now)
 }
 
-// holdsGrants reports whether living grants were made with the token.
+// holdsGrants reports whether the token has living grants.
 func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, error) {
 	prints, err := s.settings.Keys.Fingerprints(host)
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, e
 	return false, nil
 }
 
-// verify has the verifier of the resource check the token (U3). A principal without a subject is named by the keyed fingerprint of the
-// token, or keeps the name from before.
+// verify checks the token with the verifier of the resource (U3). The subject of a principal without one is the keyed fingerprint of the
+// token, or the subject from before.
 func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
 	principal, err := s.judgeOf(resource).ask(ctx, host)
 	if err != nil || principal.Subject != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// consent is what a person is shown for a new request.
+// consent returns the consent page of a new request.
 func (s *Server) consent(ctx context.Context, scope string) *Consent {
 	GinkgoHelper()
 	sum := sha256.Sum256([]byte(verifier))
@@ -50,7 +50,7 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 			return oauth.Principal{Subject: "ada"}, ctx.Err()
 		})
 	})
-	// paste answers n forms at once from an address, and returns what becomes of each.
+	// paste sends n forms at once from an address, and returns the error of each.
 	paste := func(ctx context.Context, n int, address string) chan error {
 		GinkgoHelper()
 		by := oauth.RequesterAt(netip.MustParseAddr(address), server.settings.Limits)
@@ -66,7 +66,7 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 	}
 	nowChecking := func() int32 { return checking.Load() }
 
-	It("leaves places for other addresses, and lets those wait who are too many", func(ctx SpecContext) {
+	It("checks the share of an address at once, and others of it in turns, and leaves places for other addresses", func(ctx SpecContext) {
 		colleagues := paste(ctx, 20, office)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(3))
 		Eventually(server.judge.pasted.Waiting).WithContext(ctx).Should(Equal(17))
@@ -80,7 +80,7 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 		}
 	})
 
-	It("asks for a second of patience where too many of one address wait, and counts nothing", func(ctx SpecContext) {
+	It("refuses for a second when too many tokens of one address wait, and counts what was slowed and refused", func(ctx SpecContext) {
 		const fit = 3 * waitingPerPlaceAndAddress
 		var effects sync.Map
 		server.ports.Limited = func(limit oauth.Limit, effect oauth.LimitEffect) {
@@ -105,7 +105,6 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 		_, slowed := effects.Load("verifications slowed")
 		Expect(slowed).To(BeTrue())
 	})
-
 })
 
 var _ = Describe("Settling a pasted token", Label("B6"), func() {

@@ -31,7 +31,7 @@ func (s *Server) identify(ctx context.Context, grant *oauth.AccessGrant, by oaut
 // prove refuses with InvalidClient what is not the client's own assertion, presented for the first time, and with
 // TemporarilyUnavailable when the client's keys cannot be had. Only a valid assertion is used up.
 func (s *Server) prove(ctx context.Context, id oauth.ClientID, text string) error {
-	client, err := s.connected(ctx, id)
+	client, err := s.connectedClient(ctx, id)
 	if err != nil {
 		return unproven(err)
 	}

@@ -15,9 +15,9 @@ const (
 	verifyLimit = 5 * time.Second
 	// verifyPlaces bounds the callbacks under way, so that a site that hangs cannot pile up goroutines.
 	verifyPlaces = 64
-	// turnLimit is how long a pasted token may wait until its check begins.
+	// turnLimit bounds how long a pasted token waits for its check.
 	turnLimit = 10 * time.Second
-	// How many pasted tokens may wait for each place, in all and of one address.
+	// How many pasted tokens may wait, for each place in all and for each place of one address.
 	waitingPerPlace           = 16
 	waitingPerPlaceAndAddress = 8
 )
@@ -46,8 +46,8 @@ func (s *Server) judgeOf(resource oauth.Resource) judge {
 	return s.judge
 }
 
-// enter waits for a place among the checks of pasted tokens, in which networks take turns. It refuses with TooManyGuesses for a second
-// when too many wait.
+// enter waits for one of the places for checks of pasted tokens, for which networks take turns (B20). It refuses with TooManyGuesses, for a
+// second, when too many tokens wait.
 func (s *Server) enter(ctx context.Context, resource oauth.Resource, by oauth.Requester) (*fairqueue.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, turnLimit)
 	defer cancel()

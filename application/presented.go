@@ -7,7 +7,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// presented reads a secret from the form: absent is InvalidRequest, anything but our format is unknown (D12, D22).
+// presented reads a secret from the form. It refuses a missing one with InvalidRequest, and one in another format as unknown (D12, D22).
 func (s *Server) presented(ctx context.Context, p oauth.Parameters, name string, kind oauth.SecretKind) (oauth.Secret, error) {
 	text := p.Get(name)
 	if text == "" {
@@ -20,7 +20,7 @@ func (s *Server) presented(ctx context.Context, p oauth.Parameters, name string,
 	return secret, nil
 }
 
-// grantOf looks up the grant of a code or refresh token. No limit applies to one that is found, whatever becomes of the request.
+// grantOf looks up the grant of a code or refresh token. No limit applies to a secret that is found, even if the request is then refused.
 func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.AccessGrant, error) {
 	grant, err := s.ports.Store.Grant(ctx, presented.Digest())
 	if errors.Is(err, oauth.ErrNotFound) {
@@ -29,8 +29,8 @@ func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.Ac
 	return grant, err
 }
 
-// refuseUnknown counts an unknown code or refresh token for the requester, and tells a requester with too many of them to wait (D31).
-// The lookup has come first, so the answer tells nothing about secrets that are known.
+// refuseUnknown counts an unknown code or refresh token for the requester, and refuses with TooManyFailures when there are too many (D31). It
+// is called after the lookup, so that known secrets are never refused for their address.
 func (s *Server) refuseUnknown(ctx context.Context) error {
 	requester := oauth.RequesterFrom(ctx)
 	if !requester.Limited() {
@@ -44,7 +44,7 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 	return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31", "Too many unknown codes and refresh tokens came from this network")
 }
 
-// unknownGrant answers for a secret whose grant was forgotten after the lookup like for an unknown one (D32); an outage stays one.
+// unknownGrant turns ErrNotFound, for a grant that was forgotten after the lookup, into the refusal of an unknown secret (D32).
 func unknownGrant(err error) error {
 	if errors.Is(err, oauth.ErrNotFound) {
 		return oauth.UnknownGrant()

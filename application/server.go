@@ -22,12 +22,12 @@ type Ports struct {
 	Verifier   oauth.BearerVerifier
 	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources that have one of their own (U3)
 	Guesses    oauth.GuessLimit
-	Failures   oauth.FailureLimit  // of codes and refresh tokens that are unknown
+	Failures   oauth.FailureLimit  // counts unknown codes and refresh tokens
 	Witness    oauth.SecretWitness // nil when no other machine shares the store
 	Trace      trace.Log           // nil: connections are not traced
 	Journal    trace.Journal       // in front of Trace; nil like it
 	Decided    func(event string)  // counts decisions; nil counts none
-	Limited    oauth.LimitObserver
+	Limited    oauth.LimitObserver // nil counts none
 	Now        func() time.Time
 	Random     io.Reader
 	Logger     *slog.Logger

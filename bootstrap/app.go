@@ -5,7 +5,6 @@ package bootstrap
 import (
 	"context"
 	"crypto/rand"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -45,40 +44,6 @@ type OAuthServer struct {
 	host      hostServer
 	bodies    *mcp.Bodies
 	limited   oauth.LimitObserver
-}
-
-// OAuthOption replaces a part that NewOAuthServer would otherwise choose.
-type OAuthOption func(*parts)
-
-type parts struct {
-	clients oauth.ClientDirectory
-	roots   *x509.CertPool
-	look    Appearance
-
-	decided      func(event string)
-	limited      oauth.LimitObserver
-	sweepEvery   time.Duration
-	sharedLimits bool
-}
-
-// WithClientDirectory looks clients up elsewhere than in their published metadata documents.
-func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
-	return func(p *parts) { p.clients = clients }
-}
-
-// WithRootCAs trusts these authorities instead of the system's when metadata documents are fetched.
-func WithRootCAs(roots *x509.CertPool) OAuthOption {
-	return func(p *parts) { p.roots = roots }
-}
-
-// WithDecisions tells each decision of the server by the name of its audit event, to be counted.
-func WithDecisions(count func(event string)) OAuthOption {
-	return func(p *parts) { p.decided = count }
-}
-
-// WithLimitObserver tells what the limits of the Config do, to be counted.
-func WithLimitObserver(observe oauth.LimitObserver) OAuthOption {
-	return func(p *parts) { p.limited = observe }
 }
 
 // Appearance is what a site may change about the pages that people see.
@@ -191,10 +156,10 @@ func (a *OAuthServer) work(store oauth.Store, sweepEvery time.Duration) {
 	go a.keepClients(ctx)
 }
 
-// keepClients runs in the background, because a store may have many grants.
+// keepClients runs in the background, because listing the grants of a large store takes long.
 func (a *OAuthServer) keepClients(ctx context.Context) {
 	if err := a.server.KeepClients(ctx); err != nil && ctx.Err() == nil {
-		a.config.Logger.WarnContext(ctx, "clients in use not listed; strangers can make this process forget their documents", "error", err)
+		a.config.Logger.WarnContext(ctx, "cannot list the clients in use; fetches of other documents can evict theirs", "error", err)
 	}
 }
 

@@ -19,7 +19,7 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 	BeforeEach(func() {
 		site = openHost(oauth.Config{Issuer: "https://cms.example", VerifyBearer: func(string) bool { return false }}, openStore(), nil)
 	})
-	// guess pastes a wrong token into a new form, from a peer that says it stands for another.
+	// guess pastes a wrong token into a new form, from a peer that names another in X-Forwarded-For.
 	guess := func(peer, forwardedFor string) int {
 		GinkgoHelper()
 		form := url.Values{"ticket": {site.ticket()}, "decision": {"approve"}, "bearer_token": {"wrong" + rand.Text()}}

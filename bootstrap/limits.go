@@ -10,8 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// WithSharedLimits counts wrong tokens in the store, for all processes that use it. A store that
-// several machines share is chosen by itself; the store has to be an oauth.WindowCounter.
+// WithSharedLimits counts wrong tokens in the store, for all processes that use it. It is the default for a store that several machines
+// share. The store has to be an oauth.WindowCounter.
 func WithSharedLimits() OAuthOption {
 	return func(p *parts) { p.sharedLimits = true }
 }

@@ -57,7 +57,7 @@ var _ = Describe("A site behind a proxy", func() {
 		return answer(e, r)
 	}
 
-	It("makes an address wait that sends sixty unknown tokens in a minute, and no other", Label("D31"), func() {
+	It("refuses an address after sixty unknown tokens in a minute, and no other", Label("D31"), func() {
 		limited := 0
 		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"}, bootstrap.WithLimitObserver(func(limit oauth.Limit, effect oauth.LimitEffect) {
 			Expect(limit).To(Equal(oauth.LimitUnknownTokens))
@@ -75,7 +75,7 @@ var _ = Describe("A site behind a proxy", func() {
 		Expect(limited).To(Equal(1))
 	})
 
-	It("has no such limit for a network that the operator lists", Label("D31"), func() {
+	It("has no limit for a network that the operator lists", Label("D31"), func() {
 		e := siteBehindProxy(oauth.Config{
 			Issuer: "https://cms.example", Limits: oauth.Limits{UnlimitedNetworks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
 		})
@@ -84,7 +84,7 @@ var _ = Describe("A site behind a proxy", func() {
 		}
 	})
 
-	It("has no limit for the proxy itself, which stands for everybody", Label("D31"), func() {
+	It("has no limit for the proxy itself, behind which all people are", Label("D31"), func() {
 		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"})
 		for range 70 {
 			Expect(failFrom(e, "").Code).To(Equal(http.StatusBadRequest))
