@@ -15,8 +15,8 @@ import (
 
 var _ oauth.WindowCounter = (*Store)(nil)
 
-// clocksApart is how much the clocks of replicas may differ: a window that lasts longer than it may by more was opened while a clock was
-// ahead by years.
+// clocksApart is how much the clocks of replicas may differ. A window with more than its length and this left was opened while a clock was
+// wrong.
 const clocksApart = 10 * time.Second
 
 // counterRow is a window in which something was counted.
@@ -29,8 +29,8 @@ type counterRow struct {
 // TableName implements GORM's Tabler.
 func (counterRow) TableName() string { return "counters" }
 
-// countAtOnce is how many statements of this process count at the same moment. They wait for each other on the rows that they share, and
-// would otherwise hold every connection meanwhile.
+// countAtOnce bounds the statements of this process that count at the same time. They wait for each other's rows, and would otherwise hold
+// every connection meanwhile.
 const countAtOnce = 4
 
 // slots bounds the statements that count at once; its zero value is ready.
@@ -73,7 +73,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time, windows ...oauth.Wind
 	return counts, nil
 }
 
-// Count implements oauth.WindowCounter. The rows are in the order of their names, so that two statements do not wait for each other.
+// Count implements oauth.WindowCounter. It locks the rows in the order of their names, so that two statements do not deadlock.
 func (s *Store) Count(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 	ctx, done := s.detached(ctx)
 	defer done()
@@ -100,14 +100,14 @@ func (s *Store) countStatement(now time.Time, windows []oauth.Window) (statement
 	for _, w := range sorted {
 		values = append(values, w.Name[:], now.Add(w.Length).UnixMilli())
 	}
-	// The number comes first, because GORM takes a slice apart behind a parenthesis.
+	// taken comes first, because GORM expands a slice that follows a parenthesis.
 	rows := strings.TrimSuffix(strings.Repeat("(1, ?, ?), ", len(sorted)), ", ")
 	over := []any{now.UnixMilli(), clocksApart.Milliseconds()}
 	return "INSERT INTO counters (taken, name, ends_at) VALUES " + rows + " " + s.engine.countAgain, slices.Concat(values, over, over)
 }
 
-// The end of a statement that counts on the rows that exist, and begins those anew that are over. The old row is in the columns, the new one
-// behind its word. MySQL assigns from left to right, so ends_at comes last.
+// The end of the statement of Count, for rows that exist: it adds one, or opens a new window when the last one is over. MySQL assigns from left to
+// right, so ends_at comes last.
 const (
 	countAgain = `ON CONFLICT (name) DO UPDATE SET
 	taken = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ? THEN 1 ELSE counters.taken + 1 END,

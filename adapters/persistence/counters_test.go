@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// itCountsBesideBearers adds the specs of wrong tokens that are counted while another transaction holds the window.
+// itCountsBesideBearers adds the specs of counting while another transaction holds the window.
 func itCountsBesideBearers(server *server) {
 	window := oauth.Window{Name: digest(1), Limit: 1, Length: time.Minute}
 	var at place
@@ -27,7 +27,7 @@ func itCountsBesideBearers(server *server) {
 		return sync.OnceValue(release)
 	}
 
-	It("reads a window without waiting for those who count on it", Label("B6", "I22"), func(ctx SpecContext) {
+	It("reads a window without waiting for a transaction that holds it", Label("B6", "I22"), func(ctx SpecContext) {
 		release := hold(ctx)
 		DeferCleanup(release)
 		counts, err := store.Counts(ctx, then, window)

@@ -27,7 +27,7 @@ type engine struct {
 	durable    func(*gorm.DB) error // refuses settings under which an answered commit can be lost
 	statements bool                 // GORM prepares them; the driver does not
 	clock      string               // asks a server for its time in milliseconds
-	countAgain string               // counts on the windows that exist
+	countAgain string               // ends the statement of Count, for rows that exist
 	renumber   string               // continues the numbers of the trace behind those that were copied, where that does not follow by itself
 }
 

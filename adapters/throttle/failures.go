@@ -18,7 +18,7 @@ type Failures struct {
 
 var _ oauth.FailureLimit = (*Failures)(nil)
 
-// NewFailures allows an address that many failures in a minute.
+// NewFailures returns a limit of that many failures of an address in a minute.
 func NewFailures(limit int) *Failures { return &Failures{limit, NewMemory()} }
 
 // Failed implements oauth.FailureLimit.

@@ -10,7 +10,7 @@ import (
 var _ = Describe("Limiting failures", Label("D31"), func() {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-	It("makes an address wait that has failed too often in a minute, and no other", func() {
+	It("makes an address wait after too many failures in a minute, and no other", func() {
 		failures := NewFailures(3)
 		for range 3 {
 			Expect(failures.Failed("a", noon)).To(BeZero())

@@ -20,7 +20,7 @@ const (
 	allWindow     = time.Minute
 	ticketWindow  = time.Hour // longer than a ticket lives
 
-	remembered   = 10_000 // tokens and addresses; the least recently used goes first
+	remembered   = 10_000 // tokens, addresses and proofs, each
 	rejectedFor  = 5 * time.Second
 	trustedFor   = 30 * 24 * time.Hour
 	countTimeout = 5 * time.Second
@@ -41,10 +41,10 @@ type Guesses struct {
 	proofs   *lru.Cache[oauth.Digest, struct{}]
 
 	mu      sync.Mutex
-	pending map[oauth.Digest]int // guesses under way by window, of weak tokens
+	pending map[oauth.Digest]int // guesses under way by name of a window, with WeakTokens
 }
 
-// rejection is a token that a verifier has refused.
+// rejection is a token that the verifier of a resource has refused.
 type rejection struct {
 	token    oauth.Fingerprint
 	resource string
@@ -52,7 +52,7 @@ type rejection struct {
 
 var _ oauth.GuessLimit = (*Guesses)(nil)
 
-// NewGuesses counts with the counter, under names that only the server secret can make.
+// NewGuesses returns a limit that counts with the counter. The names of its windows are derived from the server secret.
 func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *slog.Logger) *Guesses {
 	return &Guesses{
 		counter: counter, keys: settings.Keys, limits: settings.Limits, logger: logger,
@@ -91,8 +91,8 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: counting wrong tokens: %w", oauth.ErrUnavailable, err)
 }
 
-// demandsProof reports whether a network around the address has pasted too many wrong tokens, or all networks together have and the
-// address is unknown. The window of all is the first one.
+// demandsProof reports whether too many wrong tokens came from a network around the address, or from all networks together while the address
+// is unknown. The window of all networks is the first one.
 func (g *Guesses) demandsProof(guess oauth.Guess, windows []oauth.Window, counts []oauth.WindowCount, now time.Time) bool {
 	for i := range windows[1:] {
 		if windows[i+1].Full(counts[i+1], now) > 0 {
@@ -122,13 +122,13 @@ func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.O
 	case oauth.Right:
 		g.trusted.Add(guess.By.Networks()[0], now)
 	case oauth.Wrong, oauth.Abandoned:
-		if !guess.Holder { // its own bucket has counted it
+		if !guess.Holder { // holders has counted it already
 			g.count(ctx, guess, windows, now)
 		}
 	}
 }
 
-// count adds a wrong token to its windows, unless it was counted within networkWindow. The client may have hung up.
+// count adds a wrong token to its windows, unless it was counted within networkWindow. It also counts when the client has hung up.
 func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.Window, now time.Time) {
 	if lately(g.counted, guess.Token, networkWindow, now) {
 		return

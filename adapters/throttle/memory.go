@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxWindows bounds the windows that are remembered; the least recently counted goes first.
+// maxWindows bounds the windows that are remembered; the least recently counted is forgotten first.
 const maxWindows = 30_000
 
 // Memory is an oauth.WindowCounter of this process alone. It is safe for concurrent use.
@@ -21,7 +21,7 @@ type Memory struct {
 
 var _ oauth.WindowCounter = (*Memory)(nil)
 
-// NewMemory has counted nothing.
+// NewMemory returns a counter that has counted nothing.
 func NewMemory() *Memory {
 	return &Memory{windows: newCache[oauth.Digest, oauth.WindowCount](maxWindows)}
 }
@@ -32,7 +32,7 @@ func (m *Memory) Counts(_ context.Context, now time.Time, windows ...oauth.Windo
 	defer m.mu.Unlock()
 	counts := make([]oauth.WindowCount, 0, len(windows))
 	for _, w := range windows {
-		counts = append(counts, m.count(w, now))
+		counts = append(counts, m.state(w, now))
 	}
 	return counts, nil
 }
@@ -42,7 +42,7 @@ func (m *Memory) Count(_ context.Context, now time.Time, windows ...oauth.Window
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range windows {
-		count := m.count(w, now)
+		count := m.state(w, now)
 		if count.Taken == 0 {
 			count.Ends = now.Add(w.Length)
 		}
@@ -52,8 +52,8 @@ func (m *Memory) Count(_ context.Context, now time.Time, windows ...oauth.Window
 	return nil
 }
 
-// count returns the zero value for a window that is over. A window that ends later than it can was opened while the clock was ahead.
-func (m *Memory) count(w oauth.Window, now time.Time) oauth.WindowCount {
+// state returns the zero value for a window that is over. A window with more than its length left was opened while the clock was ahead.
+func (m *Memory) state(w oauth.Window, now time.Time) oauth.WindowCount {
 	count, _ := m.windows.Peek(w.Name)
 	if left := count.Ends.Sub(now); left <= 0 || left > w.Length {
 		return oauth.WindowCount{}

@@ -7,10 +7,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// pendingWait is how long to stay away while other guesses of the same window are checked.
+// pendingWait is the wait of a guess that is refused only because others of the same window are under way.
 const pendingWait = time.Second
 
-// windows returns the windows that a wrong token counts in: that of all networks first, then those around the address.
+// windows returns the windows in which a wrong token counts: that of all networks first, then those of the networks around the address and,
+// for weak tokens, that of the ticket.
 func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	all, err := g.keys.Window("guesses/all", "", g.limits.MaxWrongTokens, allWindow)
 	if err != nil {
@@ -31,7 +32,7 @@ func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	return append(windows, ticket), err
 }
 
-// limitOf grows with the network.
+// limitOf returns the limit of a network, which grows with its size.
 func (g *Guesses) limitOf(network netip.Prefix) int {
 	switch network.Bits() {
 	case 32, 64:
@@ -42,8 +43,8 @@ func (g *Guesses) limitOf(network netip.Prefix) int {
 	return g.limits.MaxWrongTokensPerPrefix48
 }
 
-// reserve takes a place in each window, unless one is full. Guesses that are checked at the same moment count too, so that a limit on
-// weak tokens is exact in one process.
+// reserve takes a place in each window, or returns how long to wait when one is full. Guesses under way count too, so that the limits on weak
+// tokens are exact in one process.
 func (g *Guesses) reserve(windows []oauth.Window, counts []oauth.WindowCount, now time.Time) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,28 +5,27 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 const (
-	turnsInWait = 10 // of one address, in the time that each of its browsers waits
+	turnsInWait = 10 // of one address within ProofWait
 	turnBurst   = 5
-	growth      = 5 // how much faster turns come with each larger network
+	growth      = 5 // the factor of the rate of each larger network
 )
 
-// turns are the attempts of browsers without script that have waited. Without a limit, a thousand waits at once would be as good as a
-// thousand proofs of work.
+// turns limits the attempts of browsers without script that have waited. Otherwise an attacker would wait for a thousand guesses at once
+// instead of doing the work for each.
 type turns struct {
 	every   time.Duration // of one address
 	mu      sync.Mutex
-	buckets *lru.Cache[netip.Prefix, *rate.Limiter]
+	buckets buckets[netip.Prefix]
 }
 
 func newTurns(wait time.Duration) *turns {
-	return &turns{every: wait / turnsInWait, buckets: newCache[netip.Prefix, *rate.Limiter](remembered)}
+	return &turns{every: wait / turnsInWait, buckets: newBuckets[netip.Prefix]()}
 }
 
 // take takes a turn of every network around the address, or none.
@@ -36,7 +35,7 @@ func (t *turns) take(by oauth.Requester, now time.Time) bool {
 	every := t.every
 	var buckets []*rate.Limiter
 	for _, network := range by.Networks() {
-		bucket := t.bucket(network, every)
+		bucket := t.buckets.of(network, every, turnBurst)
 		if bucket.TokensAt(now) < 1 {
 			return false
 		}
@@ -47,13 +46,4 @@ func (t *turns) take(by oauth.Requester, now time.Time) bool {
 		bucket.AllowN(now, 1)
 	}
 	return true
-}
-
-func (t *turns) bucket(network netip.Prefix, every time.Duration) *rate.Limiter {
-	bucket, found := t.buckets.Get(network)
-	if !found {
-		bucket = rate.NewLimiter(rate.Every(every), turnBurst)
-		t.buckets.Add(network, bucket)
-	}
-	return bucket
 }
