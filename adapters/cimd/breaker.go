@@ -20,32 +20,32 @@ const (
 	maxPause    = 5 * time.Minute
 )
 
-// breaker remembers hosts that time out (C53). A host that has timed out last gets one place only, so that after a pause one fetch tries
-// it. It goes by the clock of the directory, which github.com/sony/gobreaker cannot.
+// breaker remembers hosts that time out (C53). A host whose last fetch timed out gets one place only, so that one fetch tries it after a pause.
+// It uses the clock of the directory, which github.com/sony/gobreaker cannot.
 type breaker struct {
 	mu    sync.Mutex
 	hosts *lru.Cache[string, slowHost]
 }
 
 type slowHost struct {
-	timeouts int
-	pause    time.Time // until then it is not tried
+	timeouts    int
+	pausedUntil time.Time
 }
 
-func newBreaker() *breaker { return &breaker{hosts: newLRU[slowHost](maxMetered)} }
+func newBreaker() *breaker { return &breaker{hosts: newLRU[string, slowHost](maxMetered)} }
 
-// admits reports whether the host is slow, or refuses during a pause.
+// admits reports whether the last fetch timed out. It returns oauth.ErrMetadataSlow during a pause.
 func (b *breaker) admits(host string, now time.Time) (slow bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known, slow := b.hosts.Get(host)
-	if left := known.pause.Sub(now); 0 < left && left <= maxPause {
+	if left := known.pausedUntil.Sub(now); 0 < left && left <= maxPause {
 		return true, fmt.Errorf("%w: %d times in a row", oauth.ErrMetadataSlow, known.timeouts)
 	}
 	return slow, nil
 }
 
-// fetched notes how a fetch has ended.
+// fetched records how a fetch ended.
 func (b *breaker) fetched(host string, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +56,7 @@ func (b *breaker) fetched(host string, err error, now time.Time) {
 	known, _ := b.hosts.Get(host)
 	known.timeouts++
 	if more := known.timeouts - maxTimeouts; more >= 0 {
-		known.pause = now.Add(min(minPause<<min(more, 10), maxPause))
+		known.pausedUntil = now.Add(min(minPause<<min(more, 10), maxPause))
 	}
 	b.hosts.Add(host, known)
 }

@@ -56,7 +56,7 @@ var _ = Describe("Remembering slow hosts", Label("C53"), func() {
 		Entry("with anything else", errors.New("404")),
 	)
 
-	It("knows the timeouts of the network", func() {
+	It("counts the timeouts of the network layer", func() {
 		hosts.fetched("slow.example", &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}}, clock.now())
 		Expect(admits("slow.example")).To(BeTrue())
 	})

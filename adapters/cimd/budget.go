@@ -21,8 +21,8 @@ const (
 	maxWaitingPerAddress = 128
 )
 
-// The share of one /24 or /48 in all places, and in the places of one domain, when it fetches documents that are not known. Without it,
-// an attacker with a /48 takes all places at the same moment, and others wait until one of those fetches ends.
+// The part of all places, and of the places of one domain, that one /24 or /48 may take for documents that are not known: a fourth and a half.
+// Otherwise an attacker with a /48 could take all places at once, and others would wait until one of those fetches ends.
 const (
 	networkShare         = 4
 	networkShareOfDomain = 2
@@ -30,16 +30,16 @@ const (
 
 // budget bounds what strangers can make this server fetch (C21).
 type budget struct {
-	limits oauth.Limits
-	wait   time.Duration // for a place
-	queue  *fairqueue.Queue
-	rates  *rates
-	slow   *breaker
+	limits  oauth.Limits
+	wait    time.Duration // for a place
+	queue   *fairqueue.Queue
+	rates   *rates
+	breaker *breaker
 }
 
 func newBudget(l oauth.Limits, wait time.Duration) *budget {
 	return &budget{
-		limits: l, wait: wait, rates: newRates(l), slow: newBreaker(),
+		limits: l, wait: wait, rates: newRates(l), breaker: newBreaker(),
 		queue: fairqueue.New(fairqueue.Limits{Places: l.MaxFetches, Waiting: maxWaiting, WaitingPerAddress: maxWaitingPerAddress}),
 	}
 }
@@ -53,7 +53,7 @@ type target struct {
 
 func (t target) host() string { return strings.TrimSuffix(strings.ToLower(t.at.Host()), ":443") }
 
-// domain returns the registrable domain of the host; an IP address or a name of one label, as in development, is its own.
+// domain returns the registrable domain of the host. For an IP address, or a name without one such as localhost, it returns the host.
 func (t target) domain() string {
 	host := t.host()
 	name, _, _ := strings.Cut(host, ":")
@@ -76,9 +76,9 @@ func (t target) network() netip.Prefix {
 	return networks[len(networks)-1]
 }
 
-// breakerKey returns what is slow when this fetch times out. It is the host and not the domain: one slow tenant of a domain must not stop
-// the others. An attacker can have any number of slow hosts in one domain, but MaxFetchesPerDomain bounds those together, and the shares
-// of the attacker's networks bound slow domains. A known document is apart from its host, where an attacker may know slow paths.
+// breakerKey returns the key under which the breaker counts the fetch: the host and not the domain, because one slow tenant of a domain must
+// not stop the others. MaxFetchesPerDomain bounds the slow hosts of one domain, and the shares of networks bound slow domains. A known document
+// has a key of its own, because an attacker may know slow paths of its host.
 func (t target) breakerKey() string {
 	if t.known {
 		return t.at.String()
@@ -86,7 +86,7 @@ func (t target) breakerKey() string {
 	return t.host()
 }
 
-// claim returns what the fetch takes. Known documents have shares of their own: places that unknown ones hold do not matter for them.
+// claim returns the claim of a fetch. Known documents have shares of their own, which unknown ones do not use up (C55).
 func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	claim := fairqueue.Claim{Networks: t.requester.Networks()}
 	share := func(limit int, key ...string) {
@@ -109,13 +109,13 @@ func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	return claim
 }
 
-// enter waits for a place. It refuses with oauth.ErrMetadataBudget when the requester has spent their fetches or no place becomes free in
-// time, and with oauth.ErrMetadataSlow while the host is known to time out. The caller calls Leave when the fetch is over.
+// enter waits for a place. It returns oauth.ErrMetadataBudget when the requester has spent its fetches or no place becomes free in time, and
+// oauth.ErrMetadataSlow during a pause of the breaker. The caller calls Leave when the fetch is over.
 func (b *budget) enter(ctx context.Context, t target, now func() time.Time) (*fairqueue.Place, error) {
 	if err := b.rates.admits(t, now()); err != nil {
 		return nil, err
 	}
-	slow, err := b.slow.admits(t.breakerKey(), now())
+	slow, err := b.breaker.admits(t.breakerKey(), now())
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (b *budget) enter(ctx context.Context, t target, now func() time.Time) (*fa
 	case err != nil:
 		return nil, fmt.Errorf("%w: wait for a place: %w", oauth.ErrMetadataUnreachable, err)
 	}
-	if _, err := b.slow.admits(t.breakerKey(), now()); err != nil { // it has timed out meanwhile
+	if _, err := b.breaker.admits(t.breakerKey(), now()); err != nil { // it has timed out meanwhile
 		place.Leave()
 		return nil, err
 	}

@@ -38,7 +38,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		go func() { outcome <- ask(ctx, address, id) }()
 		return outcome
 	}
-	// hold lets fetches hang until release is called.
+	// hold makes fetches hang until release is called.
 	hold := func() (release func()) {
 		gate := make(chan struct{})
 		client.answer = func(w http.ResponseWriter, r *http.Request) { <-gate; client.publish(w, r) }
@@ -98,7 +98,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 			func(ctx context.Context) error { return ask(ctx, "198.51.100.1", other.client("/free")) }),
 	)
 
-	It("fetches a known document while unknown ones of its host and its address hold their places", Label("C55"), func(ctx SpecContext) {
+	It("fetches a known document while unknown ones of its host and its requester hold all their places", Label("C55"), func(ctx SpecContext) {
 		shares.MaxFetchesPerDomain, shares.MaxFetchesPerAddress = 1, 1
 		open()
 		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
@@ -124,7 +124,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(fetches(client)()).To(Equal(3))
 	})
 
-	It("knows clients in use before it has fetched them", Label("C54", "C55"), func(ctx SpecContext) {
+	It("treats documents of clients in use as known before it has fetched them", Label("C54", "C55"), func(ctx SpecContext) {
 		shares.MaxFetchesPerMinuteAndAddress = 1
 		open()
 		directory.Keep(client.client("/used"))
@@ -132,7 +132,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(ask(ctx, "192.0.2.1", client.client("/used"))).To(Succeed())
 	})
 
-	It("starts a fetch in the turn of whichever request gets a place first", Label("C39"), func(ctx SpecContext) {
+	It("starts a shared fetch as soon as one of its requests gets a place", Label("C39"), func(ctx SpecContext) {
 		shares.MaxFetches, shares.MaxFetchesPerAddress = 8, 1
 		open()
 		release := hold()
@@ -148,14 +148,14 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(directory.documents.flights.byName).To(BeEmpty())
 	})
 
-	It("forgets a fetch for which every request has given up waiting", Label("C39"), func(ctx SpecContext) {
+	It("forgets a shared fetch when all of its requests have given up", Label("C39"), func(ctx SpecContext) {
 		open()
 		fill(ctx, directory)
 		Expect(ask(ctx, "192.0.2.1", client.client("/next"))).To(MatchError(oauth.ErrMetadataBudget))
 		Expect(directory.documents.flights.byName).To(BeEmpty())
 	})
 
-	It("gives slow hosts up earlier while all places are taken", func() {
+	It("gives up slow hosts earlier while all places are taken", func() {
 		open()
 		Expect(directory.exchange()).To(Equal(time.Minute))
 		directory.limits.crowded = time.Second
@@ -163,14 +163,14 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(directory.exchange()).To(Equal(time.Second))
 	})
 
-	It("tries a host that keeps timing out once in a while", Label("C53"), func(ctx SpecContext) {
+	It("tries a host that keeps timing out again after a pause", Label("C53"), func(ctx SpecContext) {
 		bounds.exchange = 50 * time.Millisecond
 		open()
 		release := hold()
 		for i := range maxTimeouts {
 			Expect(ask(ctx, fmt.Sprintf("192.0.%d.1", i), client.client(fmt.Sprint("/", i)))).To(MatchError(oauth.ErrMetadataUnreachable))
 			Eventually(func() bool {
-				slow, err := directory.budget.slow.admits(target{at: client.client("/")}.host(), clock.now())
+				slow, err := directory.budget.breaker.admits(target{at: client.client("/")}.host(), clock.now())
 				return slow && (i < 2 || err != nil)
 			}).Should(BeTrue())
 		}
@@ -184,12 +184,12 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(ask(ctx, "192.0.2.1", client.client("/more"))).To(Succeed())
 	})
 
-	It("has one place for a slow host, and tries a known document of it in any case", Label("C53", "C55"), func(ctx SpecContext) {
+	It("has one place for a slow host, and one more for its known documents", Label("C53", "C55"), func(ctx SpecContext) {
 		open()
 		Expect(ask(ctx, "203.0.113.1", client.client("/known"))).To(Succeed())
 		clock.advance(time.Minute)
 		host := target{at: client.client("/")}.host()
-		directory.budget.slow.fetched(host, context.DeadlineExceeded, clock.now())
+		directory.budget.breaker.fetched(host, context.DeadlineExceeded, clock.now())
 		release := hold()
 		first := background(ctx, "192.0.2.1", client.client("/1"))
 		Eventually(fetches(client)).Should(Equal(2))
@@ -198,7 +198,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		known := background(ctx, "192.0.2.1", client.client("/known"))
 		Eventually(fetches(client)).Should(Equal(3))
 		for range maxTimeouts {
-			directory.budget.slow.fetched(host, context.DeadlineExceeded, clock.now())
+			directory.budget.breaker.fetched(host, context.DeadlineExceeded, clock.now())
 		}
 		release()
 		Eventually(known).Should(Receive(BeNil()))

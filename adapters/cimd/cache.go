@@ -17,7 +17,7 @@ const (
 	maxFresh = 24 * time.Hour
 )
 
-// maxStale is for how long an expired document may serve clients with grants when it cannot be renewed (C56).
+// maxStale is how long an expired document serves clients with grants when it cannot be renewed (C56).
 const maxStale = time.Hour
 
 // entry is a valid document as it was last seen. It never changes; a renewed one takes its place.

@@ -33,7 +33,7 @@ type Options struct {
 	RootCAs        *x509.CertPool            // nil is the system's roots
 	Resolver       *net.Resolver             // nil is Go's; what it answers is checked in any case (C17)
 	Limits         oauth.Limits              // bound fetches (C21); a zero field has its default
-	Limited        oauth.LimitObserver       // counts what they do
+	Limited        oauth.LimitObserver       // is called when they slow, refuse or evict; nil is not
 }
 
 // limits bounds one fetch (C15); only specs have others than the default.
@@ -66,7 +66,8 @@ var (
 	_ oauth.KeyDirectory = (*Directory)(nil)
 )
 
-// sizes are how many documents of clients in use and of others are kept. A person with a valid token approves each client in use.
+// sizes bounds the documents of clients in use and of others. Strangers cannot fill the first part: a client gets there by an approval with a
+// valid token.
 type sizes struct{ inUse, others int }
 
 var (
@@ -87,7 +88,7 @@ func newDirectory(o Options, l limits) *Directory {
 	return d
 }
 
-// exchange is how long a fetch may take. While all places are taken, slow hosts are given up earlier.
+// exchange returns how long a fetch may take. It is shorter while all places are taken, so that slow hosts free theirs earlier.
 func (d *Directory) exchange() time.Duration {
 	if d.budget.crowded() {
 		return min(d.limits.crowded, d.limits.exchange)
@@ -155,7 +156,7 @@ func readKeySet(_ context.Context, _ oauth.ClientID, members map[string]any) (oa
 }
 
 // newLRU returns a cache that forgets what was used least recently; size is positive.
-func newLRU[V any](size int) *lru.Cache[string, V] {
-	cache, _ := lru.New[string, V](size) // fails only for a size that is not positive
+func newLRU[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, _ := lru.New[K, V](size) // fails only for a size that is not positive
 	return cache
 }

@@ -38,13 +38,13 @@ func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, e
 	return body, nil
 }
 
-// statusError is the status of an answer that is no document.
+// statusError reports a status other than 200.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("the answer's status is %d", int(e)) }
 
-// isTransient reports whether an error tells nothing about the document: its host was not reached, is out of order, or refuses requests
-// for now, or this server did (C56).
+// isTransient reports whether a fetch failed for a reason other than the document: its host is unreachable, broken or refuses requests for
+// now, or this server had no place for the fetch (C56).
 func isTransient(err error) bool {
 	var status statusError
 	switch {

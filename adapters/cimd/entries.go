@@ -8,35 +8,36 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// entries keeps documents in two parts (C54). Those of clients in use are evicted only by more clients in use. Of the others, the network
-// that has caused most fetches loses the document that it has not used for longest: strangers evict their own documents.
+// entries keeps documents in two parts (C54). Only further clients in use evict the documents of clients in use. Of the others, the network
+// that has caused most of them loses its least recently used one, so that strangers evict their own documents.
 type entries[T any] struct {
-	mu     sync.Mutex
-	inUse  *simplelru.LRU[string, *entry[T]] // nil for one that is not fetched yet
-	size   int                               // of the other part
-	others map[string]*list.Element
-	recent *list.List // of *owned[T], the most recently used first
-	counts map[netip.Prefix]int
-	evict  func() // is called for each document that is evicted
+	mu        sync.Mutex
+	inUse     *simplelru.LRU[string, *entry[T]] // nil for one that is not fetched yet
+	maxOthers int
+	others    map[string]*list.Element
+	recent    *list.List // of *owned[T], the most recently used first
+	counts    map[netip.Prefix]int
+	evicted   func() // called for each document that is evicted
 }
 
+// owned is a document that was fetched for a network.
 type owned[T any] struct {
 	key     string
 	network netip.Prefix
 	entry   *entry[T]
 }
 
-func newEntries[T any](inUse, others int, evict func()) *entries[T] {
-	e := &entries[T]{size: others, others: map[string]*list.Element{}, recent: list.New(), counts: map[netip.Prefix]int{}, evict: evict}
+func newEntries[T any](inUse, others int, evicted func()) *entries[T] {
+	e := &entries[T]{maxOthers: others, others: map[string]*list.Element{}, recent: list.New(), counts: map[netip.Prefix]int{}, evicted: evicted}
 	e.inUse, _ = simplelru.NewLRU(inUse, func(_ string, forgotten *entry[T]) { // fails only for a size that is not positive
 		if forgotten != nil {
-			evict()
+			evicted()
 		}
 	})
 	return e
 }
 
-// get returns the document, nil when there is none, and whether it is known: it was fetched, or belongs to a client in use.
+// get returns the document, nil when there is none, and reports whether it is known: it was fetched, or belongs to a client in use.
 func (e *entries[T]) get(key string) (found *entry[T], known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,12 +67,12 @@ func (e *entries[T]) add(key string, fetched *entry[T], network netip.Prefix) {
 	}
 	e.others[key] = e.recent.PushFront(&owned[T]{key, network, fetched})
 	e.counts[network]++
-	if e.recent.Len() > e.size {
+	if e.recent.Len() > e.maxOthers {
 		e.makeRoom()
 	}
 }
 
-// keep notes that a client is in use.
+// keep moves a document to the part for clients in use, or reserves its place there.
 func (e *entries[T]) keep(key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +103,7 @@ func (e *entries[T]) makeRoom() {
 	for element := e.recent.Back(); element != nil; element = element.Prev() {
 		if e.counts[element.Value.(*owned[T]).network] == most {
 			e.remove(element)
-			e.evict()
+			e.evicted()
 			return
 		}
 	}

@@ -22,7 +22,7 @@ var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
 		return found != nil
 	}
 
-	It("evicts what the network with most documents has not used for longest", func() {
+	It("evicts the least recently used document of the network with most documents", func() {
 		add("person", person)
 		add("a1", attacker)
 		add("a2", attacker)
@@ -37,7 +37,7 @@ var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
 		Expect(evicted).To(Equal(20))
 	})
 
-	It("evicts the least recently used document where all networks have as many", func() {
+	It("evicts the least recently used document when all networks have equally many", func() {
 		for i, address := range []string{"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"} {
 			add(fmt.Sprint(i), netip.MustParsePrefix(address))
 		}
@@ -66,7 +66,7 @@ var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
 		Expect(kept.counts).To(Equal(map[netip.Prefix]int{person: 3}))
 	})
 
-	It("knows clients in use that are not fetched yet", func() {
+	It("knows clients in use whose documents are not fetched yet", func() {
 		kept.keep("used")
 		found, known := kept.get("used")
 		Expect(found).To(BeNil())

@@ -34,7 +34,7 @@ func newFetchCache[T any](d *Directory, s sizes, bodyBytes int64, read func(cont
 	evicted := func() { d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
 	return &fetchCache[T]{
 		directory: d, bodyBytes: bodyBytes, read: read, entries: newEntries[T](s.inUse, s.others, evicted),
-		refetched: newLRU[time.Time](s.others), failed: newLRU[time.Time](s.inUse), flights: newFlights[T](),
+		refetched: newLRU[string, time.Time](s.others), failed: newLRU[string, time.Time](s.inUse), flights: newFlights[T](),
 	}
 }
 
@@ -56,7 +56,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	f := c.flights.join(at)
 	defer c.flights.part(at, f)
 	if err := c.start(ctx, f, at, known); err != nil {
-		c.refuse(err)
+		c.observeRefusal(err)
 		return found, err
 	}
 	select {
@@ -67,8 +67,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	}
 }
 
-// findStale is find, but a document that has expired at most maxStale ago serves when it cannot be renewed (C56). A definite answer, for
-// example that it has gone, counts.
+// findStale is like find, but a document that expired less than maxStale ago serves while its renewal fails for a transient reason (C56).
 func (c *fetchCache[T]) findStale(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	now := c.directory.options.Now()
 	known, _ := c.entries.get(at.String())
@@ -85,7 +84,7 @@ func (c *fetchCache[T]) findStale(ctx context.Context, at oauth.ClientID, enough
 	return known.value, nil
 }
 
-// lately reports whether something happened to the document less than an interval ago.
+// lately reports whether times has an entry for the document less than an interval ago.
 func lately(times *lru.Cache[string, time.Time], at oauth.ClientID, interval time.Duration, now time.Time) bool {
 	last, found := times.Get(at.String())
 	since := now.Sub(last)
@@ -101,7 +100,7 @@ func (c *fetchCache[T]) fresh(at oauth.ClientID) (value T, ok bool) {
 	return known.value, true
 }
 
-func (c *fetchCache[T]) refuse(err error) {
+func (c *fetchCache[T]) observeRefusal(err error) {
 	if errors.Is(err, oauth.ErrMetadataBudget) || errors.Is(err, oauth.ErrMetadataSlow) {
 		c.directory.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
 	}
@@ -140,8 +139,8 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 	return nil
 }
 
-// refresh fetches or revalidates the document, and remembers it if it is valid. It fetches nothing when an earlier flight landed after
-// the caller looked, who saw known.
+// refresh fetches or revalidates the document, and remembers it if it is valid. It fetches nothing when another flight has landed since the
+// caller read known.
 func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) (found T, err error) {
 	d, now := c.directory, c.directory.options.Now
 	latest, _ := c.entries.get(t.at.String())
@@ -150,11 +149,11 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 		return latest.value, nil
 	}
 	d.budget.rates.spend(t, now())
-	if again { // noted when the fetch is over, so that requests join it meanwhile
+	if again { // recorded when the fetch is over, so that requests join it until then
 		defer func() { c.refetched.Add(t.at.String(), now()) }()
 	}
 	fetched, err := c.fetch(ctx, t.at, known)
-	d.budget.slow.fetched(t.breakerKey(), err, now())
+	d.budget.breaker.fetched(t.breakerKey(), err, now())
 	if err != nil {
 		return found, err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// flight is a fetch that several requests wait for (C39). Each of them waits for a place by itself, in the turn of its own network; the
-// first that gets one starts the fetch for all. So a request does not wait in the turn of an attacker who needs the same document.
+// flight is a fetch that several requests wait for (C39). Each request waits for a place in the turn of its own network, and the first that gets
+// one starts the fetch for all. So a request does not wait for the turn of an attacker who needs the same document.
 type flight[T any] struct {
 	users   int // guarded by flights.mu
 	started context.Context
@@ -20,7 +20,7 @@ type flight[T any] struct {
 
 func (f *flight[T]) hasStarted() bool { return f.started.Err() != nil }
 
-// flights are those that wait or fetch, by document.
+// flights are the flights that wait or fetch, by document.
 type flights[T any] struct {
 	mu     sync.Mutex
 	byName map[string]*flight[T]
@@ -42,7 +42,7 @@ func (fs *flights[T]) join(at oauth.ClientID) *flight[T] {
 	return f
 }
 
-// part forgets a flight that nobody waits for and nobody has started.
+// part forgets a flight that has not started when its last request leaves.
 func (fs *flights[T]) part(at oauth.ClientID, f *flight[T]) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -61,7 +61,7 @@ func (fs *flights[T]) begin(f *flight[T]) bool {
 	return first
 }
 
-// land tells everybody who waits how the flight has ended; the next request starts another one.
+// land hands the result to all requests of the flight; the next request starts another one.
 func (fs *flights[T]) land(at oauth.ClientID, f *flight[T], value T, err error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

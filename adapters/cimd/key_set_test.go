@@ -121,8 +121,8 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			return err
 		}
 
-		DescribeTable("serves them for an hour after", func(ctx SpecContext, ill http.HandlerFunc) {
-			client.answer = ill
+		DescribeTable("serves them for an hour after", func(ctx SpecContext, broken http.HandlerFunc) {
+			client.answer = broken
 			clock.advance(time.Hour - time.Nanosecond)
 			Expect(has(ctx, "a")).To(BeTrue())
 			clock.advance(time.Nanosecond)
@@ -133,12 +133,12 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Entry("500", status(http.StatusInternalServerError)), Entry("503", status(http.StatusServiceUnavailable)),
 		)
 
-		DescribeTable("goes by a definite answer:", func(ctx SpecContext, ill http.HandlerFunc) {
-			client.answer = ill
+		DescribeTable("stops serving them after a definite answer:", func(ctx SpecContext, definite http.HandlerFunc) {
+			client.answer = definite
 			Expect(find(ctx, "a")).NotTo(Succeed())
 		},
 			Entry("404", status(http.StatusNotFound)), Entry("410", status(http.StatusGone)), Entry("a redirect", status(http.StatusFound)),
-			Entry("what is no key set", func(w http.ResponseWriter, _ *http.Request) {
+			Entry("a document that is no key set", func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write([]byte("{}"))
 			}),
@@ -161,7 +161,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Expect(fetches()).To(Equal(3))
 		})
 
-		It("does not take a missing key for an answer", func(ctx SpecContext) {
+		It("does not serve a set without the wanted key", func(ctx SpecContext) {
 			client.answer = status(http.StatusServiceUnavailable)
 			Expect(has(ctx, "a")).To(BeTrue())
 			Expect(find(ctx, "b")).To(MatchError(oauth.ErrMetadataUnreachable))
@@ -183,7 +183,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 })
 
 var _ = Describe("Finding the document of a connected client", Label("C56", "D33"), func() {
-	It("serves one that has expired while it cannot be renewed, for an hour and for no new request", func(ctx SpecContext) {
+	It("serves an expired one for an hour while it cannot be renewed, but not to authorization requests", func(ctx SpecContext) {
 		client, clock := newSite(), newClock()
 		directory := newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 		id := client.client("/client.json")

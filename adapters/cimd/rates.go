@@ -11,14 +11,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxMetered is the number of keys whose rate is kept; making the server forget one takes that many others.
+// maxMetered is the number of keys whose rate is kept; the least recently used is forgotten first.
 const maxMetered = 8192
 
-// guaranteed is how many unknown documents of a domain a network may fetch in a minute, however many others fetch from it.
+// guaranteed is how many unknown documents of a domain each network may fetch in a minute, even when many others fetch from it.
 const guaranteed = 3
 
-// rates counts fetches of unknown documents, in windows of a minute. Each process counts for itself: N replicas fetch N times as much,
-// and none of them needs the database for it.
+// rates counts fetches of unknown documents, in windows of a minute. Each process counts for itself, so that fetches need no database; N
+// replicas fetch N times as much.
 type rates struct {
 	limits     oauth.Limits
 	mu         sync.Mutex
@@ -36,21 +36,23 @@ type networkAtDomain struct {
 type window struct {
 	start    time.Time
 	fetches  int
-	networks int // from which a domain was fetched
+	networks int // that have fetched from a domain
 }
 
-func (w *window) holds(now time.Time) bool {
+func (w *window) contains(now time.Time) bool {
 	since := now.Sub(w.start)
 	return 0 <= since && since < time.Minute
 }
 
 func newRates(l oauth.Limits) *rates {
-	networks, _ := lru.New[networkAtDomain, *window](maxMetered) // fails only for a size that is not positive
-	return &rates{limits: l, requesters: newLRU[*window](maxMetered), domains: newLRU[*window](maxMetered), networks: networks}
+	return &rates{
+		limits: l, requesters: newLRU[string, *window](maxMetered), domains: newLRU[string, *window](maxMetered),
+		networks: newLRU[networkAtDomain, *window](maxMetered),
+	}
 }
 
-// admits refuses a requester who has spent the fetches of a minute, and, once those of the domain are spent, networks that have used
-// their part of them. So an attacker in one network cannot use up what other networks may fetch. Known documents are always fetched.
+// admits refuses a requester that has spent the fetches of a minute and, once the fetches of the domain are spent, networks that have used
+// their part of them. So an attacker in one network cannot use up what other networks may fetch. Known documents are always admitted.
 func (r *rates) admits(t target, now time.Time) error {
 	if t.known {
 		return nil
@@ -86,7 +88,7 @@ func (r *rates) spend(t target, now time.Time) {
 }
 
 func windowOf[K comparable](windows *lru.Cache[K, *window], key K, now time.Time) *window {
-	if known, ok := windows.Get(key); ok && known.holds(now) {
+	if known, ok := windows.Get(key); ok && known.contains(now) {
 		return known
 	}
 	known := &window{start: now}

@@ -36,7 +36,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 	}
 	inOneNetwork := func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }
 
-	It("refuses an address 30 fetches, until the minute is over, without harm to another", func() {
+	It("refuses an address after 30 fetches, until the minute is over, and no other address", func() {
 		for i := range 30 {
 			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://%d.example/", i)))).To(Succeed())
 		}
@@ -59,7 +59,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		Expect(fetch(from(inOneNetwork(99), "https://client.example/"))).To(Succeed())
 	})
 
-	It("guarantees each network three, however many others there are", func() {
+	It("guarantees each network three, even beside a thousand others", func() {
 		Expect(spent("https://client.example/", func(i int) string { return fmt.Sprintf("203.%d.%d.7", i%1000/250, i%1000%250) })).To(Equal(3000))
 		for range guaranteed {
 			Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(Succeed())
@@ -67,7 +67,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(MatchError(oauth.ErrMetadataBudget))
 	})
 
-	It("counts those without limits as one network", func() {
+	It("counts requesters without limits as one network", func() {
 		Expect(spent("https://client.example/", func(int) string { return "" })).To(Equal(60))
 		Expect(fetch(from("", "https://another.example/"))).To(Succeed())
 	})

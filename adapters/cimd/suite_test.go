@@ -110,7 +110,7 @@ func patient() limits {
 	return l
 }
 
-// fill takes all places of a directory, which then waits for a moment only.
+// fill takes all places of a directory, and makes requests give up their wait for one after a moment.
 func fill(ctx context.Context, d *Directory) (leave func()) {
 	GinkgoHelper()
 	wait := d.budget.wait
@@ -129,7 +129,7 @@ func fill(ctx context.Context, d *Directory) (leave func()) {
 	}
 }
 
-// requesterAt is the requester at an address, without limits for "".
+// requesterAt returns the requester at an address, one without limits for "".
 func requesterAt(address string) oauth.Requester {
 	parsed, _ := netip.ParseAddr(address)
 	return oauth.RequesterAt(parsed, oauth.Limits{})
