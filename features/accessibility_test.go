@@ -239,7 +239,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 			for range 91 {
 				client.Authorize(ctx)
 			}
-			return world.Connections(ctx, world.Token).Turn(ctx, "2").Response
+			return world.Connections(ctx, world.Token).GoTo(ctx, "2").Response
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-ended", 200, func(ctx context.Context) Response {
 			client.Connect(ctx)

@@ -12,10 +12,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Turn presses the button that leads to another page of the connections.
-func (p Page) Turn(ctx context.Context, page string) Page {
+// GoTo presses the button for another page of the connections.
+func (p Page) GoTo(ctx context.Context, page string) Page {
 	GinkgoHelper()
-	return ReadPage(Post(ctx, p.Action, url.Values{"decision": {"turn"}, "ticket": {p.Hidden.Get("ticket")}, "page": {page}}))
+	return ReadPage(Post(ctx, p.Action, url.Values{"decision": {"page"}, "ticket": {p.Hidden.Get("ticket")}, "page": {page}}))
 }
 
 var _ = Describe("Paging one's connections", Label("J15"), func() {
@@ -38,7 +38,7 @@ var _ = Describe("Paging one's connections", Label("J15"), func() {
 		oldest := client.Token(ctx, client.Exchange(codes[0])).Tokens()
 		Expect(world.Call(ctx, oldest.Access).StatusCode).To(Equal(http.StatusOK))
 		first := world.Connections(ctx, world.Token)
-		second := first.Turn(ctx, "2")
+		second := first.GoTo(ctx, "2")
 		Expect(first.grants()).To(HaveLen(25))
 		Expect(second.grants()).To(HaveLen(connected - 25))
 		Expect(append(first.grants(), second.grants()...)).To(HaveEach(Not(BeEmpty())))
@@ -52,11 +52,11 @@ var _ = Describe("Paging one's connections", Label("J15"), func() {
 		Expect(first.grants()[1]).To(Equal(listed[connected-1].ID), "it was connected last")
 		Expect(first.Text).To(And(ContainSubstring("Page 1 of 2"), ContainSubstring("Next page"), Not(ContainSubstring("Previous page"))))
 		Expect(second.Text).To(And(ContainSubstring("Page 2 of 2"), ContainSubstring("Previous page"), Not(ContainSubstring("Next page"))))
-		Expect(second.Turn(ctx, "1").grants()).To(Equal(first.grants()))
+		Expect(second.GoTo(ctx, "1").grants()).To(Equal(first.grants()))
 	})
 
 	It("stays on the page on which one was ended, and goes back when that page is empty", func(ctx SpecContext) {
-		page := world.Connections(ctx, world.Token).Turn(ctx, "2")
+		page := world.Connections(ctx, world.Token).GoTo(ctx, "2")
 		end := func(page Page) Page {
 			form := url.Values{"decision": {"end"}, "ticket": {page.Hidden.Get("ticket")}, "page": {"2"}, "grant": {page.grants()[0]}}
 			return ReadPage(Post(ctx, page.Action, form))
@@ -68,12 +68,12 @@ var _ = Describe("Paging one's connections", Label("J15"), func() {
 	})
 
 	It("ends all of them with one button, whatever the page", Label("I12"), func(ctx SpecContext) {
-		Expect(world.Connections(ctx, world.Token).Turn(ctx, "2").End(ctx, "").Text).To(ContainSubstring("All connections have ended."))
+		Expect(world.Connections(ctx, world.Token).GoTo(ctx, "2").End(ctx, "").Text).To(ContainSubstring("All connections have ended."))
 		Expect(world.Grants(ctx)).To(BeEmpty())
 	})
 
 	DescribeTable("shows a page that exists for", func(ctx SpecContext, asked string, shown int) {
-		Expect(world.Connections(ctx, world.Token).Turn(ctx, asked).Text).To(ContainSubstring("Page " + strconv.Itoa(shown) + " of 2"))
+		Expect(world.Connections(ctx, world.Token).GoTo(ctx, asked).Text).To(ContainSubstring("Page " + strconv.Itoa(shown) + " of 2"))
 	},
 		Entry("one that is too high", "99", 2), Entry("one that is too low", "-1", 1), Entry("none", "", 1), Entry("what is no number", "x", 1),
 		Entry("what is no number of a computer", "99999999999999999999", 2),
@@ -82,11 +82,11 @@ var _ = Describe("Paging one's connections", Label("J15"), func() {
 	It("asks for the token again when the page is out of date, and refuses a forged ticket", Label("B4"), func(ctx SpecContext) {
 		page := world.Connections(ctx, world.Token)
 		world.Clock.Advance(10 * time.Minute)
-		late := page.Turn(ctx, "2")
+		late := page.GoTo(ctx, "2")
 		Expect(late.StatusCode).To(Equal(http.StatusBadRequest))
 		Expect(late.Text).To(ContainSubstring("This page is out of date."))
 		page.Hidden.Set("ticket", "AAAA")
-		Expect(page.Turn(ctx, "2").StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(page.GoTo(ctx, "2").StatusCode).To(Equal(http.StatusBadRequest))
 	})
 
 	It("says from nine tenths of the limit on that more end the one unused for longest", Label("J14"), func(ctx SpecContext) {

@@ -17,8 +17,8 @@ func peerOf(c echo.Context) string {
 	return echo.ExtractIPDirect()(c.Request())
 }
 
-// guesser is by whose networks wrong tokens are counted. All peers without an IP address, which a host's own IPExtractor may return, count
-// as one.
+// guesser returns the requester for which wrong tokens count. A host's own IPExtractor may return a peer that is no IP address; all such peers
+// count as one.
 func (e *Endpoints) guesser(c echo.Context) oauth.Requester {
 	peer, err := netip.ParseAddr(peerOf(c))
 	if err != nil {
@@ -27,8 +27,8 @@ func (e *Endpoints) guesser(c echo.Context) oauth.Requester {
 	return oauth.RequesterAt(peer, e.server.Settings().Limits)
 }
 
-// requester is for whom other limits count. This computer has none: it is a proxy that trusted-proxies does not name, and everybody
-// would share its limits.
+// requester returns the requester for which all other limits count. No limit applies to a peer on this computer: it is a proxy that
+// trusted-proxies does not name, and all people would share its limits.
 func (e *Endpoints) requester(c echo.Context) oauth.Requester {
 	if peer, err := netip.ParseAddr(peerOf(c)); err == nil && peer.Unmap().IsLoopback() {
 		return oauth.Requester{}
@@ -36,7 +36,7 @@ func (e *Endpoints) requester(c echo.Context) oauth.Requester {
 	return e.guesser(c)
 }
 
-// requesterOf is the request's context, which names for whom clients are looked up (C21).
-func (e *Endpoints) requesterOf(c echo.Context) context.Context {
+// contextOf returns the context of the request, with its requester (C21, D31).
+func (e *Endpoints) contextOf(c echo.Context) context.Context {
 	return oauth.WithRequester(c.Request().Context(), e.requester(c))
 }

@@ -19,7 +19,7 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	consent, err := e.server.RequestAuthorization(e.requesterOf(c), parameters)
+	consent, err := e.server.RequestAuthorization(e.contextOf(c), parameters)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,8 @@ func (e *Endpoints) change(c echo.Context) error {
 		return e.endConnection(c, form, form.Get("grant"))
 	case "end_all":
 		return e.endConnection(c, form, "")
-	case "turn":
-		return e.turnPage(c, form)
+	case "page":
+		return e.showPage(c, form)
 	}
 	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
@@ -62,11 +62,11 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	return e.showConnections(c, found, 1, "")
 }
 
-// turnPage shows another page of the connections that the ticket is about.
-func (e *Endpoints) turnPage(c echo.Context, form oauth.Parameters) error {
+// showPage shows another page of the connections of the ticket.
+func (e *Endpoints) showPage(c echo.Context, form oauth.Parameters) error {
 	found, err := e.server.ShowConnections(c.Request().Context(), form.Get("ticket"))
 	if err != nil {
-		return e.refuseButton(c, err)
+		return e.refuseTicket(c, err)
 	}
 	return e.showConnections(c, found, pageIn(form), "")
 }
@@ -74,7 +74,7 @@ func (e *Endpoints) turnPage(c echo.Context, form oauth.Parameters) error {
 func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant string) error {
 	left, err := e.server.EndConnection(c.Request().Context(), form.Get("ticket"), grant)
 	if err != nil {
-		return e.refuseButton(c, err)
+		return e.refuseTicket(c, err)
 	}
 	done := "The connection has ended. The app’s next request is refused."
 	if grant == "" {
@@ -83,8 +83,8 @@ func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant s
 	return e.showConnections(c, left, pageIn(form), done)
 }
 
-// refuseButton asks for the token again when the page of a button is out of date.
-func (e *Endpoints) refuseButton(c echo.Context, err error) error {
+// refuseTicket shows the form for the token again when the ticket has expired.
+func (e *Endpoints) refuseTicket(c echo.Context, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
 		return e.askForToken(c, http.StatusBadRequest, "This page is out of date. Paste your token again.")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// pasted reads the token, or the proof that was demanded for it, from a form.
+// pasted reads the token, or its proof of work, from a form.
 func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pasted {
 	return application.Pasted{Token: form.Get("bearer_token"), Proof: form.Get("proof"), Nonce: form.Get("nonce"), By: e.guesser(c)}
 }
@@ -22,7 +22,7 @@ func proofDemand(err error) (demand *oauth.ProofDemand, demanded bool) {
 	return demand, demanded
 }
 
-// showProof answers with the page on which the browser proves its work, and from which it sends the form again (B18).
+// showProof answers with the page on which the browser computes the proof and sends the form again (B18).
 func (e *Endpoints) showProof(c echo.Context, demand *oauth.ProofDemand, action string, form url.Values) error {
 	e.outcomeOf(c, demand).retryLater(c)
 	e.secureTransport(c)

@@ -16,7 +16,7 @@ func (e *Endpoints) revoke(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.server.Revoke(e.requesterOf(c), client, form.Get("token")); err != nil {
+	if err := e.server.Revoke(e.contextOf(c), client, form.Get("token")); err != nil {
 		return err
 	}
 	noStore(c)

@@ -29,7 +29,7 @@ func (e *Endpoints) token(c echo.Context) error {
 	if client == (oauth.Credentials{}) {
 		return oauth.Refuse(oauth.InvalidRequest, "D9", "the client_id is missing")
 	}
-	tokens, err := grant(e.requesterOf(c), client, form)
+	tokens, err := grant(e.contextOf(c), client, form)
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 	},
 		Entry("of the same person, in any client", oauth.Limits{MaxSessionsPerPerson: 1}, "alice", true),
 		Entry("of another person when no more may be open", oauth.Limits{MaxSessions: 1}, "bob", true),
-		Entry("of nobody else", oauth.Limits{MaxSessionsPerPerson: 1}, "bob", false),
+		Entry("but not of another person while there is room", oauth.Limits{MaxSessionsPerPerson: 1}, "bob", false),
 	)
 })
 

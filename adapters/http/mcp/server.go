@@ -59,7 +59,7 @@ type Options struct {
 	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
 
 	Limits         oauth.Limits        // MaxSessions and MaxSessionsPerPerson, of this server in this process
-	Limited        oauth.LimitObserver // counts nothing
+	Limited        oauth.LimitObserver // none
 	MaxBody        int64               // in bytes; 4 MiB
 	Bodies         *Bodies             // shared by the servers of a process; 256 MiB for this one
 	SessionTimeout time.Duration       // without a POST; 1 hour

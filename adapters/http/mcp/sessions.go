@@ -12,9 +12,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// held is an open session. Closing it waits for its calls, so end starts that only once.
+// held is an open session. Close waits for its calls, so end calls it only once, in the background.
 type held struct {
-	grants  map[string]bool // that have used it and have not ended
+	grants  map[string]bool // living ones that have used it
 	session *sdk.ServerSession
 	ending  bool
 }
@@ -26,13 +26,13 @@ func (h *held) end() {
 	}
 }
 
-// loses takes grants away that have ended, and reports whether none is left.
+// loses removes grants that have ended, and reports whether none is left.
 func (h *held) loses(ended map[string]bool) bool {
 	maps.DeleteFunc(h.grants, func(grant string, _ bool) bool { return ended[grant] })
 	return len(h.grants) == 0
 }
 
-// recentSessions are the ids of the sessions that ended last for others, for a while.
+// recentSessions are the ids of the last thousand sessions that were evicted.
 type recentSessions struct {
 	ids  [1000]string
 	next int
@@ -45,15 +45,15 @@ func (r *recentSessions) add(id string) {
 
 func (r *recentSessions) has(id string) bool { return id != "" && slices.Contains(r.ids[:], id) }
 
-// isDraining reports that no session can be opened any more.
+// isDraining reports whether the service is shutting down and opens no more sessions.
 func (g *registry) isDraining() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.draining
 }
 
-// add gives a session a place, also one that has one already. When there are too many, another one ends for it (G20). A session without an id
-// ends with its request.
+// add gives a session a place, unless it has one already, and reports false when it may not be opened. When there are too many, it ends another
+// one (G20). A session without an id needs no place, because it ends with its request.
 func (g *registry) add(session *sdk.ServerSession, caller *oauth.Caller) (added bool) {
 	evicted, added := g.place(session, caller)
 	if evicted != nil {
@@ -82,13 +82,13 @@ func (g *registry) place(session *sdk.ServerSession, caller *oauth.Caller) (evic
 	return evicted, true
 }
 
-// noteEviction tells the log which connections had something that ended for a new session or stream.
+// noteEviction counts and logs a session or stream that ended for a new one, with its grants.
 func (g *registry) noteEviction(what string, grants []string) {
 	g.limited.Observe(oauth.LimitSessions, oauth.LimitEvicted)
 	g.logger.Info("the idlest MCP "+what+" ended for a new one", "rule", "G20", "grant", strings.Join(grants, " "))
 }
 
-// use notes that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants.
+// use records that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants.
 func (g *registry) use(id, grant string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,7 +125,7 @@ func (g *registry) remove(id string) {
 	g.places.Close(id)
 }
 
-// wasEvicted reports that a session has lately ended for another one.
+// wasEvicted reports whether a session has ended for another one lately.
 func (g *registry) wasEvicted(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +133,7 @@ func (g *registry) wasEvicted(id string) bool {
 	return !known && g.evicted.has(id)
 }
 
-// admitSession gives a session that came over HTTP a place until it ends; the SDK itself knows no limit.
+// admitSession gives a session over HTTP a place until it ends, because the SDK has no limit.
 func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
 	session, ok := req.GetSession().(*sdk.ServerSession)
 	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
@@ -156,7 +156,7 @@ func sessionIDOf(req sdk.Request) string {
 
 const evictedSession = "the session has ended for a newer one, because there were too many"
 
-// refuseEvicted answers a request in a session that has ended for another one, and reports whether it did (G20).
+// refuseEvicted refuses a request in a session that has ended for another one, and reports whether it did (G20).
 func (s *Server) refuseEvicted(w http.ResponseWriter, r *http.Request, session string) (refused bool) {
 	if !s.streams.wasEvicted(session) {
 		return false

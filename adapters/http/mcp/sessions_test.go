@@ -27,7 +27,7 @@ var _ = Describe("Too many sessions", Label("G20"), func() {
 		return "ppa_other"
 	}
 
-	DescribeTable("end the idlest for a new one", func(ctx SpecContext, limit func(*Options), newcomer func(*site) string) {
+	DescribeTable("end the idlest session for a new one", func(ctx SpecContext, limit func(*Options), newcomer func(*site) string) {
 		var log bytes.Buffer
 		effects := make(chan oauth.LimitEffect, 9)
 		s := openSite(limit, func(o *Options) {
@@ -57,14 +57,14 @@ var _ = Describe("Too many sessions", Label("G20"), func() {
 		Entry("of the person who holds most, when no more may be open", limits(2, 2), func(*site) string { return bob }),
 	)
 
-	It("end none of another person while there is room", func(ctx SpecContext) {
+	It("end no session of another person while there is room", func(ctx SpecContext) {
 		s := openSite(limits(10, 1))
 		first := s.session(ctx, alice)
 		s.session(ctx, bob)
 		Expect(use(ctx, s, first, alice)).To(Equal(http.StatusOK))
 	})
 
-	It("end none with a call under way while another one is idle", func(ctx SpecContext) {
+	It("end no session with a call under way while another one is idle", func(ctx SpecContext) {
 		s := openSite(limits(10, 2))
 		busy := s.session(ctx, alice)
 		held := make(chan answer, 1)
@@ -88,7 +88,7 @@ var _ = Describe("Too many sessions", Label("G20"), func() {
 		Eventually(stream.lines).Should(BeClosed())
 	})
 
-	It("free the place of one that has ended", func(ctx SpecContext) {
+	It("do not include a session that has ended", func(ctx SpecContext) {
 		s := openSite(limits(10, 2))
 		kept, ended := s.session(ctx, alice), s.session(ctx, alice)
 		s.send(ctx, http.MethodDelete, "/mcp", "", in(ended, alice)...)

@@ -23,7 +23,7 @@ const (
 	buffered = 2 << 10
 )
 
-// Why an answer is cut: what it was given for has ended, the service ends, or a newer stream has taken its place.
+// Why an answer is cut.
 var (
 	errOver     = errors.New("the grant or the access token has ended")
 	errDraining = errors.New("the service is shutting down")

@@ -114,8 +114,8 @@ func (g *registry) lasts(s *stream) {
 	}
 }
 
-// relay gives a long stream of a gateway a place; when there are too many, another one ends for it (G20). An upstream's sessions are its own,
-// but the streams are ours.
+// relay gives a long stream of a gateway a place. When there are too many, it ends another one (G20). It counts streams, because the sessions
+// are the upstream's.
 func (g *registry) relay(s *stream) {
 	g.mu.Lock()
 	evicted, evicts := g.relayed.Open(s, s.who.caller.Subject)

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Connections is the page on which people see and end what they have connected with their token. Without a ticket it asks for the
-// token first.
+// Connections is the page on which people see and end the connections of their token. Without a ticket it asks for the token first.
 type Connections struct {
 	Living  []Connection // those of this page
 	Action  string       // URL that the forms are posted to
@@ -15,10 +14,10 @@ type Connections struct {
 	Problem string       // why the last attempt failed
 	Done    string       // what the last button did
 
-	All         int // living connections
-	Page, Pages int // from 1
-	Limit       int // so many there may be
-	NearLimit   bool
+	All         int  // living connections of all pages
+	Page, Pages int  // from 1
+	Limit       int  // of All
+	NearLimit   bool // the page shows Limit
 }
 
 // Connection is one app that can use the site in the person's name.

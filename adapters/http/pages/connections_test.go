@@ -58,13 +58,13 @@ var _ = Describe("Showing a person's connections", func() {
 		Expect(showConnections(few).Body.String()).To(And(ContainSubstring("No app is connected with this token now."), ContainSubstring(`role="status">The connection has ended.`)))
 	})
 
-	DescribeTable("offers the pages beside this one", Label("J15"), func(page, pages int, offered ...int) {
+	DescribeTable("offers the previous and the next page", Label("J15"), func(page, pages int, offered ...int) {
 		c := living()
 		c.All, c.Page, c.Pages = 60, page, pages
 		body := showConnections(c).Body.String()
-		Expect(strings.Count(body, `value="turn"`)).To(Equal(len(offered)))
+		Expect(strings.Count(body, `name="decision" value="page"`)).To(Equal(len(offered)))
 		for _, other := range offered {
-			Expect(body).To(ContainSubstring(`<input type="hidden" name="page" value="` + strconv.Itoa(other) + `"> <button type="submit" name="decision" value="turn">`))
+			Expect(body).To(ContainSubstring(`<input type="hidden" name="page" value="` + strconv.Itoa(other) + `"> <button type="submit" name="decision" value="page">`))
 		}
 		Expect(strings.Contains(body, "Page "+strconv.Itoa(page)+" of "+strconv.Itoa(pages))).To(Equal(pages > 1))
 		Expect(strings.Contains(body, "Previous page")).To(Equal(page > 1))
@@ -73,7 +73,7 @@ var _ = Describe("Showing a person's connections", func() {
 		Entry("of one", 1, 1), Entry("at the first", 1, 3, 2), Entry("in the middle", 2, 3, 1, 3), Entry("at the last", 3, 3, 2),
 	)
 
-	It("says what happens to more connections when there are nearly too many", Label("J14", "J15"), func() {
+	It("shows the limit, and what happens beyond it, when there are nearly as many connections", Label("J14", "J15"), func() {
 		c := living()
 		const notice = "You have 99 of at most 100 connections. When there are more, the one that was unused for longest ends."
 		c.All = 99

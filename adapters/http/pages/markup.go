@@ -33,7 +33,7 @@ func (s sheet) style() markup {
 	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.pages.colours) + `</style>`
 }
 
-// script marks up a script of our own. Browsers run it by its nonce, which only the headers of the proof page allow.
+// script returns an inline script with the nonce of the page. Only the policy of sendWithScript lets browsers run it.
 func (s sheet) script(source string) markup {
 	return `<script nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(source) + `</script>`
 }

@@ -110,7 +110,7 @@ func (s sheet) send(w http.ResponseWriter, status int, body []byte) error {
 	return s.sendBody(w, status, body)
 }
 
-// sendWithScript is send for the one page that has a script.
+// sendWithScript is like send, with a policy that allows the scripts of the page.
 func (s sheet) sendWithScript(w http.ResponseWriter, status int, body []byte) error {
 	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
 	w.Header().Set(policyHeader, w.Header().Get(policyHeader)+"; script-src 'nonce-"+s.nonce+"'")

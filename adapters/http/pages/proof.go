@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// proofScript finds the proof of work. It is the only script of all pages; the proof page works without it.
+// proofScript computes the proof of work. It is the only script of all pages; the proof page works without it.
 //
 //go:embed proof.js
 var proofScript string
 
-// Proof is the page on which a browser proves its work before a pasted token is checked (B18).
+// Proof is the page on which a browser computes a proof of work before a pasted token is checked (B18).
 type Proof struct {
 	Action     string     // URL that the form is posted to
 	Form       url.Values // hidden fields, one value each
 	Challenge  string
-	Bits       int           // leading zero bits that the proof has
+	Bits       int           // leading zero bits that the proof must have
 	Iterations int           // rounds of PBKDF2 for each try
 	Wait       time.Duration // for browsers without script
 }
 
-// Seconds is the wait in whole seconds, rounded up.
+// Seconds returns the wait in whole seconds, rounded up.
 func (p Proof) Seconds() int { return int((p.Wait + time.Second - 1) / time.Second) }
 
 type field struct{ name, value string }
 
-// fields are sorted by name.
+// fields returns the hidden fields, sorted by name.
 func (p Proof) fields() (fields []field) {
 	for _, name := range slices.Sorted(maps.Keys(p.Form)) {
 		fields = append(fields, field{name, p.Form.Get(name)})

@@ -1,5 +1,5 @@
 "use strict";
-// Finds a nonce whose PBKDF2 key begins with enough zero bits, and sends the form with it.
+// Finds a nonce whose PBKDF2 key begins with enough zero bits, and submits the form with it.
 (async () => {
   const form = document.getElementById("proof");
   const { challenge, bits, iterations } = form.dataset;

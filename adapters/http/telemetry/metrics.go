@@ -64,13 +64,13 @@ func NewMetrics(events ...string) *Metrics {
 			Name: "pasteport_decisions_total", Help: "Decisions of the authorization server, by audit event.",
 		}, []string{"event"}),
 		limits: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "pasteport_limits_total", Help: "Requests that a limit slowed, refused, or let in by ending something older.",
+			Name: "pasteport_limits_total", Help: "Requests that a limit slowed or refused, and sessions, connections and documents that it evicted.",
 		}, []string{"limit", "effect"}),
 		events: events,
 	}
 	for _, limit := range oauth.LimitNames() {
 		for _, effect := range oauth.LimitEffects() {
-			m.limits.WithLabelValues(string(limit), string(effect)) // so that it is seen before it happens
+			m.limits.WithLabelValues(string(limit), string(effect)) // so that the series exists from the start
 		}
 	}
 	for _, event := range events {
@@ -99,7 +99,7 @@ func (m *Metrics) Decided(event string) {
 	m.decisions.WithLabelValues(event).Inc()
 }
 
-// Limit counts one effect of a limit.
+// Limit counts one effect of a limit. It is an oauth.LimitObserver.
 func (m *Metrics) Limit(limit oauth.Limit, effect oauth.LimitEffect) {
 	m.limits.WithLabelValues(string(limit), string(effect)).Inc()
 }
