@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// network is the way to the site: a reverse proxy without stickiness, which sends each request to the next replica. The addresses
-// of clients are told as a proxy tells them, in X-Forwarded-For.
+// network connects to the site like a reverse proxy without stickiness: it sends each request to the next replica, with the address of the client
+// in X-Forwarded-For.
 type network struct {
 	issuer   string
 	replicas []*http.Transport
@@ -55,13 +55,13 @@ type answer struct {
 	text   string
 }
 
-// String is for messages about a refusal.
+// String returns the status and the Retry-After.
 func (a answer) String() string {
-	said := fmt.Sprint(a.status)
+	text := fmt.Sprint(a.status)
 	if after := a.header.Get("Retry-After"); after != "" {
-		said += " with Retry-After " + after
+		text += " with Retry-After " + after
 	}
-	return said
+	return text
 }
 
 // open gets a page.
@@ -92,7 +92,7 @@ func (b browser) send(ctx context.Context, method, target, body string, header h
 	return answer{response.StatusCode, response.Header, string(text)}, err
 }
 
-// form is a form of a page, with what a browser sends of it before anything is filled in.
+// form is a form of a page with its hidden fields.
 type form struct {
 	action     string
 	hidden     url.Values
@@ -132,7 +132,7 @@ func attributes(node *html.Node) map[string]string {
 	return all
 }
 
-// filled returns the form's values with more of them.
+// filled returns the hidden fields and more.
 func (f form) filled(more url.Values) url.Values {
 	values := url.Values{}
 	for name, value := range f.hidden {

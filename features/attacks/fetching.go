@@ -17,7 +17,7 @@ func (s *scene) ask(ctx context.Context, address, client string) {
 	_, _ = p.open(ctx, p.authorization(rand.Text()+rand.Text()))
 }
 
-// addHosts starts sites of the attacker.
+// addHosts starts hosts of the attacker and returns their origins.
 func (s *scene) addHosts(count int) (origins []string) {
 	for range count {
 		if origin, err := s.hosts.add(); err == nil {
@@ -27,7 +27,7 @@ func (s *scene) addHosts(count int) (origins []string) {
 	return origins
 }
 
-// fetchSlowly has four addresses for each replica, and four hosts whose documents take ten seconds.
+// fetchSlowly requests slow documents of four hosts, from four addresses for each replica.
 func fetchSlowly(ctx context.Context, s *scene) {
 	origins, replicas := s.addHosts(4), int64(len(s.site.replicas))
 	var n atomic.Int64
@@ -39,7 +39,7 @@ func fetchSlowly(ctx context.Context, s *scene) {
 
 const manyDocuments = 1100
 
-// fetchMany lets the site fetch valid documents of forty hosts, from a hundred addresses.
+// fetchMany makes the site fetch valid documents of forty hosts, from a hundred addresses.
 func fetchMany(ctx context.Context, s *scene) error {
 	origins := s.addHosts(40)
 	places, fetching := make(chan struct{}, floodWidth), sync.WaitGroup{}
@@ -51,18 +51,18 @@ func fetchMany(ctx context.Context, s *scene) error {
 		})
 	}
 	fetching.Wait()
-	s.attacked.Store(0) // the attack itself comes afterwards
+	s.attacked.Store(0) // these requests are not part of the measured attack
 	return ctx.Err()
 }
 
-// manyWithSigningApps come before, so that each refreshes about once during the attack.
+// manyWithSigningApps are enough people that each refreshes about once during the attack.
 func manyWithSigningApps() crowd {
 	c := ordinary(withSigningApp)
 	c.size = 3
 	return c
 }
 
-// withSigningApp uses an app of its own that signs, and is kept.
+// withSigningApp returns a person with an app of their own that signs, and keeps them for the attack.
 func withSigningApp(s *scene, n int) (p *Person, err error) {
 	p, _ = fromElsewhere(s, n)
 	p.client, err = s.newClient("signing")
@@ -71,11 +71,11 @@ func withSigningApp(s *scene, n int) (p *Person, err error) {
 	return p, err
 }
 
-// refreshing are those whose apps sign, by turns: each refreshes and calls.
+// refreshing are the kept people, by turns. Each refreshes and calls the MCP server.
 func refreshing() crowd {
 	c := ordinary(func(s *scene, n int) (*Person, error) {
 		if len(s.kept) == 0 {
-			return nil, errors.New("nobody with an app that signs was there before")
+			return nil, errors.New("no person with an app that signs came before the attack")
 		}
 		p := *s.kept[n%len(s.kept)]
 		return &p, nil
@@ -86,10 +86,10 @@ func refreshing() crowd {
 	return c
 }
 
-// untilStale waits until the documents that were fetched before have to be fetched again.
+// untilStale waits until the documents that were fetched before have expired.
 func untilStale(ctx context.Context, _ *scene) error { return pause(ctx, time.Minute) }
 
-// shareHost makes one host for all documents of the honest app.
+// shareHost starts one host for all documents of the honest app.
 func shareHost(_ context.Context, s *scene) (err error) {
 	s.client, err = s.newClient("brief")
 	return err
@@ -98,7 +98,7 @@ func shareHost(_ context.Context, s *scene) (err error) {
 // ownDocument is the n-th document of the app.
 func ownDocument(s *scene, n int) string { return fmt.Sprintf("%s-%d", s.client, n) }
 
-// withOwnDocument uses another document of the app's host each time.
+// withOwnDocument returns a person whose app has the n-th document.
 func withOwnDocument(s *scene, n int) (*Person, error) {
 	p, err := fromElsewhere(s, n)
 	p.client = ownDocument(s, n)
@@ -106,7 +106,7 @@ func withOwnDocument(s *scene, n int) (*Person, error) {
 	return p, err
 }
 
-// withKnownDocument uses one of those documents again.
+// withKnownDocument returns a person whose app has a document that was fetched before the attack.
 func withKnownDocument(s *scene, n int) (*Person, error) {
 	p, err := fromElsewhere(s, n)
 	p.client = ownDocument(s, n%len(s.kept))
@@ -122,7 +122,7 @@ func fetchMadeUp(ctx context.Context, s *scene) {
 			address = subnet()
 		}
 		s.ask(ctx, address, hostOf(s.client)+"/made-up/"+rand.Text())
-		_ = pause(ctx, 10*time.Millisecond) // the site's own answers are quick
+		_ = pause(ctx, 10*time.Millisecond) // a refusal is so quick that the attack would take all of the processor
 	})
 }
 

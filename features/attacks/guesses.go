@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// warmUp of guessers spends what is free, and lets the first of those who wait have their turn.
+// warmUp is long enough to use up the guesses that need no work, and to end the first wait of browsers without script.
 const warmUp = 25 * time.Second
 
-// guessRows are attackers who only want to guess: those who ignore what pages demand, those who wait like browsers without script, and
-// those who do the work on one core.
+// guessRows are the attacks that measure guesses: attackers who ignore the demands of pages, who wait like browsers without script, and who do
+// the work on one core.
 func guessRows() (all []row) {
 	origins := []struct {
 		name, title string
@@ -27,7 +27,7 @@ func guessRows() (all []row) {
 	kinds := []struct {
 		name, title string
 		attack      func(ctx context.Context, s *scene, address func() string)
-	}{{"ignores", "ignores what pages want", ignore}, {"waits", "waits", wait}, {"works", "does the work on one core", work}}
+	}{{"ignores", "ignores the demand for work", ignore}, {"waits", "waits", wait}, {"works", "does the work on one core", work}}
 	for _, k := range kinds {
 		for _, o := range origins {
 			all = append(all, row{name: o.name + "-" + k.name, attacker: o.title + ", " + k.title, warmUp: warmUp,
@@ -40,7 +40,7 @@ func guessRows() (all []row) {
 
 func ignore(ctx context.Context, s *scene, address func() string) { guessFrom(address)(ctx, s) }
 
-// wait guesses a hundred times a second and comes back when the page lets it.
+// wait guesses a hundred times a second, and sends each form again after the wait that the page demands.
 func wait(ctx context.Context, s *scene, address func() string) {
 	g := &guesser{scene: s, address: address, answers: func(ctx context.Context, d demand) url.Values {
 		if d.wait == 0 || pause(ctx, d.wait) != nil {
@@ -51,7 +51,7 @@ func wait(ctx context.Context, s *scene, address func() string) {
 	pace(ctx, 100, 10_000, g.guess)
 }
 
-// work calculates one proof at a time.
+// work computes one proof at a time.
 func work(ctx context.Context, s *scene, address func() string) {
 	var core sync.Mutex
 	g := &guesser{scene: s, address: address, answers: func(_ context.Context, d demand) url.Values {

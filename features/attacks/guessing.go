@@ -21,14 +21,14 @@ type page struct {
 type guesser struct {
 	scene   *scene
 	address func() string
-	answers func(context.Context, demand) url.Values // what to send to a page that wants work; nil ignores it
+	answers func(context.Context, demand) url.Values // returns the form for a page that demands work; nil ignores the page
 	turn    atomic.Int64
 
 	mu      sync.Mutex
 	consent page
 }
 
-const guessesPerTicket = 4 // the fifth is the last one of a ticket
+const guessesPerTicket = 4 // after the fifth, a site with weak tokens refuses the ticket
 
 // guessFrom guesses at full speed and ignores demands for work.
 func guessFrom(address func() string) func(context.Context, *scene) {
@@ -38,7 +38,7 @@ func guessFrom(address func() string) func(context.Context, *scene) {
 	}
 }
 
-// guessOn guesses at a pace, after some guesses at once, and ignores demands for work.
+// guessOn sends the first guesses at once and then perSecond, and ignores demands for work.
 func guessOn(first int, perSecond float64, address func() string) func(context.Context, *scene) {
 	return func(ctx context.Context, s *scene) {
 		g := &guesser{scene: s, address: address}
@@ -55,7 +55,7 @@ func freshSubnets() func() string {
 	return func() string { return fmt.Sprintf("2001:db8:bad:%x::1", n.Add(1)%0x10000) }
 }
 
-// guess tries one wrong token.
+// guess pastes one wrong token.
 func (g *guesser) guess(ctx context.Context) {
 	from, onConnections := g.address(), g.turn.Add(1)%2 == 0
 	p := page{form: form{action: g.scene.attackers.issuer + "/oauth/connections"}, decision: "show"}
@@ -96,8 +96,8 @@ func (g *guesser) consentPage(ctx context.Context, from string) (page, error) {
 	return g.consent, nil
 }
 
-// lookAtNothing pastes a right token with which no app is connected.
-func lookAtNothing(ctx context.Context, s *scene) {
+// lookAtEmptyPage pastes a right token without connections into the connections page.
+func lookAtEmptyPage(ctx context.Context, s *scene) {
 	colleague := s.person(office)
 	flood(ctx, floodWidth, func(ctx context.Context) {
 		_, _ = s.attack(office).post(ctx, s.attackers.issuer+"/oauth/connections", url.Values{"decision": {"show"}, "bearer_token": {colleague.token}})

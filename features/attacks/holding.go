@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// redeemNothing sends made-up codes and refresh tokens to the token endpoint.
-func redeemNothing(ctx context.Context, s *scene) {
+// sendUnknownTokens sends made-up codes and refresh tokens to the token endpoint.
+func sendUnknownTokens(ctx context.Context, s *scene) {
 	var n atomic.Int64
 	flood(ctx, floodWidth, func(ctx context.Context) {
 		made := rand.Text() + rand.Text()
@@ -27,16 +27,16 @@ func redeemNothing(ctx context.Context, s *scene) {
 	})
 }
 
-// crew is how many clients there are behind one address.
-const crew = 150
+// officeClients is how many clients connect from one address.
+const officeClients = 150
 
-// connectMany connects the clients.
+// connectMany connects the clients of the office.
 func connectMany(ctx context.Context, s *scene) error {
 	var mu sync.Mutex
 	var failures error
 	places := make(chan struct{}, 4)
 	var connecting sync.WaitGroup
-	for range crew {
+	for range officeClients {
 		p := s.person(office)
 		places <- struct{}{}
 		connecting.Go(func() {
@@ -52,7 +52,7 @@ func connectMany(ctx context.Context, s *scene) error {
 	return failures
 }
 
-// endAll is the operator, who ends every grant; all clients try to refresh, and are refused.
+// endAll ends every grant, as an operator does. All clients then try to refresh, and are refused.
 func endAll(ctx context.Context, s *scene) {
 	if err := s.site.command(ctx, "grants", "end", "--all", "--yes"); err != nil {
 		fmt.Println(err)
@@ -66,7 +66,7 @@ func endAll(ctx context.Context, s *scene) {
 	<-ctx.Done()
 }
 
-// reconnecting are the clients, five in a second, until all of them are connected again.
+// reconnecting are the clients of the office, which connect again, five in a second.
 func reconnecting() crowd {
 	c := crowd{size: 1, every: time.Second / 5, visit: (*Person).Visit}
 	c.person = func(s *scene, n int) (*Person, error) {
@@ -77,9 +77,9 @@ func reconnecting() crowd {
 	return c
 }
 
-const approvals = 101 // a hundred sessions for each would be all
+const approvals = 101 // with 100 sessions each, more than max-sessions
 
-// connectAttacker connects one app after the other with one token.
+// connectAttacker connects many apps with one token.
 func connectAttacker(ctx context.Context, s *scene) error {
 	origins, token := s.addHosts(4), rightPrefix+rand.Text()
 	for i := range approvals {
@@ -93,7 +93,7 @@ func connectAttacker(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// openSessions opens sessions with each of the attacker's grants by turns.
+// openSessions opens sessions with the attacker's grants by turns.
 func openSessions(ctx context.Context, s *scene) {
 	var n atomic.Int64
 	flood(ctx, floodWidth, func(ctx context.Context) {
@@ -118,7 +118,7 @@ func approve(ctx context.Context, s *scene) {
 	})
 }
 
-// attackersPage measures the connections page of the attacker.
+// attackersPage returns the size of the attacker's connections page.
 func attackersPage(ctx context.Context, s *scene) (string, error) {
 	p := Person{browser: browser{s.attackers, s.cleanAddress()}, token: attackersToken}
 	got, err := p.open(ctx, p.network.issuer+"/oauth/connections")

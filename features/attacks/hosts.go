@@ -24,15 +24,15 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// hosts are the web sites of the makers of MCP clients, honest and not. Each has an address of its own in 127.0.0.0/8, so that the
-// server sees a domain of its own. What a site publishes depends on the path alone:
+// hosts are the hosts on which MCP clients publish their documents, those of honest people and of attackers. Each has an address of its own in
+// 127.0.0.0/8, which the server limits like a domain. The answer depends on the path alone:
 //
 //	/client/...   the document of a client; it may be kept for an hour
 //	/brief/...    one that may be kept for a minute
 //	/signing/...  the document of a client that signs for its tokens, with its keys at /keys
 //	/slow/...     a document that takes ten seconds
 //
-// Everything else is not found.
+// Any other path is 404.
 type hosts struct {
 	certificates string // file with the certificate of the authority
 	parent       *x509.Certificate
@@ -45,7 +45,7 @@ type hosts struct {
 	leaves map[string]*tls.Certificate
 }
 
-const slowness = 10 * time.Second
+const slowAnswer = 10 * time.Second
 
 func startHosts(dir string) (*hosts, error) {
 	h := &hosts{next: netip.MustParseAddr("127.10.0.1"), leaves: map[string]*tls.Certificate{}, certificates: filepath.Join(dir, "authority.pem")}
@@ -67,7 +67,7 @@ func startHosts(dir string) (*hosts, error) {
 	return h, nil
 }
 
-// certificate makes one for the address that is connected to.
+// certificate returns the certificate of the address that the connection is to.
 func (h *hosts) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	host, _, err := net.SplitHostPort(hello.Conn.LocalAddr().String())
 	if err != nil {
@@ -87,14 +87,14 @@ func (h *hosts) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error
 	return h.leaves[host], nil
 }
 
-// add starts another site and returns its origin.
+// add starts another host and returns its origin.
 func (h *hosts) add() (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.next = h.next.Next()
 	listener, err := net.Listen("tcp", netip.AddrPortFrom(h.next, uint16(h.port)).String())
 	if err != nil {
-		return "", fmt.Errorf("starting the site of a client: %w", err)
+		return "", fmt.Errorf("starting the host of a client: %w", err)
 	}
 	h.port = listener.Addr().(*net.TCPAddr).Port
 	go func() { _ = h.server.ServeTLS(listener, "", "") }()
@@ -115,7 +115,7 @@ func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = http.NewResponseController(w).Flush()
 		select {
-		case <-time.After(slowness):
+		case <-time.After(slowAnswer):
 		case <-r.Context().Done():
 		}
 	case "keys":

@@ -1,10 +1,10 @@
-// Command attacks runs the built binary under attack and measures what honest people notice of it: who gets in, and how long it
-// takes. Each row is an attack of its own against a server of its own, on SQLite and on PostgreSQL with two replicas. Start reading
-// at rows, the table of attacks, and at Person, an honest person. Run it from the module's root:
+// Command attacks runs the built binary under attack and measures how many honest people get in, and how long it takes. Each row of its table is
+// an attack on a new server, on SQLite and on PostgreSQL with two replicas. Start reading at rows, the table of attacks, and at Person, an honest
+// person. Run it from the module's root:
 //
 //	go run ./features/attacks                             all rows on both stores, 30 s each
 //	go run ./features/attacks -store sqlite -row office   one row
-//	go run ./features/attacks -table guesses              how many guesses an attacker gets through, who does the work
+//	go run ./features/attacks -table guesses              how many guesses reach the site
 //
 // It fails when too few honest people get in, and when too many guesses reach the site.
 package main
@@ -41,11 +41,11 @@ func main() {
 	flag.StringVar(&o.pasteport, "pasteport", "", "the built `binary`; without one, it is built first")
 	flag.StringVar(&o.row, "row", "", "run only the rows whose `name` begins with this")
 	flag.StringVar(&o.store, "store", "", "sqlite or postgres; both without one")
-	flag.StringVar(&o.table, "table", "attacks", "attacks, or guesses of attackers who do the work that pages demand")
+	flag.StringVar(&o.table, "table", "attacks", "the `table` to measure: attacks or guesses")
 	flag.StringVar(&o.write, "write", "", "put the tables into the marked blocks of this `file`")
 	flag.IntVar(&o.seconds, "seconds", 30, "how long each attack lasts")
 	flag.IntVar(&o.maxGuesses, "max-guesses", 400_000, "guesses per hour that may reach the site in any row")
-	flag.IntVar(&o.minSuccess, "min-success", 95, "percent of the honest people that have to get in, in every row")
+	flag.IntVar(&o.minSuccess, "min-success", 95, "percentage of honest people who have to get in, in every row")
 	flag.IntVar(&o.minWithout, "min-success-without-script", 95, "the same for people whose browsers run no scripts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -87,7 +87,7 @@ func run(ctx context.Context, o options) (err error) {
 	return failures
 }
 
-// runStore runs the rows on one store, prints their table, and returns what misses the bars.
+// runStore runs the rows on one store, prints their table, and returns an error for each requirement that is not met.
 func (o options) runStore(ctx context.Context, store *store, chosen []row, dir string) (failures error) {
 	var results []result
 	for _, r := range chosen {
@@ -138,8 +138,8 @@ func build(ctx context.Context, dir string) (binary string, err error) {
 	binary = filepath.Join(dir, "pasteport")
 	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "./bootstrap/cmd/pasteport")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building pasteport: %w\n%s", err, said)
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building pasteport: %w\n%s", err, output)
 	}
 	return binary, nil
 }

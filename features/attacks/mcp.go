@@ -18,7 +18,7 @@ const (
 	revision = "2025-11-25" // the last one with sessions
 )
 
-// Call uses the MCP server for the first time.
+// Call sends a first request to the MCP server.
 func (p *Person) Call(ctx context.Context) error {
 	if p.session {
 		return p.callInSession(ctx)

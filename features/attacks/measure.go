@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// result is what a row has shown.
+// result has the measurements of a row.
 type result struct {
 	row            row
 	store          string
 	before, during []outcome
 	rate           float64 // requests of the attack per second
-	early, guesses int64   // wrong tokens that were judged, before and after the warm-up
+	early, guesses int64   // wrong tokens that were checked, during and after the warm-up
 	lasted         time.Duration
 	memory, peak   float64 // MiB of the largest replica
-	limited        string  // what pasteport_limits_total has counted during the attack
+	limited        string  // the increases of pasteport_limits_total during the attack
 	note           string
 }
 
-// rowLimit bounds a row that hangs.
+// rowLimit is how long a row may take besides the attack.
 const rowLimit = 10 * time.Minute
 
 func runRow(ctx context.Context, r row, on *store, o options, dir string) (found result, err error) {
@@ -111,12 +111,13 @@ func difference(before, after map[string]float64) string {
 	return cmp.Or(strings.Join(changed, ", "), "-")
 }
 
-// guessesPerHour is at most what an attacker gets through in an hour. What was free during the warm-up is free again in five minutes.
+// guessesPerHour returns an upper bound of the guesses in an hour. Guesses that needed no work during the warm-up need none again every five
+// minutes.
 func (found result) guessesPerHour() float64 {
 	return float64(found.early)*12 + float64(found.guesses)*float64(time.Hour)/float64(found.lasted)
 }
 
-// check returns what misses the bars.
+// check returns an error for each requirement that is not met.
 func (found result) check(o options) (misses error) {
 	at := found.row.name + " on " + found.store
 	for _, p := range []struct {
@@ -134,7 +135,7 @@ func (found result) check(o options) (misses error) {
 	return misses
 }
 
-// people are those who came during the attack, with or without script.
+// people returns the outcomes of those who came during the attack, with or without script.
 func (found result) people(noScript bool) (some []outcome) {
 	for _, o := range found.during {
 		if o.noScript == noScript {
@@ -144,7 +145,7 @@ func (found result) people(noScript bool) (some []outcome) {
 	return some
 }
 
-// success is the part of the people who got in, in percent.
+// success returns the percentage of people who got in.
 func success(all []outcome) float64 {
 	good := 0
 	for _, o := range all {
@@ -155,7 +156,7 @@ func success(all []outcome) float64 {
 	return 100 * float64(good) / float64(max(len(all), 1))
 }
 
-// retried is how many got in after they had been refused for a few seconds.
+// retried returns how many got in after a refusal for a few seconds.
 func retried(all []outcome) (count int) {
 	for _, o := range all {
 		if o.err == nil && o.retried {
@@ -165,7 +166,7 @@ func retried(all []outcome) (count int) {
 	return count
 }
 
-// quantile is of the time that it took those who got in.
+// quantile returns a quantile of the times of those who got in, in milliseconds.
 func quantile(all []outcome, part float64) string {
 	var took []time.Duration
 	for _, o := range all {
@@ -180,7 +181,7 @@ func quantile(all []outcome, part float64) string {
 	return fmt.Sprint(took[min(int(part*float64(len(took))), len(took)-1)].Milliseconds())
 }
 
-// summary is for the log: the numbers, and the most frequent reasons of those who did not get in.
+// summary returns the numbers, and the most frequent errors of those who did not get in.
 func (found result) summary() string {
 	reasons := map[string]int{}
 	for _, o := range slices.Concat(found.before, found.during) {

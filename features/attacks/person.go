@@ -18,8 +18,8 @@ import (
 // redirect is where clients get their codes; nothing listens there.
 const redirect = "http://127.0.0.1:4321/callback"
 
-// Person is an honest person with a right token, a browser and an MCP client. A person does what pages and answers tell: calculates
-// a proof of work or, without script, waits, and tries again after a Retry-After of a few seconds.
+// Person is an honest person with a right token, a browser and an MCP client. The browser computes a proof of work or, without script, the
+// person waits. After a Retry-After of a few seconds, the person tries again.
 type Person struct {
 	browser
 	token    string
@@ -37,10 +37,10 @@ const (
 	maxRetryAfter = 5 * time.Second
 	patience      = 15 * time.Second // of a person who logs in
 	maxWait       = time.Minute      // of a person without script
-	maxDemands    = 3                // pages in a row that want work
+	maxDemands    = 3                // pages in a row that demand work
 )
 
-// Visit is what everybody does: log in, call the MCP server and look at the connections page.
+// Visit logs in, calls the MCP server and opens the connections page.
 func (p *Person) Visit(ctx context.Context) error {
 	if err := p.LogIn(ctx); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (p *Person) Visit(ctx context.Context) error {
 	return p.Look(ctx)
 }
 
-// LogIn goes from the consent page to the first call.
+// LogIn connects, refreshes and sends the first request.
 func (p *Person) LogIn(ctx context.Context) error {
 	if err := p.Connect(ctx); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (p *Person) LogIn(ctx context.Context) error {
 	return p.Call(ctx)
 }
 
-// Connect goes from the consent page to tokens.
+// Connect approves on the consent page and exchanges the code.
 func (p *Person) Connect(ctx context.Context) error {
 	verifier := rand.Text() + rand.Text()
 	page, err := p.patiently(ctx, func() (answer, error) { return p.open(ctx, p.authorization(verifier)) })
@@ -112,7 +112,7 @@ func (p *Person) tokens(ctx context.Context, step string, values url.Values) err
 	return err
 }
 
-// sign adds an assertion, if the client signs; each is good for one request.
+// sign adds an assertion, if the client signs. Each assertion is for one request.
 func (p *Person) sign(values url.Values) error {
 	if p.signs == nil {
 		return nil
@@ -136,7 +136,7 @@ func (p *Person) Look(ctx context.Context) error {
 	return nil
 }
 
-// fillIn pastes the token into the page's form, presses the button, and does what the site demands then.
+// fillIn pastes the token into the page's form, sends it, and meets the demands of the site.
 func (p *Person) fillIn(ctx context.Context, page answer, decision string) (answer, error) {
 	f, err := formIn(page)
 	if err != nil {
@@ -162,14 +162,14 @@ func (p *Person) satisfy(ctx context.Context, d demand) (url.Values, error) {
 	case !p.noScript:
 		return d.solved(), nil
 	case d.wait == 0:
-		return nil, errors.New("the page lets no browser without script go on")
+		return nil, errors.New("the page has no wait for browsers without script")
 	case d.wait > maxWait:
 		return nil, fmt.Errorf("the page lets a browser without script wait %s", d.wait)
 	}
 	return d.hidden, pause(ctx, d.wait)
 }
 
-// patiently sends again what was refused for a few seconds.
+// patiently sends a request again that was refused for a few seconds.
 func (p *Person) patiently(ctx context.Context, send func() (answer, error)) (answer, error) {
 	for {
 		got, err := send()

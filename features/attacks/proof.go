@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// demand is a page that wants work, or a wait, before it goes on with what was sent.
+// demand is a page that demands work, or a wait, before the token is checked.
 type demand struct {
 	form
 	challenge  string

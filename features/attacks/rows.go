@@ -12,16 +12,16 @@ type row struct {
 	people   string // who meets it
 	settings []string
 	delay    time.Duration // of the verifier
-	before   crowd         // people of an ordinary hour, before the attack
+	before   crowd         // people before the attack
 	during   crowd         // people during the attack
 	prepare  func(context.Context, *scene) error
-	between  func(context.Context, *scene) error // before and during
+	between  func(context.Context, *scene) error // called between before and during
 	attack   func(context.Context, *scene)       // until the context ends
 	warmUp   time.Duration                       // of the attack, before anything is measured
 	note     func(context.Context, *scene) (string, error)
 }
 
-// crowd is who comes, and when: size people at once, again and again.
+// crowd describes the people who come: size at once, after every interval.
 type crowd struct {
 	size   int
 	every  time.Duration
@@ -44,18 +44,18 @@ func working(person func(s *scene, n int) (*Person, error)) crowd {
 func fromElsewhere(s *scene, _ int) (*Person, error) { return s.person(s.cleanAddress()), nil }
 
 func fromOffice(s *scene, _ int) (*Person, error) {
-	_ = s.cleanAddress() // counts who has no script
+	_ = s.cleanAddress() // advances the count by which person decides who has no script
 	return s.person(office), nil
 }
 
-// withNewApp uses an app whose document nobody has fetched.
+// withNewApp returns a person with an app whose document is not fetched yet.
 func withNewApp(s *scene, n int) (p *Person, err error) {
 	p, _ = fromElsewhere(s, n)
 	p.client, err = s.newClient("client")
 	return p, err
 }
 
-// withSession uses an app that opens a session.
+// withSession returns a person with an app that opens a session.
 func withSession(s *scene, n int) (*Person, error) {
 	p, err := fromElsewhere(s, n)
 	p.session = true
@@ -72,7 +72,7 @@ func rows() []row {
 		{name: "office", attacker: "wrong tokens from one address, at full speed, on both pages", people: "behind the same address",
 			before: working(fromOffice), during: working(fromOffice), attack: guessFrom(func() string { return office })},
 		{name: "office-looks", attacker: "a colleague looks at an empty connections page, at full speed", people: "behind the same address",
-			before: inOffice, during: inOffice, attack: lookAtNothing},
+			before: inOffice, during: inOffice, attack: lookAtEmptyPage},
 		{name: "prefix48", attacker: "wrong tokens from an IPv6 /48, each from another /64, a hundred and then 1.7 a second", people: "elsewhere",
 			before: working(fromElsewhere), during: working(fromElsewhere), attack: guessOn(100, 1.7, freshSubnets())},
 		{name: "prefix48-fast", attacker: "wrong tokens from an IPv6 /48, each from another /64, 50 a second", people: "elsewhere",
@@ -88,7 +88,7 @@ func rows() []row {
 		{name: "made-up-paths", attacker: "made-up paths on the app's host, from one address and from an IPv6 /48, at full speed", people: "elsewhere, with the app's documents, which have to be fetched again",
 			before: ordinary(withOwnDocument), during: ordinary(withKnownDocument), prepare: shareHost, between: untilStale, attack: fetchMadeUp},
 		{name: "token-endpoint", attacker: "made-up codes and refresh tokens from one address, at full speed", people: "behind the same address",
-			before: inOffice, during: inOffice, attack: redeemNothing},
+			before: inOffice, during: inOffice, attack: sendUnknownTokens},
 		{name: "end-all", attacker: "none; `grants end --all` with 150 clients behind one address", people: "all of them connect again",
 			before: inOffice, during: reconnecting(), prepare: connectMany, attack: endAll},
 		{name: "sessions", attacker: "one right token, 101 approvals of as many apps, opens sessions at full speed", people: "elsewhere, each opens a session",

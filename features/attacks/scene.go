@@ -27,7 +27,7 @@ type scene struct {
 	looked    atomic.Int64 // wrong tokens that the connections page has looked up
 
 	mu   sync.Mutex
-	kept []*Person // whom a row prepares
+	kept []*Person // who came before the attack
 }
 
 // office is the network address that honest people share with others.
@@ -68,7 +68,7 @@ func (s *scene) close() (err error) {
 	return err
 }
 
-// newClient returns the client_id of an app of a maker of its own; kind is a folder of hosts.
+// newClient returns the client_id of an app on a new host. kind is the first part of its path.
 func (s *scene) newClient(kind string) (string, error) {
 	origin, err := s.hosts.add()
 	return fmt.Sprintf("%s/%s/%s.json", origin, kind, rand.Text()), err
@@ -101,10 +101,10 @@ func (s *scene) keep(p *Person) {
 	s.kept = append(s.kept, p)
 }
 
-// judged returns how many wrong tokens were checked so far, by the site or against the connections that there are.
+// judged returns how many wrong tokens were checked so far, by the verifier and by the connections page.
 func (s *scene) judged() int64 { return s.verifier.guesses.Load() + s.looked.Load() }
 
-// outcome is what became of an honest person.
+// outcome is the result of a visit.
 type outcome struct {
 	took     time.Duration
 	noScript bool
@@ -142,7 +142,7 @@ func (s *scene) gather(ctx context.Context, lasting time.Duration, c crowd) (all
 	return all, ctx.Err()
 }
 
-// attempt lets a person visit within their patience. Those without script wait longer, as the page tells.
+// attempt visits within the patience of the person, which is longer without script.
 func (p *Person) attempt(ctx context.Context, visit func(*Person, context.Context) error) outcome {
 	limit := patience
 	if p.noScript {

@@ -23,7 +23,7 @@ import (
 type site struct {
 	issuer   string
 	binary   string
-	keeps    []string // flags that tell where the grants are
+	storage  []string // flags that name the store
 	replicas []*replica
 	drop     func() error
 }
@@ -43,13 +43,13 @@ func startSite(ctx context.Context, o options, on *store, dir, certificates stri
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the site: %w", err)
 	}
-	s = &site{binary: o.pasteport, keeps: []string{"--data", folder}}
+	s = &site{binary: o.pasteport, storage: []string{"--data", folder}}
 	var database string
 	if database, s.drop, err = on.database(ctx); err != nil {
 		return nil, err
 	}
 	if database != "" {
-		s.keeps = append(s.keeps, "--database", database)
+		s.storage = append(s.storage, "--database", database)
 		settings = append(settings, "--bus", on.bus.ClientURL())
 	}
 	for range on.replicas {
@@ -78,7 +78,7 @@ func (s *site) add(folder, certificates string, settings []string) (r *replica, 
 		return nil, err
 	}
 	arguments := append([]string{"serve", "--dev", "--issuer", s.issuer, "--addr", r.address, "--admin-addr", r.admin,
-		"--trusted-proxies", "127.0.0.1", "--log-level", "error"}, s.keeps...)
+		"--trusted-proxies", "127.0.0.1", "--log-level", "error"}, s.storage...)
 	r.command = exec.Command(s.binary, append(arguments, settings...)...)
 	r.command.Env = append(os.Environ(), "SSL_CERT_FILE="+certificates)
 	r.command.Stderr = r.log
@@ -112,12 +112,13 @@ func (r *replica) start() error {
 		}
 	case <-time.After(startLimit):
 	}
-	return errors.Join(fmt.Errorf("pasteport does not serve: %s", r.said()), r.stop())
+	return errors.Join(fmt.Errorf("pasteport does not serve: %s", r.lastLog()), r.stop())
 }
 
-func (r *replica) said() string {
-	said, _ := os.ReadFile(r.log.Name())
-	return string(said[max(0, len(said)-2000):])
+// lastLog returns the end of the log.
+func (r *replica) lastLog() string {
+	text, _ := os.ReadFile(r.log.Name())
+	return string(text[max(0, len(text)-2000):])
 }
 
 func (r *replica) stop() error {
@@ -138,9 +139,9 @@ func (s *site) stop() (err error) {
 
 // command runs another command of the binary on the site's store.
 func (s *site) command(ctx context.Context, words ...string) error {
-	said, err := exec.CommandContext(ctx, s.binary, append(words, s.keeps...)...).CombinedOutput()
+	output, err := exec.CommandContext(ctx, s.binary, append(words, s.storage...)...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("running %v: %w: %s", words, err, said[max(0, len(said)-500):])
+		return fmt.Errorf("running %v: %w: %s", words, err, output[max(0, len(output)-500):])
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/features/engines"
 )
 
-// store is where servers keep their grants, and how many of them run on it.
+// store is a database engine, with the number of replicas that run on it.
 type store struct {
 	name     string
 	title    string

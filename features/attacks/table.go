@@ -39,7 +39,7 @@ func (found result) withoutScript() string {
 
 func latency(all []outcome) string { return quantile(all, 0.5) + " / " + quantile(all, 0.99) + " ms" }
 
-var guessHead = []string{"attacker", "requests per second", "guesses judged", "per hour, at most", "honest people who got in", "limits"}
+var guessHead = []string{"attacker", "requests per second", "guesses that were checked", "per hour, at most", "honest people who got in", "limits"}
 
 func guessTable(results []result) string {
 	text := head(guessHead)
@@ -54,7 +54,7 @@ func head(columns []string) string {
 	return "| " + strings.Join(columns, " | ") + " |\n" + strings.Repeat("|---", len(columns)) + "|\n"
 }
 
-// writeBlock replaces what is between the marks of the block in a Markdown file.
+// writeBlock replaces the text between the marks of the block in a Markdown file.
 func writeBlock(file, name, text string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

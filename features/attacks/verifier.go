@@ -17,7 +17,7 @@ const (
 	wrongPrefix = "wrong_"
 )
 
-// verifier is the verify-url of the site. It counts the wrong tokens that it is asked about: each is a guess that got through.
+// verifier serves the verify-url of the site. It counts the wrong tokens that it checks.
 type verifier struct {
 	server  *httptest.Server
 	delay   time.Duration
@@ -42,7 +42,7 @@ func (v *verifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"subject": fmt.Sprintf("%x", sha256.Sum256([]byte(token))), "roles": []string{"editor"}})
 }
 
-// settings make the site ask this verifier.
+// settings returns the settings for a site with this verifier.
 func (v *verifier) settings() []string {
 	return []string{"--verifier", "http", "--verify-url", v.server.URL + "/", "--verify-over-http"}
 }
