@@ -97,7 +97,7 @@ var table = []law{
 	{of: []string{"features/matrix/..."}, may: []string{"features/matrix"}},
 	{of: []string{"features/mutations"}, may: []string{"features/engines", "features/matrix", "golang.org/x/sync/errgroup"}},
 	{of: []string{"features/chromium"}, may: []string{"github.com/chromedp/chromedp"}},
-	{of: []string{"features/attacks"}, may: []string{ // people and attackers, who know no more than HTTP
+	{of: []string{"features/attacks"}, may: []string{ // people and attackers use HTTP only
 		"features/engines", "golang.org/x/net/html", "github.com/go-jose/go-jose/v4", "github.com/nats-io/nats-server/v2/server"}},
 	{of: []string{"features/newcomer"}, may: []string{"features/chromium", "github.com/chromedp/chromedp"}}, // who has what everybody gets
 	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth"}},

@@ -61,7 +61,7 @@ var _ = Describe("In a real browser", Label("N4"), func() {
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	}, SpecTimeout(browserTime))
 
-	It("proves its work after wrong tokens of others and goes on by itself", Label("B18"), func(ctx SpecContext) {
+	It("computes a proof of work after wrong tokens of others, and continues by itself", Label("B18"), func(ctx SpecContext) {
 		done := anotherSite("localhost", plainPage, "Connected")
 		client = world.ClientAt(done+"/callback", "")
 		page := client.Consent(ctx)

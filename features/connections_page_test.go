@@ -18,7 +18,7 @@ func (p Page) GoTo(ctx context.Context, page string) Page {
 	return ReadPage(Post(ctx, p.Action, url.Values{"decision": {"page"}, "ticket": {p.Hidden.Get("ticket")}, "page": {page}}))
 }
 
-var _ = Describe("Paging one's connections", Label("J15"), func() {
+var _ = Describe("Paging through one's connections", Label("J15"), func() {
 	const connected = 27
 	var world *World
 	var client *Client
@@ -33,7 +33,7 @@ var _ = Describe("Paging one's connections", Label("J15"), func() {
 		}
 	})
 
-	It("shows 25 at a time, those used last first, and each of them once", func(ctx SpecContext) {
+	It("shows 25 connections at a time, the last used first, and each one once", func(ctx SpecContext) {
 		world.Clock.Advance(time.Minute / 2)
 		oldest := client.Token(ctx, client.Exchange(codes[0])).Tokens()
 		Expect(world.Call(ctx, oldest.Access).StatusCode).To(Equal(http.StatusOK))
@@ -55,7 +55,7 @@ var _ = Describe("Paging one's connections", Label("J15"), func() {
 		Expect(second.GoTo(ctx, "1").grants()).To(Equal(first.grants()))
 	})
 
-	It("stays on the page on which one was ended, and goes back when that page is empty", func(ctx SpecContext) {
+	It("stays on the page after one of its connections has ended, and shows the previous page when it is empty", func(ctx SpecContext) {
 		page := world.Connections(ctx, world.Token).GoTo(ctx, "2")
 		end := func(page Page) Page {
 			form := url.Values{"decision": {"end"}, "ticket": {page.Hidden.Get("ticket")}, "page": {"2"}, "grant": {page.grants()[0]}}
@@ -75,8 +75,8 @@ var _ = Describe("Paging one's connections", Label("J15"), func() {
 	DescribeTable("shows a page that exists for", func(ctx SpecContext, asked string, shown int) {
 		Expect(world.Connections(ctx, world.Token).GoTo(ctx, asked).Text).To(ContainSubstring("Page " + strconv.Itoa(shown) + " of 2"))
 	},
-		Entry("one that is too high", "99", 2), Entry("one that is too low", "-1", 1), Entry("none", "", 1), Entry("what is no number", "x", 1),
-		Entry("what is no number of a computer", "99999999999999999999", 2),
+		Entry("a number that is too high", "99", 2), Entry("a number that is too low", "-1", 1), Entry("none", "", 1), Entry("a word", "x", 1),
+		Entry("a number beyond 64 bits", "99999999999999999999", 2),
 	)
 
 	It("asks for the token again when the page is out of date, and refuses a forged ticket", Label("B4"), func(ctx SpecContext) {
@@ -89,7 +89,7 @@ var _ = Describe("Paging one's connections", Label("J15"), func() {
 		Expect(page.GoTo(ctx, "2").StatusCode).To(Equal(http.StatusBadRequest))
 	})
 
-	It("says from nine tenths of the limit on that more end the one unused for longest", Label("J14"), func(ctx SpecContext) {
+	It("shows the limit from nine tenths of it on", Label("J14"), func(ctx SpecContext) {
 		page := world.Connections(ctx, world.Token)
 		Expect(page.Text).To(ContainSubstring("You have 27 of at most 30 connections. When there are more, the one that was unused for longest ends."))
 		Expect(page.End(ctx, page.grants()[0]).Text).NotTo(ContainSubstring("You have"))

@@ -112,7 +112,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Entry("one that is too long", strings.Repeat("x", 4097)),
 	)
 
-	It("counts tokens without connections like wrong ones, each once, or counting would tell them apart", Label("B6"), func(ctx SpecContext) {
+	It("counts each token without connections once, like a wrong one, so that the count does not tell them apart", Label("B6"), func(ctx SpecContext) {
 		for _, owner := range []string{"ada", "bert", "carol", "dora"} {
 			token := world.TokenFor(ctx, owner, demosite.Author)
 			for range 2 {
@@ -130,7 +130,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 	})
 
-	It("takes a proof of work after five wrong tokens from one address, but not of a token with connections", Label("B6", "B18", "N5"), func(ctx SpecContext) {
+	It("demands a proof of work after five wrong tokens from one address, but not for a token with connections", Label("B6", "B18", "N5"), func(ctx SpecContext) {
 		client.Connect(ctx)
 		for range 5 {
 			Expect(world.Connections(ctx, "demo_wrong"+rand.Text()).StatusCode).To(Equal(http.StatusOK))

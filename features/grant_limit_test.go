@@ -44,7 +44,7 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Log.String()).To(ContainSubstring(`"reason":"ended_by_limit"`))
 	})
 
-	It("end codes that nobody has redeemed in their turn, and never the new one", func(ctx SpecContext) {
+	It("end codes that are not redeemed yet in their turn, and never the new one", func(ctx SpecContext) {
 		oldest := client.Authorize(ctx)
 		for range limit {
 			world.Clock.Advance(time.Second)
@@ -55,7 +55,7 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(client.Token(ctx, client.Exchange(newest)).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("end none of another token, and none that has ended before", func(ctx SpecContext) {
+	It("end no connection of another token, and do not include ended ones", func(ctx SpecContext) {
 		other := client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
 		kept := connect(ctx)
 		for range limit {
@@ -69,11 +69,11 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Grants(ctx)).To(HaveLen(limit + 1))
 	})
 
-	It("are no more than the limit after approvals at the same moment and one more", Label("I14"), func(ctx SpecContext) {
+	It("are back at the limit after simultaneous approvals and one more", Label("I14"), func(ctx SpecContext) {
 		for range limit {
 			connect(ctx)
 		}
-		pages := make(chan Page, 4) // one less than the guesses that an address may have under way
+		pages := make(chan Page, 4) // stays below the limit of guesses under way from one address
 		for range cap(pages) {
 			pages <- client.Consent(ctx)
 		}
@@ -84,7 +84,7 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Grants(ctx)).To(HaveLen(limit))
 	})
 
-	It("are counted, and the trace of the one that ended names the setting", Label("operations", "trace"), func(ctx SpecContext) {
+	It("are counted, and the trace of a connection that ended names the setting", Label("operations", "trace"), func(ctx SpecContext) {
 		operated := Operate(atMostGrants(1))
 		for range 2 {
 			operated.NewClient().Connect(ctx)

@@ -23,12 +23,12 @@ import (
 // easyProofs makes proofs of work cheap, for specs that need many.
 func easyProofs(config *service.Config) { config.Limits.ProofBits = 1 }
 
-// weakTokens are those of sites whose tokens can be guessed.
+// weakTokens sets the limits for tokens that can be guessed.
 func weakTokens(config *service.Config) { config.Limits.WeakTokens = true }
 
 var proofAttribute = regexp.MustCompile(`data-(challenge|bits|iterations|wait)="([^"]*)"`)
 
-// Demand is what the page asks of a browser before the token is checked.
+// Demand is the page that demands a proof of work before the token is checked.
 type Demand struct {
 	Page
 	Challenge              string
@@ -53,7 +53,7 @@ func ReadDemand(answer Response) Demand {
 	return d
 }
 
-// Solve finds the nonce as the script of the page does.
+// Solve finds a nonce, as the script of the page does.
 func (d Demand) Solve() string {
 	GinkgoHelper()
 	for nonce := 0; ; nonce++ {
@@ -76,7 +76,7 @@ func (d Demand) Send(ctx context.Context, nonce string, change ...func(*http.Req
 	return Post(ctx, d.Action, form, change...)
 }
 
-// guess pastes a wrong token that no other guess has.
+// guess pastes a new wrong token.
 func (p Page) guess(ctx context.Context, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	form := url.Values{"ticket": {p.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {"demo_wrong" + rand.Text()}}
@@ -104,7 +104,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		return Post(ctx, page.Action, url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {world.Token}}, from)
 	}
 
-	It("takes a proof of work after five wrong tokens from one address, for right and wrong ones alike", func(ctx SpecContext) {
+	It("demands a proof of work after five wrong tokens from one address, for right and wrong tokens alike", func(ctx SpecContext) {
 		wrong(ctx, 5, here)
 		demand := ReadDemand(right(ctx, here))
 		Expect(demand.Header.Get("Retry-After")).To(Equal("20"))
@@ -119,21 +119,21 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(right(ctx, here).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("asks no proof of others, nor of those who say no", Label("B5"), func(ctx SpecContext) {
+	It("demands no proof from other addresses, nor for a denial", Label("B5"), func(ctx SpecContext) {
 		wrong(ctx, 5, here)
 		Expect(right(ctx, elsewhere).StatusCode).To(Equal(http.StatusSeeOther))
 		page := client.Consent(ctx)
 		Expect(Post(ctx, page.Action, url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"deny"}}, here).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("believes no address that only the client names", func(ctx SpecContext) {
+	It("ignores an X-Forwarded-For that no trusted proxy sends", func(ctx SpecContext) {
 		world = NewWorld(easyProofs)
 		client = world.NewClient()
 		wrong(ctx, 5, here)
 		ReadDemand(right(ctx, elsewhere))
 	})
 
-	It("lets a browser without script in after the wait, once, and repeats the demand before", func(ctx SpecContext) {
+	It("accepts the form of a browser without script once, after the wait, and repeats the demand before", func(ctx SpecContext) {
 		wrong(ctx, 5, here)
 		demand := ReadDemand(right(ctx, here))
 		world.Clock.Advance(12 * time.Second)
@@ -152,7 +152,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		ReadDemand(demand.Send(ctx, "", here))
 	})
 
-	It("takes a proof once, and only for the form and the token that it was made for", func(ctx SpecContext) {
+	It("accepts a proof once, and only for its form and its token", func(ctx SpecContext) {
 		wrong(ctx, 5, here)
 		demand := ReadDemand(client.Consent(ctx).guess(ctx, here))
 		nonce := demand.Solve()
@@ -182,7 +182,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		}
 	})
 
-	It("counts the same wrong token once, and asks the site about it once in five seconds", func(ctx SpecContext) {
+	It("counts the same wrong token once", func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		for range 30 {
 			Expect(page.Submit(ctx, url.Values{"decision": {"approve"}, "bearer_token": {"demo_mistyped"}}).StatusCode).To(Equal(http.StatusForbidden))
@@ -190,7 +190,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(right(ctx, forwarded()).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("accepts a token five seconds after the site did not know it yet", func(ctx SpecContext) {
+	It("accepts a token that the site has learned five seconds after its refusal", func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		Expect(page.Approve(ctx, "demo_soon").StatusCode).To(Equal(http.StatusForbidden))
 		_, err := world.Site().EnsureEditorToken(ctx, "demo_soon")
@@ -200,7 +200,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(page.Approve(ctx, "demo_soon").StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("asks no proof of a token with living connections", func(ctx SpecContext) {
+	It("demands no proof for a token with living connections", func(ctx SpecContext) {
 		client.Connect(ctx)
 		wrong(ctx, 5, here)
 		Expect(right(ctx, here).StatusCode).To(Equal(http.StatusSeeOther))
@@ -218,7 +218,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(right(ctx, here).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("counts what it slowed, for the operator", Label("operations"), func(ctx SpecContext) {
+	It("counts demands in the metrics", Label("operations"), func(ctx SpecContext) {
 		operated := Operate(easyProofs, behind("127.0.0.1/32"))
 		world, client = operated.World, operated.World.NewClient()
 		Expect(operated.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="slowed",limit="wrong_tokens"} 0`))
@@ -227,7 +227,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(operated.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="slowed",limit="wrong_tokens"} 1`))
 	})
 
-	It("counts nothing that is no wrong token", Label("B5", "B7"), func(ctx SpecContext) {
+	It("counts neither right nor empty tokens", Label("B5", "B7"), func(ctx SpecContext) {
 		for range 6 {
 			page := client.Consent(ctx)
 			Expect(page.Approve(ctx, " ").StatusCode).To(Equal(http.StatusBadRequest))
@@ -277,7 +277,7 @@ var _ = Describe("Guessing host tokens of less than 64 bits", Label("B6", "B19",
 		Expect(forbidden).To(Equal(5))
 	})
 
-	It("takes no proof", Label("B18"), func(ctx SpecContext) {
+	It("demands no proof", Label("B18"), func(ctx SpecContext) {
 		for range 5 {
 			client.Consent(ctx).guess(ctx)
 		}

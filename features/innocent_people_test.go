@@ -16,14 +16,14 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
-// innocent is a number of people who connect, each with a token of their own.
+// innocent are people who connect, each with a token of their own.
 type innocent struct {
 	*World
 	client        *Client
-	atOnce, after int // let in without and with a proof of work, counted by attempts
+	atOnce, after int // attempts that were checked without and with a proof of work
 }
 
-// paste answers the consent page from an address; a demanded proof is shown.
+// paste answers the consent page from an address, with a proof if one is demanded.
 func (c *innocent) paste(ctx context.Context, page Page, token, address string) int {
 	GinkgoHelper()
 	form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {token}}
@@ -37,7 +37,7 @@ func (c *innocent) paste(ctx context.Context, page Page, token, address string) 
 	return demand.Send(ctx, demand.Solve(), forwarded(address)).StatusCode
 }
 
-// connect mistypes first, and then pastes the right token.
+// connect pastes wrong tokens first, and then the right one.
 func (c *innocent) connect(ctx context.Context, person, mistakes int, address string) {
 	GinkgoHelper()
 	page := c.client.Consent(ctx)
@@ -48,7 +48,7 @@ func (c *innocent) connect(ctx context.Context, person, mistakes int, address st
 	Expect(c.paste(ctx, page, token, address)).To(Equal(http.StatusSeeOther))
 }
 
-// waitWithoutScript is how long one more person waits whose browser runs no scripts.
+// waitWithoutScript connects one more person, whose browser runs no scripts, and returns how long they waited.
 func (c *innocent) waitWithoutScript(ctx context.Context, address string) time.Duration {
 	GinkgoHelper()
 	page := c.client.Consent(ctx)
@@ -77,7 +77,7 @@ const office = "203.0.113.7"
 
 func always(address string) func(int) string { return func(int) string { return address } }
 
-// ipv6 is an address in the i-th /64 of one /48, ipv4 one in the i-th /24.
+// ipv6 returns an address in the i-th /64 of one /48, and ipv4 one in the i-th /24.
 func ipv6(i int) string {
 	return netip.AddrFrom16([16]byte{0x20, 1, 0x0d, 0xb8, 0, 1, byte(i >> 8), byte(i), 15: 1}).String()
 }
@@ -91,9 +91,9 @@ var _ = Describe("Letting innocent people in", Label("B6", "B18", "N5"), func() 
 		people = &innocent{World: world, client: world.NewClient()}
 	})
 
-	// Of the attempts of the people, some pass at once and the others after a proof of work, which takes a browser about half a second. The
-	// last column is the wait of one more person, at the end, whose browser runs no scripts.
-	DescribeTable("lets everybody in", func(ctx SpecContext, attack func(ctx context.Context), number, mistakes int, from func(int) string, atOnce, after int, wait time.Duration) {
+	// The last three columns are the attempts that pass at once, those that pass after a proof of work, which takes a browser about half a
+	// second, and the wait of one more person, whose browser runs no scripts.
+	DescribeTable("lets all people in", func(ctx SpecContext, attack func(ctx context.Context), number, mistakes int, from func(int) string, atOnce, after int, wait time.Duration) {
 		attack(ctx)
 		for i := range number {
 			people.connect(ctx, i, mistakes, from(i))
@@ -116,7 +116,7 @@ var _ = Describe("Letting innocent people in", Label("B6", "B18", "N5"), func() 
 			func(ctx context.Context) { people.guesses(ctx, 1000, ipv4) }, 10, 0, func(i int) string { return "198.51." + strconv.Itoa(i) + ".1" }, 0, 10, 20*time.Second),
 	)
 
-	It("lets people in at once from where one came in before, during the attack of a botnet", func(ctx SpecContext) {
+	It("demands no proof during the attack of a botnet from an address that has sent a right token", func(ctx SpecContext) {
 		people.connect(ctx, 1, 0, office)
 		people.guesses(ctx, 1000, ipv4)
 		people.connect(ctx, 2, 0, office)

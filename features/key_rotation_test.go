@@ -77,7 +77,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 				}
 			}
 		}),
-		Entry("the connections page, with what was connected before last", func(ctx SpecContext) func(SpecContext) {
+		Entry("the connections page, with the earlier connection last", func(ctx SpecContext) func(SpecContext) {
 			client.Connect(ctx)
 			open := world.Connections(ctx, world.Token)
 			return func(ctx SpecContext) {

@@ -28,7 +28,7 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		forwarded(from)(r)
 		return Send(r).StatusCode
 	}
-	// attack looks up documents from the addresses until one lookup is refused.
+	// attack looks up made-up documents from the addresses until one lookup is refused.
 	attack := func(ctx context.Context, address func(i int) string) {
 		GinkgoHelper()
 		for i := range 100 {
@@ -85,7 +85,7 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		Entry("a /48", func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }),
 	)
 
-	It("is possible from the attacker's own address with a client that is known", Label("C55"), func(ctx SpecContext) {
+	It("is possible with a known client from the attacker's address", Label("C55"), func(ctx SpecContext) {
 		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
 		attack(ctx, func(int) string { return person })
 		world.Clock.Advance(inTheMeantime)
@@ -99,7 +99,7 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		client.Connect(ctx)
 		world.Restart()
 		attack(ctx, func(int) string { return person })
-		// Which clients have grants is read in the background.
+		// The server reads in the background which clients have grants.
 		Eventually(func() int { return lookUp(ctx, person, client.ID) }).WithTimeout(patience).Should(Equal(http.StatusOK))
 		Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusServiceUnavailable))
 	})
@@ -121,7 +121,7 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		Expect(lookUp(ctx, person, unused.ID)).To(Equal(http.StatusBadGateway))
 	})
 
-	It("pauses for a host that keeps timing out", Label("C53", "C41", "tracing"), func(ctx SpecContext) {
+	It("is refused without a fetch for a client whose host keeps timing out", Label("C53", "C41", "tracing"), func(ctx SpecContext) {
 		site := NewClientSite()
 		for i := range 4 {
 			site.Serve(fmt.Sprint("/", i), hanging)

@@ -50,7 +50,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 		Expect(paste(ctx, replica.Address, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("takes at one replica the proof that another has demanded", Label("B18"), func(ctx SpecContext) {
+	It("accepts at one replica the proof that another has demanded", Label("B18"), func(ctx SpecContext) {
 		for range 5 {
 			paste(ctx, world.Issuer, "demo_wrong"+rand.Text())
 		}
@@ -86,7 +86,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(60))
 	})
 
-	It("refuses attempts while they cannot be counted, and fetches documents", Label("B6", "C21", "D30", "N14"), func(ctx SpecContext) {
+	It("refuses attempts while they cannot be counted, but still fetches documents", Label("B6", "C21", "D30", "N14"), func(ctx SpecContext) {
 		stranger := world.NewClient()
 		page := client.Consent(ctx)
 		back := world.Hide("oauth.db", "oauth.db-wal", "oauth.db-shm")

@@ -20,7 +20,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 	listTools := func(ctx context.Context, talk *Conversation) int {
 		return talk.Post(ctx, "tools/list", params{}).StatusCode
 	}
-	// hoard opens a session of one person in each of n clients.
+	// hoard opens sessions of one person, each in another client.
 	hoard := func(ctx context.Context, world *World, n int) (talks []*Conversation) {
 		for range n {
 			talks = append(talks, world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access))
@@ -28,7 +28,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		return talks
 	}
 
-	It("keeps a person who connects many clients from keeping another one out", func(ctx SpecContext) {
+	It("lets another person open sessions while one connects many clients", func(ctx SpecContext) {
 		const share = 5
 		world := NewWorld(atMost(2*share, share))
 		hoarded := hoard(ctx, world, 3*share)
@@ -41,7 +41,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		}
 	})
 
-	It("lets people in one after the other when every place is taken, at the cost of the person who holds most", func(ctx SpecContext) {
+	It("ends sessions of the person with most for each newcomer when all places are taken", func(ctx SpecContext) {
 		world := NewWorld(atMost(6, 6))
 		hoarded := hoard(ctx, world, 6)
 		var others []*Conversation
@@ -57,7 +57,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		}
 	})
 
-	It("ends a session that is idle, not the one that was opened first", func(ctx SpecContext) {
+	It("ends the idlest session, not the oldest", func(ctx SpecContext) {
 		world := NewWorld(atMost(10, 2))
 		talks := hoard(ctx, world, 2)
 		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusOK))
@@ -66,7 +66,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		Expect(listTools(ctx, talks[1])).To(Equal(http.StatusNotFound))
 	})
 
-	It("counts what it has ended, and shows in the trace which setting to change", Label("operations", "trace"), func(ctx SpecContext) {
+	It("counts the sessions that it ends, and names the setting in the trace", Label("operations", "trace"), func(ctx SpecContext) {
 		service := Operate(atMost(10, 1))
 		talks := hoard(ctx, service.World, 2)
 		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusNotFound))

@@ -35,7 +35,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 		Expect(from(ctx, office, client.Refresh(unknown)).StatusCode).To(Equal(http.StatusTooManyRequests))
 	}
 
-	It("are told to wait, and those of other addresses are not", func(ctx SpecContext) {
+	It("are refused beyond the limit until the minute is over, and those of other addresses are not", func(ctx SpecContext) {
 		exhaust(ctx)
 		world.Clock.Advance(20 * time.Second)
 		for _, form := range []url.Values{client.Refresh(unknown), client.Refresh("garbage"), client.Exchange("garbage")} {
@@ -48,14 +48,14 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 		Expect(from(ctx, office, client.Refresh(unknown))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
 	})
 
-	It("stop no exchange and no refresh with a known one", func(ctx SpecContext) {
+	It("do not affect exchanges and refreshes with known ones", func(ctx SpecContext) {
 		exhaust(ctx)
 		exchanged := from(ctx, office, client.Exchange(client.Authorize(ctx)))
 		Expect(exchanged.StatusCode).To(Equal(http.StatusOK), exchanged.Text)
 		Expect(from(ctx, office, client.Refresh(exchanged.Tokens().Refresh)).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	DescribeTable("do not include a known one that is refused", func(ctx SpecContext, refused func(context.Context) url.Values) {
+	DescribeTable("do not include a known token that is refused", func(ctx SpecContext, refused func(context.Context) url.Values) {
 		form := refused(ctx)
 		for range 8 {
 			Expect(from(ctx, office, form)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
@@ -86,7 +86,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 		}),
 	)
 
-	It("do not include requests that are malformed", func(ctx SpecContext) {
+	It("do not include malformed requests", func(ctx SpecContext) {
 		for range 8 {
 			for _, name := range []string{"refresh_token", "grant_type", "client_id"} {
 				form := client.Refresh(unknown)
@@ -96,7 +96,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 		}
 	})
 
-	It("appear in the trace with the setting to change", Label("trace"), func(ctx SpecContext) {
+	It("appear in the trace with the setting", Label("trace"), func(ctx SpecContext) {
 		exhaust(ctx)
 		Eventually(func() string { return Run(ctx, append([]string{"trace"}, world.Kept()...)...).Out }).WithContext(ctx).WithTimeout(patience).
 			Should(And(ContainSubstring("D31"), ContainSubstring("max-unknown-tokens-per-minute")))
@@ -104,7 +104,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 })
 
 var _ = Describe("Ending every grant of an office", Label("D31", "I12"), func() {
-	It("lets all its clients connect again at once, behind one address", func(ctx SpecContext) {
+	It("lets all of its clients connect again at once from one address", func(ctx SpecContext) {
 		const clients = 150
 		world := NewWorld(behind("127.0.0.1/32"), func(config *service.Config) { config.Limits.MaxGrantsPerToken = 2 * clients })
 		client := world.NewClient()

@@ -36,7 +36,7 @@ func Counting(open func() oauth.Store) {
 	}
 	one, other := ofThree(1), ofThree(2)
 
-	It("counts on each window by itself, in the order in which they are asked for", Label("B6"), func(ctx SpecContext) {
+	It("counts each window by itself, and returns the counts in the order of the windows", Label("B6"), func(ctx SpecContext) {
 		countOn(ctx, w.now, one)
 		countOn(ctx, w.now.Add(time.Second), other, one)
 		Expect(counts(ctx, w.now.Add(time.Second), other, ofThree(3), one)).To(Equal([]int{1, 0, 2}))
@@ -67,7 +67,7 @@ func Counting(open func() oauth.Store) {
 		Expect(counts(ctx, w.now, one, other)).To(Equal([]int{0, 0}))
 	})
 
-	It("loses no count of 16 at the same moment", Label("B6", "I22"), func(ctx SpecContext) {
+	It("loses none of 16 simultaneous counts", Label("B6", "I22"), func(ctx SpecContext) {
 		errs := together(16, func(i int) error {
 			windows := []oauth.Window{one, other, ofThree(byte(10 + i))}
 			if i%2 > 0 {
@@ -79,7 +79,7 @@ func Counting(open func() oauth.Store) {
 		Expect(counts(ctx, w.now, one, other)).To(Equal([]int{16, 16}))
 	})
 
-	It("forgets at once what a clock counted that was years ahead", Label("I23"), func(ctx SpecContext) {
+	It("ignores counts of a clock that was years ahead", Label("I23"), func(ctx SpecContext) {
 		countOn(ctx, w.now, one)
 		past := w.now.AddDate(-1, 0, 0)
 		Expect(counts(ctx, past, one)).To(Equal([]int{0}))
@@ -87,7 +87,7 @@ func Counting(open func() oauth.Store) {
 		Expect(counts(ctx, past, one)).To(Equal([]int{1}))
 	})
 
-	It("goes on with a window that a clock has opened which is a little ahead", Label("I22"), func(ctx SpecContext) {
+	It("continues a window of a clock that is a little ahead", Label("I22"), func(ctx SpecContext) {
 		countOn(ctx, w.now, one)
 		Expect(counts(ctx, w.now.Add(-time.Second), one)).To(Equal([]int{1}))
 		countOn(ctx, w.now.Add(-time.Second), one)

@@ -90,7 +90,7 @@ var countingFlaws = map[string]func(f *flawed){
 			return f.memory.Count(ctx, now, windows...)
 		}
 	},
-	"counts on one of the windows": func(f *flawed) {
+	"counts one of the windows": func(f *flawed) {
 		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 			return f.memory.Count(ctx, now, windows[0])
 		}

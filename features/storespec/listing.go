@@ -33,7 +33,7 @@ func listing(w *world) {
 		Expect(w.store.UpdateGrantsOf(ctx, w.print("nobody's"), never)).To(Succeed())
 	})
 
-	It("lists and changes no grant that has ended, so that those of a host token are few", Label("J14"), func(ctx SpecContext) {
+	It("neither lists nor changes grants that have ended", Label("J14"), func(ctx SpecContext) {
 		ended := w.grantAt(ctx, w.now, "mine")
 		Expect(w.store.UpdateGrantsOf(ctx, w.print("mine"), w.end)).To(Succeed())
 		w.grantAt(ctx, w.now, "mine")
@@ -73,7 +73,7 @@ func (w *world) end(g *oauth.AccessGrant) error {
 	return nil
 }
 
-// reasons are those for which grants that still have their codes have ended.
+// reasons returns why grants have ended, which it finds by their codes.
 func (w *world) reasons(ctx context.Context, grants ...*oauth.AccessGrant) (reasons []string) {
 	for _, grant := range grants {
 		found, err := w.store.Grant(ctx, oauth.Digest(kept(grant).CodeDigest))
