@@ -40,7 +40,7 @@ func guessRows() (all []row) {
 
 func ignore(ctx context.Context, s *scene, address func() string) { guessFrom(address)(ctx, s) }
 
-// wait guesses a hundred times a second, and sends each form again after the wait that the page demands.
+// wait guesses 600 times a second, more often than a thousand addresses have turns, and comes back when the page lets it.
 func wait(ctx context.Context, s *scene, address func() string) {
 	g := &guesser{scene: s, address: address, answers: func(ctx context.Context, d demand) url.Values {
 		if d.wait == 0 || pause(ctx, d.wait) != nil {
@@ -48,7 +48,7 @@ func wait(ctx context.Context, s *scene, address func() string) {
 		}
 		return d.hidden
 	}}
-	pace(ctx, 100, 10_000, g.guess)
+	pace(ctx, 600, 20_000, g.guess)
 }
 
 // work computes one proof at a time.
