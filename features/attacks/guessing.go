@@ -49,10 +49,10 @@ func guessOn(first int, perSecond float64, address func() string) func(context.C
 	}
 }
 
-// freshSubnets returns an address in another /64 of one /48 each time.
+// freshSubnets returns an address in another /64 and another /56 of one /48 each time.
 func freshSubnets() func() string {
 	var n atomic.Uint32
-	return func() string { return fmt.Sprintf("2001:db8:bad:%x::1", n.Add(1)%0x10000) }
+	return func() string { return fmt.Sprintf("2001:db8:bad:%x::1", n.Add(1)*0x101%0x10000) }
 }
 
 // guess pastes one wrong token.
