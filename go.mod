@@ -53,10 +53,7 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
-require (
-	github.com/KimMachineGun/automemlimit v1.0.1
-	github.com/dustin/go-humanize v1.1.0
-)
+require github.com/dustin/go-humanize v1.1.0
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
