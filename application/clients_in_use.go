@@ -21,16 +21,19 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth
 	return s.ports.Clients.Client(ctx, id, "")
 }
 
-// KeepClients marks every client with living grants as in use, if the store can list grants. Call it once after the start.
+// maxKept bounds the clients that are marked as in use at the start.
+const maxKept = 10_000
+
+// KeepClients marks the clients with most living grants as in use, if the store can list them. Call it once after the start.
 func (s *Server) KeepClients(ctx context.Context) error {
 	_, keeps := s.ports.Clients.(oauth.ClientKeeper)
-	_, lists := s.ports.Store.(oauth.GrantLister)
+	lister, lists := s.ports.Store.(oauth.ClientLister)
 	if !keeps || !lists {
 		return nil
 	}
-	grants, err := s.chosen(ctx, func(oauth.Connection) bool { return true })
-	for _, grant := range grants {
-		s.keepClient(grant.Client())
+	clients, err := lister.Clients(ctx, s.now(), maxKept)
+	for _, id := range clients {
+		s.keepClient(id)
 	}
 	return err
 }

@@ -28,6 +28,7 @@ type Store struct {
 var (
 	_ oauth.Store         = (*Store)(nil)
 	_ oauth.GrantLister   = (*Store)(nil)
+	_ oauth.ClientLister  = (*Store)(nil)
 	_ oauth.SecretWitness = (*Store)(nil)
 )
 
@@ -162,6 +163,17 @@ func (s *Store) Grants(ctx context.Context) ([]*oauth.AccessGrant, error) {
 	var rows []grantRow
 	err := s.reader.WithContext(ctx).Order("created_at, id").Find(&rows).Error
 	return restoreAll(rows), failed("listing the grants", err)
+}
+
+// Clients implements oauth.ClientLister.
+func (s *Store) Clients(ctx context.Context, now time.Time, limit int) (clients []oauth.ClientID, err error) {
+	var ids []string
+	err = s.reader.WithContext(ctx).Model(&grantRow{}).Where("ended_at IS NULL AND idle_end > ?", now.UnixMilli()).
+		Group("client_id").Order("COUNT(*) DESC, client_id").Limit(limit).Pluck("client_id", &ids).Error
+	for _, id := range ids {
+		clients = append(clients, oauth.RestoreClientID(id))
+	}
+	return clients, failed("listing the clients", err)
 }
 
 // UpdateGrantsOf implements oauth.Store.

@@ -52,6 +52,12 @@ type GrantLister interface {
 	Grants(ctx context.Context) ([]*AccessGrant, error)
 }
 
+// ClientLister is a Store that lists the clients with living grants, so that their documents are kept from the start (C54).
+type ClientLister interface {
+	// Clients returns at most limit clients, those with most living grants first.
+	Clients(ctx context.Context, now time.Time, limit int) ([]ClientID, error)
+}
+
 // SecretWitness is a Store that several machines share. It remembers which server secret they seal with, so that one with another
 // secret does not start: it could open nothing that the others have made.
 type SecretWitness interface {
