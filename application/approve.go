@@ -25,17 +25,24 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	walk := trace.From(ctx)
 	walk.Reach(trace.TokenJudged)
 	walk.About(consent.Ticket.ID(), request.Client().String())
-	host, principal, err := s.checkPasted(ctx, consent.Ticket, pasted)
+	token, err := s.checkPasted(ctx, consent.Ticket, pasted)
 	if err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
+	defer token.place.Leave()
 	s.keepClient(request.Client())
 	walk.Reach(trace.CodeIssued)
-	code, err := s.settings.Keys.Code(consent.Ticket, host)
+	return s.issueCode(ctx, consent.Ticket, token)
+}
+
+// issueCode stores the grant and returns the redirect with its code.
+func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *checked) (oauth.Redirect, error) {
+	request := ticket.Request()
+	code, err := s.settings.Keys.Code(ticket, token.host)
 	if err != nil {
 		return oauth.Redirect{}, err
 	}
-	approval := oauth.Approval{Ticket: consent.Ticket, Host: host, Principal: principal, Code: code, Chance: s.ports.Random}
+	approval := oauth.Approval{Ticket: ticket, Host: token.host, Principal: token.principal, Code: code, Chance: s.ports.Random}
 	grant, err := oauth.Approve(approval, s.settings, s.now())
 	if err != nil {
 		return oauth.Redirect{}, request.Refuse(err)
@@ -43,7 +50,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err := s.keep(ctx, grant); err != nil {
 		return oauth.Redirect{}, err
 	}
-	if err := s.confirm(ctx, request.Resource(), host, code); err != nil {
+	if err := s.confirm(ctx, request.Resource(), token.host, code); err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
 	return request.Grant(code), nil
@@ -66,7 +73,7 @@ func (s *Server) keep(ctx context.Context, grant *oauth.AccessGrant) error {
 // confirm asks the site again now that its push would find the grant: a token that it revoked since it was asked leaves nothing
 // behind, whether the push came before the grant or after it (J10). When the site cannot tell, nobody gets to know the code.
 func (s *Server) confirm(ctx context.Context, resource oauth.Resource, host oauth.HostToken, code oauth.Secret) error {
-	_, err := s.judgeOf(resource).ask(ctx, host)
+	_, err := s.judgeOf(resource).askPasted(ctx, host)
 	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
 		return err
 	}

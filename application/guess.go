@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/fairqueue"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -24,43 +25,60 @@ type attempt struct {
 	failed *oauth.Proof // a proof that is not solved, to be demanded again; nil for none
 }
 
-// checkPasted checks the token with the verifier, within the limits on wrong tokens (B6, B18).
-func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (oauth.HostToken, oauth.Principal, error) {
+// checked is a pasted token that the verifier knows.
+type checked struct {
+	host      oauth.HostToken
+	principal oauth.Principal
+	place     *fairqueue.Place // held until the token is checked again
+}
+
+// checkPasted checks the token with the verifier, within the limits on wrong tokens (B6, B18, B20). The caller leaves the place.
+func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*checked, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.attemptOf(pasted, ticket.ID())
 	if err != nil {
-		return a.host, oauth.Principal{}, err
+		return nil, err
 	}
 	a.Resource = resource.String()
 	if err := s.admitAttempt(ctx, a); err != nil {
-		return a.host, oauth.Principal{}, err
+		return nil, err
 	}
-	principal, err := s.verifyInTurn(ctx, resource, a)
-	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOf(ctx, err), s.now())
-	return a.host, principal, err
-}
-
-func (s *Server) verifyInTurn(ctx context.Context, resource oauth.Resource, a *attempt) (oauth.Principal, error) {
-	place, err := s.enter(ctx, resource, a.By)
+	place, err := s.enterAdmitted(ctx, resource, a)
 	if err != nil {
-		return oauth.Principal{}, err
+		s.ports.Guesses.Settle(ctx, a.Guess, oauth.Undecided, s.now())
+		return nil, err
 	}
-	defer place.Leave()
-	return s.verify(ctx, resource, a.host, "")
+	// A check that has begun goes on when the client hangs up, because a client could otherwise have tokens checked without limit.
+	principal, err := s.verify(context.WithoutCancel(ctx), resource, a.host)
+	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOf(err), s.now())
+	if err != nil {
+		place.Leave()
+		return nil, err
+	}
+	return &checked{a.host, principal, place}, nil
 }
 
-// outcomeOf returns Abandoned for a client that hangs up early, because it could otherwise have tokens checked without limit.
-func outcomeOf(ctx context.Context, err error) oauth.Outcome {
+// enterAdmitted admits the attempt once more if it has waited, because others may have pasted wrong tokens meanwhile. Weak tokens keep the
+// place in their limits that they have taken.
+func (s *Server) enterAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
+	place, err := s.enter(ctx, resource, a)
+	if err != nil || !place.Waited || s.settings.Limits.WeakTokens {
+		return place, err
+	}
+	if err := s.admitAttempt(ctx, a); err != nil {
+		place.Leave()
+		return nil, err
+	}
+	return place, nil
+}
+
+func outcomeOf(err error) oauth.Outcome {
 	kind, _ := oauth.KindOf(err)
 	switch {
 	case err == nil:
 		return oauth.Right
 	case kind == oauth.WrongHostToken:
 		return oauth.Wrong
-	case kind == oauth.TooManyGuesses: // the check has not begun
-		return oauth.Undecided
-	case ctx.Err() != nil:
-		return oauth.Abandoned
 	}
 	return oauth.Undecided
 }
@@ -88,7 +106,7 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 		return err
 	}
 	a.host = proof.Host
-	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.Turn(a.By, now)) {
+	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.Turn(a.By, proof.Digest(), now)) {
 		a.failed = proof
 		return nil
 	}
@@ -97,11 +115,11 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 }
 
 // admitAttempt refuses with WrongHostToken a token that the site refused a moment ago, and with TooManyGuesses beyond the limits. A token with
-// living grants has a limit of its own. It is looked up only when the limits of its network are reached, so that other attempts read no grants.
+// living grants has a limit of its own. It is looked up only when the limits of its network are reached, at a limited rate.
 func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	now := s.now()
 	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
-	if err == nil && admission.Proof {
+	if err == nil && admission.Proof && s.ports.Guesses.MayLookUp(a.By, now) {
 		a.Holder, err = s.holdsGrants(ctx, a.host)
 		if err == nil && a.Holder {
 			admission, err = s.ports.Guesses.Admit(ctx, a.Guess, now)
@@ -151,10 +169,20 @@ func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, e
 	return false, nil
 }
 
-// verify checks the token with the verifier of the resource (U3). The subject of a principal without one is the keyed fingerprint of the
-// token, or the subject from before.
-func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
+// verify checks a pasted token with the verifier of the resource (U3).
+func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth.HostToken) (oauth.Principal, error) {
+	principal, err := s.judgeOf(resource).askPasted(ctx, host)
+	return s.withSubject(principal, err, host, "")
+}
+
+// verifyAgain checks the token of a grant (U3), whose subject was before.
+func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
 	principal, err := s.judgeOf(resource).ask(ctx, host)
+	return s.withSubject(principal, err, host, before)
+}
+
+// withSubject gives a principal without a subject the keyed fingerprint of the token, or the subject from before.
+func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken, before string) (oauth.Principal, error) {
 	if err != nil || principal.Subject != "" {
 		return principal, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -50,29 +51,40 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 			return oauth.Principal{Subject: "ada"}, ctx.Err()
 		})
 	})
-	// paste sends n forms at once from an address, and returns the error of each.
-	paste := func(ctx context.Context, n int, address string) chan error {
+	// pasteEach sends a form for each token at once from an address, and returns the error of each.
+	pasteEach := func(ctx context.Context, address string, tokens ...string) chan error {
 		GinkgoHelper()
 		by := oauth.RequesterAt(netip.MustParseAddr(address), server.settings.Limits)
-		answers := make(chan error, n)
-		for i := range n {
-			consent := server.consent(ctx, "")
+		answers := make(chan error, len(tokens))
+		for _, token := range tokens {
+			consent := server.consent(context.Background(), "")
 			go func() {
-				_, err := server.Approve(ctx, consent, Pasted{Token: "token-" + strconv.Itoa(i), By: by})
+				_, err := server.Approve(ctx, consent, Pasted{Token: token, By: by})
 				answers <- err
 			}()
 		}
 		return answers
+	}
+	paste := func(ctx context.Context, n int, address string) chan error {
+		GinkgoHelper()
+		var tokens []string
+		for i := range n {
+			tokens = append(tokens, "token-"+strconv.Itoa(i))
+		}
+		return pasteEach(ctx, address, tokens...)
+	}
+	limit := func(all, perAddress int) {
+		server.settings.Limits.MaxVerifications, server.settings.Limits.MaxVerificationsPerAddress = all, perAddress
 	}
 	nowChecking := func() int32 { return checking.Load() }
 
 	It("checks the share of an address at once, and others of it in turns, and leaves places for other addresses", func(ctx SpecContext) {
 		colleagues := paste(ctx, 20, office)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(3))
-		Eventually(server.judge.pasted.Waiting).WithContext(ctx).Should(Equal(17))
+		Eventually(server.judge.queue.Waiting).WithContext(ctx).Should(Equal(17))
 		another := paste(ctx, 1, home)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(4))
-		Expect(server.judge.pasted.Waiting()).To(Equal(17))
+		Expect(server.judge.queue.Waiting()).To(Equal(17))
 		release()
 		Eventually(another).WithContext(ctx).Should(Receive(Succeed()))
 		for range 20 {
@@ -87,7 +99,7 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 			effects.Store(string(limit)+" "+string(effect), true)
 		}
 		colleagues := paste(ctx, 3+fit, office)
-		Eventually(server.judge.pasted.Waiting).WithContext(ctx).Should(Equal(fit))
+		Eventually(server.judge.queue.Waiting).WithContext(ctx).Should(Equal(fit))
 		var err error
 		Eventually(paste(ctx, 1, office)).WithContext(ctx).Should(Receive(&err))
 		var refusal *oauth.Error
@@ -105,21 +117,77 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 		_, slowed := effects.Load("verifications slowed")
 		Expect(slowed).To(BeTrue())
 	})
+
+	It("lets a token that floods an address keep no other token of it waiting", func(ctx SpecContext) {
+		limit(8, 6)
+		server.answering(server.judge.verifier.(site))
+		flood := pasteEach(ctx, office, slices.Repeat([]string{"flood"}, 200)...)
+		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(placesPerToken))
+		Eventually(server.judge.queue.Waiting).WithContext(ctx).Should(Equal(6 * waitingPerPlaceAndAddress))
+		colleague := pasteEach(ctx, office, "colleague")
+		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(placesPerToken + 1))
+		colleagues := paste(ctx, 5, office)
+		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(6), "the share of the address")
+		release()
+		Eventually(colleague).WithContext(ctx).Should(Receive(Succeed()))
+		for range 5 {
+			Eventually(colleagues).WithContext(ctx).Should(Receive(Succeed()))
+		}
+		for range 200 {
+			Eventually(flood).WithContext(ctx).Should(Receive())
+		}
+	})
+
+	Describe("of a site that knows none", func() {
+		BeforeEach(func() {
+			known := server.judge.verifier.(site)
+			limit(1, 1)
+			server.answering(func(ctx context.Context, token string) (oauth.Principal, error) {
+				_, _ = known(ctx, token)
+				return oauth.Principal{}, oauth.ErrUnknownBearer
+			})
+		})
+
+		It("checks a token to the end when its client hangs up, and repeats the verdict", Label("B6"), func(ctx SpecContext) {
+			impatient, hangUp := context.WithCancel(ctx)
+			answer := pasteEach(impatient, office, "wrong")
+			Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(1))
+			hangUp()
+			Consistently(answer).WithContext(ctx).ShouldNot(Receive())
+			release()
+			var err error
+			Eventually(answer).WithContext(ctx).Should(Receive(&err))
+			kind, _ := oauth.KindOf(err)
+			Expect(kind).To(Equal(oauth.WrongHostToken))
+			Eventually(pasteEach(ctx, home, "wrong")).WithContext(ctx).Should(Receive(&err))
+			kind, _ = oauth.KindOf(err)
+			Expect(kind).To(Equal(oauth.WrongHostToken))
+			Expect(nowChecking()).To(BeEquivalentTo(1))
+		})
+
+		It("admits a token once more after it has waited", Label("B6", "B18"), func(ctx SpecContext) {
+			answers := paste(ctx, 8, office)
+			Eventually(server.judge.queue.Waiting).WithContext(ctx).Should(Equal(7))
+			release()
+			demanded := 0
+			for range 8 {
+				var err error
+				Eventually(answers).WithContext(ctx).Should(Receive(&err))
+				var demand *oauth.ProofDemand
+				if errors.As(err, &demand) {
+					demanded++
+				}
+			}
+			Expect(demanded).To(Equal(3))
+			Expect(nowChecking()).To(BeEquivalentTo(5))
+		})
+	})
 })
 
 var _ = Describe("Settling a pasted token", Label("B6"), func() {
-	DescribeTable("counts", func(ctx SpecContext, err error, hungUp bool, outcome oauth.Outcome) {
-		asked, hangUp := context.WithCancel(ctx)
-		defer hangUp()
-		if hungUp {
-			hangUp()
-		}
-		Expect(outcomeOf(asked, err)).To(Equal(outcome))
-	},
-		Entry("a right token as right, even for a client that hung up", nil, true, oauth.Right),
-		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""), false, oauth.Wrong),
-		Entry("one that the site cannot check as undecided", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""), false, oauth.Undecided),
-		Entry("one whose client hung up during the check as abandoned", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""), true, oauth.Abandoned),
-		Entry("one that was never checked as undecided", oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20", ""), true, oauth.Undecided),
+	DescribeTable("counts", func(err error, outcome oauth.Outcome) { Expect(outcomeOf(err)).To(Equal(outcome)) },
+		Entry("a right token as right", nil, oauth.Right),
+		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""), oauth.Wrong),
+		Entry("one that the site cannot check as undecided", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""), oauth.Undecided),
 	)
 })

@@ -13,8 +13,11 @@ import (
 const (
 	// verifyLimit is how long the site may take to say whether it knows a token (B9).
 	verifyLimit = 5 * time.Second
-	// verifyPlaces bounds the callbacks under way, so that a site that hangs cannot pile up goroutines.
+	// verifyPlaces bounds the callbacks under way for tokens of grants, so that a site that hangs cannot pile up goroutines. Those for
+	// pasted tokens have places of their own, so that strangers keep no refresh waiting.
 	verifyPlaces = 64
+	// placesPerToken bounds the checks of one pasted token at once.
+	placesPerToken = 4
 	// turnLimit bounds how long a pasted token waits for its check.
 	turnLimit = 10 * time.Second
 	// How many pasted tokens may wait, for each place in all and for each place of one address.
@@ -26,16 +29,17 @@ const (
 // that hangs takes no place of another.
 type judge struct {
 	verifier oauth.BearerVerifier
-	places   chan struct{}    // of checks for grants that exist
-	pasted   *fairqueue.Queue // of checks of pasted tokens, which strangers can cause
+	granted  chan struct{}    // places for tokens of grants
+	pasted   chan struct{}    // places for pasted tokens
+	queue    *fairqueue.Queue // of pasted tokens
 }
 
 func newJudge(verifier oauth.BearerVerifier, limits oauth.Limits) judge {
-	pasted := fairqueue.New(fairqueue.Limits{
+	queue := fairqueue.New(fairqueue.Limits{
 		Places: limits.MaxVerifications, Waiting: waitingPerPlace * limits.MaxVerifications,
 		WaitingPerAddress: waitingPerPlaceAndAddress * limits.MaxVerificationsPerAddress,
 	})
-	return judge{verifier, make(chan struct{}, verifyPlaces), pasted}
+	return judge{verifier, make(chan struct{}, verifyPlaces), make(chan struct{}, limits.MaxVerifications), queue}
 }
 
 // judgeOf returns who decides about the host tokens that are pasted for the resource (U3).
@@ -46,16 +50,17 @@ func (s *Server) judgeOf(resource oauth.Resource) judge {
 	return s.judge
 }
 
-// enter waits for one of the places for checks of pasted tokens, for which networks take turns (B20). It refuses with TooManyGuesses, for a
-// second, when too many tokens wait.
-func (s *Server) enter(ctx context.Context, resource oauth.Resource, by oauth.Requester) (*fairqueue.Place, error) {
+// enter waits for one of the places for checks of pasted tokens, for which networks take turns, and the tokens of an address (B20). It
+// refuses with TooManyGuesses, for a second, when too many tokens wait.
+func (s *Server) enter(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, turnLimit)
 	defer cancel()
-	claim := fairqueue.Claim{Networks: by.Networks()}
-	if by.Limited() {
-		claim.Shares = []fairqueue.Share{{Key: by.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress}}
+	token := string(a.Token[:])
+	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token, Shares: []fairqueue.Share{{Key: token, Max: placesPerToken}}}
+	if a.By.Limited() {
+		claim.Shares = append(claim.Shares, fairqueue.Share{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
 	}
-	place, err := s.judgeOf(resource).pasted.Enter(ctx, claim)
+	place, err := s.judgeOf(resource).queue.Enter(ctx, claim)
 	switch {
 	case err != nil:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
@@ -71,19 +76,28 @@ type verdict struct {
 	err       error
 }
 
-// ask refuses with WrongHostToken what the site does not know, and with HostTokenNotVerifiable when it panics, takes too long
-// or cannot tell (B8, B9).
+// ask checks the token of a grant. It refuses with WrongHostToken what the site does not know, and with HostTokenNotVerifiable when the
+// verifier panics, takes too long or cannot decide (B8, B9).
 func (j judge) ask(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
+	return j.askWithin(ctx, j.granted, host)
+}
+
+// askPasted is ask for a pasted token.
+func (j judge) askPasted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
+	return j.askWithin(ctx, j.pasted, host)
+}
+
+func (j judge) askWithin(ctx context.Context, places chan struct{}, host oauth.HostToken) (oauth.Principal, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
 	select {
-	case j.places <- struct{}{}:
+	case places <- struct{}{}:
 	case <-ctx.Done():
 		return oauth.Principal{}, notVerifiable(ctx.Err())
 	}
 	answer := make(chan verdict, 1)
 	go func() {
-		defer func() { <-j.places }()
+		defer func() { <-places }()
 		answer <- j.call(ctx, host)
 	}()
 	select {

@@ -96,7 +96,7 @@ var _ = Describe("Asking the site about a host token", Label("B8", "B9", "B15", 
 			hanging: nil, kind: site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }),
 		}})
 		for range verifyPlaces {
-			server.judgeOf(hanging).places <- struct{}{}
+			server.judgeOf(hanging).granted <- struct{}{}
 		}
 		Expect(server.judgeOf(kind).ask(ctx, host)).To(HaveField("Subject", "ada"))
 	})

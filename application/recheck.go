@@ -25,7 +25,7 @@ func (s *Server) askDuringUse(ctx context.Context, grant *oauth.AccessGrant, tok
 		return err
 	}
 	asked := s.now()
-	principal, err := s.verify(ctx, grant.Resource(), host, grant.Subject())
+	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
 		return s.endInUse(ctx, token, oauth.EndedByHostToken)
 	}

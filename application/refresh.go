@@ -57,7 +57,7 @@ func (s *Server) openHost(ctx context.Context, grant *oauth.AccessGrant, token o
 // reverify asks the site again, outside any transaction (I18): a token that no longer holds ends the grant (J6); a site that cannot tell changes
 // nothing (D25).
 func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret, host oauth.HostToken) (oauth.Principal, error) {
-	principal, err := s.verify(ctx, grant.Resource(), host, grant.Subject())
+	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
 		return oauth.Principal{}, s.endRefused(ctx, token, oauth.EndedByHostToken)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -22,7 +21,6 @@ const (
 
 	remembered   = 10_000 // tokens, addresses and proofs, each
 	rejectedFor  = 5 * time.Second
-	trustedFor   = 30 * 24 * time.Hour
 	countTimeout = 5 * time.Second
 )
 
@@ -35,12 +33,13 @@ type Guesses struct {
 
 	rejected *lru.Cache[rejection, time.Time]
 	counted  *lru.Cache[oauth.Fingerprint, time.Time]
-	trusted  *lru.Cache[netip.Prefix, time.Time] // addresses that have pasted a right token
+	trust    *trust
 	holders  *holders
-	turns    *turns
+	lookUps  *turns
+	turns    *turns // of browsers without script that have waited
 	proofs   *lru.Cache[oauth.Digest, struct{}]
 
-	mu      sync.Mutex
+	mu      sync.Mutex           // of counted and pending
 	pending map[oauth.Digest]int // guesses under way by name of a window, with WeakTokens
 }
 
@@ -57,8 +56,9 @@ func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *s
 	return &Guesses{
 		counter: counter, keys: settings.Keys, limits: settings.Limits, logger: logger,
 		rejected: newCache[rejection, time.Time](remembered), counted: newCache[oauth.Fingerprint, time.Time](remembered),
-		trusted: newCache[netip.Prefix, time.Time](remembered), proofs: newCache[oauth.Digest, struct{}](remembered),
-		holders: newHolders(settings.Limits.MaxAttemptsPerToken), turns: newTurns(settings.Limits.ProofWait), pending: map[oauth.Digest]int{},
+		trust: newTrust(), proofs: newCache[oauth.Digest, struct{}](remembered),
+		holders: newHolders(settings.Limits.MaxAttemptsPerToken), lookUps: newTurns(lookUpEvery, lookUpsBurst),
+		turns: newTurns(settings.Limits.ProofWait/turnsInWait, turnBurst), pending: map[oauth.Digest]int{},
 	}
 }
 
@@ -99,7 +99,7 @@ func (g *Guesses) demandsProof(guess oauth.Guess, windows []oauth.Window, counts
 			return true
 		}
 	}
-	return windows[0].Full(counts[0], now) > 0 && !lately(g.trusted, guess.By.Networks()[0], trustedFor, now)
+	return windows[0].Full(counts[0], now) > 0 && !g.trust.has(guess.By.Networks()[0], now)
 }
 
 // Settle implements oauth.GuessLimit.
@@ -120,8 +120,8 @@ func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.O
 	}
 	switch outcome {
 	case oauth.Right:
-		g.trusted.Add(guess.By.Networks()[0], now)
-	case oauth.Wrong, oauth.Abandoned:
+		g.trust.add(guess.By.Networks()[0], guess.Token, now)
+	case oauth.Wrong:
 		if !guess.Holder { // holders has counted it already
 			g.count(ctx, guess, windows, now)
 		}
@@ -130,10 +130,15 @@ func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.O
 
 // count adds a wrong token to its windows, unless it was counted within networkWindow. It also counts when the client has hung up.
 func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.Window, now time.Time) {
-	if lately(g.counted, guess.Token, networkWindow, now) {
+	g.mu.Lock()
+	known := lately(g.counted, guess.Token, networkWindow, now)
+	if !known {
+		g.counted.Add(guess.Token, now)
+	}
+	g.mu.Unlock()
+	if known {
 		return
 	}
-	g.counted.Add(guess.Token, now)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
 	defer cancel()
 	if err := g.counter.Count(ctx, now, windows...); err != nil {
@@ -141,8 +146,13 @@ func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.
 	}
 }
 
+// MayLookUp implements oauth.GuessLimit.
+func (g *Guesses) MayLookUp(by oauth.Requester, now time.Time) bool { return g.lookUps.take(by, now) }
+
 // Turn implements oauth.GuessLimit.
-func (g *Guesses) Turn(by oauth.Requester, now time.Time) bool { return g.turns.take(by, now) }
+func (g *Guesses) Turn(by oauth.Requester, proof oauth.Digest, now time.Time) bool {
+	return !g.proofs.Contains(proof) && g.turns.take(by, now)
+}
 
 // Spend implements oauth.GuessLimit.
 func (g *Guesses) Spend(proof oauth.Digest, _ time.Time) bool {

@@ -56,15 +56,48 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		Expect(f.admit(elsewhere, noon).Wrong).To(BeFalse(), "an empty connections page is no verdict")
 	})
 
-	It("counts abandoned guesses, but no right or undecided ones", func() {
+	It("counts no right or undecided guesses", func() {
 		for range 30 {
 			Expect(f.try(f.guess(office), oauth.Right, noon)).To(BeZero())
 			Expect(f.try(f.guess(office), oauth.Undecided, noon)).To(BeZero())
 		}
-		for range 5 {
-			Expect(f.try(f.guess(office), oauth.Abandoned, noon)).To(BeZero())
-		}
+		f.fail(5, office, noon)
 		Expect(f.admit(f.guess(office), noon)).To(Equal(proof))
+	})
+
+	It("makes sixteen addresses known by one right token, and no more", func() {
+		right := f.guess(office)
+		address := func(i int) string { return netip.AddrFrom4([4]byte{11, byte(i), 0, 1}).String() }
+		for range 2 {
+			for i := range addressesPerToken + 1 {
+				right.By = f.guess(address(i)).By
+				Expect(f.try(right, oauth.Right, noon)).To(BeZero())
+			}
+		}
+		for i := range 100 {
+			f.fail(1, netip.AddrFrom4([4]byte{10, byte(i), 0, 1}).String(), noon)
+		}
+		Expect(f.admit(f.guess(address(addressesPerToken-1)), noon)).To(Equal(admitted))
+		Expect(f.admit(f.guess(address(addressesPerToken)), noon)).To(Equal(proof))
+	})
+
+	It("lets a network that needs proofs look up a token a second, after ten at once", func() {
+		by, stranger := f.guess(office).By, f.guess(other).By
+		for range 10 {
+			Expect(f.guesses.MayLookUp(by, noon)).To(BeTrue())
+		}
+		Expect(f.guesses.MayLookUp(by, noon)).To(BeFalse())
+		Expect(f.guesses.MayLookUp(stranger, noon)).To(BeTrue())
+		Expect(f.guesses.MayLookUp(by, noon.Add(time.Second))).To(BeTrue())
+	})
+
+	It("gives no turn for a used proof", func() {
+		by := f.guess(office).By
+		Expect(f.guesses.Spend(oauth.Digest{1}, noon)).To(BeTrue())
+		for range 30 {
+			Expect(f.guesses.Turn(by, oauth.Digest{1}, noon)).To(BeFalse())
+		}
+		Expect(f.guesses.Turn(by, oauth.Digest{2}, noon)).To(BeTrue())
 	})
 
 	DescribeTable("counts by networks with growing limits", func(limit int, address func(i int) string, neighbour, stranger string) {
@@ -127,7 +160,9 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 	})
 
 	It("admits a browser without script every two seconds for each address, and five times as often for each larger network", func() {
-		take := func(address string, at time.Time) bool { return f.guesses.Turn(f.guess(address).By, at) }
+		take := func(address string, at time.Time) bool {
+			return f.guesses.Turn(f.guess(address).By, oauth.Digest{}, at)
+		}
 		for range turnBurst {
 			Expect(take(office, noon)).To(BeTrue())
 		}

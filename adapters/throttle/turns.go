@@ -11,21 +11,23 @@ import (
 )
 
 const (
-	turnsInWait = 10 // of one address within ProofWait
-	turnBurst   = 5
-	growth      = 5 // the factor of the rate of each larger network
+	turnsInWait  = 10 // of browsers without script, of one address within ProofWait
+	turnBurst    = 5
+	lookUpEvery  = time.Second // of one address
+	lookUpsBurst = 10
+	growth       = 5 // the factor of the rate of each larger network
 )
 
-// turns limits the attempts of browsers without script that have waited. Otherwise an attacker would wait for a thousand guesses at once
-// instead of doing the work for each.
+// turns is a rate of something by network: each larger network around an address has a higher rate.
 type turns struct {
 	every   time.Duration // of one address
+	burst   int
 	mu      sync.Mutex
 	buckets buckets[netip.Prefix]
 }
 
-func newTurns(wait time.Duration) *turns {
-	return &turns{every: wait / turnsInWait, buckets: newBuckets[netip.Prefix]()}
+func newTurns(every time.Duration, burst int) *turns {
+	return &turns{every: every, burst: burst, buckets: newBuckets[netip.Prefix]()}
 }
 
 // take takes a turn of every network around the address, or none.
@@ -35,7 +37,7 @@ func (t *turns) take(by oauth.Requester, now time.Time) bool {
 	every := t.every
 	var buckets []*rate.Limiter
 	for _, network := range by.Networks() {
-		bucket := t.buckets.of(network, every, turnBurst)
+		bucket := t.buckets.of(network, every, t.burst)
 		if bucket.TokensAt(now) < 1 {
 			return false
 		}

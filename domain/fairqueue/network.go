@@ -1,9 +1,6 @@
 package fairqueue
 
-import (
-	"container/list"
-	"net/netip"
-)
+import "container/list"
 
 // waiter is a claim that waits in a leaf.
 type waiter struct {
@@ -25,15 +22,15 @@ func (w *waiter) settle(err error) {
 // first. A network without waiters is not in the tree.
 type network struct {
 	parent  *network
-	prefix  netip.Prefix
+	name    string
 	size    int // waiters in it and in its inner networks
-	inner   map[netip.Prefix]*list.Element
+	inner   map[string]*list.Element
 	turns   *list.List // of *network
 	waiters *list.List // of *waiter
 }
 
-func newNetwork(parent *network, prefix netip.Prefix) *network {
-	return &network{parent: parent, prefix: prefix, inner: map[netip.Prefix]*list.Element{}, turns: list.New(), waiters: list.New()}
+func newNetwork(parent *network, name string) *network {
+	return &network{parent: parent, name: name, inner: map[string]*list.Element{}, turns: list.New(), waiters: list.New()}
 }
 
 func (n *network) len() int {
@@ -43,8 +40,8 @@ func (n *network) len() int {
 	return n.size
 }
 
-func (n *network) child(prefix netip.Prefix) *network {
-	element, ok := n.inner[prefix]
+func (n *network) child(name string) *network {
+	element, ok := n.inner[name]
 	if !ok {
 		return nil
 	}
@@ -52,22 +49,22 @@ func (n *network) child(prefix netip.Prefix) *network {
 }
 
 // at returns the network at the end of a path, nil when nothing waits there.
-func (n *network) at(path []netip.Prefix) *network {
-	for _, prefix := range path {
-		if n = n.child(prefix); n == nil {
+func (n *network) at(path []string) *network {
+	for _, name := range path {
+		if n = n.child(name); n == nil {
 			return nil
 		}
 	}
 	return n
 }
 
-func (n *network) add(path []netip.Prefix, w *waiter) {
+func (n *network) add(path []string, w *waiter) {
 	n.size++
-	for _, prefix := range path {
-		next := n.child(prefix)
+	for _, name := range path {
+		next := n.child(name)
 		if next == nil {
-			next = newNetwork(n, prefix)
-			n.inner[prefix] = n.turns.PushBack(next)
+			next = newNetwork(n, name)
+			n.inner[name] = n.turns.PushBack(next)
 		}
 		n = next
 		n.size++
@@ -80,8 +77,8 @@ func (n *network) remove(w *waiter) {
 	w.leaf, w.element = nil, nil
 	for ; n != nil; n = n.parent {
 		if n.size--; n.size == 0 && n.parent != nil {
-			n.parent.turns.Remove(n.parent.inner[n.prefix])
-			delete(n.parent.inner, n.prefix)
+			n.parent.turns.Remove(n.parent.inner[n.name])
+			delete(n.parent.inner, n.name)
 		}
 	}
 }
@@ -102,9 +99,20 @@ func (n *network) next(admits func([]Share) bool) *waiter {
 	return nil
 }
 
+// makeRoom drops the newest waiter of the inner network with most waiters. It reports false when that is the newcomer's, or the newcomer's
+// would then have as many.
+func (n *network) makeRoom(newcomer []string) bool {
+	w := n.newestOfLargest(newcomer)
+	if w == nil {
+		return false
+	}
+	w.settle(ErrFull)
+	return true
+}
+
 // newestOfLargest descends to the largest network on each level and returns the newest waiter of the leaf. On a level where no network has at
 // least two more waiters than the newcomer's own, it descends to the own one; it returns nil for the newcomer's own leaf.
-func (n *network) newestOfLargest(newcomer []netip.Prefix) *waiter {
+func (n *network) newestOfLargest(newcomer []string) *waiter {
 	outside := false
 	for n.turns.Len() > 0 {
 		var own *network

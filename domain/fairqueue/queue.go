@@ -17,6 +17,8 @@ type Claim struct {
 	// Networks are the networks around the address of the claim, the smallest first, as oauth.Requester.Networks returns them. Claims without
 	// networks take turns as one network, in which any number may wait.
 	Networks []netip.Prefix
+	// User is the innermost level of turns, for example the token that a claim is about. Claims of an address without users are in one line.
+	User string
 	// Shares limit how many places the claims with the same key hold at once.
 	Shares []Share
 }
@@ -37,7 +39,7 @@ type Limits struct {
 // Queue hands out places. It is safe for concurrent use and starts no goroutines.
 //
 // When a place becomes free, networks take turns: first the largest networks with waiters, then the networks inside the chosen one, down
-// to the smallest, in which the oldest waiter is first. So an attacker who sends requests from a /48 delays other networks by one turn,
+// to the smallest, then the users of an address. The oldest waiter of a user is first. So an attacker who sends requests from a /48 delays other networks by one turn,
 // however many addresses the /48 has. The queue skips a waiter whose shares are used up.
 type Queue struct {
 	limits  Limits
@@ -49,7 +51,7 @@ type Queue struct {
 
 // New returns a queue whose places are all free.
 func New(l Limits) *Queue {
-	return &Queue{limits: l, shares: map[string]int{}, waiting: newNetwork(nil, netip.Prefix{})}
+	return &Queue{limits: l, shares: map[string]int{}, waiting: newNetwork(nil, "")}
 }
 
 // Place is a place in use.
@@ -64,7 +66,7 @@ type Place struct {
 func (p *Place) Leave() { p.leave() }
 
 // Enter waits for a place until ctx ends. It returns ErrFull when too many claims wait already. When the queue is full, the newest waiter
-// of the network with most waiters gets ErrFull, and the newcomer waits instead.
+// of the network with most waiters gets ErrFull, and the newcomer waits instead. The same holds for the users of an address.
 func (q *Queue) Enter(ctx context.Context, c Claim) (*Place, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -105,10 +107,11 @@ func (q *Queue) join(c Claim) (*waiter, error) {
 		return nil, nil
 	}
 	path := pathOf(c)
-	if len(c.Networks) > 0 && q.waiting.at(path).len() >= q.limits.WaitingPerAddress {
+	address := q.waiting.at(path[:len(path)-1])
+	if len(c.Networks) > 0 && address.len() >= q.limits.WaitingPerAddress && !address.makeRoom(path[len(path)-1:]) {
 		return nil, ErrFull
 	}
-	if q.waiting.size >= q.limits.Waiting && !q.makeRoom(path) {
+	if q.waiting.size >= q.limits.Waiting && !q.waiting.makeRoom(path) {
 		return nil, ErrFull
 	}
 	w := &waiter{shares: c.Shares, settled: make(chan struct{})}
@@ -116,14 +119,16 @@ func (q *Queue) join(c Claim) (*waiter, error) {
 	return w, nil
 }
 
-// pathOf returns the networks of a claim, the largest first.
-func pathOf(c Claim) []netip.Prefix {
-	if len(c.Networks) == 0 {
-		return []netip.Prefix{{}}
+// pathOf returns the networks of a claim, the largest first, and its user.
+func pathOf(c Claim) []string {
+	var path []string
+	for _, network := range slices.Backward(c.Networks) {
+		path = append(path, network.String())
 	}
-	path := slices.Clone(c.Networks)
-	slices.Reverse(path)
-	return path
+	if len(path) == 0 {
+		path = []string{""}
+	}
+	return append(path, c.User)
 }
 
 func (q *Queue) await(ctx context.Context, w *waiter) error {
@@ -177,15 +182,4 @@ func (q *Queue) free(shares []Share) {
 		q.take(w.shares)
 		w.settle(nil)
 	}
-}
-
-// makeRoom drops the newest waiter of the network with most waiters. It reports false when that is the newcomer's network, or the
-// newcomer's network would then have as many.
-func (q *Queue) makeRoom(newcomer []netip.Prefix) bool {
-	w := q.waiting.newestOfLargest(newcomer)
-	if w == nil {
-		return false
-	}
-	w.settle(ErrFull)
-	return true
 }

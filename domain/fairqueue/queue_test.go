@@ -161,6 +161,25 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		a.wait(ctx, "3", from("192.0.2.2"))
 	})
 
+	It("takes turns among the users of an address, and makes room for another one where one fills it", Label("B20"), func(ctx SpecContext) {
+		ofUser := func(user string) Claim {
+			c := from("192.0.2.1")
+			c.User = user
+			return c
+		}
+		a := newArrivals(Limits{Places: 1, Waiting: 99, WaitingPerAddress: 3})
+		a.wait(ctx, "1", ofUser("flood"))
+		a.wait(ctx, "2", ofUser("flood"))
+		last := a.wait(ctx, "3", ofUser("flood"))
+		Expect(a.Enter(ctx, ofUser("flood"))).Error().To(MatchError(ErrFull))
+		w, err := a.join(ofUser("person"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(last).Should(Receive(MatchError(ErrFull)))
+		Expect(a.turns(1)).To(Equal([]string{"1"}))
+		a.first.Leave()
+		Eventually(w.settled).Should(BeClosed())
+	})
+
 	It("applies no limit of an address to claims without networks", func(ctx SpecContext) {
 		a := newArrivals(Limits{Places: 1, Waiting: 3, WaitingPerAddress: 1})
 		for range 3 {

@@ -30,7 +30,6 @@ const (
 	Undecided Outcome = iota // the verifier could not decide
 	Right
 	Wrong
-	Abandoned // the client hung up before the answer
 )
 
 // GuessLimit slows down and refuses networks that paste wrong tokens (B6). It is safe for concurrent use.
@@ -39,11 +38,15 @@ type GuessLimit interface {
 	// ErrUnavailable. The caller calls Settle for every admitted guess.
 	Admit(ctx context.Context, guess Guess, now time.Time) (Admission, error)
 
-	// Settle counts a guess that was wrong or abandoned. The same wrong token counts once.
+	// Settle counts a guess that was wrong. The same wrong token counts once in each process.
 	Settle(ctx context.Context, guess Guess, outcome Outcome, now time.Time)
 
-	// Turn reports whether a browser without script that has waited is admitted. Each network has a limited rate of turns.
-	Turn(by Requester, now time.Time) bool
+	// MayLookUp reports whether a network that needs proofs may have one more token looked up among those with living grants.
+	MayLookUp(by Requester, now time.Time) bool
+
+	// Turn reports whether a browser without script that has waited is admitted. Each network has a limited rate of turns. A used proof
+	// takes none.
+	Turn(by Requester, proof Digest, now time.Time) bool
 
 	// Spend marks a proof as used, and reports whether it was unused.
 	Spend(proof Digest, now time.Time) bool
