@@ -110,7 +110,7 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 		a.failed = proof
 		return nil
 	}
-	a.Proven = s.ports.Guesses.Spend(proof.Digest(), now)
+	a.Proven = s.ports.Guesses.Spend(proof.Digest())
 	return nil
 }
 

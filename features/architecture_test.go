@@ -50,14 +50,15 @@ var table = []law{
 	{of: []string{"adapters/persistence/postgres"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/postgres", "github.com/jackc/pgx/v5/..."}},
 	{of: []string{"adapters/persistence/mysql"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/mysql", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"adapters/cimd"}, may: []string{
-		"domain/...", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/net/publicsuffix",
+		"domain/...", "adapters/timestamps", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/net/publicsuffix",
 		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/jose"}, may: []string{"domain/...", "github.com/go-jose/go-jose/v4/..."}},
 	{of: []string{"adapters/verification/tokenfile"}, may: []string{"domain/...", "golang.org/x/crypto/argon2"}, never: []string{"net/..."}},
 	{of: []string{"adapters/outbound"}},
 	{of: []string{"adapters/verification/remote"}, may: []string{"domain/...", "adapters/outbound", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/journal"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
-	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/time/rate"}},
+	{of: []string{"adapters/timestamps"}, may: []string{"github.com/hashicorp/golang-lru/v2"}},
+	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "adapters/timestamps", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/time/rate"}},
 	{of: []string{"adapters/nats"}, may: []string{"domain/oauth", "github.com/nats-io/nats.go"}},
 	{of: []string{"adapters/doctor"}, may: []string{
 		sdk + "mcp", sdk + "oauthex", "golang.org/x/net/html/...", "github.com/pquerna/cachecontrol/..."}},

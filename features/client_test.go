@@ -72,15 +72,15 @@ func (c *Client) Consent(ctx context.Context, change ...func(url.Values)) Page {
 }
 
 // Approve pastes the token into the page's form.
-func (p Page) Approve(ctx context.Context, token string) Response {
+func (p Page) Approve(ctx context.Context, token string, change ...func(*http.Request)) Response {
 	GinkgoHelper()
-	return p.Submit(ctx, url.Values{"decision": {"approve"}, "bearer_token": {token}})
+	return p.Submit(ctx, url.Values{"decision": {"approve"}, "bearer_token": {token}}, change...)
 }
 
 // Deny presses the other button.
-func (p Page) Deny(ctx context.Context) Response {
+func (p Page) Deny(ctx context.Context, change ...func(*http.Request)) Response {
 	GinkgoHelper()
-	return p.Submit(ctx, url.Values{"decision": {"deny"}})
+	return p.Submit(ctx, url.Values{"decision": {"deny"}}, change...)
 }
 
 // Authorize goes through the consent page and returns the code.
@@ -201,10 +201,10 @@ func attribute(node *html.Node, name string) string {
 }
 
 // Submit sends the form with its hidden fields and what the person filled in.
-func (p Page) Submit(ctx context.Context, filled url.Values) Response {
+func (p Page) Submit(ctx context.Context, filled url.Values, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	for name, values := range p.Hidden {
 		filled[name] = values
 	}
-	return Post(ctx, p.Action, filled)
+	return Post(ctx, p.Action, filled, change...)
 }

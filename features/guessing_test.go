@@ -79,8 +79,7 @@ func (d Demand) Send(ctx context.Context, nonce string, change ...func(*http.Req
 // guess pastes a new wrong token.
 func (p Page) guess(ctx context.Context, change ...func(*http.Request)) Response {
 	GinkgoHelper()
-	form := url.Values{"ticket": {p.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {"demo_wrong" + rand.Text()}}
-	return Post(ctx, p.Action, form, change...)
+	return p.Approve(ctx, "demo_wrong"+rand.Text(), change...)
 }
 
 var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
@@ -100,8 +99,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 	}
 	right := func(ctx context.Context, from func(*http.Request)) Response {
 		GinkgoHelper()
-		page := client.Consent(ctx)
-		return Post(ctx, page.Action, url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {world.Token}}, from)
+		return client.Consent(ctx).Approve(ctx, world.Token, from)
 	}
 
 	It("demands a proof of work after five wrong tokens from one address, for right and wrong tokens alike", func(ctx SpecContext) {
@@ -122,8 +120,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 	It("demands no proof from other addresses, nor for a denial", Label("B5"), func(ctx SpecContext) {
 		wrong(ctx, 5, here)
 		Expect(right(ctx, elsewhere).StatusCode).To(Equal(http.StatusSeeOther))
-		page := client.Consent(ctx)
-		Expect(Post(ctx, page.Action, url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"deny"}}, here).StatusCode).To(Equal(http.StatusSeeOther))
+		Expect(client.Consent(ctx).Deny(ctx, here).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
 	It("ignores an X-Forwarded-For that no trusted proxy sends", func(ctx SpecContext) {
@@ -185,7 +182,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 	It("counts the same wrong token once", func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		for range 30 {
-			Expect(page.Submit(ctx, url.Values{"decision": {"approve"}, "bearer_token": {"demo_mistyped"}}).StatusCode).To(Equal(http.StatusForbidden))
+			Expect(page.Approve(ctx, "demo_mistyped").StatusCode).To(Equal(http.StatusForbidden))
 		}
 		Expect(right(ctx, forwarded()).StatusCode).To(Equal(http.StatusSeeOther))
 	})
@@ -255,8 +252,7 @@ var _ = Describe("Guessing host tokens of less than 64 bits", Label("B6", "B19",
 		Expect(answer.Text).To(ContainSubstring("Too many tokens were tried from here."))
 		Expect(page.Deny(ctx).StatusCode).To(Equal(http.StatusSeeOther))
 		Expect(world.Connections(ctx, world.Token).StatusCode).To(Equal(http.StatusTooManyRequests))
-		neighbour := Post(ctx, page.Action, url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {world.Token}}, forwarded("203.0.113.8"))
-		Expect(neighbour.StatusCode).To(Equal(http.StatusSeeOther))
+		Expect(page.Approve(ctx, world.Token, forwarded("203.0.113.8")).StatusCode).To(Equal(http.StatusSeeOther))
 
 		world.Clock.Advance(5 * time.Minute)
 		Expect(client.Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))

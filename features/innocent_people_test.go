@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -26,8 +25,7 @@ type innocent struct {
 // paste answers the consent page from an address, with a proof if one is demanded.
 func (c *innocent) paste(ctx context.Context, page Page, token, address string) int {
 	GinkgoHelper()
-	form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {token}}
-	answer := Post(ctx, page.Action, form, forwarded(address))
+	answer := page.Approve(ctx, token, forwarded(address))
 	if answer.StatusCode != http.StatusTooManyRequests {
 		c.atOnce++
 		return answer.StatusCode
@@ -51,9 +49,7 @@ func (c *innocent) connect(ctx context.Context, person, mistakes int, address st
 // waitWithoutScript connects one more person, whose browser runs no scripts, and returns how long they waited.
 func (c *innocent) waitWithoutScript(ctx context.Context, address string) time.Duration {
 	GinkgoHelper()
-	page := c.client.Consent(ctx)
-	form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {c.TokenFor(ctx, "no script", demosite.Author)}}
-	answer := Post(ctx, page.Action, form, forwarded(address))
+	answer := c.client.Consent(ctx).Approve(ctx, c.TokenFor(ctx, "no script", demosite.Author), forwarded(address))
 	if answer.StatusCode == http.StatusSeeOther {
 		return 0
 	}

@@ -12,6 +12,17 @@ import (
 	. "github.com/onsi/gomega"
 )
 
+// askAs sends the client's request to a replica as if it were the client with the id, and returns the status.
+func (c *Client) askAs(ctx context.Context, replica, id, address string) int {
+	GinkgoHelper()
+	query := c.Request()
+	query.Set("client_id", id)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, replica+"/oauth/authorize?"+query.Encode(), http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	forwarded(address)(r)
+	return Send(r).StatusCode
+}
+
 var _ = Describe("Connecting while others make the server fetch", Label("CIMD", "limits"), func() {
 	const person = "198.51.100.7"
 	var world *World
@@ -21,12 +32,8 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		client = world.NewClient()
 	})
 	lookUp := func(ctx context.Context, from, id string) int {
-		query := client.Request()
-		query.Set("client_id", id)
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+query.Encode(), nil)
-		Expect(err).NotTo(HaveOccurred())
-		forwarded(from)(r)
-		return Send(r).StatusCode
+		GinkgoHelper()
+		return client.askAs(ctx, world.Issuer, id, from)
 	}
 	// attack looks up made-up documents from the addresses until one lookup is refused.
 	attack := func(ctx context.Context, address func(i int) string) {

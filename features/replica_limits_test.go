@@ -70,12 +70,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 	It("lets each replica fetch for itself", Label("C21"), func(ctx SpecContext) {
 		look := func(at string, n int) int {
 			GinkgoHelper()
-			query := client.Request()
-			query.Set("client_id", world.Clients.URL("/made-up-"+strconv.Itoa(n)))
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/oauth/authorize?"+query.Encode(), nil)
-			Expect(err).NotTo(HaveOccurred())
-			forwarded("203.0.113.7")(r)
-			return Send(r).StatusCode
+			return client.askAs(ctx, at, world.Clients.URL("/made-up-"+strconv.Itoa(n)), office)
 		}
 		for _, at := range both() {
 			for i := range 30 {

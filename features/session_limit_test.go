@@ -67,14 +67,14 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 	})
 
 	It("counts the sessions that it ends, and names the setting in the trace", Label("operations", "trace"), func(ctx SpecContext) {
-		service := Operate(atMost(10, 1))
-		talks := hoard(ctx, service.World, 2)
+		operated := Operate(atMost(10, 1))
+		talks := hoard(ctx, operated.World, 2)
 		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusNotFound))
-		Expect(service.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="evicted",limit="sessions"} 1`))
+		Expect(operated.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="evicted",limit="sessions"} 1`))
 		Eventually(func() string {
 			var shown string
-			for _, traced := range service.Traces(ctx) {
-				shown += Run(ctx, append([]string{"trace", traced.ID}, service.Kept()...)...).Out
+			for _, traced := range operated.Traces(ctx) {
+				shown += Run(ctx, append([]string{"trace", traced.ID}, operated.Kept()...)...).Out
 			}
 			return shown
 		}).WithContext(ctx).WithTimeout(patience).Should(And(ContainSubstring("G20"), ContainSubstring("max-sessions-per-person")))

@@ -14,10 +14,7 @@ import (
 )
 
 var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
-	const (
-		office  = "203.0.113.7"
-		unknown = "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-	)
+	const unknown = "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	var world *World
 	var client *Client
 	BeforeEach(func() {
@@ -114,10 +111,10 @@ var _ = Describe("Ending every grant of an office", Label("D31", "I12"), func() 
 		}
 		ended := Run(ctx, append([]string{"grants", "end", "--all", "--yes"}, world.Kept()...)...)
 		Expect(ended.Out).To(HaveSuffix(fmt.Sprintf("ended: %d\n", clients)), ended.Err)
-		office := forwarded("203.0.113.7")
+		fromOffice := forwarded(office)
 		for _, token := range held {
-			Expect(client.Token(ctx, client.Refresh(token), office)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
-			again := client.Token(ctx, client.Exchange(client.Authorize(ctx)), office)
+			Expect(client.Token(ctx, client.Refresh(token), fromOffice)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
+			again := client.Token(ctx, client.Exchange(client.Authorize(ctx)), fromOffice)
 			Expect(again.StatusCode).To(Equal(http.StatusOK), again.Text)
 		}
 	})

@@ -7,8 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -18,8 +17,8 @@ type fetchCache[T any] struct {
 	bodyBytes int64
 	read      func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
 	entries   *entries[T]
-	refetched *lru.Cache[string, time.Time] // when a fresh document was fetched again
-	failed    *lru.Cache[string, time.Time] // when an expired one could not be renewed
+	refetched timestamps.Cache[string] // when a fresh document was fetched again
+	failed    timestamps.Cache[string] // when an expired one could not be renewed
 	flights   *flights[T]
 }
 
@@ -34,7 +33,7 @@ func newFetchCache[T any](d *Directory, s sizes, bodyBytes int64, read func(cont
 	evicted := func() { d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
 	return &fetchCache[T]{
 		directory: d, bodyBytes: bodyBytes, read: read, entries: newEntries[T](s.inUse, s.others, evicted),
-		refetched: newLRU[string, time.Time](s.others), failed: newLRU[string, time.Time](s.inUse), flights: newFlights[T](),
+		refetched: timestamps.New[string](s.others), failed: timestamps.New[string](s.inUse), flights: newFlights[T](),
 	}
 }
 
@@ -46,7 +45,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	if known.fresh(now) && enough(known.value) {
 		return known.value, nil
 	}
-	if lately(c.refetched, at, refetchInterval, now) { // perhaps since known was read, so it is read again
+	if c.refetched.Within(at.String(), refetchInterval, now) { // perhaps since known was read, so it is read again
 		if latest, fresh := c.fresh(at); fresh {
 			return latest, nil
 		}
@@ -72,7 +71,7 @@ func (c *fetchCache[T]) findStale(ctx context.Context, at oauth.ClientID, enough
 	now := c.directory.options.Now()
 	known, _ := c.entries.get(at.String())
 	usable := known.stale(now) && enough(known.value)
-	if usable && lately(c.failed, at, renewInterval, now) {
+	if usable && c.failed.Within(at.String(), renewInterval, now) {
 		return known.value, nil
 	}
 	found, err = c.find(ctx, at, enough)
@@ -82,13 +81,6 @@ func (c *fetchCache[T]) findStale(ctx context.Context, at oauth.ClientID, enough
 	c.failed.Add(at.String(), now)
 	c.directory.options.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url", at.String(), "error", err)
 	return known.value, nil
-}
-
-// lately reports whether times has an entry for the document less than an interval ago.
-func lately(times *lru.Cache[string, time.Time], at oauth.ClientID, interval time.Duration, now time.Time) bool {
-	last, found := times.Get(at.String())
-	since := now.Sub(last)
-	return found && 0 <= since && since < interval
 }
 
 // fresh returns the remembered document if it is fresh.
@@ -145,7 +137,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 	d, now := c.directory, c.directory.options.Now
 	latest, _ := c.entries.get(t.at.String())
 	again := latest.fresh(now())
-	if again && (latest != known || lately(c.refetched, t.at, refetchInterval, now())) {
+	if again && (latest != known || c.refetched.Within(t.at.String(), refetchInterval, now())) {
 		return latest.value, nil
 	}
 	d.budget.rates.spend(t, now())

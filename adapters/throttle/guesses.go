@@ -11,6 +11,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -31,8 +32,8 @@ type Guesses struct {
 	limits  oauth.Limits
 	logger  *slog.Logger
 
-	rejected *lru.Cache[rejection, time.Time]
-	counted  *lru.Cache[oauth.Fingerprint, time.Time]
+	rejected timestamps.Cache[rejection]
+	counted  timestamps.Cache[oauth.Fingerprint]
 	trust    *trust
 	holders  *holders
 	lookUps  *turns
@@ -55,7 +56,7 @@ var _ oauth.GuessLimit = (*Guesses)(nil)
 func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *slog.Logger) *Guesses {
 	return &Guesses{
 		counter: counter, keys: settings.Keys, limits: settings.Limits, logger: logger,
-		rejected: newCache[rejection, time.Time](remembered), counted: newCache[oauth.Fingerprint, time.Time](remembered),
+		rejected: timestamps.New[rejection](remembered), counted: timestamps.New[oauth.Fingerprint](remembered),
 		trust: newTrust(), proofs: newCache[oauth.Digest, struct{}](remembered),
 		holders: newHolders(settings.Limits.MaxAttemptsPerToken), lookUps: newTurns(lookUpEvery, lookUpsBurst),
 		turns: newTurns(settings.Limits.ProofWait/turnsInWait, turnBurst), pending: map[oauth.Digest]int{},
@@ -64,7 +65,7 @@ func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *s
 
 // Admit implements oauth.GuessLimit.
 func (g *Guesses) Admit(ctx context.Context, guess oauth.Guess, now time.Time) (oauth.Admission, error) {
-	if guess.Resource != "" && lately(g.rejected, rejection{guess.Token, guess.Resource}, rejectedFor, now) {
+	if guess.Resource != "" && g.rejected.Within(rejection{guess.Token, guess.Resource}, rejectedFor, now) {
 		return oauth.Admission{Wrong: true}, nil
 	}
 	if !guess.By.Limited() {
@@ -130,13 +131,7 @@ func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.O
 
 // count adds a wrong token to its windows, unless it was counted within networkWindow. It also counts when the client has hung up.
 func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.Window, now time.Time) {
-	g.mu.Lock()
-	known := lately(g.counted, guess.Token, networkWindow, now)
-	if !known {
-		g.counted.Add(guess.Token, now)
-	}
-	g.mu.Unlock()
-	if known {
+	if !g.isNew(guess.Token, now) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
@@ -144,6 +139,17 @@ func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.
 	if err := g.counter.Count(ctx, now, windows...); err != nil {
 		g.logger.ErrorContext(ctx, "cannot count a wrong token", "error", err)
 	}
+}
+
+// isNew reports whether the token was not counted within networkWindow, and notes that it is now.
+func (g *Guesses) isNew(token oauth.Fingerprint, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.counted.Within(token, networkWindow, now) {
+		return false
+	}
+	g.counted.Add(token, now)
+	return true
 }
 
 // MayLookUp implements oauth.GuessLimit.
@@ -155,13 +161,7 @@ func (g *Guesses) Turn(by oauth.Requester, proof oauth.Digest, now time.Time) bo
 }
 
 // Spend implements oauth.GuessLimit.
-func (g *Guesses) Spend(proof oauth.Digest, _ time.Time) bool {
+func (g *Guesses) Spend(proof oauth.Digest) bool {
 	used, _ := g.proofs.ContainsOrAdd(proof, struct{}{})
 	return !used
-}
-
-// lately reports whether the key was added less than limit ago; an entry from after now was added while the clock was ahead.
-func lately[K comparable](cache *lru.Cache[K, time.Time], key K, limit time.Duration, now time.Time) bool {
-	at, found := cache.Get(key)
-	return found && !now.Before(at) && now.Sub(at) < limit
 }

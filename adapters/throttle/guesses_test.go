@@ -93,7 +93,7 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 
 	It("gives no turn for a used proof", func() {
 		by := f.guess(office).By
-		Expect(f.guesses.Spend(oauth.Digest{1}, noon)).To(BeTrue())
+		Expect(f.guesses.Spend(oauth.Digest{1})).To(BeTrue())
 		for range 30 {
 			Expect(f.guesses.Turn(by, oauth.Digest{1}, noon)).To(BeFalse())
 		}
@@ -154,9 +154,9 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 	})
 
 	It("accepts a proof once", func() {
-		Expect(f.guesses.Spend(oauth.Digest{1}, noon)).To(BeTrue())
-		Expect(f.guesses.Spend(oauth.Digest{1}, noon)).To(BeFalse())
-		Expect(f.guesses.Spend(oauth.Digest{2}, noon)).To(BeTrue())
+		Expect(f.guesses.Spend(oauth.Digest{1})).To(BeTrue())
+		Expect(f.guesses.Spend(oauth.Digest{1})).To(BeFalse())
+		Expect(f.guesses.Spend(oauth.Digest{2})).To(BeTrue())
 	})
 
 	It("admits a browser without script every two seconds for each address, and five times as often for each larger network", func() {

@@ -7,6 +7,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -20,12 +21,12 @@ const (
 // trust knows the addresses from which a right token was pasted.
 type trust struct {
 	mu        sync.Mutex
-	addresses *lru.Cache[netip.Prefix, time.Time]
+	addresses timestamps.Cache[netip.Prefix]
 	byToken   *lru.Cache[oauth.Fingerprint, map[netip.Prefix]bool]
 }
 
 func newTrust() *trust {
-	return &trust{addresses: newCache[netip.Prefix, time.Time](remembered), byToken: newCache[oauth.Fingerprint, map[netip.Prefix]bool](remembered)}
+	return &trust{addresses: timestamps.New[netip.Prefix](remembered), byToken: newCache[oauth.Fingerprint, map[netip.Prefix]bool](remembered)}
 }
 
 func (t *trust) add(address netip.Prefix, token oauth.Fingerprint, now time.Time) {
@@ -44,5 +45,5 @@ func (t *trust) add(address netip.Prefix, token oauth.Fingerprint, now time.Time
 }
 
 func (t *trust) has(address netip.Prefix, now time.Time) bool {
-	return lately(t.addresses, address, trustedFor, now)
+	return t.addresses.Within(address, trustedFor, now)
 }

@@ -49,5 +49,5 @@ type GuessLimit interface {
 	Turn(by Requester, proof Digest, now time.Time) bool
 
 	// Spend marks a proof as used, and reports whether it was unused.
-	Spend(proof Digest, now time.Time) bool
+	Spend(proof Digest) bool
 }
