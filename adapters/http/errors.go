@@ -49,10 +49,15 @@ func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail chann
 			c.Response().Header().Set(echo.HeaderAllow, allow)
 			return fail(c, refuseWith(http.StatusMethodNotAllowed, "A1, D1", "this address does not take the method"))
 		}
-		if err := handle(c); err != nil {
-			return fail(c, err)
+		err = handle(c)
+		switch {
+		case err == nil:
+			return nil
+		case c.Response().Committed:
+			e.logger.InfoContext(c.Request().Context(), "answer not sent to its end", "endpoint", c.Path(), "error", err)
+			return nil
 		}
-		return nil
+		return fail(c, err)
 	}
 }
 
