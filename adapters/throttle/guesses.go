@@ -111,6 +111,12 @@ func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.O
 	if !guess.By.Limited() {
 		return
 	}
+	if outcome == oauth.Right {
+		g.trust.add(guess.By.Networks()[0], guess.Token, now)
+	}
+	if outcome != oauth.Wrong && !g.limits.WeakTokens {
+		return
+	}
 	windows, err := g.windows(guess)
 	if err != nil {
 		g.logger.ErrorContext(ctx, "cannot count a wrong token", "error", err)
@@ -119,13 +125,8 @@ func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.O
 	if g.limits.WeakTokens {
 		defer g.release(windows)
 	}
-	switch outcome {
-	case oauth.Right:
-		g.trust.add(guess.By.Networks()[0], guess.Token, now)
-	case oauth.Wrong:
-		if !guess.Holder { // holders has counted it already
-			g.count(ctx, guess, windows, now)
-		}
+	if outcome == oauth.Wrong && !guess.Holder { // holders has counted it already
+		g.count(ctx, guess, windows, now)
 	}
 }
 

@@ -2,11 +2,7 @@ package oauth
 
 import (
 	"context"
-	"crypto/hkdf"
-	"crypto/hmac"
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -46,17 +42,9 @@ type WindowCounter interface {
 
 // Window returns the window of one subject, such as an address, under a limit of this name.
 func (k Keys) Window(of, subject string, limit int, length time.Duration) (Window, error) {
-	names, err := each(k, func(secret []byte) (Digest, error) {
-		key, err := hkdf.Key(sha256.New, secret, nil, "pasteport/v1/window\x00"+of, keyBytes)
-		if err != nil {
-			return Digest{}, fmt.Errorf("deriving a window key: %w", err)
-		}
-		mac := hmac.New(sha256.New, key)
-		_, _ = io.WriteString(mac, subject)
-		return Digest(mac.Sum(nil)), nil
-	})
+	tags, err := k.tags("pasteport/v1/window\x00"+of, subject)
 	if err != nil {
-		return Window{}, err
+		return Window{}, fmt.Errorf("deriving the name of a window: %w", err)
 	}
-	return Window{names[0], limit, length}, nil
+	return Window{Digest(tags[0]), limit, length}, nil
 }
