@@ -16,26 +16,34 @@ import (
 // maxDepth is how deep a document may nest; the document itself is depth 1 (C22).
 const maxDepth = 8
 
-// readDocument returns the body of an answer that is exactly what was asked for: 200, JSON, not encoded and small (C12-C15).
+// readDocument returns the body of an answer that is exactly what was requested: 200, JSON, not encoded and small (C12-C15). For any other
+// answer it returns oauth.ErrMetadataNoDocument, and for a body that breaks off or takes too long oauth.ErrMetadataUnreachable alone (C56).
 func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, error) {
-	switch {
-	case response.StatusCode != http.StatusOK:
-		return nil, statusError(response.StatusCode)
-	case !anyType && !isJSON(response.Header.Get("Content-Type")):
-		return nil, errors.New("the answer's content type is not JSON")
-	case len(response.Header.Values("Content-Encoding")) > 0:
-		return nil, errors.New("the answer is encoded")
-	case response.ContentLength > limit:
-		return nil, fmt.Errorf("the answer announces more than %d bytes", limit)
+	if err := checkHead(response, limit, anyType); err != nil {
+		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("%w: read the answer: %w", oauth.ErrMetadataUnreachable, err)
 	case int64(len(body)) > limit:
-		return nil, fmt.Errorf("the answer has more than %d bytes", limit)
+		return nil, fmt.Errorf("%w: the answer has more than %d bytes", oauth.ErrMetadataNoDocument, limit)
 	}
 	return body, nil
+}
+
+func checkHead(response *http.Response, limit int64, anyType bool) error {
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return statusError(response.StatusCode)
+	case !anyType && !isJSON(response.Header.Get("Content-Type")):
+		return errors.New("the answer's content type is not JSON")
+	case len(response.Header.Values("Content-Encoding")) > 0:
+		return errors.New("the answer is encoded")
+	case response.ContentLength > limit:
+		return fmt.Errorf("the answer announces more than %d bytes", limit)
+	}
+	return nil
 }
 
 // statusError reports a status other than 200.

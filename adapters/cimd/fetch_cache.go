@@ -184,7 +184,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 func (c *fetchCache[T]) open(ctx context.Context, at oauth.ClientID, response *http.Response) (value T, err error) {
 	body, err := readDocument(response, c.bodyBytes, c.directory.options.AnyContentType)
 	if err != nil {
-		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)
+		return value, err
 	}
 	members, err := decodeDocument(body)
 	if err != nil {

@@ -129,6 +129,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Expect(find(ctx, "a")).To(MatchError(oauth.ErrMetadataUnreachable))
 		},
 			Entry("a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+			Entry("a body that breaks off", func(w http.ResponseWriter, _ *http.Request) { begin(w); panic(http.ErrAbortHandler) }),
 			Entry("403", status(http.StatusForbidden)), Entry("429", status(http.StatusTooManyRequests)),
 			Entry("500", status(http.StatusInternalServerError)), Entry("503", status(http.StatusServiceUnavailable)),
 		)
@@ -138,11 +139,26 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Expect(find(ctx, "a")).NotTo(Succeed())
 		},
 			Entry("404", status(http.StatusNotFound)), Entry("410", status(http.StatusGone)), Entry("a redirect", status(http.StatusFound)),
+			Entry("too large a body", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_ = http.NewResponseController(w).Flush()
+				_, _ = w.Write(make([]byte, 64<<10+1))
+			}),
 			Entry("a document that is no key set", func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write([]byte("{}"))
 			}),
 		)
+
+		It("serves them when the body stalls while all places are taken", func(ctx SpecContext) {
+			directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true, Limits: oauth.Limits{MaxFetches: 1}}, patient())
+			Expect(has(ctx, "a")).To(BeTrue())
+			clock.advance(time.Minute)
+			directory.limits.crowded = 100 * time.Millisecond
+			client.answer = func(w http.ResponseWriter, r *http.Request) { begin(w); <-r.Context().Done() }
+			Expect(has(ctx, "a")).To(BeTrue())
+			Expect(fetches()).To(Equal(3))
+		})
 
 		It("serves them when no place becomes free", func(ctx SpecContext) {
 			fill(ctx, directory)
@@ -196,6 +212,14 @@ var _ = Describe("Finding the document of a connected client", Label("C56", "D33
 		Expect(directory.Connected(ctx, id)).Error().To(MatchError(oauth.ErrMetadataUnreachable))
 	})
 })
+
+// begin sends the head and the first byte of an answer.
+func begin(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", "500")
+	_, _ = w.Write([]byte("{"))
+	_ = http.NewResponseController(w).Flush()
+}
 
 func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
