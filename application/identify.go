@@ -66,7 +66,7 @@ func unproven(err error) error {
 	_, refused := oauth.KindOf(err)
 	switch {
 	case errors.Is(err, oauth.ErrMetadataUnreachable), errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.Refuse(oauth.TemporarilyUnavailable, "D33", "The client's keys cannot be fetched just now", err)
+		return oauth.RefuseFor(oauth.WaitOf(err), oauth.TemporarilyUnavailable, "D33", "The client's keys cannot be fetched just now", err)
 	case refused, errors.Is(err, oauth.ErrMetadataMalformed), errors.Is(err, oauth.ErrBadAssertion),
 		errors.Is(err, oauth.ErrNotFound), errors.Is(err, oauth.ErrDuplicate):
 		return oauth.RefuseClient(err)

@@ -76,7 +76,7 @@ const notFetched = "the app's published description cannot be fetched"
 func clientRefusal(err error) error {
 	switch {
 	case errors.Is(err, oauth.ErrMetadataSlow):
-		return oauth.Refuse(oauth.ClientUnreachable, "C53", notFetched, err)
+		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientUnreachable, "C53", notFetched, err)
 	case errors.Is(err, oauth.ErrMetadataNoDocument):
 		return oauth.Refuse(oauth.ClientUnreachable, "C42", notFetched, err)
 	case errors.Is(err, oauth.ErrMetadataUnreachable):

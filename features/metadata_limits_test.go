@@ -12,15 +12,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// askAs sends the client's request to a replica as if it were the client with the id, and returns the status.
-func (c *Client) askAs(ctx context.Context, replica, id, address string) int {
+// askAs sends the client's request to a replica as if it were the client with the id.
+func (c *Client) askAs(ctx context.Context, replica, id, address string) Response {
 	GinkgoHelper()
 	query := c.Request()
 	query.Set("client_id", id)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, replica+"/oauth/authorize?"+query.Encode(), http.NoBody)
 	Expect(err).NotTo(HaveOccurred())
 	forwarded(address)(r)
-	return Send(r).StatusCode
+	return Send(r)
 }
 
 var _ = Describe("Connecting while others make the server fetch", Label("CIMD", "limits"), func() {
@@ -31,10 +31,11 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		world = NewWorld(behind("127.0.0.0/8"), offerPrivateKeyJWT)
 		client = world.NewClient()
 	})
-	lookUp := func(ctx context.Context, from, id string) int {
+	ask := func(ctx context.Context, from, id string) Response {
 		GinkgoHelper()
 		return client.askAs(ctx, world.Issuer, id, from)
 	}
+	lookUp := func(ctx context.Context, from, id string) int { return ask(ctx, from, id).StatusCode }
 	// attack looks up made-up documents from the addresses until one lookup is refused.
 	attack := func(ctx context.Context, address func(i int) string) {
 		GinkgoHelper()
@@ -128,18 +129,23 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		Expect(lookUp(ctx, person, unused.ID)).To(Equal(http.StatusBadGateway))
 	})
 
-	It("is refused without a fetch for a client whose host keeps timing out", Label("C53", "C41", "tracing"), func(ctx SpecContext) {
+	It("is refused without a fetch for a client whose host keeps timing out for that network, and for no other network", Label("C53", "C41", "tracing"), func(ctx SpecContext) {
 		site := NewClientSite()
 		for i := range 4 {
 			site.Serve(fmt.Sprint("/", i), hanging)
 		}
-		atOnce(3, func() Response { return client.AskFor(ctx, url.Values{"client_id": {site.URL("/0")}}) })
+		const attacker, neighbor = "203.0.113.7", "203.0.113.8"
+		atOnce(3, func() Response { return ask(ctx, attacker, site.URL("/0")) })
 		for i := range 2 {
-			Expect(lookUp(ctx, person, site.URL(fmt.Sprint("/", i+1)))).To(Equal(http.StatusBadGateway))
+			Expect(lookUp(ctx, attacker, site.URL(fmt.Sprint("/", i+1)))).To(Equal(http.StatusBadGateway))
 		}
 		Expect(site.Fetches()).To(BeEquivalentTo(3))
-		Expect(lookUp(ctx, person, site.URL("/3"))).To(Equal(http.StatusBadGateway))
+		refused := ask(ctx, neighbor, site.URL("/3"))
+		Expect(refused).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
+		Expect(refused.Header.Get("Retry-After")).To(Equal("10"))
 		Expect(site.Fetches()).To(BeEquivalentTo(3))
+		site.Publish("/4", fmt.Sprintf(`{"client_id":%q,"client_name":"Reader","redirect_uris":[%q]}`, site.URL("/4"), client.Redirect))
+		Expect(lookUp(ctx, person, site.URL("/4"))).To(Equal(http.StatusOK))
 		Expect(world.Log.String()).To(ContainSubstring("keeps timing out"))
 		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
 	})

@@ -70,7 +70,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 	It("lets each replica fetch for itself", Label("C21"), func(ctx SpecContext) {
 		look := func(at string, n int) int {
 			GinkgoHelper()
-			return client.askAs(ctx, at, world.Clients.URL("/made-up-"+strconv.Itoa(n)), office)
+			return client.askAs(ctx, at, world.Clients.URL("/made-up-"+strconv.Itoa(n)), office).StatusCode
 		}
 		for _, at := range both() {
 			for i := range 30 {

@@ -13,52 +13,52 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// After maxTimeouts in a row, a host is not tried for minPause. Each further timeout doubles the pause, up to maxPause.
+// After maxTimeouts in a row, a target is not tried for minPause. Each further timeout doubles the pause, up to maxPause.
 const (
 	maxTimeouts = 3
 	minPause    = 10 * time.Second
 	maxPause    = 5 * time.Minute
 )
 
-// breaker remembers hosts that time out (C53). A host whose last fetch timed out gets one place only, so that one fetch tries it after a pause.
-// It uses the clock of the directory, which github.com/sony/gobreaker cannot.
+// breaker remembers targets that time out (C53), by target.breakerKey. One whose last fetch timed out gets one place only, so that one fetch
+// tries it after a pause. It uses the clock of the directory, which github.com/sony/gobreaker cannot.
 type breaker struct {
-	mu    sync.Mutex
-	hosts *lru.Cache[string, slowHost]
+	mu   sync.Mutex
+	slow *lru.Cache[string, slowTarget]
 }
 
-type slowHost struct {
+type slowTarget struct {
 	timeouts    int
 	pausedUntil time.Time
 }
 
-func newBreaker() *breaker { return &breaker{hosts: newLRU[string, slowHost](maxMetered)} }
+func newBreaker() *breaker { return &breaker{slow: newLRU[string, slowTarget](maxMetered)} }
 
 // admits reports whether the last fetch timed out. It returns oauth.ErrMetadataSlow during a pause.
-func (b *breaker) admits(host string, now time.Time) (slow bool, err error) {
+func (b *breaker) admits(key string, now time.Time) (slow bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known, slow := b.hosts.Get(host)
+	known, slow := b.slow.Get(key)
 	if left := known.pausedUntil.Sub(now); 0 < left && left <= maxPause {
-		return true, fmt.Errorf("%w: %d times in a row", oauth.ErrMetadataSlow, known.timeouts)
+		return true, oauth.RetryableAfter(left, fmt.Errorf("%w: %d times in a row", oauth.ErrMetadataSlow, known.timeouts))
 	}
 	return slow, nil
 }
 
 // fetched records how a fetch ended.
-func (b *breaker) fetched(host string, err error, now time.Time) {
+func (b *breaker) fetched(key string, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !isTimeout(err) {
-		b.hosts.Remove(host)
+		b.slow.Remove(key)
 		return
 	}
-	known, _ := b.hosts.Get(host)
+	known, _ := b.slow.Get(key)
 	known.timeouts++
 	if more := known.timeouts - maxTimeouts; more >= 0 {
 		known.pausedUntil = now.Add(min(minPause<<min(more, 10), maxPause))
 	}
-	b.hosts.Add(host, known)
+	b.slow.Add(key, known)
 }
 
 func isTimeout(err error) bool {

@@ -30,8 +30,10 @@ var _ = Describe("Remembering slow hosts", Label("C53"), func() {
 		timesOut(2)
 		Expect(admits("slow.example")).To(BeTrue())
 		timesOut(1)
+		clock.advance(4 * time.Second)
 		_, err := admits("slow.example")
 		Expect(err).To(MatchError(oauth.ErrMetadataSlow))
+		Expect(oauth.WaitOf(err)).To(Equal(6 * time.Second))
 		Expect(admits("other.example")).To(BeFalse())
 	})
 

@@ -76,12 +76,16 @@ func (t target) network() netip.Prefix {
 	return networks[len(networks)-1]
 }
 
-// breakerKey returns the key under which the breaker counts the fetch: the host and not the domain, because one slow tenant of a domain must
-// not stop the others. MaxFetchesPerDomain bounds the slow hosts of one domain, and the shares of networks bound slow domains. A known document
-// has a key of its own, because an attacker may know slow paths of its host.
+// breakerKey returns the key under which the breaker counts the fetch. For an unknown document it is the host with the network of the requester:
+// an attacker who knows slow paths of a host pauses it for the attacker's network only. It is the host and not the domain, because one slow tenant
+// of a domain must not stop the others. MaxFetchesPerDomain bounds the slow hosts of one domain, and the shares of networks bound slow domains.
+// A known document has a key of its own.
 func (t target) breakerKey() string {
 	if t.known {
 		return t.at.String()
+	}
+	if t.requester.Limited() {
+		return t.network().String() + " " + t.host()
 	}
 	return t.host()
 }

@@ -163,24 +163,29 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(directory.exchange()).To(Equal(time.Second))
 	})
 
-	It("tries a host that keeps timing out again after a pause", Label("C53"), func(ctx SpecContext) {
+	It("tries a host that keeps timing out again after a pause, and pauses it for one network only", Label("C53"), func(ctx SpecContext) {
 		bounds.exchange = 50 * time.Millisecond
 		open()
 		release := hold()
 		for i := range maxTimeouts {
-			Expect(ask(ctx, fmt.Sprintf("192.0.%d.1", i), client.client(fmt.Sprint("/", i)))).To(MatchError(oauth.ErrMetadataUnreachable))
+			Expect(ask(ctx, fmt.Sprintf("192.0.2.%d", i), client.client(fmt.Sprint("/", i)))).To(MatchError(oauth.ErrMetadataUnreachable))
 			Eventually(func() bool {
-				slow, err := directory.budget.breaker.admits(target{at: client.client("/")}.host(), clock.now())
+				slow, err := directory.budget.breaker.admits(target{at: client.client("/"), requester: requesterAt("192.0.2.9")}.breakerKey(), clock.now())
 				return slow && (i < 2 || err != nil)
 			}).Should(BeTrue())
 		}
 		before := fetches(client)()
-		Expect(ask(ctx, "192.0.2.1", client.client("/more"))).To(MatchError(oauth.ErrMetadataSlow))
+		refused := ask(ctx, "192.0.2.9", client.client("/more"))
+		Expect(refused).To(MatchError(oauth.ErrMetadataSlow))
+		Expect(oauth.WaitOf(refused)).To(Equal(minPause))
 		Expect(fetches(client)()).To(Equal(before))
 		Expect(seen.count(oauth.LimitRefused)).To(Equal(1))
 		release()
-		clock.advance(minPause)
 		directory.limits.exchange = time.Minute
+		for i, other := range []string{"198.51.100.1", "2001:db8::1", ""} {
+			Expect(ask(ctx, other, client.client(fmt.Sprint("/other-", i)))).To(Succeed())
+		}
+		clock.advance(minPause)
 		Expect(ask(ctx, "192.0.2.1", client.client("/more"))).To(Succeed())
 	})
 
@@ -188,17 +193,17 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		open()
 		Expect(ask(ctx, "203.0.113.1", client.client("/known"))).To(Succeed())
 		clock.advance(time.Minute)
-		host := target{at: client.client("/")}.host()
-		directory.budget.breaker.fetched(host, context.DeadlineExceeded, clock.now())
+		slow := target{at: client.client("/"), requester: requesterAt("192.0.2.1")}.breakerKey()
+		directory.budget.breaker.fetched(slow, context.DeadlineExceeded, clock.now())
 		release := hold()
 		first := background(ctx, "192.0.2.1", client.client("/1"))
 		Eventually(fetches(client)).Should(Equal(2))
-		second := background(ctx, "198.51.100.1", client.client("/2"))
+		second := background(ctx, "192.0.2.9", client.client("/2"))
 		Eventually(waiting).Should(Equal(1))
 		known := background(ctx, "192.0.2.1", client.client("/known"))
 		Eventually(fetches(client)).Should(Equal(3))
 		for range maxTimeouts {
-			directory.budget.breaker.fetched(host, context.DeadlineExceeded, clock.now())
+			directory.budget.breaker.fetched(slow, context.DeadlineExceeded, clock.now())
 		}
 		release()
 		Eventually(known).Should(Receive(BeNil()))

@@ -109,6 +109,26 @@ func RefuseFor(wait time.Duration, kind Kind, rule, description string, causes .
 	return &Error{Kind: kind, Rule: rule, Description: description, RetryAfter: wait, cause: errors.Join(causes...)}
 }
 
+// temporary is an error of a port that is over after a known time.
+type temporary struct {
+	error
+	wait time.Duration
+}
+
+func (e *temporary) Unwrap() error { return e.error }
+
+// RetryableAfter notes that what failed with err can succeed after wait.
+func RetryableAfter(wait time.Duration, err error) error { return &temporary{err, wait} }
+
+// WaitOf returns the time that RetryableAfter noted, 0 when it is not known.
+func WaitOf(err error) time.Duration {
+	var known *temporary
+	if !errors.As(err, &known) {
+		return 0
+	}
+	return known.wait
+}
+
 // RuleOf returns under which rule err refuses, and nothing for a fault.
 func RuleOf(err error) string {
 	var refused *Error

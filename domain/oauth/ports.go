@@ -20,7 +20,7 @@ func (c CannotTell) Error() string { return string(c) }
 // ClientDirectory finds what a client publishes under its client_id. A directory that remembers documents fetches one again, at most
 // once a minute, when it does not list the wanted redirect URI (C50); none is wanted when that is empty. It returns the refusals of
 // NewClientMetadata, ErrMetadataUnreachable (C41), ErrMetadataNoDocument (C42), ErrMetadataSlow (C53), ErrMetadataMalformed (C22) or
-// ErrMetadataBudget (C45).
+// ErrMetadataBudget (C45), wrapped by RetryableAfter when the wait is known.
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
 }

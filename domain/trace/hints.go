@@ -48,8 +48,8 @@ var hints = map[string]string{
 		"your network are refused.",
 	"C42": "Try to fetch the client's address from this computer: it has to answer with status 200 and JSON; redirects are not followed.",
 	"C43": "The client's published document is not valid JSON as it has to be. " + tellMaker,
-	"C53": "The client's host has timed out three times in a row, so it is not tried for a while. Try to fetch the client's address from this " +
-		"computer: it has to answer within 3 seconds.",
+	"C53": "The client's host has timed out three times in a row, so it is not tried for a while for the person's /24 or /48. Try to fetch the " +
+		"client's address from this computer: it has to answer within 3 seconds.",
 	"D6": tellMaker,
 	"D22": "The code or token is none of this service's, or was forgotten: look whether the client talks to the right deployment, " +
 		"and whether all replicas share one store and one secret.",

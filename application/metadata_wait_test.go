@@ -1,0 +1,26 @@
+package application
+
+import (
+	"errors"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = DescribeTable("Refusing a request because a document or key set is not fetched now, with the time to wait", Label("C53", "C45", "D33"),
+	func(refuse func(error) error, err error, rule string) {
+		var refusal *oauth.Error
+		Expect(errors.As(refuse(oauth.RetryableAfter(7*time.Second, err)), &refusal)).To(BeTrue())
+		Expect(refusal.RetryAfter).To(Equal(7 * time.Second))
+		Expect(refusal.Rule).To(Equal(rule))
+		Expect(refusal).To(MatchError(err))
+		Expect(errors.As(refuse(err), &refusal)).To(BeTrue())
+		Expect(refusal.RetryAfter).To(BeZero())
+	},
+	Entry("a document of a slow host", clientRefusal, oauth.ErrMetadataSlow, "C53"),
+	Entry("keys of a slow host", unproven, oauth.ErrMetadataSlow, "D33"),
+	Entry("keys beyond the budget", unproven, oauth.ErrMetadataBudget, "D33"),
+)
