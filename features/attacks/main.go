@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -44,7 +45,7 @@ func main() {
 	flag.StringVar(&o.table, "table", "attacks", "the `table` to measure: attacks or guesses")
 	flag.StringVar(&o.write, "write", "", "put the tables into the marked blocks of this `file`")
 	flag.IntVar(&o.seconds, "seconds", 30, "how long each attack lasts")
-	flag.IntVar(&o.maxGuesses, "max-guesses", 50_000, "guesses per hour that may be judged in any row of attacks")
+	flag.IntVar(&o.maxGuesses, "max-guesses", 0, "guesses per hour that may be judged in any row; 0 is 50,000 for attacks and 2,000,000 for guesses")
 	flag.IntVar(&o.minSuccess, "min-success", 95, "percent of the honest people that have to get in, in every row")
 	flag.IntVar(&o.minWithout, "min-success-without-script", 95, "the same for people whose browsers run no scripts")
 	flag.Parse()
@@ -58,6 +59,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
+	o.maxGuesses = cmp.Or(o.maxGuesses, map[string]int{"attacks": 50_000, "guesses": 2_000_000}[o.table])
 	stores, err := o.stores()
 	if err != nil {
 		return err

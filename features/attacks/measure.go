@@ -129,8 +129,8 @@ func (found result) check(o options) (misses error) {
 			misses = errors.Join(misses, fmt.Errorf("%s: %.0f %% of %d %s get in, at least %d %% have to", at, got, len(p.all), p.who, p.least))
 		}
 	}
-	if got := found.guessesPerHour(); o.table == "attacks" && got > float64(o.maxGuesses) {
-		misses = errors.Join(misses, fmt.Errorf("%s: %.0f guesses per hour reach the site, at most %d may", at, got, o.maxGuesses))
+	if got := found.guessesPerHour(); got > float64(o.maxGuesses) {
+		misses = errors.Join(misses, fmt.Errorf("%s: %.0f guesses per hour are judged, at most %d may", at, got, o.maxGuesses))
 	}
 	return misses
 }
