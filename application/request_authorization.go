@@ -84,7 +84,7 @@ func clientRefusal(err error) error {
 	case errors.Is(err, oauth.ErrMetadataMalformed):
 		return oauth.Refuse(oauth.InvalidClientDocument, "C43", "the app's published description is not valid", err)
 	case errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.Refuse(oauth.ClientBusy, "C21", "too many apps are being looked up just now", err)
+		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientBusy, "C21", "too many apps are being looked up just now", err)
 	}
 	return err
 }

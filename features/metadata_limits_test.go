@@ -93,6 +93,22 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		Entry("a /48", func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }),
 	)
 
+	It("is possible with three new clients of each domain from the attacker's address", Label("C21", "C45"), func(ctx SpecContext) {
+		site := NewClientSite()
+		for i := range 31 {
+			_ = lookUp(ctx, person, site.URL(fmt.Sprint("/made-up-", i)))
+		}
+		Expect(site.Fetches()).To(BeEquivalentTo(30))
+		for range 3 {
+			Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusOK))
+		}
+		refused := ask(ctx, person, world.NewClient().ID)
+		Expect(refused).To(BeASafePage(http.StatusServiceUnavailable, "temporarily_unavailable"))
+		Expect(refused.Header.Get("Retry-After")).To(Equal("60"))
+		world.Clock.Advance(time.Minute)
+		Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusOK))
+	})
+
 	It("is possible with a known client from the attacker's address", Label("C55"), func(ctx SpecContext) {
 		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
 		attack(ctx, func(int) string { return person })

@@ -14,18 +14,23 @@ import (
 // maxMetered is the number of keys whose rate is kept; the least recently used is forgotten first.
 const maxMetered = 8192
 
-// guaranteed is how many unknown documents of a domain each network may fetch in a minute, even when many others fetch from it.
+// guaranteed is how many unknown documents of a domain each address and each network may fetch in a minute, however many the address has fetched
+// from other domains and others have fetched from this one.
 const guaranteed = 3
 
 // rates counts fetches of unknown documents, in windows of a minute. Each process counts for itself, so that fetches need no database; N
-// replicas fetch N times as much.
+// replicas fetch N times as much. A forgotten window begins anew. To have the window of one address and domain forgotten, an attacker has to fetch
+// from thousands of other domains, four at a time, and the limit of the domain still applies.
 type rates struct {
-	limits     oauth.Limits
-	mu         sync.Mutex
-	requesters *lru.Cache[string, *window]
-	domains    *lru.Cache[string, *window]
-	networks   *lru.Cache[networkAtDomain, *window]
+	limits             oauth.Limits
+	mu                 sync.Mutex
+	requesters         *lru.Cache[string, *window]
+	requestersAtDomain *lru.Cache[addressAtDomain, *window]
+	domains            *lru.Cache[string, *window]
+	networks           *lru.Cache[networkAtDomain, *window]
 }
+
+type addressAtDomain struct{ domain, address string }
 
 type networkAtDomain struct {
 	domain  string
@@ -44,30 +49,56 @@ func (w *window) contains(now time.Time) bool {
 	return 0 <= since && since < time.Minute
 }
 
+// left returns the time until the window is over.
+func (w *window) left(now time.Time) time.Duration { return time.Minute - now.Sub(w.start) }
+
 func newRates(l oauth.Limits) *rates {
 	return &rates{
-		limits: l, requesters: newLRU[string, *window](maxMetered), domains: newLRU[string, *window](maxMetered),
-		networks: newLRU[networkAtDomain, *window](maxMetered),
+		limits: l, requesters: newLRU[string, *window](maxMetered), requestersAtDomain: newLRU[addressAtDomain, *window](maxMetered),
+		domains: newLRU[string, *window](maxMetered), networks: newLRU[networkAtDomain, *window](maxMetered),
 	}
 }
 
-// admits refuses a requester that has spent the fetches of a minute and, once the fetches of the domain are spent, networks that have used
-// their part of them. So an attacker in one network cannot use up what other networks may fetch. Known documents are always admitted.
+// admits refuses what the address or the domain has no fetch left for. Known documents are always admitted.
 func (r *rates) admits(t target, now time.Time) error {
 	if t.known {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.requester.Limited() && windowOf(r.requesters, t.requester.Address(), now).fetches >= r.limits.MaxFetchesPerMinuteAndAddress {
-		return fmt.Errorf("%w: %d in a minute for one address", oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndAddress)
+	address, domain := r.addressWait(t, now), r.domainWait(t, now)
+	switch {
+	case address == 0 && domain == 0:
+		return nil
+	case address > domain:
+		return oauth.RetryableAfter(address, fmt.Errorf("%w: %d in a minute for one address, and %d from this domain",
+			oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndAddress, guaranteed))
 	}
-	domain, own := windowOf(r.domains, t.domain(), now), windowOf(r.networks, networkAtDomain{t.domain(), t.network()}, now)
-	part := max(guaranteed, r.limits.MaxFetchesPerMinuteAndDomain/max(domain.networks, 1))
-	if domain.fetches >= r.limits.MaxFetchesPerMinuteAndDomain && own.fetches >= part {
-		return fmt.Errorf("%w: %d in a minute from one domain", oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndDomain)
+	return oauth.RetryableAfter(domain, fmt.Errorf("%w: %d in a minute from one domain", oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndDomain))
+}
+
+// addressWait returns how long the address waits because it has spent its fetches of a minute, and those that are guaranteed for the domain. So an
+// attacker does not stop new clients for others behind the same address with fetches from other domains.
+func (r *rates) addressWait(t target, now time.Time) time.Duration {
+	if !t.requester.Limited() {
+		return 0
 	}
-	return nil
+	all, here := r.ofAddress(t, now)
+	if all.fetches < r.limits.MaxFetchesPerMinuteAndAddress || here.fetches < guaranteed {
+		return 0
+	}
+	return min(all.left(now), here.left(now))
+}
+
+// domainWait returns how long the network waits because the fetches of the domain are spent and it has used its part of them. So an attacker in one
+// network cannot use up what other networks may fetch.
+func (r *rates) domainWait(t target, now time.Time) time.Duration {
+	all, own := r.ofDomain(t, now)
+	part := max(guaranteed, r.limits.MaxFetchesPerMinuteAndDomain/max(all.networks, 1))
+	if all.fetches < r.limits.MaxFetchesPerMinuteAndDomain || own.fetches < part {
+		return 0
+	}
+	return min(all.left(now), own.left(now))
 }
 
 // spend counts a fetch.
@@ -78,13 +109,24 @@ func (r *rates) spend(t target, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.requester.Limited() {
-		windowOf(r.requesters, t.requester.Address(), now).fetches++
+		all, here := r.ofAddress(t, now)
+		all.fetches++
+		here.fetches++
 	}
-	domain, own := windowOf(r.domains, t.domain(), now), windowOf(r.networks, networkAtDomain{t.domain(), t.network()}, now)
-	domain.fetches++
+	all, own := r.ofDomain(t, now)
+	all.fetches++
 	if own.fetches++; own.fetches == 1 {
-		domain.networks++
+		all.networks++
 	}
+}
+
+func (r *rates) ofAddress(t target, now time.Time) (all, here *window) {
+	address := t.requester.Address()
+	return windowOf(r.requesters, address, now), windowOf(r.requestersAtDomain, addressAtDomain{t.domain(), address}, now)
+}
+
+func (r *rates) ofDomain(t target, now time.Time) (all, own *window) {
+	return windowOf(r.domains, t.domain(), now), windowOf(r.networks, networkAtDomain{t.domain(), t.network()}, now)
 }
 
 func windowOf[K comparable](windows *lru.Cache[K, *window], key K, now time.Time) *window {

@@ -37,27 +37,77 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 	inOneNetwork := func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }
 
 	It("refuses an address after 30 fetches, until the minute is over, and no other address", func() {
-		for i := range 30 {
-			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://%d.example/", i)))).To(Succeed())
-		}
-		Expect(fetch(from("203.0.113.7", "https://more.example/"))).To(MatchError(oauth.ErrMetadataBudget))
-		Expect(fetch(from("203.0.113.8", "https://more.example/"))).To(Succeed())
+		Expect(spent("https://client.example/", func(int) string { return "203.0.113.7" })).To(Equal(30))
+		Expect(fetch(from("203.0.113.8", "https://client.example/"))).To(Succeed())
 		clock.advance(time.Minute - time.Nanosecond)
-		Expect(fetch(from("203.0.113.7", "https://more.example/"))).To(MatchError(oauth.ErrMetadataBudget))
+		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(MatchError(oauth.ErrMetadataBudget))
 		clock.advance(time.Nanosecond)
-		Expect(fetch(from("203.0.113.7", "https://more.example/"))).To(Succeed())
+		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 	})
 
-	It("refuses a network after 60 from a domain, and no other network", func() {
-		Expect(spent("https://a.client.example/", inOneNetwork)).To(Equal(60))
-		Expect(fetch(from(inOneNetwork(99), "https://CLIENT.example:443/x"))).To(MatchError(oauth.ErrMetadataBudget))
-		Expect(fetch(from(inOneNetwork(99), "https://another.example/"))).To(Succeed())
-		for range 30 {
-			Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
+	It("guarantees an address that has spent its fetches three from each other domain", func() {
+		Expect(spent("https://attacker.example/", func(int) string { return "203.0.113.7" })).To(Equal(30))
+		for i := range 20 {
+			for range guaranteed {
+				Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://app.client%d.example/", i)))).To(Succeed())
+			}
+			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://other.client%d.example/", i)))).To(MatchError(oauth.ErrMetadataBudget))
 		}
-		clock.advance(time.Minute)
+		Expect(counted.requestersAtDomain.Len()).To(Equal(21))
+	})
+
+	It("forgets the addresses of a domain beyond a number", func() {
+		for i := range maxMetered + 1 {
+			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://client%d.example/", i)))).To(Succeed())
+		}
+		Expect(counted.requestersAtDomain.Len()).To(Equal(maxMetered))
+	})
+
+	wait := func(t target) time.Duration { return oauth.WaitOf(counted.admits(t, clock.now())) }
+
+	It("tells a refused address when its next fetch is possible", func() {
+		at := func(host string) target { return from("203.0.113.7", "https://"+host+".example/") }
+		Expect(fetch(at("late"))).To(Succeed())
+		clock.advance(20 * time.Second)
+		for range 29 {
+			Expect(fetch(at("early"))).To(Succeed())
+		}
+		Expect(wait(at("early"))).To(Equal(40 * time.Second)) // until the minute of the address is over
+		clock.advance(30 * time.Second)
+		for range 2 {
+			Expect(fetch(at("late"))).To(Succeed())
+		}
+		Expect(wait(at("late"))).To(Equal(10 * time.Second))
+		clock.advance(10 * time.Second)
+		for range 30 {
+			Expect(fetch(at("other"))).To(Succeed())
+		}
+		Expect(wait(at("early"))).To(Equal(20 * time.Second)) // until the minute of the domain is over
+	})
+
+	It("tells a network that has used its part of a domain when its next fetch is possible", func() {
+		Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(Succeed())
+		clock.advance(10 * time.Second)
+		Expect(spent("https://client.example/", inOneNetwork)).To(Equal(59))
+		Expect(wait(from(inOneNetwork(99), "https://client.example/"))).To(Equal(50 * time.Second))
+		clock.advance(50 * time.Second)
 		Expect(fetch(from(inOneNetwork(99), "https://client.example/"))).To(Succeed())
 	})
+
+	DescribeTable("tells the longer of two waits, with its reason", func(first, url, reason string) {
+		counted = newRates(oauth.Limits{MaxFetchesPerMinuteAndAddress: 3, MaxFetchesPerMinuteAndDomain: 3})
+		Expect(fetch(from(first, url))).To(Succeed())
+		clock.advance(10 * time.Second)
+		at := from("203.0.113.7", "https://client.example/")
+		for range 3 {
+			Expect(fetch(at)).To(Succeed())
+		}
+		Expect(wait(at)).To(Equal(time.Minute))
+		Expect(counted.admits(at, clock.now())).To(MatchError(ContainSubstring(reason)))
+	},
+		Entry("of the domain", "203.0.113.7", "https://another.example/", "from one domain"),
+		Entry("of the address", "198.51.100.1", "https://client.example/", "for one address"),
+	)
 
 	It("guarantees each network three, even beside a thousand others", func() {
 		Expect(spent("https://client.example/", func(i int) string { return fmt.Sprintf("203.%d.%d.7", i%1000/250, i%1000%250) })).To(Equal(3000))

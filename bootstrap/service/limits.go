@@ -19,7 +19,7 @@ func (c *Config) limits() settings.Group {
 		settings.Number("max-fetches", &l.MaxFetches, "metadata documents that are fetched at once"),
 		settings.Number("max-fetches-per-address", &l.MaxFetchesPerAddress, "how many of them one address may cause"),
 		settings.Number("max-fetches-per-domain", &l.MaxFetchesPerDomain, "how many of them may be from one registrable domain"),
-		settings.Number("max-fetches-per-minute-and-address", &l.MaxFetchesPerMinuteAndAddress, "unknown metadata documents that one address may cause to be fetched in 1m"),
+		settings.Number("max-fetches-per-minute-and-address", &l.MaxFetchesPerMinuteAndAddress, "unknown metadata documents that one address may cause to be fetched in 1m; beyond that, three from each registrable domain"),
 		settings.Number("max-fetches-per-minute-and-domain", &l.MaxFetchesPerMinuteAndDomain, "unknown metadata documents that are fetched from one registrable domain in 1m; above that, only networks that have used less than their share may fetch"),
 		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute, "unknown codes and refresh tokens that one address may send in 1m"),
 		settings.Number("max-sessions", &l.MaxSessions, "open MCP sessions of one server in each replica; one more ends the idlest session of the person with most"),

@@ -27,7 +27,7 @@ type Limits struct {
 	MaxFetches                    int // 32 metadata documents at once
 	MaxFetchesPerAddress          int // 4 of them for one address
 	MaxFetchesPerDomain           int // 4 of them from one registrable domain
-	MaxFetchesPerMinuteAndAddress int // 30, of documents that are not known yet
+	MaxFetchesPerMinuteAndAddress int // 30, of documents that are not known yet; beyond that, 3 from each registrable domain
 	MaxFetchesPerMinuteAndDomain  int // 60 of those; above that, only networks that have used less than their share may fetch
 
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint

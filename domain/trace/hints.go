@@ -41,7 +41,8 @@ var hints = map[string]string{
 	"B20": "Too many pasted tokens waited for their check. Look at how long your site takes to check one, or raise max-verifications.",
 	"B10": "The pasted token may not do what the client asks for; the site decides that when it is asked about the token.",
 	"C9":  "The client's document may not lie on this service's own host.",
-	"C21": "Too many documents are being fetched, often because of an attack. If all clients seem to have one address, configure trusted-proxies. " +
+	"C21": "Too many documents are being fetched, often because of an attack; an address that has spent its fetches still has three a minute from " +
+		"each domain. If all clients seem to have one address, configure trusted-proxies. " +
 		"Otherwise raise max-fetches, max-fetches-per-address, max-fetches-per-domain or the two max-fetches-per-minute settings, or list " +
 		"networks in unlimited-networks; the log names the limit that was reached.",
 	"C41": "Try to fetch the client's address from this computer: its DNS, firewall and certificate are what counts; addresses inside " +
