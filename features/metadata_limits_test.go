@@ -104,7 +104,7 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		}
 		refused := ask(ctx, person, world.NewClient().ID)
 		Expect(refused).To(BeASafePage(http.StatusServiceUnavailable, "temporarily_unavailable"))
-		Expect(refused.Header.Get("Retry-After")).To(Equal("60"))
+		Expect(refused.Header.Get("Retry-After")).To(MatchRegexp(`^([1-5]\d|60)$`))
 		world.Clock.Advance(time.Minute)
 		Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusOK))
 	})
@@ -158,7 +158,7 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 		Expect(site.Fetches()).To(BeEquivalentTo(3))
 		refused := ask(ctx, neighbor, site.URL("/3"))
 		Expect(refused).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
-		Expect(refused.Header.Get("Retry-After")).To(Equal("10"))
+		Expect(refused.Header.Get("Retry-After")).To(MatchRegexp(`^([1-9]|10)$`))
 		Expect(site.Fetches()).To(BeEquivalentTo(3))
 		site.Publish("/4", fmt.Sprintf(`{"client_id":%q,"client_name":"Reader","redirect_uris":[%q]}`, site.URL("/4"), client.Redirect))
 		Expect(lookUp(ctx, person, site.URL("/4"))).To(Equal(http.StatusOK))
