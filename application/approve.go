@@ -30,7 +30,6 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
 	defer token.place.Leave()
-	s.keepClient(request.Client())
 	walk.Reach(trace.CodeIssued)
 	return s.issueCode(ctx, consent.Ticket, token)
 }
@@ -50,6 +49,7 @@ func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *che
 	if err := s.keep(ctx, grant); err != nil {
 		return oauth.Redirect{}, err
 	}
+	s.keepClient(grant)
 	if err := s.confirm(ctx, request.Resource(), token.host, code); err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}

@@ -2,14 +2,16 @@ package application
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// keepClient marks a client as in use (C54).
-func (s *Server) keepClient(id oauth.ClientID) {
-	if keeper, keeps := s.ports.Clients.(oauth.ClientKeeper); keeps {
-		keeper.Keep(id)
+// keepClient marks the client of a grant as in use, on account of its host token (C54). A grant that has ended has no host token any more.
+func (s *Server) keepClient(grant *oauth.AccessGrant) {
+	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
+	if by := grant.HostPrint(); keeps && by != (oauth.Fingerprint{}) {
+		keeper.Keep(grant.Client(), by)
 	}
 }
 
@@ -26,14 +28,14 @@ const maxKept = 10_000
 
 // KeepClients marks the clients with most living grants as in use, if the store can list them. Call it once after the start.
 func (s *Server) KeepClients(ctx context.Context) error {
-	_, keeps := s.ports.Clients.(oauth.ClientKeeper)
+	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
 	lister, lists := s.ports.Store.(oauth.ClientLister)
 	if !keeps || !lists {
 		return nil
 	}
 	clients, err := lister.Clients(ctx, s.now(), maxKept)
-	for _, id := range clients {
-		s.keepClient(id)
+	for _, id := range slices.Backward(clients) { // the last is the most recently used
+		keeper.Keep(id, oauth.Fingerprint{})
 	}
 	return err
 }

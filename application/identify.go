@@ -25,13 +25,13 @@ func (s *Server) identify(ctx context.Context, grant *oauth.AccessGrant, by oaut
 	case !signs:
 		return by.Client, nil
 	}
-	return owner.String(), s.prove(ctx, owner, by.Assertion)
+	return owner.String(), s.prove(ctx, grant, by.Assertion)
 }
 
 // prove refuses with InvalidClient what is not the client's own assertion, presented for the first time, and with
 // TemporarilyUnavailable when the client's keys cannot be had. Only a valid assertion is used up.
-func (s *Server) prove(ctx context.Context, id oauth.ClientID, text string) error {
-	client, err := s.connectedClient(ctx, id)
+func (s *Server) prove(ctx context.Context, grant *oauth.AccessGrant, text string) error {
+	client, err := s.connectedClient(ctx, grant.Client())
 	if err != nil {
 		return unproven(err)
 	}
@@ -42,7 +42,7 @@ func (s *Server) prove(ctx context.Context, id oauth.ClientID, text string) erro
 	if err := assertion.Check(client, s.settings, s.now()); err != nil {
 		return err
 	}
-	s.keepClient(id)
+	s.keepClient(grant)
 	return unproven(s.ports.Store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
 }
 

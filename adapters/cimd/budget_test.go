@@ -135,7 +135,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 	It("treats documents of clients in use as known before it has fetched them", Label("C54", "C55"), func(ctx SpecContext) {
 		shares.MaxFetchesPerMinuteAndAddress = 1
 		open()
-		directory.Keep(client.client("/used"))
+		directory.Keep(client.client("/used"), oauth.Fingerprint{1})
 		spend(ctx)
 		Expect(ask(ctx, "192.0.2.1", client.client("/used"))).To(Succeed())
 	})

@@ -6,6 +6,7 @@ package cimd
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -67,7 +68,7 @@ var (
 )
 
 // sizes bounds the documents of clients in use and of others. Strangers cannot fill the first part: a client gets there by an approval with a
-// valid token.
+// valid token. Beyond the bound, the token with most clients there loses its own.
 type sizes struct{ inUse, others int }
 
 var (
@@ -120,15 +121,25 @@ func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*oauth.Cl
 }
 
 // Keep implements oauth.ClientKeeper. It keeps the client's key set too.
-func (d *Directory) Keep(id oauth.ClientID) {
-	d.documents.entries.keep(id.String())
+func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
+	owner := ownerOf(id, by)
+	d.documents.entries.keep(id.String(), owner)
 	known, _ := d.documents.entries.get(id.String())
 	if known == nil {
 		return
 	}
 	if _, at := known.value.Keys(); at != (oauth.ClientID{}) {
-		d.keySets.entries.keep(at.String())
+		d.keySets.entries.keep(at.String(), owner)
 	}
+}
+
+// ownerOf returns the owner of a client's document: the host token or, when it is not known, the client itself. As one owner, all clients with
+// living grants at the start would lose a document for each new one. As owners of one document each, they lose one only when no token has two.
+func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
+	if by == (oauth.Fingerprint{}) {
+		return id.String()
+	}
+	return fmt.Sprintf("%x", by)
 }
 
 // KeySet implements oauth.KeyDirectory. A set without the wanted key may be older than the key, so it is fetched again, once a

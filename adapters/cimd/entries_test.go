@@ -33,7 +33,7 @@ var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
 		Expect(has("person")).To(BeTrue())
 		Expect(has("a1")).To(BeFalse())
 		Expect(has("more19")).To(BeTrue())
-		Expect(kept.recent.Len()).To(Equal(3))
+		Expect(kept.others.recent.Len()).To(Equal(3))
 		Expect(evicted).To(Equal(20))
 	})
 
@@ -50,37 +50,37 @@ var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
 	It("renews a document in its place", func() {
 		add("a", attacker)
 		add("a", person)
-		Expect(kept.recent.Len()).To(Equal(1))
-		Expect(kept.counts).To(Equal(map[netip.Prefix]int{attacker: 1}))
+		Expect(kept.others.recent.Len()).To(Equal(1))
+		Expect(kept.others.counts).To(Equal(map[string]int{attacker.String(): 1}))
 	})
 
 	It("never evicts clients in use in favor of others", func() {
 		add("used", person)
-		kept.keep("used")
+		kept.keep("used", "token")
 		for i := range 20 {
 			add(fmt.Sprint(i), person)
 		}
 		Expect(has("used")).To(BeTrue())
 		add("used", person)
-		Expect(kept.recent.Len()).To(Equal(3))
-		Expect(kept.counts).To(Equal(map[netip.Prefix]int{person: 3}))
+		Expect(kept.others.recent.Len()).To(Equal(3))
+		Expect(kept.others.counts).To(Equal(map[string]int{person.String(): 3}))
 	})
 
 	It("knows clients in use whose documents are not fetched yet", func() {
-		kept.keep("used")
+		kept.keep("used", "token")
 		found, known := kept.get("used")
 		Expect(found).To(BeNil())
 		Expect(known).To(BeTrue())
 		add("used", attacker)
-		kept.keep("used")
+		kept.keep("used", "token")
 		Expect(has("used")).To(BeTrue())
-		Expect(kept.recent.Len()).To(BeZero())
+		Expect(kept.others.recent.Len()).To(BeZero())
 	})
 
 	It("keeps a bounded number of clients in use, the last ones used", func() {
 		for _, key := range []string{"1", "2", "3"} {
 			add(key, person)
-			kept.keep(key)
+			kept.keep(key, "token")
 		}
 		Expect(has("1")).To(BeFalse())
 		Expect(has("2")).To(BeTrue())

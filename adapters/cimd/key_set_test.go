@@ -192,7 +192,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		client.says(http.StatusOK, document)
 		directory.options.Rules = oauth.ClientMetadataRules{PrivateKeyJWT: true, KeySets: oauth.ClientIDRules{AllowAnyHost: true}}
 		Expect(directory.Client(ctx, client.client("/client.json"), "")).NotTo(BeNil())
-		directory.Keep(client.client("/client.json"))
+		directory.Keep(client.client("/client.json"), oauth.Fingerprint{1})
 		_, known := directory.keySets.entries.get(client.URL + "/jwks.json")
 		Expect(known).To(BeTrue())
 	})

@@ -1,0 +1,68 @@
+package application
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// keptClients is a directory that notes the clients in use and their host tokens.
+type keptClients struct {
+	oneClient
+	ids []string
+	by  []oauth.Fingerprint
+}
+
+func (k *keptClients) Keep(id oauth.ClientID, by oauth.Fingerprint) {
+	k.ids, k.by = append(k.ids, id.String()), append(k.by, by)
+}
+
+func (k *keptClients) Connected(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+	return k.Client(ctx, id, "")
+}
+
+// listed is a store with clients that have living grants.
+type listed struct {
+	oauth.Store
+	clients []oauth.ClientID
+}
+
+func (l *listed) Clients(context.Context, time.Time, int) ([]oauth.ClientID, error) {
+	return l.clients, nil
+}
+
+var _ = Describe("Marking clients as in use", Label("C54"), func() {
+	var kept *keptClients
+	using := func(store oauth.Store) *Server {
+		kept = &keptClients{}
+		server := serverOver(store, func(*oauth.Config) {})
+		server.ports.Clients = kept
+		return server
+	}
+
+	It("counts a client for the host token that approved it, and for none after the grant has ended", func(ctx SpecContext) {
+		store := openStore()
+		server := using(store)
+		tokens := server.connect(ctx, "mcp")
+		grant, err := store.Grant(ctx, tokens.Access.Digest())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kept.ids).To(Equal([]string{clientID}))
+		Expect(kept.by).To(Equal([]oauth.Fingerprint{grant.HostPrint()}))
+		Expect(grant.HostPrint()).NotTo(BeZero())
+
+		grant.End(oauth.EndedByHost, time.Now())
+		server.keepClient(grant)
+		Expect(kept.ids).To(HaveLen(1))
+	})
+
+	It("uses those with most grants last at the start, so that they are evicted last", func(ctx SpecContext) {
+		most, least := oauth.RestoreClientID("https://most.example/c"), oauth.RestoreClientID("https://least.example/c")
+		Expect(using(&listed{openStore(), []oauth.ClientID{most, least}}).KeepClients(ctx)).To(Succeed())
+		Expect(kept.ids).To(Equal([]string{least.String(), most.String()}))
+		Expect(kept.by).To(HaveEach(BeZero()))
+	})
+})
