@@ -111,6 +111,7 @@ var _ = Describe("A store on a database server", func() {
 			})
 			storespec.WatchingEnds(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.Counting(func() oauth.Store { return engine.place(context.Background()).open() })
+			itListsClients(func(ctx context.Context) *Store { return engine.place(ctx).open() })
 			itForgetsMany(func(ctx SpecContext) *Store { return engine.place(ctx).open() })
 			itCountsBesideBearers(engine)
 
