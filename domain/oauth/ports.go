@@ -29,7 +29,7 @@ type ClientDirectory interface {
 type ClientKeeper interface {
 	ClientDirectory
 	// Keep marks a client as in use: documents of other clients do not evict its document and its keys (C54), and their fetches do not
-	// take its places (C55). by is the host token that approved it, so that one token cannot push out the clients of others; it is zero for
+	// take its places (C55). by is the host token that approved it, so that a token with many clients pushes out its own; it is zero for
 	// a client that had living grants at the start.
 	Keep(id ClientID, by Fingerprint)
 	// Connected returns the document of a client that has a grant. One that has expired less than an hour ago serves when it cannot be
