@@ -28,6 +28,7 @@ const (
 	axeScript = "accessibility/node_modules/axe-core/axe.min.js"
 	// picturesVariable names the folder in which a picture of every page is kept.
 	picturesVariable = "PICTURES"
+	proofPage        = "proof" // the one page with a script
 )
 
 // axe is what axe-core says of a page, by the rules of WCAG 2.2 at level AA and its own best practice.
@@ -90,9 +91,6 @@ var look = bootstrap.Appearance{
 	Name: "The Gazette", Accent: "#c2410c", TokenHelp: "https://gazette.example/account/tokens",
 	Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 24"><text x="0" y="19" font-size="20" font-family="serif">The Gazette</text></svg>`),
 }
-
-// proofPage is the name of the one page with a script.
-const proofPage = "proof"
 
 // attempts is a service that one client uses and another could not connect to.
 func attempts(ctx context.Context) *Operated {
