@@ -40,7 +40,8 @@ type Guesses struct {
 	turns    *turns // of browsers without script that have waited
 	proofs   *lru.Cache[oauth.Digest, struct{}]
 
-	mu      sync.Mutex           // of counted and pending
+	mu      sync.Mutex           // of counted, settled and pending
+	settled int                  // guesses that are not pending any more, with WeakTokens
 	pending map[oauth.Digest]int // guesses under way by name of a window, with WeakTokens
 }
 
@@ -75,12 +76,12 @@ func (g *Guesses) Admit(ctx context.Context, guess oauth.Guess, now time.Time) (
 	if err != nil {
 		return oauth.Admission{}, unavailable(err)
 	}
+	if g.limits.WeakTokens {
+		return g.admitWeak(ctx, windows, now)
+	}
 	counts, err := g.counter.Counts(ctx, now, windows...)
 	if err != nil {
 		return oauth.Admission{}, unavailable(err)
-	}
-	if g.limits.WeakTokens {
-		return oauth.Admission{Wait: g.reserve(windows, counts, now)}, nil
 	}
 	if guess.Proven || !g.demandsProof(guess, windows, counts, now) {
 		return oauth.Admission{}, nil

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"net/netip"
 	"time"
 
@@ -43,11 +44,38 @@ func (g *Guesses) limitOf(network netip.Prefix) int {
 	return g.limits.MaxWrongTokensPerPrefix48
 }
 
-// reserve takes a place in each window, or returns how long to wait when one is full. Guesses under way count too, so that the limits on weak
-// tokens are exact in one process.
-func (g *Guesses) reserve(windows []oauth.Window, counts []oauth.WindowCount, now time.Time) (wait time.Duration) {
+// maxReads bounds how often one guess reads the counts.
+const maxReads = 20
+
+// admitWeak reserves a place in each window, unless one is full. A guess is pending until it is in the counts, so the counts are read again
+// when another guess was settled meanwhile. So a limit on weak tokens is exact in one process.
+func (g *Guesses) admitWeak(ctx context.Context, windows []oauth.Window, now time.Time) (oauth.Admission, error) {
+	for range maxReads {
+		settled := g.settledGuesses()
+		counts, err := g.counter.Counts(ctx, now, windows...)
+		if err != nil {
+			return oauth.Admission{}, unavailable(err)
+		}
+		if wait, current := g.reserve(windows, counts, settled, now); current {
+			return oauth.Admission{Wait: wait}, nil
+		}
+	}
+	return oauth.Admission{Wait: pendingWait}, nil
+}
+
+func (g *Guesses) settledGuesses() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.settled
+}
+
+// reserve takes a place in each window, or returns how long to wait. The counts are not current when another guess was settled since.
+func (g *Guesses) reserve(windows []oauth.Window, counts []oauth.WindowCount, settled int, now time.Time) (wait time.Duration, current bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.settled != settled {
+		return 0, false
+	}
 	for i, w := range windows {
 		wait = max(wait, w.Full(counts[i], now))
 		if counts[i].Taken+g.pending[w.Name] >= w.Limit {
@@ -55,17 +83,18 @@ func (g *Guesses) reserve(windows []oauth.Window, counts []oauth.WindowCount, no
 		}
 	}
 	if wait > 0 {
-		return wait
+		return wait, true
 	}
 	for _, w := range windows {
 		g.pending[w.Name]++
 	}
-	return 0
+	return 0, true
 }
 
 func (g *Guesses) release(windows []oauth.Window) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.settled++
 	for _, w := range windows {
 		if g.pending[w.Name]--; g.pending[w.Name] <= 0 {
 			delete(g.pending, w.Name)

@@ -58,4 +58,29 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 		f.fail(5, office, noon)
 		Expect(f.admit(f.guess(office), noon).Wait).To(Equal(5 * time.Minute))
 	})
+
+	It("counts a guess that is settled while another one reads the counts", func() {
+		late := &lateCounter{Memory: NewMemory()}
+		f = newFixture(late, func(l *oauth.Limits) { l.WeakTokens = true })
+		f.fail(4, office, noon)
+		fifth, sixth := f.guess(office), f.guess(office)
+		Expect(f.admit(fifth, noon)).To(Equal(admitted))
+		late.read = func() { f.guesses.Settle(context.Background(), fifth, oauth.Wrong, noon) }
+		Expect(f.admit(sixth, noon)).To(Equal(oauth.Admission{Wait: 5 * time.Minute}))
+	})
 })
+
+// lateCounter does something once after the next read.
+type lateCounter struct {
+	*Memory
+	read func()
+}
+
+func (l *lateCounter) Counts(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
+	counts, err := l.Memory.Counts(ctx, now, windows...)
+	if read := l.read; read != nil {
+		l.read = nil
+		read()
+	}
+	return counts, err
+}
