@@ -9,7 +9,7 @@ import (
 
 const sessionTagBytes = 16
 
-// BindSession ties the name of a session to its owner (Caller.SessionOwner), so that the name alone admits nobody else
+// BindSession ties the name of a session to its owner (Caller.SessionOwner), so that other owners cannot use the name
 // (U12). It stores nothing, so the name stays valid over a restart and at other replicas.
 func (k Keys) BindSession(session, owner string) (string, error) {
 	tags, err := k.sessionTags(session, owner)

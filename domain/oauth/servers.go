@@ -31,7 +31,7 @@ func (c Config) resources() []ProtectedResource {
 	return all
 }
 
-// Resource returns the first resource, which is meant by whoever names none (U2).
+// Resource returns the first resource, the default for requests without a resource (U2).
 func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 
 // protects reports whether the resource is one of ours; what was made for one that the configuration has dropped is worthless.

@@ -9,7 +9,7 @@ import (
 // Settings is a Config without mistakes, with every default filled in.
 type Settings struct {
 	Issuer    string
-	Resources []ProtectedResource // at least one; the first is meant by whoever names none (U2)
+	Resources []ProtectedResource // at least one; the first is the default for requests without a resource (U2)
 	Catalogue ScopeCatalogue
 	Metadata  ClientMetadataRules
 	ClientID  ClientIDRules

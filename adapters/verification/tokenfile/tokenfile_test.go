@@ -78,7 +78,7 @@ var _ = Describe("Reading a token file", func() {
 		Entry("because comments are all there is", "# later\n"),
 	)
 
-	DescribeTable("refuses, and says where and what to do", Label("F9"), func(content, place, remedy string) {
+	DescribeTable("refuses a mistake, with its place and the remedy", Label("F9"), func(content, place, remedy string) {
 		_, err := parse([]byte(content))
 		Expect(err).To(MatchError(And(HavePrefix(place), ContainSubstring(remedy))))
 		Expect(err.Error()).NotTo(ContainSubstring("AQAAAAAAAAAAAAAAAAAAAA"), "the salt")
