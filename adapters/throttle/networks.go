@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -20,7 +19,7 @@ func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	}
 	windows := []oauth.Window{all}
 	for _, network := range guess.By.Networks() {
-		window, err := g.keys.Window("guesses/network", network.String(), g.limitOf(network), networkWindow)
+		window, err := g.keys.Window("guesses/network", network.String(), g.limits.MaxWrongTokensIn(network), networkWindow)
 		if err != nil {
 			return nil, err
 		}
@@ -31,17 +30,6 @@ func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	}
 	ticket, err := g.keys.Window("guesses/ticket", guess.Ticket, g.limits.MaxWrongTokensPerAddress, ticketWindow)
 	return append(windows, ticket), err
-}
-
-// limitOf returns the limit of a network, which grows with its size.
-func (g *Guesses) limitOf(network netip.Prefix) int {
-	switch network.Bits() {
-	case 32, 64:
-		return g.limits.MaxWrongTokensPerAddress
-	case 24, 56:
-		return g.limits.MaxWrongTokensPerNetwork
-	}
-	return g.limits.MaxWrongTokensPerPrefix48
 }
 
 // maxReads bounds how often one guess reads the counts.

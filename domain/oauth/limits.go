@@ -70,6 +70,17 @@ func (l Limits) Exempt(address netip.Addr) bool {
 	return false
 }
 
+// MaxWrongTokensIn returns the limit on wrong tokens of one of the networks around a requester, which grows with the network.
+func (l Limits) MaxWrongTokensIn(network netip.Prefix) int {
+	switch network.Bits() {
+	case 32, 64:
+		return l.MaxWrongTokensPerAddress
+	case 24, 56:
+		return l.MaxWrongTokensPerNetwork
+	}
+	return l.MaxWrongTokensPerPrefix48
+}
+
 type limitField struct {
 	name  Field
 	value *int

@@ -57,6 +57,17 @@ var _ = Describe("The networks of a requester", Label("B6"), func() {
 		Entry("in IPv6 with a zone", "fe80::1%eth0", "fe80::/64", "fe80::/56", "fe80::/48"),
 	)
 
+	DescribeTable("have limits that grow with them", func(address string, limits ...int) {
+		var found []int
+		for _, network := range RequesterAt(netip.MustParseAddr(address), Limits{}).Networks() {
+			found = append(found, DefaultLimits().MaxWrongTokensIn(network))
+		}
+		Expect(found).To(Equal(limits))
+	},
+		Entry("in IPv4", "203.0.113.7", 5, 25),
+		Entry("in IPv6", "2001:db8::1", 5, 25, 125),
+	)
+
 	It("are none without an address", func() {
 		Expect(RequesterAt(netip.Addr{}, Limits{})).To(Equal(Requester{}))
 		Expect(Requester{}.Address()).To(BeEmpty())
