@@ -46,7 +46,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 }
 
 // openHost ends a grant whose host token cannot be opened any more (J6).
-func (s *Server) openHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.OpenedHost, error) {
+func (s *Server) openHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.UnsealedHostToken, error) {
 	host, err := grant.HostToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
 		return nil, s.endByLostKey(ctx, token, s.endRefused)

@@ -121,7 +121,7 @@ var _ = Describe("A grant", func() {
 		Expect(err).To(MatchError(ErrHostTokenLost))
 	})
 
-	DescribeTable("hands it on as the site was asked about it", func(opened func(f *family) *OpenedHost) {
+	DescribeTable("hands it on as the site was asked about it", func(opened func(f *family) *UnsealedHostToken) {
 		f := redeemed(settings)
 		by := f.refreshment(f.refresh)
 		by.Host = opened(f)
@@ -131,18 +131,18 @@ var _ = Describe("A grant", func() {
 		_, err = f.grant.HostToken(f.refresh, settings)
 		Expect(err).NotTo(HaveOccurred(), "the box leads to the successor")
 	},
-		Entry("with the key that has opened it", Label("J5"), func(f *family) *OpenedHost {
+		Entry("with the key that has opened it", Label("J5"), func(f *family) *UnsealedHostToken {
 			opened, err := f.grant.HostToken(f.refresh, settings)
 			Expect(err).NotTo(HaveOccurred())
 			return opened
 		}),
-		Entry("but never with the key of another box", Label("J5", "J12"), func(*family) *OpenedHost {
+		Entry("but never with the key of another box", Label("J5", "J12"), func(*family) *UnsealedHostToken {
 			other := redeemed(settings)
 			opened, err := other.grant.HostToken(other.refresh, settings)
 			Expect(err).NotTo(HaveOccurred())
 			return opened
 		}),
-		Entry("and never with a key that is forgotten", Label("J5", "J11"), func(f *family) *OpenedHost {
+		Entry("and never with a key that is forgotten", Label("J5", "J11"), func(f *family) *UnsealedHostToken {
 			opened, err := f.grant.HostToken(f.refresh, settings)
 			Expect(err).NotTo(HaveOccurred())
 			opened.Forget()

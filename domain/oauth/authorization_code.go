@@ -79,7 +79,7 @@ func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (
 		g.idleEnd = now.Add(tokens.Lifetime)
 		return tokens, nil
 	}
-	g.host, err = g.host.heldBy(by.Code, by.Refresh, g.id, settings.Keys)
+	g.host, err = g.host.rewrapFor(by.Code, by.Refresh, g.id, settings.Keys)
 	if err != nil {
 		return nil, unopened(err)
 	}

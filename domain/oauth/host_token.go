@@ -28,24 +28,25 @@ func ParseHostToken(pasted string) (HostToken, error) {
 	return HostToken{conceal(text)}, nil
 }
 
-// OpenedHost is a host token and what its box was opened with, so that the box can be handed on without opening it once more (J5).
-type OpenedHost struct {
+// UnsealedHostToken is a host token with the data key of its box. With the key the box is wrapped for the next holder without another
+// unsealing (J5).
+type UnsealedHostToken struct {
 	HostToken
 	wrap, dataKey []byte
 }
 
-// Forget overwrites the data key; it comes when the box has been handed on.
-func (o *OpenedHost) Forget() {
-	if o == nil {
+// Forget overwrites the data key. The caller calls it after the grant was refreshed.
+func (u *UnsealedHostToken) Forget() {
+	if u == nil {
 		return
 	}
-	clear(o.dataKey)
-	o.wrap = nil
+	clear(u.dataKey)
+	u.wrap = nil
 }
 
-// opens reports that the box is still the one that was opened.
-func (o *OpenedHost) opens(h sealedHost) bool {
-	return o != nil && o.wrap != nil && bytes.Equal(o.wrap, h.wrap)
+// opens reports whether the data key is the key of this box.
+func (u *UnsealedHostToken) opens(h sealedHost) bool {
+	return u != nil && u.wrap != nil && bytes.Equal(u.wrap, h.wrap)
 }
 
 // sealedHost is the host token in a box whose data key only the holder of the grant's current secret can unwrap (J3).
@@ -83,12 +84,12 @@ func (h sealedHost) dataKey(holder Secret, grant string, keys Keys) ([]byte, err
 	return dataKey, nil
 }
 
-func (h sealedHost) open(holder Secret, grant string, keys Keys) (*OpenedHost, error) {
+func (h sealedHost) open(holder Secret, grant string, keys Keys) (*UnsealedHostToken, error) {
 	dataKey, err := h.dataKey(holder, grant, keys)
 	if err != nil {
 		return nil, err
 	}
-	opened := &OpenedHost{wrap: h.wrap, dataKey: dataKey}
+	opened := &UnsealedHostToken{wrap: h.wrap, dataKey: dataKey}
 	inner, err := lockWith(dataKey, binding{hostBox, grant})
 	if err != nil {
 		opened.Forget()
@@ -103,8 +104,8 @@ func (h sealedHost) open(holder Secret, grant string, keys Keys) (*OpenedHost, e
 	return opened, nil
 }
 
-// heldBy is the same box for another holder (J4, J5, J8). Whoever keeps only the new wrap shuts the former holder out.
-func (h sealedHost) heldBy(from, to Secret, grant string, keys Keys) (sealedHost, error) {
+// rewrapFor wraps the data key for another holder (J4, J5, J8). The former holder can open the box only with the old wrap.
+func (h sealedHost) rewrapFor(from, to Secret, grant string, keys Keys) (sealedHost, error) {
 	keys, err := keys.asOfNow()
 	if err != nil {
 		return sealedHost{}, err
@@ -114,11 +115,11 @@ func (h sealedHost) heldBy(from, to Secret, grant string, keys Keys) (sealedHost
 		return sealedHost{}, err
 	}
 	defer clear(dataKey)
-	return h.under(dataKey, to, grant, keys)
+	return h.rewrapDataKey(dataKey, to, grant, keys)
 }
 
-// under is heldBy with the data key at hand.
-func (h sealedHost) under(dataKey []byte, to Secret, grant string, keys Keys) (sealedHost, error) {
+// rewrapDataKey wraps the given data key for a holder.
+func (h sealedHost) rewrapDataKey(dataKey []byte, to Secret, grant string, keys Keys) (sealedHost, error) {
 	outer, err := keys.wrap(to, grant)
 	if err != nil {
 		return sealedHost{}, err

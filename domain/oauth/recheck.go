@@ -59,7 +59,7 @@ func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]b
 	if !settings.opensHostInUse() || g.host.box == nil {
 		return nil, nil
 	}
-	held, err := g.host.heldBy(holder, access, g.id, settings.Keys)
+	held, err := g.host.rewrapFor(holder, access, g.id, settings.Keys)
 	return held.wrap, err
 }
 

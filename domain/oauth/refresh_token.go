@@ -21,7 +21,7 @@ type Refreshment struct {
 	Resources []string
 	Scope     string
 	Principal Principal   // as the site described the host token when it was asked
-	Host      *OpenedHost // which the site was asked about; may be nil
+	Host      *UnsealedHostToken // which the site was asked about; may be nil
 	Access    Secret
 	Successor Secret
 }
@@ -70,7 +70,7 @@ func (g *AccessGrant) inGrace(held *heldSecret, settings *Settings, now time.Tim
 
 // HostToken opens the sealed host token with the presented refresh token, and leaves it to the caller to forget what opened it;
 // ErrHostTokenLost when no key fits (J6).
-func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (*OpenedHost, error) {
+func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (*UnsealedHostToken, error) {
 	holder, err := g.holder(presented, settings)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, n
 	if err != nil {
 		return nil, err
 	}
-	host, err := g.handOn(by, keys)
+	host, err := g.rewrapForSuccessor(by, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +133,11 @@ func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, n
 	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, access, asked, settings, now), settings, now), nil
 }
 
-func (g *AccessGrant) handOn(by Refreshment, keys Keys) (sealedHost, error) {
+func (g *AccessGrant) rewrapForSuccessor(by Refreshment, keys Keys) (sealedHost, error) {
 	if by.Host.opens(g.host) {
-		return g.host.under(by.Host.dataKey, by.Successor, g.id, keys)
+		return g.host.rewrapDataKey(by.Host.dataKey, by.Successor, g.id, keys)
 	}
-	return g.host.heldBy(by.Token, by.Successor, g.id, keys)
+	return g.host.rewrapFor(by.Token, by.Successor, g.id, keys)
 }
 
 func (g *AccessGrant) repeat(by Refreshment, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {

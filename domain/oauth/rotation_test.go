@@ -88,7 +88,7 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 		holder, next := newSecret(RefreshTokenSecret), newSecret(RefreshTokenSecret)
 		box, err := sealHost(host, holder, "grant", rand.Reader, before.Keys)
 		Expect(err).NotTo(HaveOccurred())
-		handed, err := box.heldBy(holder, next, "grant", during.Keys)
+		handed, err := box.rewrapFor(holder, next, "grant", during.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(handed.open(next, "grant", after.Keys)).To(HaveField("HostToken", host))
 		_, err = box.open(holder, "grant", after.Keys)
