@@ -37,7 +37,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 // issueCode stores the grant and returns the redirect with its code.
 func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *checked) (oauth.Redirect, error) {
 	request := ticket.Request()
-	code, err := s.settings.Keys.Code(ticket, token.host)
+	code, err := ticket.Code(token.host, s.settings.Keys)
 	if err != nil {
 		return oauth.Redirect{}, err
 	}

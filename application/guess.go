@@ -186,6 +186,6 @@ func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.Ho
 	if err != nil || principal.Subject != "" {
 		return principal, err
 	}
-	principal.Subject, err = s.settings.Keys.Subject(host, before)
+	principal.Subject, err = oauth.KeyedSubject(host, before, s.settings.Keys)
 	return principal, err
 }

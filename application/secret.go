@@ -30,7 +30,7 @@ func (s *Server) AgreeOnSecret(ctx context.Context) error {
 	if s.ports.Witness == nil {
 		return nil
 	}
-	prints, err := s.settings.Keys.Prints()
+	prints, err := s.settings.Keys.SecretFingerprints()
 	if err != nil {
 		return err
 	}

@@ -28,14 +28,14 @@ func (a *OAuthServer) watchSecret(ctx context.Context) {
 	ticks := time.NewTicker(secretEvery)
 	defer ticks.Stop()
 	keys := a.server.Settings().Keys
-	told, _ := keys.Prints() // at the start
+	told, _ := keys.SecretFingerprints() // at the start
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
 		}
-		prints, err := keys.Prints()
+		prints, err := keys.SecretFingerprints()
 		if err != nil || len(told) > 0 && prints[0] == told[0] {
 			continue
 		}

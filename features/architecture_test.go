@@ -32,6 +32,7 @@ var (
 
 // The import table. It is searched from the top: the first law that is of a file, or of its folder, holds.
 var table = []law{
+	{of: []string{"domain/seal"}, never: []string{"net/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
 	{of: []string{"domain/..."}, may: []string{"domain/..."},
 		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
 	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
@@ -79,7 +80,7 @@ var table = []law{
 		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein", "github.com/dustin/go-humanize"}},
 	{of: []string{"bootstrap/service/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
 	{of: []string{"bootstrap/service/database.go"}, may: []string{"domain/oauth", "adapters/persistence/...", "bootstrap/settings"}},
-	{of: []string{"bootstrap/service/store_command.go", "bootstrap/service/store_copy.go"}, may: []string{"domain/oauth", "adapters/persistence", "github.com/spf13/cobra"}},
+	{of: []string{"bootstrap/service/store_command.go", "bootstrap/service/store_copy.go"}, may: []string{"domain/...", "adapters/persistence", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service/grants.go"}, may: []string{"domain/oauth", "application", "adapters/journal", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service/doctor.go", "bootstrap/service/doctor_report.go"}, may: []string{"adapters/doctor", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service/operations.go", "bootstrap/service/tls.go"}, may: anything,
@@ -209,6 +210,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 	},
 		Entry("a domain with wires, JSON, chance or libraries", "domain/oauth/grant.go", "net/http", "net/http/httptest", "encoding/json", "crypto/rand", "math/rand/v2", "golang.org/x/net/idna"),
 		Entry("a domain that knows who uses it", "domain/oauth/store.go", "application", "adapters/persistence", "bootstrap", "features/storespec"),
+		Entry("keys that know what they seal", "domain/seal/key_ring.go", "domain/oauth", "net/http", "encoding/json", "crypto/rand"),
 		Entry("a use case with wires or JSON", "application/refresh.go", "net/http", "encoding/json", echo, "adapters/http", "gorm.io/gorm"),
 		Entry("the SDK outside of its adapter", "adapters/http/token.go", sdk+"mcp", sdk+"auth", "github.com/segmentio/encoding/json"),
 		Entry("the SDK in the pages", "adapters/http/pages/pages.go", sdk+"mcp"),

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Check is one thing that was looked at.
@@ -57,7 +58,7 @@ func (s *Store) checkSecret(ctx context.Context) Check {
 }
 
 func (s *Store) secretFits(ctx context.Context) (found string, err error) {
-	prints, err := oauth.NewKeys(s).Prints()
+	prints, err := seal.NewKeyRing(s).SecretFingerprints()
 	if err != nil {
 		return "", fmt.Errorf("%w: name the file that the replicas have with server-secret, or restore it", err)
 	}

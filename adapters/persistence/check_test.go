@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // problems are what does not hold, by name.
@@ -37,7 +38,7 @@ var _ = Describe("Checking a store", func() {
 
 			It("is content with one that is in order, and changes nothing", func(ctx SpecContext) {
 				Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
-				prints, err := oauth.NewKeys(store).Prints()
+				prints, err := seal.NewKeyRing(store).SecretFingerprints()
 				Expect(err).NotTo(HaveOccurred())
 				for range 2 {
 					checks := store.Checks(ctx)

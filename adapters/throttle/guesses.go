@@ -13,6 +13,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 // Guesses is an oauth.GuessLimit. It is safe for concurrent use.
 type Guesses struct {
 	counter oauth.WindowCounter
-	keys    oauth.Keys
+	keys    seal.KeyRing
 	limits  oauth.Limits
 	logger  *slog.Logger
 

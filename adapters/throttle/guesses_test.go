@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
@@ -192,7 +193,7 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		_, err := f.guesses.Admit(context.Background(), f.guess(office), noon)
 		Expect(err).To(MatchError(oauth.ErrUnavailable))
 		Expect(err).To(MatchError(down))
-		nameless := NewGuesses(NewMemory(), &oauth.Settings{Keys: oauth.NewKeys(kept{down: down}), Limits: f.limits}, slog.New(slog.DiscardHandler))
+		nameless := NewGuesses(NewMemory(), &oauth.Settings{Keys: seal.NewKeyRing(kept{down: down}), Limits: f.limits}, slog.New(slog.DiscardHandler))
 		_, err = nameless.Admit(context.Background(), f.guess(office), noon)
 		Expect(err).To(MatchError(oauth.ErrUnavailable))
 	})

@@ -13,13 +13,13 @@ const pendingWait = time.Second
 // windows returns the windows in which a wrong token counts: that of all networks first, then those of the networks around the address and,
 // for weak tokens, that of the ticket.
 func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
-	all, err := g.keys.Window("guesses/all", "", g.limits.MaxWrongTokens, allWindow)
+	all, err := oauth.NewWindow(g.keys, "guesses/all", "", g.limits.MaxWrongTokens, allWindow)
 	if err != nil {
 		return nil, err
 	}
 	windows := []oauth.Window{all}
 	for _, network := range guess.By.Networks() {
-		window, err := g.keys.Window("guesses/network", network.String(), g.limits.MaxWrongTokensIn(network), networkWindow)
+		window, err := oauth.NewWindow(g.keys, "guesses/network", network.String(), g.limits.MaxWrongTokensIn(network), networkWindow)
 		if err != nil {
 			return nil, err
 		}
@@ -28,7 +28,7 @@ func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	if !g.limits.WeakTokens || guess.Ticket == "" {
 		return windows, nil
 	}
-	ticket, err := g.keys.Window("guesses/ticket", guess.Ticket, g.limits.MaxWrongTokensPerAddress, ticketWindow)
+	ticket, err := oauth.NewWindow(g.keys, "guesses/ticket", guess.Ticket, g.limits.MaxWrongTokensPerAddress, ticketWindow)
 	return append(windows, ticket), err
 }
 

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -63,7 +64,7 @@ type fixture struct {
 func newFixture(counter oauth.WindowCounter, change func(*oauth.Limits)) *fixture {
 	f := &fixture{limits: oauth.Limits{}.WithDefaults()}
 	change(&f.limits)
-	f.guesses = NewGuesses(counter, &oauth.Settings{Keys: oauth.NewKeys(kept{}), Limits: f.limits}, slog.New(slog.DiscardHandler))
+	f.guesses = NewGuesses(counter, &oauth.Settings{Keys: seal.NewKeyRing(kept{}), Limits: f.limits}, slog.New(slog.DiscardHandler))
 	return f
 }
 

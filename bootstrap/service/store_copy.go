@@ -12,6 +12,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 func newStoreCopy(out io.Writer) *cobra.Command {
@@ -69,7 +70,7 @@ func copyStore(ctx context.Context, from, to storePlace, t terminal) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	prints, err := oauth.NewKeys(source).Prints()
+	prints, err := seal.NewKeyRing(source).SecretFingerprints()
 	if err != nil {
 		return fmt.Errorf("%w: without the server secret nobody could use the copy: restore it, or name it with server-secret", err)
 	}

@@ -3,6 +3,7 @@ package oauth
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Principal is the person behind a host token, as the site's verifier describes them. Roles mean something to the site's own
@@ -34,6 +37,21 @@ func (p Principal) Check() error {
 		}
 	}
 	return nil
+}
+
+// KeyedSubject names a person to whom the site gives no subject by the fingerprint of their token. A name from before stays, when it was made
+// with a server secret that is still kept.
+func KeyedSubject(host HostToken, before string, keys seal.KeyRing) (string, error) {
+	prints, err := keys.Fingerprints(host)
+	if err != nil {
+		return "", err
+	}
+	for _, print := range prints {
+		if hex.EncodeToString(print[:]) == before {
+			return before, nil
+		}
+	}
+	return hex.EncodeToString(prints[0][:]), nil
 }
 
 // shortestSecret is the length in bytes below which a text is found in others by chance.

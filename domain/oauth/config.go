@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Config is what a host decides about its authorization server. Every zero value means the default in its comment.
@@ -87,7 +89,7 @@ func (c Config) Settings() (*Settings, error) {
 		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
 		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID, PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID},
 		ClientID:       clientID,
-		Keys:           NewKeys(c.keeper()),
+		Keys:           seal.NewKeyRing(c.keeper()),
 		Limits:         c.Limits,
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
 		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse,

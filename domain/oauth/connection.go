@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Connection is a living grant as its person, and an operator, may see it.
@@ -45,15 +47,15 @@ func SealConnections(prints []Fingerprint, settings *Settings, now time.Time) (s
 // OpenConnections gives back what SealConnections kept; it refuses like OpenTicket. What was sealed before the server secret was
 // replaced is too old, because it does not find the grants that were made since.
 func OpenConnections(sealed string, settings *Settings, now time.Time) ([]Fingerprint, error) {
-	locks, err := settings.Keys.tickets(connectionsPurpose, settings.Issuer)
+	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: connectionsPurpose, Owner: settings.Issuer})
 	if err != nil {
 		return nil, err
 	}
-	values, sealedAt, err := locks.openValues(sealed)
+	values, sealedAt, err := openValuesWith(sealers, sealed)
 	if err != nil {
 		return nil, err
 	}
-	_, _, replaced := locks[:1].openValues(sealed)
+	_, _, replaced := openValuesWith(sealers[:1], sealed)
 	if replaced != nil || expired(sealedAt.Add(settings.TicketTTL), now) {
 		return nil, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}

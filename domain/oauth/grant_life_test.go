@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var _ = Describe("The life of a grant", func() {
@@ -115,13 +117,13 @@ var _ = Describe("The life of a grant", func() {
 var _ = Describe("Sealing the host token", Label("J12"), func() {
 	settings := settingsOf()
 
-	seal := func(holder Secret, grant string) sealedHost {
+	sealed := func(holder Secret, grant string) sealedHost {
 		GinkgoHelper()
 		host, err := ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
-		sealed, err := sealHost(host, holder, grant, rand.Reader, settings.Keys)
+		box, err := sealHost(host, holder, grant, rand.Reader, settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
-		return sealed
+		return box
 	}
 
 	It("is opened by every later version as it was sealed once", Label("J2", "J9", "J10"), func() {
@@ -138,40 +140,45 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		}.open(holder, "grant", settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(host.Reveal()).To(Equal("host-token"))
-		succession, err := settings.Keys.succession(holder, "grant")
+		succession, err := successorSealers(holder, "grant", settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(succession.open(bytesOf("cda1bdf5f74d0f689eb19d3e353aba0c9b8b305ac5bade7e5c099b34a97f2d3777bba3a23c6d0e6500"))).To(BeEquivalentTo("ppr_successor"))
+		Expect(succession.Open(bytesOf("cda1bdf5f74d0f689eb19d3e353aba0c9b8b305ac5bade7e5c099b34a97f2d3777bba3a23c6d0e6500"))).To(BeEquivalentTo("ppr_successor"))
 		print, err := settings.Keys.Fingerprint(host.HostToken)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(print[:]).To(Equal(bytesOf("b8a7dec2d7f0517a58ee81dbb3974aaf")))
+		code, err := (&Ticket{id: "0123456789abcdef0123456789abcdef"}).Code(host.HostToken, settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(code.Reveal()).To(Equal("ppc_oap__k43RzeNuS9N_W-oSVff_WcC_8oETH7jERNOJhU"))
 	})
 
 	It("never makes the same box twice", func() {
 		holder := newSecret(CodeSecret)
-		one, two := seal(holder, "grant"), seal(holder, "grant")
+		one, two := sealed(holder, "grant"), sealed(holder, "grant")
 		Expect(one.box).NotTo(Equal(two.box))
 		Expect(one.wrap).NotTo(Equal(two.wrap))
 		Expect(one.box).To(HaveLen(len("host-token") + 12 + 16)) // nonce and tag of AES-GCM
 	})
 
-	DescribeTable("makes boxes that open only", func(spoil func(h *sealedHost, holder *Secret, grant *string, keys *Keys)) {
+	DescribeTable("makes boxes that open only", func(spoil func(h *sealedHost, holder *Secret, grant *string, keys *seal.KeyRing)) {
 		holder, grant, keys := newSecret(CodeSecret), "grant", settings.Keys
-		sealed := seal(holder, grant)
-		_, err := sealed.open(holder, grant, keys)
+		box := sealed(holder, grant)
+		_, err := box.open(holder, grant, keys)
 		Expect(err).NotTo(HaveOccurred())
-		spoil(&sealed, &holder, &grant, &keys)
-		_, err = sealed.open(holder, grant, keys)
+		spoil(&box, &holder, &grant, &keys)
+		_, err = box.open(holder, grant, keys)
 		Expect(err).To(MatchError(ErrHostTokenLost))
 	},
-		Entry("for their holder", func(_ *sealedHost, holder *Secret, _ *string, _ *Keys) { *holder = newSecret(CodeSecret) }),
-		Entry("for a holder of the kind", func(_ *sealedHost, holder *Secret, _ *string, _ *Keys) {
+		Entry("for their holder", func(_ *sealedHost, holder *Secret, _ *string, _ *seal.KeyRing) { *holder = newSecret(CodeSecret) }),
+		Entry("for a holder of the kind", func(_ *sealedHost, holder *Secret, _ *string, _ *seal.KeyRing) {
 			*holder = Secret{conceal(string(RefreshTokenSecret) + holder.Reveal()[4:])}
 		}),
-		Entry("in their grant", func(_ *sealedHost, _ *Secret, grant *string, _ *Keys) { *grant = "another" }),
-		Entry("with the server's secret", Label("J11"), func(_ *sealedHost, _ *Secret, _ *string, keys *Keys) {
-			*keys = NewKeys(FixedSecrets{append(make([]byte, MinSecretLength), 1)})
+		Entry("in their grant", func(_ *sealedHost, _ *Secret, grant *string, _ *seal.KeyRing) { *grant = "another" }),
+		Entry("with the server's secret", Label("J11"), func(_ *sealedHost, _ *Secret, _ *string, keys *seal.KeyRing) {
+			*keys = seal.NewKeyRing(seal.FixedSecrets{append(make([]byte, MinSecretLength), 1)})
 		}),
-		Entry("unchanged", func(h *sealedHost, _ *Secret, _ *string, _ *Keys) { h.box[20] ^= 1 }),
-		Entry("with their own key", func(h *sealedHost, holder *Secret, grant *string, _ *Keys) { h.wrap = seal(*holder, *grant).wrap }),
+		Entry("unchanged", func(h *sealedHost, _ *Secret, _ *string, _ *seal.KeyRing) { h.box[20] ^= 1 }),
+		Entry("with their own key", func(h *sealedHost, holder *Secret, grant *string, _ *seal.KeyRing) {
+			h.wrap = sealed(*holder, *grant).wrap
+		}),
 	)
 })

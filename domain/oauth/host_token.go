@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 const maxHostTokenLength = 4096
@@ -54,48 +56,53 @@ type sealedHost struct{ box, wrap []byte }
 
 const hostBox = "host"
 
-func sealHost(host HostToken, holder Secret, grant string, chance io.Reader, keys Keys) (sealedHost, error) {
-	dataKey := make([]byte, keyBytes)
+// wrapSealers returns the sealers that only the holder of a secret of the grant can derive. They seal the data key (J2).
+func wrapSealers(holder Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
+	return keys.HolderSealers(holder, seal.Binding{Kind: "wrap/" + string(holder.kind()), Owner: grant})
+}
+
+func sealHost(host HostToken, holder Secret, grant string, chance io.Reader, keys seal.KeyRing) (sealedHost, error) {
+	dataKey := make([]byte, seal.KeySize)
 	if _, err := io.ReadFull(chance, dataKey); err != nil {
 		return sealedHost{}, fmt.Errorf("drawing a data key: %w", err)
 	}
 	defer clear(dataKey)
-	inner, err := lockWith(dataKey, binding{hostBox, grant})
+	inner, err := seal.NewSealer(dataKey, seal.Binding{Kind: hostBox, Owner: grant})
 	if err != nil {
 		return sealedHost{}, err
 	}
-	outer, err := keys.wrap(holder, grant)
+	outer, err := wrapSealers(holder, grant, keys)
 	if err != nil {
 		return sealedHost{}, err
 	}
-	return sealedHost{box: inner.seal([]byte(host.Reveal())), wrap: outer.seal(dataKey)}, nil
+	return sealedHost{box: inner.Seal([]byte(host.Reveal())), wrap: outer.Seal(dataKey)}, nil
 }
 
 // dataKey unwraps with the holder's secret; a failure is ErrHostTokenLost.
-func (h sealedHost) dataKey(holder Secret, grant string, keys Keys) ([]byte, error) {
-	outer, err := keys.wrap(holder, grant)
+func (h sealedHost) dataKey(holder Secret, grant string, keys seal.KeyRing) ([]byte, error) {
+	outer, err := wrapSealers(holder, grant, keys)
 	if err != nil {
 		return nil, err
 	}
-	dataKey, err := outer.open(h.wrap)
+	dataKey, err := outer.Open(h.wrap)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 	}
 	return dataKey, nil
 }
 
-func (h sealedHost) open(holder Secret, grant string, keys Keys) (*UnsealedHostToken, error) {
+func (h sealedHost) open(holder Secret, grant string, keys seal.KeyRing) (*UnsealedHostToken, error) {
 	dataKey, err := h.dataKey(holder, grant, keys)
 	if err != nil {
 		return nil, err
 	}
 	opened := &UnsealedHostToken{wrap: h.wrap, dataKey: dataKey}
-	inner, err := lockWith(dataKey, binding{hostBox, grant})
+	inner, err := seal.NewSealer(dataKey, seal.Binding{Kind: hostBox, Owner: grant})
 	if err != nil {
 		opened.Forget()
 		return nil, err
 	}
-	text, err := inner.open(h.box)
+	text, err := inner.Open(h.box)
 	if err != nil {
 		opened.Forget()
 		return nil, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
@@ -105,8 +112,8 @@ func (h sealedHost) open(holder Secret, grant string, keys Keys) (*UnsealedHostT
 }
 
 // rewrapFor wraps the data key for another holder (J4, J5, J8). The former holder can open the box only with the old wrap.
-func (h sealedHost) rewrapFor(from, to Secret, grant string, keys Keys) (sealedHost, error) {
-	keys, err := keys.asOfNow()
+func (h sealedHost) rewrapFor(from, to Secret, grant string, keys seal.KeyRing) (sealedHost, error) {
+	keys, err := keys.Snapshot()
 	if err != nil {
 		return sealedHost{}, err
 	}
@@ -119,10 +126,10 @@ func (h sealedHost) rewrapFor(from, to Secret, grant string, keys Keys) (sealedH
 }
 
 // rewrapDataKey wraps the given data key for a holder.
-func (h sealedHost) rewrapDataKey(dataKey []byte, to Secret, grant string, keys Keys) (sealedHost, error) {
-	outer, err := keys.wrap(to, grant)
+func (h sealedHost) rewrapDataKey(dataKey []byte, to Secret, grant string, keys seal.KeyRing) (sealedHost, error) {
+	outer, err := wrapSealers(to, grant, keys)
 	if err != nil {
 		return sealedHost{}, err
 	}
-	return sealedHost{box: h.box, wrap: outer.seal(dataKey)}, nil
+	return sealedHost{box: h.box, wrap: outer.Seal(dataKey)}, nil
 }

@@ -11,6 +11,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var _ = Describe("A proof of work", Label("B18"), func() {
@@ -19,7 +21,7 @@ var _ = Describe("A proof of work", Label("B18"), func() {
 	var host HostToken
 	BeforeEach(func() {
 		var err error
-		settings = &Settings{Issuer: "https://cms.example.com", Keys: NewKeys(FixedSecrets{make([]byte, MinSecretLength)}), Limits: Limits{ProofBits: 4, ProofWait: 20 * time.Second}}
+		settings = &Settings{Issuer: "https://cms.example.com", Keys: seal.NewKeyRing(seal.FixedSecrets{make([]byte, MinSecretLength)}), Limits: Limits{ProofBits: 4, ProofWait: 20 * time.Second}}
 		host, err = ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
 	})

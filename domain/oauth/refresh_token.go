@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Tokens is a successful token answer.
@@ -20,7 +22,7 @@ type Refreshment struct {
 	Token     Secret
 	Resources []string
 	Scope     string
-	Principal Principal   // as the site described the host token when it was asked
+	Principal Principal          // as the site described the host token when it was asked
 	Host      *UnsealedHostToken // which the site was asked about; may be nil
 	Access    Secret
 	Successor Secret
@@ -113,7 +115,7 @@ func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time)
 }
 
 func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
-	keys, err := settings.Keys.asOfNow()
+	keys, err := settings.Keys.Snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -125,15 +127,15 @@ func (g *AccessGrant) rotate(by Refreshment, asked Scopes, settings *Settings, n
 	if err != nil {
 		return nil, err
 	}
-	lock, err := keys.succession(by.Token, g.id)
+	sealers, err := successorSealers(by.Token, g.id, keys)
 	if err != nil {
 		return nil, err
 	}
-	g.host, g.successor, g.graceEnd = host, lock.seal([]byte(by.Successor.Reveal())), now.Add(settings.RefreshGrace)
+	g.host, g.successor, g.graceEnd = host, sealers.Seal([]byte(by.Successor.Reveal())), now.Add(settings.RefreshGrace)
 	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, access, asked, settings, now), settings, now), nil
 }
 
-func (g *AccessGrant) rewrapForSuccessor(by Refreshment, keys Keys) (sealedHost, error) {
+func (g *AccessGrant) rewrapForSuccessor(by Refreshment, keys seal.KeyRing) (sealedHost, error) {
 	if by.Host.opens(g.host) {
 		return g.host.rewrapDataKey(by.Host.dataKey, by.Successor, g.id, keys)
 	}
@@ -154,12 +156,17 @@ func (g *AccessGrant) repeat(by Refreshment, asked Scopes, settings *Settings, n
 	return tokens, nil
 }
 
-func (g *AccessGrant) successorOf(old Secret, keys Keys) (Secret, error) {
-	lock, err := keys.succession(old, g.id)
+// successorSealers returns the sealers that only the holder of the replaced refresh token can derive (J9).
+func successorSealers(old Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
+	return keys.HolderSealers(old, seal.Binding{Kind: "successor", Owner: grant})
+}
+
+func (g *AccessGrant) successorOf(old Secret, keys seal.KeyRing) (Secret, error) {
+	sealers, err := successorSealers(old, g.id, keys)
 	if err != nil {
 		return Secret{}, err
 	}
-	text, err := lock.open(g.successor)
+	text, err := sealers.Open(g.successor)
 	if err != nil {
 		return Secret{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 	}

@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
@@ -30,20 +32,20 @@ var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
 
 	It("has the same code for the same form and token, and another for any other", Label("H1", "J2"), func() {
 		form := ticket()
-		code := func(keys Keys, t *Ticket, token string) Digest {
-			secret, err := keys.Code(t, host(token))
+		code := func(keys seal.KeyRing, t *Ticket, token string) Digest {
+			secret, err := t.Code(host(token), keys)
 			Expect(err).NotTo(HaveOccurred())
 			_, parsed := ParseSecret(CodeSecret, secret.Reveal())
 			Expect(parsed).To(BeTrue())
 			return secret.Digest()
 		}
 		newest, before := []byte("the new secret of this server, 2"), []byte("the old secret of this server, 1")
-		rotated := NewKeys(FixedSecrets{newest, before})
+		rotated := seal.NewKeyRing(seal.FixedSecrets{newest, before})
 		first := code(rotated, form, "host-token")
-		Expect(code(NewKeys(FixedSecrets{newest}), form, "host-token")).To(Equal(first))
+		Expect(code(seal.NewKeyRing(seal.FixedSecrets{newest}), form, "host-token")).To(Equal(first))
 		Expect(code(rotated, form, "host-token2")).NotTo(Equal(first))
 		Expect(code(rotated, ticket(), "host-token")).NotTo(Equal(first))
-		Expect(code(NewKeys(FixedSecrets{before}), form, "host-token")).NotTo(Equal(first))
+		Expect(code(seal.NewKeyRing(seal.FixedSecrets{before}), form, "host-token")).NotTo(Equal(first))
 	})
 
 	It("leaves a grant whose code still holds, replaces one whose code has expired or is another, and touches none that began", func() {

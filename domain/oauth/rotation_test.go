@@ -1,22 +1,18 @@
 package oauth
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // lostSecrets is a keeper that cannot say just now.
 type lostSecrets struct{}
-
-// changing is a keeper whose secrets are replaced while everything runs.
-type changing [][]byte
-
-func (c *changing) Secrets() ([][]byte, error) { return *c, nil }
 
 var errLostSecrets = errors.New("the disk is gone")
 
@@ -48,40 +44,6 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 		Expect(err).To(Refused(InvalidTicket))
 		_, err = OpenReturn(sealed(before), after, noon)
 		Expect(err).To(Refused(InvalidTicket))
-	})
-
-	It("goes by the secrets of the moment, whatever was derived before", Label("B4", "J10"), func() {
-		secrets := changing{bytes.Clone(old)}
-		keys := NewKeys(&secrets)
-		seals := func() (locks, Fingerprint) {
-			GinkgoHelper()
-			found, err := keys.tickets(consentPurpose, "https://site.example")
-			Expect(err).NotTo(HaveOccurred())
-			print, err := keys.Fingerprint(host)
-			Expect(err).NotTo(HaveOccurred())
-			return found, print
-		}
-		first, firstPrint := seals()
-		box := first.seal([]byte("form"))
-		again, againPrint := seals()
-		Expect(again.open(box)).To(BeEquivalentTo("form"))
-		Expect(againPrint).To(Equal(firstPrint))
-
-		secrets = changing{fresh, old}
-		both, freshPrint := seals()
-		Expect(both.open(box)).To(BeEquivalentTo("form"))
-		Expect(freshPrint).NotTo(Equal(firstPrint))
-		_, err := first.open(both.seal([]byte("form")))
-		Expect(err).To(HaveOccurred())
-
-		secrets = changing{bytes.Clone(fresh)}
-		alone, _ := seals()
-		_, err = alone.open(box)
-		Expect(err).To(HaveOccurred())
-		copy(secrets[0], old) // in the same place
-		back, backPrint := seals()
-		Expect(back.open(box)).To(BeEquivalentTo("form"))
-		Expect(backPrint).To(Equal(firstPrint))
 	})
 
 	It("opens boxes for their holder, and hands them on under the new secret", Label("J5"), func() {
@@ -120,16 +82,16 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 	})
 
 	It("leaves a person without a subject who they were", func() {
-		name, err := before.Keys.Subject(host, "")
+		name, err := KeyedSubject(host, "", before.Keys)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(during.Keys.Subject(host, name)).To(Equal(name))
-		Expect(during.Keys.Subject(host, "somebody else")).NotTo(Equal(name))
-		Expect(after.Keys.Subject(host, name)).NotTo(Equal(name))
+		Expect(KeyedSubject(host, name, during.Keys)).To(Equal(name))
+		Expect(KeyedSubject(host, "somebody else", during.Keys)).NotTo(Equal(name))
+		Expect(KeyedSubject(host, name, after.Keys)).NotTo(Equal(name))
 	})
 
 	It("is no refusal while the secrets cannot be read", Label("D30"), func() {
 		lost := *before
-		lost.Keys = NewKeys(lostSecrets{})
+		lost.Keys = seal.NewKeyRing(lostSecrets{})
 		for name, try := range map[string]func() error{
 			"box":    func() error { _, err := (sealedHost{}).open(newSecret(CodeSecret), "grant", lost.Keys); return err },
 			"form":   func() error { _, err := OpenReturn("AAAA", &lost, noon); return err },
@@ -141,9 +103,6 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 			Expect(err).To(And(MatchError(errLostSecrets), Not(MatchError(ErrHostTokenLost))), name)
 			Expect(refused).To(BeFalse(), name)
 		}
-		lost.Keys = NewKeys(FixedSecrets{})
-		_, err := lost.Keys.Fingerprint(host)
-		Expect(err).To(MatchError(ContainSubstring("there is none")))
 	})
 
 	DescribeTable("is refused with a mistake", Label("F9"), func(change func(*Config), said string) {
@@ -155,7 +114,7 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 		Entry("in a previous secret", func(c *Config) { c.PreviousSecrets = [][]byte{old, []byte("short")} }, "PreviousSecrets has 5 bytes"),
 		Entry("in the newest one", func(c *Config) { c.Secret = nil; c.PreviousSecrets = [][]byte{old} }, "PreviousSecrets is set without Secret"),
 		Entry("of a keeper", func(c *Config) { c.Secret = nil; c.Secrets = lostSecrets{} }, "reading the server secrets: the disk is gone"),
-		Entry("of a keeper whose secret is short", func(c *Config) { c.Secret = nil; c.Secrets = FixedSecrets{[]byte("short")} }, "Secret has 5 bytes"),
+		Entry("of a keeper whose secret is short", func(c *Config) { c.Secret = nil; c.Secrets = seal.FixedSecrets{[]byte("short")} }, "Secret has 5 bytes"),
 		Entry("of nobody", func(c *Config) { c.Secret = nil }, "Secret has 0 bytes"),
 	)
 })

@@ -3,16 +3,18 @@ package oauth
 import (
 	"fmt"
 	"slices"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // MinSecretLength is the least length of the server secret, in bytes.
-const MinSecretLength = 32
+const MinSecretLength = seal.MinSecretLength
 
-// FixedSecrets keeps secrets that do not change while the program runs, the newest first.
-type FixedSecrets [][]byte
+// SecretKeeper keeps the server secrets for Config.Secrets. A Store may be one.
+type SecretKeeper = seal.SecretKeeper
 
-// Secrets implements SecretKeeper.
-func (s FixedSecrets) Secrets() ([][]byte, error) { return s, nil }
+// Fingerprint is the keyed hash of a host token by which a Store finds its grants.
+type Fingerprint = seal.Fingerprint
 
 func (c Config) checkSecrets() (mistakes []error) {
 	if len(c.Secret) == 0 && len(c.PreviousSecrets) > 0 {
@@ -39,7 +41,7 @@ func (c Config) keeper() SecretKeeper {
 	if len(c.Secret) == 0 && c.Secrets != nil {
 		return c.Secrets
 	}
-	secrets := FixedSecrets{slices.Clone(c.Secret)}
+	secrets := seal.FixedSecrets{slices.Clone(c.Secret)}
 	for _, previous := range c.PreviousSecrets {
 		secrets = append(secrets, slices.Clone(previous))
 	}

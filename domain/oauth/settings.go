@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Settings is a Config without mistakes, with every default filled in.
@@ -13,7 +15,7 @@ type Settings struct {
 	Catalogue ScopeCatalogue
 	Metadata  ClientMetadataRules
 	ClientID  ClientIDRules
-	Keys      Keys
+	Keys      seal.KeyRing
 	Limits    Limits
 
 	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration

@@ -69,7 +69,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
 		CodeDigest: g.code.digest[:], CodeChallenge: g.code.challenge.encoded, CodeExpiresAt: g.code.expiresAt, RedeemedAt: g.code.redeemedAt,
 		Generation: g.generation, RefreshDigest: g.refresh.bytes(), SuccessorBox: g.successor, GraceEnd: g.graceEnd,
-		HostPrint: g.hostPrint.bytes(), HostBox: g.host.box, HostWrap: g.host.wrap,
+		HostPrint: g.hostPrint.Bytes(), HostBox: g.host.box, HostWrap: g.host.wrap,
 	}, secrets
 }
 

@@ -37,15 +37,6 @@ type Store interface {
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 
-// SecretKeeper keeps the server secret, and those that it has replaced for as long as something made with them may live. A Store
-// that is one too saves the host from configuring a secret (J2).
-type SecretKeeper interface {
-	// Secrets returns them with the newest first, each of MinSecretLength bytes or more. It is asked at every use, so that every
-	// process that uses the store goes by a new one at once: what another one has just sealed with it would look lost for good (J6).
-	// An error is an outage: it says nothing about what was sealed.
-	Secrets() ([][]byte, error)
-}
-
 // GrantLister is a Store that an operator can look through.
 type GrantLister interface {
 	// Grants returns every grant that is kept, also those that have ended, oldest first and without their secrets.
@@ -61,7 +52,7 @@ type ClientLister interface {
 // SecretWitness is a Store that several machines share. It remembers which server secret they seal with, so that one with another
 // secret does not start: it could open nothing that the others have made.
 type SecretWitness interface {
-	// Agree takes the prints of the secrets that this machine keeps, the newest first (Keys.Prints). It returns ErrOtherSecret when
+	// Agree takes the prints of the secrets that this machine keeps, the newest first (KeyRing.SecretFingerprints). It returns ErrOtherSecret when
 	// the newest that the store knows is not among them, and remembers this machine's newest otherwise.
 	Agree(ctx context.Context, prints []Fingerprint) error
 }

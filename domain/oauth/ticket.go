@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 const (
@@ -64,12 +67,23 @@ func (t *Ticket) ID() string { return t.id }
 func (t *Ticket) Request() *AuthorizationRequest { return t.request }
 
 // Seal returns the ticket as an opaque form value that only a server with the same secret and issuer can open.
-func (t *Ticket) Seal(keys Keys) (string, error) {
+func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
 	r := t.request
 	return sealValues(keys, consentPurpose, r.settings.Issuer,
 		"id", t.id, "at", formatMillis(t.issuedAt), "client_id", r.client.raw, "client_name", r.clientName,
 		"named", strconv.FormatBool(r.namesItself), "auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw,
 		"state", r.state, "scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge", r.challenge.encoded)
+}
+
+// Code returns the authorization code for an approval of the ticket with the host token. However often the form is sent, the code is the
+// same under one server secret, so that each of the answers opens the one grant (B13). Without the newest server secret and the host token
+// it cannot be told from a random code.
+func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
+	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal())
+	if err != nil {
+		return Secret{}, fmt.Errorf("deriving a code: %w", err)
+	}
+	return NewSecret(CodeSecret, bytes.NewReader(tags[0][:]))
 }
 
 // OpenTicket refuses with InvalidTicket what was not sealed by this issuer for one of its resources, and with ExpiredTicket what is too old.
@@ -112,29 +126,29 @@ func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, err
 }
 
 // sealValues seals names, each with its value behind it.
-func sealValues(keys Keys, purpose, issuer string, pairs ...string) (string, error) {
-	locks, err := keys.tickets(purpose, issuer)
+func sealValues(keys seal.KeyRing, purpose, issuer string, pairs ...string) (string, error) {
+	sealers, err := keys.Sealers(seal.Binding{Kind: purpose, Owner: issuer})
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(locks.seal(pack(pairs))), nil
+	return base64.RawURLEncoding.EncodeToString(sealers.Seal(pack(pairs))), nil
 }
 
 func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Time, error) {
-	locks, err := settings.Keys.tickets(purpose, settings.Issuer)
+	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: purpose, Owner: settings.Issuer})
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return locks.openValues(sealed)
+	return openValuesWith(sealers, sealed)
 }
 
-func (l locks) openValues(sealed string) (url.Values, time.Time, error) {
+func openValuesWith(sealers seal.Sealers, sealed string) (url.Values, time.Time, error) {
 	refusal := Refuse(InvalidTicket, "B4", "the form was not made by this server")
 	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
 	if err != nil || !printable(sealed) { // the decoder skips line breaks, even when strict
 		return nil, time.Time{}, refusal
 	}
-	plain, err := l.open(box)
+	plain, err := sealers.Open(box)
 	if err != nil {
 		return nil, time.Time{}, refusal
 	}

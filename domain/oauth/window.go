@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Window is a limit on how often something may happen within a time that begins with the first. Its name is a keyed hash, so that the
@@ -40,9 +42,9 @@ type WindowCounter interface {
 	SharedByReplicas() bool
 }
 
-// Window returns the window of one subject, such as an address, under a limit of this name.
-func (k Keys) Window(of, subject string, limit int, length time.Duration) (Window, error) {
-	tags, err := k.tags("pasteport/v1/window\x00"+of, subject)
+// NewWindow returns the window of one subject, such as an address, under a limit of this name.
+func NewWindow(keys seal.KeyRing, name, subject string, limit int, length time.Duration) (Window, error) {
+	tags, err := keys.Tags("window\x00"+name, subject)
 	if err != nil {
 		return Window{}, fmt.Errorf("deriving the name of a window: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Bus carries messages of up to MaxBusMessage bytes between the replicas of a service (R1). They are sealed: whoever reads or writes
@@ -108,7 +109,7 @@ func (c caller) restore() oauth.Caller {
 }
 
 // seal makes a message of a frame, for the given name only.
-func (f frame) seal(keys oauth.Keys, name string) ([]byte, error) {
+func (f frame) seal(keys seal.KeyRing, name string) ([]byte, error) {
 	head, err := json.Marshal(f)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a frame: %w", err)
@@ -116,7 +117,7 @@ func (f frame) seal(keys oauth.Keys, name string) ([]byte, error) {
 	return keys.SealMessage(name, bytes.Join([][]byte{head, f.payload}, []byte("\n"))) // JSON has no line end of its own
 }
 
-func openFrame(keys oauth.Keys, name string, message []byte) (f frame, err error) {
+func openFrame(keys seal.KeyRing, name string, message []byte) (f frame, err error) {
 	plain, err := keys.OpenMessage(name, message)
 	if err != nil {
 		return frame{}, err

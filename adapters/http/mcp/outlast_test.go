@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var _ = Describe("Outlasting the deadlines of the server", Label("G16"), func() {
@@ -51,7 +52,7 @@ var _ = Describe("Outlasting the deadlines of the server", Label("G16"), func() 
 		server.Config.WriteTimeout = deadline
 		NewGateway(behind, Options{
 			Issuer: issuer, Resource: oauth.NewResource(canonical), Scopes: catalogue(), Authorization: s.tokens,
-			Keys: oauth.NewKeys(oauth.FixedSecrets{make([]byte, 32)}), AllowedHosts: []string{server.Listener.Addr().String()},
+			Keys: seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}), AllowedHosts: []string{server.Listener.Addr().String()},
 		}).Mount(e)
 		server.Start()
 		DeferCleanup(server.Close)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 const wellKnown = "/.well-known/oauth-protected-resource"
@@ -45,7 +46,7 @@ type Options struct {
 	Further       bool                 // not the first server of its issuer: no metadata at the root address (U1)
 	Scopes        oauth.ScopeCatalogue // what can be asked for; its defaults are named in challenges
 	Authorization Authorization
-	Keys          oauth.Keys          // bind sessions to their owners, and seal what replicas tell each other
+	Keys          seal.KeyRing        // bind sessions to their owners, and seal what replicas tell each other
 	HostTokens    HostTokens          // of a gateway; nil when its upstream gets no host token
 	Follow        echo.MiddlewareFunc // sees every request for metadata; none
 

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // losable are server secrets that cannot be read for a while.
@@ -29,7 +29,7 @@ func (deaf) Listen(string, func([]byte, func([]byte))) error { return errDown }
 var _ = Describe("Naming sessions", Label("R2", "G14"), func() {
 	It("asks to come back while no name can be made or read", Label("G11"), func(ctx SpecContext) {
 		secrets := new(losable)
-		s := openSite(func(o *Options) { o.Keys = oauth.NewKeys(secrets) })
+		s := openSite(func(o *Options) { o.Keys = seal.NewKeyRing(secrets) })
 		session := s.session(ctx, alice)
 		secrets.lost.Store(true)
 		for _, answer := range []answer{

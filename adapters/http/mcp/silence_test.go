@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // rotated are secrets of which a new one comes later.
@@ -75,8 +75,8 @@ var _ = Describe("Waiting for a replica that is silent", Label("R4", "R5"), func
 		first, second := make([]byte, 32), bytes.Repeat([]byte{2}, 32)
 		known := new(rotated)
 		known.Store(&[][]byte{first})
-		holder.mcp.tunnel.keys = oauth.NewKeys(known)
-		other.mcp.tunnel.keys = oauth.NewKeys(oauth.FixedSecrets{second, first})
+		holder.mcp.tunnel.keys = seal.NewKeyRing(known)
+		other.mcp.tunnel.keys = seal.NewKeyRing(seal.FixedSecrets{second, first})
 		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		ahead.Add(int64(deathLimit))
 		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))

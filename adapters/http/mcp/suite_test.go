@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -106,7 +107,7 @@ func openSiteOn(set func(*http.Server), change ...func(*Options)) *site {
 	set(s.Config)
 	o := Options{
 		Issuer: issuer, Resource: oauth.NewResource(canonical), ResourceName: "CMS", Scopes: catalogue(), Authorization: s.tokens,
-		Keys:         oauth.NewKeys(oauth.FixedSecrets{make([]byte, 32)}),
+		Keys:         seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}),
 		AllowedHosts: []string{s.Listener.Addr().String()}, AllowedOrigins: []string{"https://app.example"},
 		ToolPolicy: func(c oauth.Caller, tool string) bool { return tool != "publish" || len(c.Roles) > 0 },
 		ToolScopes: func(tool string) oauth.Scopes {

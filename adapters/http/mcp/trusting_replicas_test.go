@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var _ = Describe("Trusting what comes over the bus", Label("R2", "R3"), func() {
@@ -101,7 +101,7 @@ var _ = Describe("Trusting what comes over the bus", Label("R2", "R3"), func() {
 
 	It("takes nothing that was not sealed with the server secret", func(ctx SpecContext) {
 		forged, err := frame{Kind: kindBeat, ID: "x", From: other.mcp.replica, At: time.Now()}.
-			seal(oauth.NewKeys(oauth.FixedSecrets{bytes.Repeat([]byte{9}, 32)}), holder.mcp.replica)
+			seal(seal.NewKeyRing(seal.FixedSecrets{bytes.Repeat([]byte{9}, 32)}), holder.mcp.replica)
 		Expect(err).NotTo(HaveOccurred())
 		for _, message := range [][]byte{forged, nil, []byte("{}"), bytes.Repeat([]byte("x"), 100)} {
 			Expect(bus.Ask(ctx, addressOf(holder.mcp.replica), message)).To(Equal(unopened))
@@ -131,7 +131,7 @@ var _ = Describe("Trusting what comes over the bus", Label("R2", "R3"), func() {
 	It("names its sessions again after the server secret was replaced", func(ctx SpecContext) {
 		first, second := make([]byte, 32), bytes.Repeat([]byte{2}, 32)
 		for _, s := range []*site{holder, other} {
-			s.mcp.options.Keys = oauth.NewKeys(oauth.FixedSecrets{second, first})
+			s.mcp.options.Keys = seal.NewKeyRing(seal.FixedSecrets{second, first})
 			s.mcp.tunnel.keys = s.mcp.options.Keys
 		}
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 const (
@@ -46,7 +47,7 @@ var unopened = []byte("sealed with another secret, or for another replica")
 type tunnel struct {
 	bus       Bus
 	replica   string
-	keys      oauth.Keys
+	keys      seal.KeyRing
 	now       func() time.Time
 	server    *Server
 	exchanges *exchanges

@@ -24,7 +24,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Sessions binds the names of sessions to their owners; oauth.Keys is one.
+// Sessions binds the names of sessions to their owners; seal.KeyRing is one.
 type Sessions interface {
 	BindSession(session, owner string) (string, error)
 	OpenSession(bound, owner string) (session string, ok bool, err error)

@@ -1,4 +1,4 @@
-package oauth_test
+package seal_test
 
 import (
 	"bytes"
@@ -6,12 +6,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var _ = Describe("Sealing what replicas tell each other", Label("R3"), func() {
 	first, second := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
-	keys := oauth.NewKeys(secretsOf{first})
+	keys := seal.NewKeyRing(seal.FixedSecrets{first})
 
 	It("shows nothing of it, and opens under the same name only", func() {
 		box, err := keys.SealMessage("a", []byte("the request"))
@@ -27,7 +27,7 @@ var _ = Describe("Sealing what replicas tell each other", Label("R3"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		changed := bytes.Clone(box)
 		changed[len(changed)-1] ^= 1
-		forged, err := oauth.NewKeys(secretsOf{second}).SealMessage("a", []byte("the request"))
+		forged, err := seal.NewKeyRing(seal.FixedSecrets{second}).SealMessage("a", []byte("the request"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, wrong := range [][]byte{changed, box[:len(box)-1], box[:3], nil, forged} {
 			_, err := keys.OpenMessage("a", wrong)
@@ -38,8 +38,8 @@ var _ = Describe("Sealing what replicas tell each other", Label("R3"), func() {
 	It("goes on while the server secret is replaced, until the old one is forgotten", func() {
 		box, err := keys.SealMessage("a", []byte("the request"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(oauth.NewKeys(secretsOf{second, first}).OpenMessage("a", box)).To(Equal([]byte("the request")))
-		_, err = oauth.NewKeys(secretsOf{second}).OpenMessage("a", box)
+		Expect(seal.NewKeyRing(seal.FixedSecrets{second, first}).OpenMessage("a", box)).To(Equal([]byte("the request")))
+		_, err = seal.NewKeyRing(seal.FixedSecrets{second}).OpenMessage("a", box)
 		Expect(err).To(HaveOccurred())
 	})
 })

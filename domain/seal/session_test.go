@@ -1,4 +1,4 @@
-package oauth_test
+package seal_test
 
 import (
 	"bytes"
@@ -7,17 +7,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
-
-// secretsOf keeps the given secrets, the newest first.
-type secretsOf [][]byte
-
-func (s secretsOf) Secrets() ([][]byte, error) { return s, nil }
 
 var _ = Describe("Binding a session to its owner", Label("U12"), func() {
 	first, second := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
-	keys := oauth.NewKeys(secretsOf{first})
+	keys := seal.NewKeyRing(seal.FixedSecrets{first})
 
 	It("opens what it has bound, however the upstream calls it", func() {
 		for _, session := range []string{"a", "a.b.c", "", strings.Repeat("x", 500)} {
@@ -33,9 +28,9 @@ var _ = Describe("Binding a session to its owner", Label("U12"), func() {
 	It("opens it also after the server secret was replaced, until that is forgotten", func() {
 		bound, err := keys.BindSession("a", "owner")
 		Expect(err).NotTo(HaveOccurred())
-		_, ok, err := oauth.NewKeys(secretsOf{second, first}).OpenSession(bound, "owner")
+		_, ok, err := seal.NewKeyRing(seal.FixedSecrets{second, first}).OpenSession(bound, "owner")
 		Expect(ok, err).To(BeTrue())
-		_, ok, err = oauth.NewKeys(secretsOf{second}).OpenSession(bound, "owner")
+		_, ok, err = seal.NewKeyRing(seal.FixedSecrets{second}).OpenSession(bound, "owner")
 		Expect(ok, err).To(BeFalse())
 	})
 

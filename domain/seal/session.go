@@ -1,0 +1,46 @@
+package seal
+
+import (
+	"crypto/hmac"
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+const sessionTagBytes = 16
+
+// BindSession returns the name of a session with a tag that binds it to its owner, so that other owners cannot use the name (U12). Nothing
+// is stored, so the name stays valid over a restart and at other replicas.
+func (k KeyRing) BindSession(session, owner string) (string, error) {
+	tags, err := k.sessionTags(session, owner)
+	if err != nil {
+		return "", err
+	}
+	return session + "." + encodeTag(tags[0]), nil
+}
+
+// OpenSession returns the session of a bound name; ok is false when the name is not bound to this owner.
+func (k KeyRing) OpenSession(bound, owner string) (session string, ok bool, err error) {
+	at := strings.LastIndexByte(bound, '.')
+	if at < 0 {
+		return "", false, nil
+	}
+	tags, err := k.sessionTags(bound[:at], owner)
+	for _, tag := range tags {
+		ok = ok || hmac.Equal([]byte(encodeTag(tag)), []byte(bound[at+1:]))
+	}
+	if err != nil || !ok {
+		return "", false, err
+	}
+	return bound[:at], true, nil
+}
+
+func (k KeyRing) sessionTags(session, owner string) ([]Tag, error) {
+	tags, err := k.Tags("session", owner, "\x00", session) // no owner has a zero byte
+	if err != nil {
+		return nil, fmt.Errorf("deriving a session key: %w", err)
+	}
+	return tags, nil
+}
+
+func encodeTag(t Tag) string { return base64.RawURLEncoding.EncodeToString(t[:sessionTagBytes]) }
