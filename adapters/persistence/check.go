@@ -65,7 +65,7 @@ func (s *Store) secretFits(ctx context.Context) (found string, err error) {
 	if !s.engine.server {
 		return fmt.Sprintf("%d in the file beside the database", len(prints)), nil
 	}
-	known, err := witnesses(s.reader.WithContext(ctx))
+	known, err := fingerprints(s.reader.WithContext(ctx))
 	switch {
 	case err != nil:
 		return "", err

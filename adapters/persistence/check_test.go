@@ -44,7 +44,7 @@ var _ = Describe("Checking a store", func() {
 					checks := store.Checks(ctx)
 					Expect(problems(checks)).To(BeEmpty())
 					Expect(checks).To(ContainElements(Check{Name: "grants", Found: "1 rows, all readable"}, Check{Name: "counters", Found: "0 rows"}))
-					Expect(witnesses(store.reader)).To(BeEmpty(), "it was only looked at")
+					Expect(fingerprints(store.reader)).To(BeEmpty(), "it was only looked at")
 				}
 				Expect(store.Agree(ctx, prints)).To(Succeed())
 				Expect(problems(store.Checks(ctx))).To(BeEmpty())
@@ -64,7 +64,7 @@ var _ = Describe("Checking a store", func() {
 				Entry("a database of somebody else", "schema", "name the data of a service", func() error {
 					return store.writer.Exec("DROP TABLE schema_migrations").Error
 				}),
-				Entry("a secret that is gone", Label("J2"), "server secret", "restore it", func() error { return os.Remove(store.secretFile) }),
+				Entry("a secret that is gone", Label("J2"), "server secret", "restore it", func() error { return os.Remove(store.secretFile.Path()) }),
 				Entry("a grant in a state that nobody knows", "grants", "id is g: this version cannot read it", func() error {
 					return store.writer.Exec("UPDATE grants SET state = 'paused'").Error
 				}),
@@ -83,7 +83,7 @@ var _ = Describe("Checking a store", func() {
 			It("finds another server secret than that of the replicas", Label("J2"), func(ctx SpecContext) {
 				at := engine.place(ctx)
 				store := at.open()
-				Expect(store.writer.Create(&witnessRow{onlyWitness, []byte(strings.Repeat("x", 16))}).Error).To(Succeed())
+				Expect(store.writer.Create(&fingerprintRow{onlyFingerprint, []byte(strings.Repeat("x", 16))}).Error).To(Succeed())
 				Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("server secret", ContainSubstring("name the file that the replicas have"))))
 			})
 

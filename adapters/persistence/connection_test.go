@@ -49,7 +49,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 		Expect(other.Close()).To(Succeed())
 		Expect(os.Remove(file)).To(Succeed())
 		Expect(os.Remove(file + "-wal")).To(Succeed())
-		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile), "oauth.db"), file)).To(Succeed())
+		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile.Path()), "oauth.db"), file)).To(Succeed())
 		grant, err := store.Grant(ctx, digest(1))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(grant.ID()).To(Equal("restored"))

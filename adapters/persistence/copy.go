@@ -25,7 +25,7 @@ func Copy(ctx context.Context, from, to *Store, progress func(CopyStep)) error {
 	if err := differ(ctx, from, to); err != nil {
 		return err
 	}
-	known, err := witnesses(to.reader.WithContext(ctx))
+	known, err := fingerprints(to.reader.WithContext(ctx))
 	if err != nil {
 		return err
 	}

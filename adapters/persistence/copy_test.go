@@ -140,7 +140,7 @@ var _ = Describe("Copying a store", func() {
 					Expect(target.UseOnce(context.Background(), other, then)).To(Succeed())
 				}),
 				Entry("that a service has used", "a service has used the destination", func() {
-					Expect(target.writer.Create(&witnessRow{onlyWitness, make([]byte, 16)}).Error).To(Succeed())
+					Expect(target.writer.Create(&fingerprintRow{onlyFingerprint, make([]byte, 16)}).Error).To(Succeed())
 				}),
 			)
 

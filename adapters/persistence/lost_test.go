@@ -93,12 +93,12 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 	})
 
 	DescribeTable("is none beside a secret that nothing was begun with", func(prepare func()) {
-		secret := strings.Repeat("s", secretLength)
+		secret := strings.Repeat("s", 32)
 		write(secret)(file + ".secret")
 		prepare()
 		store := openIn(filepath.Dir(file))
 		Expect(store.Secrets()).To(Equal([][]byte{[]byte(secret)}))
-		Expect(isUsed(store.secretFile)).To(BeTrue())
+		Expect(store.secretFile.IsUsed()).To(BeTrue())
 	},
 		Entry("in a fresh folder", func() {}),
 		Entry("when the first start was interrupted", func() { Expect(create(file)).To(Succeed()) }),
@@ -110,7 +110,7 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 		}
 		mounted := filepath.Join(GinkgoT().TempDir(), "mounted")
 		Expect(os.Mkdir(mounted, 0o700)).To(Succeed())
-		write(strings.Repeat("s", secretLength))(filepath.Join(mounted, "secret"))
+		write(strings.Repeat("s", 32))(filepath.Join(mounted, "secret"))
 		Expect(os.Chmod(mounted, 0o500)).To(Succeed())
 		Expect(os.Symlink(filepath.Join(mounted, "secret"), file+".secret")).To(Succeed())
 		begin()

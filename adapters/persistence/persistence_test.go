@@ -74,7 +74,7 @@ func expectTrueMemory(s *Store) {
 func reopen(store oauth.Store) oauth.Store {
 	former := store.(*Store)
 	Expect(former.Close()).To(Succeed())
-	return openIn(filepath.Dir(former.secretFile))
+	return openIn(filepath.Dir(former.secretFile.Path()))
 }
 
 var absoluteEnd = then.Add(24 * time.Hour)

@@ -66,7 +66,7 @@ var _ = Describe("Remembering what the guard has read", Label("E9", "I22", "G7")
 			return err
 		}).Should(unavailable())
 		Expect(os.Remove(file + "-wal")).To(Succeed())
-		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile), "oauth.db"), file)).To(Succeed())
+		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile.Path()), "oauth.db"), file)).To(Succeed())
 		Eventually(func() bool { return ended(ctx, store, digest(0)) }).Should(BeTrue())
 	})
 

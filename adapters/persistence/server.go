@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 )
 
 // ServerOptions say how a database server is used. Every zero value means the default in its comment.
@@ -88,7 +87,7 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(notLetIn(err), pool.Close())
 	}
-	return &Store{engine: kind, writer: db, reader: db, secretFile: options.SecretFile, patience: patience}, nil
+	return &Store{engine: kind, writer: db, reader: db, secretFile: secretfile.New(options.SecretFile), patience: patience}, nil
 }
 
 // servers are the engines by the scheme of their addresses.
@@ -133,7 +132,7 @@ func Redacted(address string) string {
 }
 
 func (s *Store) prepareServer() error {
-	_, err := s.migrateServer(s.makeSharedSecret)
+	_, err := s.migrateServer(s.createSharedSecret)
 	return err
 }
 
@@ -154,20 +153,4 @@ func (s *Store) migrateServer(also func(tx *gorm.DB) error) (applied []string, e
 		return errors.Join(err, s.engine.unlock(tx))
 	})
 	return applied, err
-}
-
-// makeSharedSecret draws a secret for the first replica of all. Whoever comes later has to bring the same one.
-func (s *Store) makeSharedSecret(tx *gorm.DB) error {
-	if _, err := os.Stat(s.secretFile); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, protectShared(s.secretFile))
-	}
-	known, err := witnesses(tx)
-	if err != nil {
-		return err
-	}
-	if len(known) > 0 {
-		return fmt.Errorf("%s is missing, and the database was used with a server secret: copy the file from another replica, or restore it; "+
-			"if it is lost, \"pasteport keys rotate --forget-old\" draws another one, and clients connect again", s.secretFile)
-	}
-	return makeSecret(s.secretFile)
 }

@@ -18,6 +18,8 @@ import (
 	"gorm.io/gorm/logger"
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
+
+	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 )
 
 // pragmas are what every connection runs with and what is checked at start. synchronous is FULL because a power failure must
@@ -111,7 +113,7 @@ func refusal(file string, err error) error {
 }
 
 func connectTo(path string, name func(path string, more ...string) string) (store *Store, err error) {
-	store = &Store{engine: sqliteEngine, secretFile: path + secretSuffix, patience: patience}
+	store = &Store{engine: sqliteEngine, secretFile: secretfile.New(path + secretSuffix), patience: patience}
 	giving, err := newYield()
 	if err != nil {
 		return nil, fmt.Errorf("making a pipe: %w", err)
@@ -133,19 +135,19 @@ func (s *Store) prepare() error {
 		if err := s.refuseBegun(applied); err != nil {
 			return err
 		}
-		return makeSecret(s.secretFile)
+		return s.secretFile.Create()
 	})
 	if err != nil {
 		return err
 	}
-	return s.markUsed()
+	return s.markSecretUsed()
 }
 
 // refuseBegun refuses a file in which there was no schema, beside a secret that a database was begun with.
 func (s *Store) refuseBegun(applied []string) error {
-	used, err := isUsed(s.secretFile)
+	used, err := s.secretFile.IsUsed()
 	if used && len(applied) == len(migrations) {
-		return errLost(strings.TrimSuffix(s.secretFile, secretSuffix))
+		return errLost(strings.TrimSuffix(s.secretFile.Path(), secretSuffix))
 	}
 	return err
 }

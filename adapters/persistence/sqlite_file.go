@@ -3,10 +3,11 @@ package persistence
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 )
 
 // exists refuses a file that is missing or empty.
@@ -37,22 +38,10 @@ func create(path string) error {
 	}
 	made, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return protect(path)
+		return secretfile.Protect(path)
 	}
 	if err != nil {
 		return err
 	}
 	return made.Close()
-}
-
-// protect takes a file from everybody but its owner, as it was made (H7); a copy that was put back may have lost that.
-func protect(path string) error {
-	found, err := os.Stat(path)
-	if err != nil || found.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return fmt.Errorf("others can read it, and this user cannot change that: %w", err)
-	}
-	return nil
 }

@@ -218,10 +218,10 @@ var _ = Describe("The server secret", Label("J2"), func() {
 
 	It("is refused when it is cut short or missing", func() {
 		store := openIn(directory)
-		write("short")(store.secretFile)
+		write("short")(store.secretFile.Path())
 		_, err := store.KeptSecrets()
 		Expect(err).To(And(MatchError(ContainSubstring("has 5 bytes, which are neither one secret of 32 nor a list")), MatchError(oauth.ErrUnavailable)))
-		Expect(os.Remove(store.secretFile)).To(Succeed())
+		Expect(os.Remove(store.secretFile.Path())).To(Succeed())
 		_, err = store.KeptSecrets()
 		Expect(errors.Is(err, fs.ErrNotExist)).To(BeTrue())
 	})

@@ -9,6 +9,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -17,8 +18,8 @@ import (
 type Store struct {
 	engine         engine
 	writer, reader *gorm.DB
-	secretFile     string
-	secrets        atomic.Pointer[keptSecrets]
+	secretFile     *secretfile.File
+	secrets        atomic.Pointer[cachedSecrets]
 	patience       time.Duration
 	counting       slots
 	recent         *recent // nil on a server, where others commit without our noticing
@@ -26,10 +27,9 @@ type Store struct {
 }
 
 var (
-	_ oauth.Store         = (*Store)(nil)
-	_ oauth.GrantLister   = (*Store)(nil)
-	_ oauth.ClientLister  = (*Store)(nil)
-	_ oauth.SecretWitness = (*Store)(nil)
+	_ oauth.Store        = (*Store)(nil)
+	_ oauth.GrantLister  = (*Store)(nil)
+	_ oauth.ClientLister = (*Store)(nil)
 )
 
 // SharedByReplicas reports that several machines may use the database at once.

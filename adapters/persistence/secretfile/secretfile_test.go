@@ -1,0 +1,137 @@
+package secretfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/suite"
+)
+
+func TestSecretFile(t *testing.T) { suite.Run(t, "Secret file") }
+
+var _ = Describe("Replacing the server secret in its file", Label("J2"), func() {
+	var file *File
+	day := func(n int) time.Time { return time.UnixMilli(1_770_091_506_789).Add(time.Duration(n) * 24 * time.Hour) }
+	secrets := func() []Secret {
+		GinkgoHelper()
+		kept, err := file.Read()
+		Expect(err).NotTo(HaveOccurred())
+		return kept.All
+	}
+	BeforeEach(func() {
+		file = New(filepath.Join(GinkgoT().TempDir(), "oauth.db.secret"))
+		Expect(file.Create()).To(Succeed())
+	})
+
+	It("notes when each was drawn", func() {
+		written, err := os.Stat(file.path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
+		kept := secrets()
+		Expect(kept[0].DrawnAt).To(BeTemporally("==", day(1).Truncate(time.Second)))
+		Expect(kept[1].DrawnAt).To(BeTemporally("~", written.ModTime(), time.Second))
+	})
+
+	DescribeTable("forgets what was replaced long enough ago", func(forget func() time.Time, left int) {
+		for n := range 3 {
+			Expect(file.Replace(day(n), time.Time{})).To(Succeed())
+		}
+		Expect(file.Replace(day(3), forget())).To(Succeed())
+		Expect(secrets()).To(HaveLen(1 + left))
+	},
+		Entry("when that is never", func() time.Time { return time.Time{} }, 4),
+		Entry("a moment before the first was replaced", func() time.Time { return day(0).Add(-time.Second) }, 4),
+		Entry("to the second", func() time.Time { return day(0).Truncate(time.Second) }, 3),
+		Entry("in the middle", func() time.Time { return day(1) }, 2),
+		Entry("when that is now", func() time.Time { return day(3) }, 0),
+	)
+
+	It("is for the file's owner only, and leaves nothing half written", Label("H7"), func() {
+		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
+		Expect(mode(file.path)).To(BeEquivalentTo(0o600))
+		Expect(filepath.Glob(file.path + ".new*")).To(BeEmpty())
+	})
+
+	It("leaves the file its owner, its mode and a link to it", func() {
+		if os.Geteuid() != 0 {
+			Skip("only root gives files away")
+		}
+		kept := filepath.Join(GinkgoT().TempDir(), "kept")
+		Expect(os.Rename(file.path, kept)).To(Succeed())
+		Expect(os.Symlink(kept, file.path)).To(Succeed())
+		Expect(os.Chown(kept, 4711, 4712)).To(Succeed())
+		Expect(os.Chmod(kept, 0o640)).To(Succeed())
+		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
+		Expect(os.Readlink(file.path)).To(Equal(kept))
+		Expect(secrets()).To(HaveLen(2))
+		Expect(mode(kept)).To(BeEquivalentTo(0o640))
+		found, err := os.Stat(kept)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.Sys()).To(And(HaveField("Uid", BeEquivalentTo(4711)), HaveField("Gid", BeEquivalentTo(4712))))
+	})
+
+	It("changes nothing when the new file cannot be given to the owner of the old one", func() {
+		before := secrets()
+		refused := func(*os.File) error { return errors.New("not yours to give") }
+		Expect(writeFile(file.path, []byte("new"), refused)).To(MatchError(ContainSubstring("not yours to give")))
+		Expect(secrets()).To(Equal(before))
+		Expect(filepath.Glob(file.path + ".new*")).To(BeEmpty())
+	})
+
+	It("follows no link where it writes the new file", func() {
+		elsewhere := filepath.Join(GinkgoT().TempDir(), "elsewhere")
+		write("mine")(elsewhere)
+		Expect(os.Symlink(elsewhere, file.path+".new")).To(Succeed())
+		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
+		Expect(os.ReadFile(elsewhere)).To(BeEquivalentTo("mine"))
+	})
+
+	DescribeTable("refuses a file that", func(spoil func(content string) string, said string) {
+		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
+		content, err := os.ReadFile(file.path)
+		Expect(err).NotTo(HaveOccurred())
+		write(spoil(string(content)))(file.path)
+		_, err = file.Read()
+		Expect(err).To(MatchError(And(ContainSubstring(said), ContainSubstring("restore it"))))
+		Expect(file.Replace(day(2), time.Time{})).To(MatchError(ContainSubstring(said)))
+		Expect(os.ReadFile(file.path)).To(BeEquivalentTo(spoil(string(content))))
+	},
+		Entry("is empty", func(string) string { return "" }, "has 0 bytes"),
+		Entry("has no title", func(content string) string { return content[1:] }, "neither one secret of 32 nor a list"),
+		Entry("is cut off", func(content string) string { return content[:len(content)-1] }, "neither one secret of 32 nor a list"),
+		Entry("is cut off behind a line", func(string) string { return listTitle + "\n" }, "neither one secret of 32 nor a list"),
+		Entry("has no date", func(content string) string { return listTitle + "\nyesterday" + content[len(listTitle)+21:] }, "is damaged in line 2"),
+		Entry("has a short secret", func(content string) string { return content[:len(content)-9] + "\n" }, "is damaged in line 3"),
+		Entry("has an empty line", func(content string) string { return content + "\n" }, "is damaged in line 4"),
+	)
+})
+
+var _ = DescribeTable("The server secret that replicas are given", Label("H7"), func(given, left os.FileMode) {
+	file := New(filepath.Join(GinkgoT().TempDir(), "secret"))
+	Expect(os.WriteFile(file.path, make([]byte, secretLength), 0o600)).To(Succeed())
+	Expect(os.Chmod(file.path, given)).To(Succeed())
+	Expect(file.ProtectShared()).To(Succeed())
+	Expect(mode(file.path)).To(Equal(left))
+},
+	Entry("is left to its group as it is mounted", os.FileMode(0o440), os.FileMode(0o440)),
+	Entry("is left to its owner", os.FileMode(0o400), os.FileMode(0o400)),
+	Entry("is taken from everybody", os.FileMode(0o444), os.FileMode(0o600)),
+	Entry("is taken from a group that may write it", os.FileMode(0o660), os.FileMode(0o600)),
+)
+
+func mode(path string) fs.FileMode {
+	found, err := os.Stat(path)
+	Expect(err).NotTo(HaveOccurred())
+	return found.Mode().Perm()
+}
+
+func write(content string) func(file string) {
+	return func(file string) { Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed()) }
+}

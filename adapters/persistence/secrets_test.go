@@ -1,0 +1,113 @@
+package persistence
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
+	var directory string
+	var store *Store
+	day := func(n int) time.Time { return then.Add(time.Duration(n) * 24 * time.Hour) }
+	secrets := func() [][]byte {
+		GinkgoHelper()
+		all, err := store.Secrets()
+		Expect(err).NotTo(HaveOccurred())
+		return all
+	}
+	BeforeEach(func() {
+		directory = GinkgoT().TempDir()
+		store = openIn(directory)
+	})
+
+	It("keeps those before it, the newest first, for every process and after a restart", func(ctx SpecContext) {
+		first, other := secrets()[0], openIn(directory)
+		Expect(store.ReplaceSecret(ctx, day(1), time.Time{})).To(Succeed())
+		second := secrets()[0]
+		Expect(other.ReplaceSecret(ctx, day(2), time.Time{})).To(Succeed())
+		Expect(secrets()).To(HaveLen(3))
+		Expect(secrets()[1:]).To(Equal([][]byte{second, first}))
+		Expect(openIn(directory).Secrets()).To(Equal(secrets()))
+		for _, secret := range secrets() {
+			Expect(secret).To(HaveLen(32))
+		}
+	})
+
+	It("is looked for at each use, because another process may have sealed with the new one already", Label("I22", "J6"), func(ctx SpecContext) {
+		other := openIn(directory)
+		for n := range 50 {
+			before := secrets()[0]
+			Expect(other.ReplaceSecret(ctx, day(n), day(n-2))).To(Succeed())
+			Expect(secrets()[0]).NotTo(Equal(before))
+			Expect(secrets()[1]).To(Equal(before))
+		}
+	})
+
+	Context("when somebody has just looked", func() {
+		var other *Store
+		BeforeEach(func() {
+			other = openIn(directory)
+			secrets()
+			store.secrets.Load().read.at = time.Since(began) + time.Hour
+		})
+
+		It("is looked for again once another process has replaced it", Label("I22", "J6"), func(ctx SpecContext) {
+			before := secrets()[0]
+			Expect(other.ReplaceSecret(ctx, day(1), time.Time{})).To(Succeed())
+			Expect(secrets()).To(HaveExactElements(Not(Equal(before)), Equal(before)))
+		})
+
+		It("is not looked for until somebody commits", func(ctx SpecContext) {
+			before := secrets()
+			Expect(os.Remove(store.secretFile.Path())).To(Succeed())
+			Expect(secrets()).To(Equal(before))
+			grant, _ := approvedGrant()
+			Expect(other.AddGrant(ctx, grant, grant.Supersedes)).To(Succeed())
+			_, err := store.Secrets()
+			Expect(err).To(MatchError(fs.ErrNotExist))
+		})
+
+		It("is looked for again by whoever began to look before somebody committed", Label("I22", "J6"), func(ctx SpecContext) {
+			first := store.databaseState()
+			grant, _ := approvedGrant()
+			Expect(other.AddGrant(ctx, grant, grant.Supersedes)).To(Succeed())
+			looked, err := store.readSecrets(first)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(looked.read.isCurrent(first)).To(BeTrue())
+			Expect(looked.read.isCurrent(store.databaseState())).To(BeFalse())
+		})
+	})
+
+	It("is found soon when it was laid there by hand", func() {
+		secrets()
+		lain := bytes.Repeat([]byte{7}, 32)
+		Expect(os.WriteFile(store.secretFile.Path()+".lain", lain, 0o600)).To(Succeed())
+		Expect(os.Rename(store.secretFile.Path()+".lain", store.secretFile.Path())).To(Succeed())
+		Eventually(secrets).Should(Equal([][]byte{lain}))
+	})
+
+	It("loses none when several do it at once while others read", Label("I22"), func(ctx SpecContext) {
+		first := secrets()[0]
+		var racing sync.WaitGroup
+		for range 4 {
+			mine := openIn(directory)
+			racing.Go(func() {
+				defer GinkgoRecover()
+				for range 5 {
+					Expect(mine.ReplaceSecret(ctx, day(1), time.Time{})).To(Succeed())
+					all, err := mine.Secrets()
+					Expect(err).NotTo(HaveOccurred())
+					Expect(bytes.Equal(all[len(all)-1], first)).To(BeTrue())
+				}
+			})
+		}
+		racing.Wait()
+		Expect(secrets()).To(HaveLen(21))
+	})
+})
