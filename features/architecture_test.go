@@ -45,8 +45,9 @@ var table = []law{
 	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
-		"domain/...", "adapters/persistence/internal/drivers", "adapters/persistence/secretfile", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/go-gormigrate/gormigrate/v2",
-		"github.com/hashicorp/golang-lru/v2/simplelru"}},
+		"domain/...", "adapters/persistence/internal/drivers", "adapters/persistence/secretfile", "adapters/persistence/sqlite", "gorm.io/gorm/...", "github.com/go-gormigrate/gormigrate/v2"}},
+	{of: []string{"adapters/persistence/sqlite"}, may: []string{
+		"domain/oauth", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/hashicorp/golang-lru/v2/simplelru"}},
 	{of: []string{"adapters/persistence/secretfile"}, may: []string{"domain/oauth"}},
 	{of: []string{"adapters/persistence/internal/drivers"}, may: []string{"gorm.io/gorm"}},
 	{of: []string{"adapters/persistence/postgres"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/postgres", "github.com/jackc/pgx/v5/..."}},
@@ -218,6 +219,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("one adapter in another", "adapters/http/routes.go", "adapters/http/mcp", "adapters/persistence", "adapters/cimd", "bootstrap"),
 		Entry("one adapter in another, from below", "adapters/http/mcp/guard.go", "adapters/http", "adapters/persistence", "adapters/cimd"),
 		Entry("a store with rules, wires or cgo", "adapters/persistence/store.go", "application", "adapters/cimd", echo, "github.com/mattn/go-sqlite3", "features/storespec"),
+		Entry("a SQLite file that knows the store", "adapters/persistence/sqlite/database.go", "adapters/persistence", "adapters/persistence/secretfile", "github.com/mattn/go-sqlite3"),
 		Entry("a directory with more than its libraries", "adapters/cimd/directory.go", "application", "adapters/http", echo, "golang.org/x/sync/errgroup"),
 		Entry("a reader of assertions with wires", "adapters/jose/reader.go", "application", "adapters/cimd", "adapters/http", echo, "github.com/golang-jwt/jwt/v5"),
 		Entry("a certificate with another authority", "adapters/certificates/acme.go", "github.com/caddyserver/certmagic", echo, "domain/oauth"),

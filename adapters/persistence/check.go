@@ -10,6 +10,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -98,7 +99,7 @@ func checkFile(db *gorm.DB) Check {
 		err = fmt.Errorf("the file is damaged, restore it: %q", said)
 	}
 	if err != nil {
-		err = explain(err)
+		err = sqlite.Explain(err)
 	}
 	return check("file", "undamaged", err)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
 
 // layout is how rows of one kind are read and written. What every request reads or writes goes this way: GORM's reflection costs as much
@@ -144,14 +146,14 @@ func (l *layout[R]) asRead(row *R) {
 }
 
 // insert adds rows.
-func (l *layout[R]) insert(tx *changes, rows ...*R) error {
+func (l *layout[R]) insert(tx *sqlite.Tx, rows ...*R) error {
 	values := make([]any, 0, len(rows)*len(l.columns))
 	for _, row := range rows {
 		for _, c := range l.columns {
 			values = append(values, valueAt(c.in(row)))
 		}
 	}
-	return tx.write(l.inserting(tx.DB, len(rows)), values...)
+	return executeWrite(tx, l.inserting(tx.DB, len(rows)), values...)
 }
 
 // mostKept is how many rows a statement may add that is remembered.
@@ -183,7 +185,7 @@ func (l *layout[R]) inserting(tx *gorm.DB, rows int) string {
 }
 
 // rewrite changes the columns that differ in a row that is there. SQLite would touch the index of every column that it is told.
-func (l *layout[R]) rewrite(tx *changes, was, now *R) error {
+func (l *layout[R]) rewrite(tx *sqlite.Tx, was, now *R) error {
 	changed := changedColumns{postgres: tx.Name() == postgresDialect}
 	values := make([]any, 0, mostlyChanged)
 	for i, c := range l.columns {
@@ -195,7 +197,7 @@ func (l *layout[R]) rewrite(tx *changes, was, now *R) error {
 	if len(values) == 0 {
 		return nil
 	}
-	return tx.write(l.updating(tx.DB, changed), append(values, valueAt(l.columns[0].in(now)))...)
+	return executeWrite(tx, l.updating(tx.DB, changed), append(values, valueAt(l.columns[0].in(now)))...)
 }
 
 // mostlyChanged is as many columns as a refresh changes, and the key.
@@ -243,14 +245,16 @@ func appendPlace(tx *gorm.DB, statement []byte, number int) []byte {
 
 const postgresDialect = "postgres"
 
-// write is execute that takes note of whether there is something to commit.
-func (c *changes) write(statement string, values ...any) error {
-	done, err := execute(c.DB, statement, values...)
+// executeWrite executes a statement and records whether there is something to commit.
+func executeWrite(tx *sqlite.Tx, statement string, values ...any) error {
+	done, err := execute(tx.DB, statement, values...)
 	if err != nil {
 		return err
 	}
 	rows, err := done.RowsAffected()
-	c.wrote = c.wrote || rows > 0
+	if rows > 0 {
+		tx.WroteRow()
+	}
 	return err
 }
 

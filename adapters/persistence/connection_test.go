@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
-	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -35,7 +35,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 
 	It("is unavailable to readers and writers until the file is back, and makes none itself", func(ctx SpecContext) {
 		Expect(os.Rename(file, file+".away")).To(Succeed())
-		Eventually(reading).WithContext(ctx).WithTimeout(patience).Should(unavailable())
+		Eventually(reading).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(unavailable())
 		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(unavailable())
 		Expect(store.AddGrant(ctx, aGrant("h", 0), nil)).To(unavailable())
 		Expect(file).NotTo(BeAnExistingFile())
@@ -53,9 +53,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 		grant, err := store.Grant(ctx, digest(1))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(grant.ID()).To(Equal("restored"))
-		for _, db := range []*gorm.DB{store.writer, store.reader} {
-			Expect(checkPragmas(db)).To(Succeed())
-		}
+		Expect(store.file.CheckPragmas()).To(Succeed())
 	})
 })
 

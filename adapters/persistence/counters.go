@@ -84,7 +84,7 @@ func (s *Store) Count(ctx context.Context, now time.Time, windows ...oauth.Windo
 	defer leave()
 	statement, values := s.countStatement(now, windows)
 	count := func(db *gorm.DB) error { return failed("counting", db.Exec(statement, values...).Error) }
-	if s.group != nil {
+	if s.file != nil {
 		return s.transaction(ctx, count)
 	}
 	for range attempts {

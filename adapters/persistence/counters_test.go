@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -51,7 +52,7 @@ func itCountsBesideBearers(server *server) {
 		}
 		pool, err := store.writer.DB()
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() int { return pool.Stats().InUse }).WithContext(ctx).WithTimeout(patience).Should(Equal(countAtOnce))
+		Eventually(func() int { return pool.Stats().InUse }).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(Equal(countAtOnce))
 		Consistently(func() error { _, err := store.Grant(ctx, digest(0)); return err }).WithContext(ctx).Should(Succeed())
 		Expect(release()).To(Succeed())
 	})

@@ -7,9 +7,9 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	codes "modernc.org/sqlite/lib"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
 
 // engine is what differs between the databases that a Store can be in.
@@ -70,12 +70,8 @@ const (
 )
 
 func isDuplicate(err error) bool {
-	switch sqliteCode(err) {
-	case codes.SQLITE_CONSTRAINT_PRIMARYKEY, codes.SQLITE_CONSTRAINT_UNIQUE:
-		return true
-	}
 	code := drivers.Code(err)
-	return code == pgUnique || code == mysqlUnique
+	return sqlite.IsDuplicate(err) || code == pgUnique || code == mysqlUnique
 }
 
 // errOvertaken is for what another transaction has done between two steps of this one.
@@ -100,5 +96,5 @@ func collides(err error) bool {
 
 func isMissingTable(err error) bool {
 	code := drivers.Code(err)
-	return sqliteCode(err)&0xff == codes.SQLITE_ERROR || code == pgNoTable || code == mysqlNoTable
+	return sqlite.IsMissingTable(err) || code == pgNoTable || code == mysqlNoTable
 }

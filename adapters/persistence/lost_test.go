@@ -8,6 +8,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
 
 var _ = Describe("A SQLite file that is lost beside its server secret", Label("J2", "H7"), func() {
@@ -26,10 +28,10 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 	empty := func() { // as SQLite leaves a file in which nothing was ever made
 		remove()
 		Expect(create(file)).To(Succeed())
-		db, err := connect(connector{file, dsn(file)}, 1)
+		database, err := sqlite.Open(file)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(db.Exec("VACUUM").Error).To(Succeed())
-		Expect(disconnect(db)).To(Succeed())
+		Expect(database.Writer.Exec("VACUUM").Error).To(Succeed())
+		Expect(database.Close()).To(Succeed())
 	}
 
 	DescribeTable("is refused at the start, with the remedy", func(lose func(), remedy string) {

@@ -132,3 +132,25 @@ func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err er
 	}
 	return applied, failed("migrating the schema", err)
 }
+
+// compareSchema refuses a database that this program's migrations have not made.
+func (s *Store) compareSchema() error {
+	var applied []string
+	err := s.reader.Raw("SELECT id FROM schema_migrations ORDER BY id").Scan(&applied).Error
+	if err != nil && !isMissingTable(err) {
+		return failed("reading the schema's version", err)
+	}
+	known := make([]string, 0, len(migrations))
+	for _, migration := range migrations {
+		known = append(known, migration.id)
+	}
+	switch {
+	case slices.Equal(applied, known):
+		return nil
+	case len(applied) == 0:
+		return errors.New("it is none of Pasteport's: name the data of a service, by data or database")
+	case !slices.Contains(known, applied[len(applied)-1]):
+		return errNewer
+	}
+	return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version brings it up to date")
+}

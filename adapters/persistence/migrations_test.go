@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -43,10 +44,10 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 		BeforeEach(func() { file = filepath.Join(GinkgoT().TempDir(), "oauth.db") })
 		itKeepsWhatItHolds(func(context.Context) *Store {
 			Expect(create(file)).To(Succeed())
-			old, err := connectTo(file, dsn)
+			database, err := sqlite.Open(file)
 			Expect(err).NotTo(HaveOccurred())
-			DeferCleanup(old.Close)
-			return old
+			DeferCleanup(database.Close)
+			return newFileStore(file, database)
 		}, func(context.Context) *Store { return openIn(filepath.Dir(file)) })
 
 		It("forgets without reading a table from end to end", func(ctx SpecContext) {

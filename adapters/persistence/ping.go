@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -26,9 +27,11 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	row := counterRow{Name: pingName[:], EndsAt: time.Now().Add(pingKept)}
-	err := s.change(ctx, func(tx *changes) error {
+	err := s.change(ctx, func(tx *sqlite.Tx) error {
 		err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
-		tx.wrote = tx.wrote || err == nil
+		if err == nil {
+			tx.WroteRow()
+		}
 		return failed("writing", err)
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -30,15 +31,15 @@ type cachedSecrets struct {
 // databaseState is the version of a SQLite file. A server has no known version.
 type databaseState struct {
 	known   bool
-	version version
-	at      time.Duration // since began
+	version sqlite.Version
+	at      time.Duration // since start
 }
 
 func (s *Store) databaseState() databaseState {
-	now := databaseState{at: time.Since(began)}
-	if s.recent != nil {
-		seen, err := s.recent.watch.atGlance()
-		now.version, now.known = seen, err == nil
+	now := databaseState{at: time.Since(start)}
+	if s.file != nil {
+		version, err := s.file.Grants.Version()
+		now.version, now.known = version, err == nil
 	}
 	return now
 }
@@ -47,6 +48,8 @@ func (s *Store) databaseState() databaseState {
 func (d databaseState) isCurrent(now databaseState) bool {
 	return d.known && now.known && d.version == now.version && now.at-d.at < secretsTrusted
 }
+
+var start = time.Now()
 
 // secretsTrusted bounds how long a secret that an operator has copied into place stays unnoticed: that commits nothing.
 const secretsTrusted = 10 * time.Millisecond

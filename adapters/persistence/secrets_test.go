@@ -54,7 +54,7 @@ var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
 		BeforeEach(func() {
 			other = openIn(directory)
 			secrets()
-			store.secrets.Load().read.at = time.Since(began) + time.Hour
+			store.secrets.Load().read.at = time.Since(start) + time.Hour
 		})
 
 		It("is looked for again once another process has replaced it", Label("I22", "J6"), func(ctx SpecContext) {

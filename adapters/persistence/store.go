@@ -1,3 +1,7 @@
+// Package persistence is the store of grants: oauth.Store on GORM, in a SQLite file (OpenSQLite) or on a database server that replicas share
+// (OpenServer). Store has one method for each operation of the port; a tableMapper reads and writes the rows of a table; engine holds what differs
+// between SQLite, PostgreSQL and MySQL. Package sqlite opens the file, package secretfile keeps the server secret beside the database, and package
+// maintenance checks and copies whole stores. SCHEMA.md explains the tables.
 package persistence
 
 import (
@@ -10,20 +14,20 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a database server, where all do both.
-// Every guard is in the database; what is remembered of a file is used only when the head of its WAL index says that it is the newest.
+// Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a database server, where every connection does both.
+// The database enforces every rule; cached grants of a file are used only while the WAL index shows no other commit.
 type Store struct {
 	engine         engine
+	file           *sqlite.Database // nil on a server
 	writer, reader *gorm.DB
 	secretFile     *secretfile.File
 	secrets        atomic.Pointer[cachedSecrets]
 	patience       time.Duration
 	counting       slots
-	recent         *recent // nil on a server, where others commit without our noticing
-	group          *group  // of writes to a file; a server has its own
 }
 
 var (
@@ -35,40 +39,30 @@ var (
 // SharedByReplicas reports that several machines may use the database at once.
 func (s *Store) SharedByReplicas() bool { return s.engine.server }
 
-// Close lets go of the database; a file gets its log written back.
+// Close closes every connection to the database. A file gets its log written back first.
 func (s *Store) Close() error {
-	if s.engine.server {
-		return failed("closing the connections", disconnect(s.writer))
+	if s.file != nil {
+		return s.file.Close()
 	}
-	return errors.Join(failed("writing the log back", s.writer.Exec("PRAGMA wal_checkpoint(TRUNCATE)").Error), s.letGo())
-}
-
-// letGo closes every connection to the file.
-func (s *Store) letGo() error {
-	return errors.Join(
-		failed("closing the watch", s.recent.watch.Close()),
-		failed("closing the readers", disconnect(s.reader)),
-		failed("closing the writer", disconnect(s.writer)),
-		failed("closing what gives way", s.group.yield.Close()),
-	)
+	return failed("closing the connections", disconnect(s.writer))
 }
 
 // AddGrant implements oauth.Store.
 func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
-	return s.change(ctx, func(tx *changes) error { return s.add(tx, grant, supersede) })
+	return s.change(ctx, func(tx *sqlite.Tx) error { return s.add(tx, grant, supersede) })
 }
 
-func (s *Store) add(tx *changes, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
+func (s *Store) add(tx *sqlite.Tx, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
 	row, secrets := rowsOf(grant)
 	if err := s.addRow(tx, &row, supersede); err != nil {
 		return err
 	}
-	tx.altered = append(tx.altered, alteredGrant{row.ID, written(&row, secrets)})
+	tx.ChangedGrant(row.ID, written(&row, secrets))
 	return addSecrets(tx, secrets)
 }
 
 // addRow looks for an earlier grant when there is one. A server has to be asked first, because there an error ends the transaction.
-func (s *Store) addRow(tx *changes, row *grantRow, supersede func(earlier *oauth.AccessGrant) error) error {
+func (s *Store) addRow(tx *sqlite.Tx, row *grantRow, supersede func(earlier *oauth.AccessGrant) error) error {
 	if !s.engine.server {
 		if err := grantLayout.insert(tx, row); !isDuplicate(err) {
 			return failed("adding a grant", err)
@@ -107,14 +101,17 @@ func (s *Store) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGr
 	return found.restore(), nil
 }
 
-func (s *Store) found(ctx context.Context, secret oauth.Digest) (*foundRow, error) {
+func (s *Store) found(ctx context.Context, secret oauth.Digest) (*secretWithGrant, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	ask := func() (*foundRow, error) { return s.engine.finds(s.reader.WithContext(ctx), secret) }
-	if s.recent == nil {
-		return ask()
+	if s.file == nil {
+		return s.engine.finds(s.reader.WithContext(ctx), secret)
 	}
-	return s.recent.read(secret, ask)
+	entry, err := s.file.Grants.Lookup(secret, func() (sqlite.CacheEntry, error) { return s.engine.finds(s.reader.WithContext(ctx), secret) })
+	if err != nil {
+		return nil, err
+	}
+	return entry.(*secretWithGrant), nil
 }
 
 // ofSecret locks the grant before its secret is read: whoever changes one of its secrets holds the same lock.
@@ -122,7 +119,7 @@ const ofSecret = "SELECT id FROM grants WHERE id = (SELECT grant_id FROM secrets
 
 // UpdateGrant implements oauth.Store.
 func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-	return s.change(ctx, func(tx *changes) error {
+	return s.change(ctx, func(tx *sqlite.Tx) error {
 		var locked []string
 		if s.engine.server {
 			if err := tx.Raw(ofSecret, secret[:]).Scan(&locked).Error; err != nil {
@@ -140,12 +137,10 @@ func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change fun
 	})
 }
 
-// newest is the state that a change is applied to. Whoever changes a grant has mostly looked at it just before.
-func (s *Store) newest(tx *changes, secret oauth.Digest) (*foundRow, error) {
-	if s.recent != nil {
-		if row, known := s.recent.newest(tx, secret); known {
-			return row, nil
-		}
+// newest is the state that a change is applied to. It is mostly cached, because a lookup precedes most changes.
+func (s *Store) newest(tx *sqlite.Tx, secret oauth.Digest) (*secretWithGrant, error) {
+	if entry, cached := tx.Cached(secret); cached {
+		return entry.(*secretWithGrant), nil
 	}
 	return s.engine.finds(tx.DB, secret)
 }
@@ -178,13 +173,13 @@ func (s *Store) Clients(ctx context.Context, now time.Time, limit int) (clients 
 
 // UpdateGrantsOf implements oauth.Store.
 func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
-	return s.change(ctx, func(tx *changes) error {
+	return s.change(ctx, func(tx *sqlite.Tx) error {
 		rows, err := grantsOf(s.engine.locking(tx.DB), host)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			if err := update(tx, &foundRow{Grant: &row}, row.restore(), change); err != nil {
+			if err := update(tx, &secretWithGrant{grant: &row}, row.restore(), change); err != nil {
 				return err
 			}
 		}
@@ -195,9 +190,11 @@ func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, chan
 // UseOnce implements oauth.Store: the primary key lets one in.
 func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
 	row := assertionRow{Digest: assertion[:], ForgetAfter: forgetAfter}
-	return s.change(ctx, func(tx *changes) error {
+	return s.change(ctx, func(tx *sqlite.Tx) error {
 		err := tx.Create(&row).Error
-		tx.wrote = tx.wrote || err == nil
+		if err == nil {
+			tx.WroteRow()
+		}
 		return failed("noting a used assertion", err)
 	})
 }
@@ -209,34 +206,34 @@ func grantsOf(db *gorm.DB, host oauth.Fingerprint) (rows []grantRow, err error) 
 
 // update lets change happen to the restored grant and writes what came of it: what has changed of the grant and of the secret that was
 // found, and new ones.
-func update(tx *changes, found *foundRow, grant *oauth.AccessGrant, change func(*oauth.AccessGrant) error) error {
+func update(tx *sqlite.Tx, found *secretWithGrant, grant *oauth.AccessGrant, change func(*oauth.AccessGrant) error) error {
 	if err := change(grant); err != nil {
 		return err
 	}
 	row, secrets := rowsOf(grant)
-	tx.altered = append(tx.altered, alteredGrant{row.ID, written(&row, secrets)})
-	if found.Grant.HostBox != nil && row.HostBox == nil { // then nothing is left that a wrap could open (H6)
+	tx.ChangedGrant(row.ID, written(&row, secrets))
+	if found.grant.HostBox != nil && row.HostBox == nil { // then nothing is left that a wrap could open (H6)
 		if err := tx.Exec("UPDATE secrets SET host_wrap = NULL WHERE grant_id = ? AND host_wrap IS NOT NULL", row.ID).Error; err != nil {
 			return failed("emptying wraps", err)
 		}
 	}
-	if err := grantLayout.rewrite(tx, found.Grant, &row); err != nil {
+	if err := grantLayout.rewrite(tx, found.grant, &row); err != nil {
 		return failed("updating a grant", err)
 	}
 	added := secrets[:0]
 	for _, secret := range secrets {
-		if !bytes.Equal(secret.Digest, found.Secret.Digest) {
+		if !bytes.Equal(secret.Digest, found.secret.Digest) {
 			added = append(added, secret)
 			continue
 		}
-		if err := secretLayout.rewrite(tx, &found.Secret, secret); err != nil {
+		if err := secretLayout.rewrite(tx, &found.secret, secret); err != nil {
 			return failed("updating a secret", err)
 		}
 	}
 	return addSecrets(tx, added)
 }
 
-func addSecrets(tx *changes, secrets []*secretRow) error {
+func addSecrets(tx *sqlite.Tx, secrets []*secretRow) error {
 	if len(secrets) == 0 {
 		return nil
 	}

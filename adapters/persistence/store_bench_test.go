@@ -13,6 +13,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -107,7 +108,7 @@ func addGrant(b *testing.B, store *Store) {
 func addUngrouped(b *testing.B, store *Store) {
 	b.Helper()
 	grant, _ := approvedGrant()
-	if err := store.writer.Transaction(func(tx *gorm.DB) error { return store.add(&changes{DB: tx}, grant, grant.Supersedes) }); err != nil {
+	if err := store.writer.Transaction(func(tx *gorm.DB) error { return store.add(&sqlite.Tx{DB: tx}, grant, grant.Supersedes) }); err != nil {
 		b.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
@@ -58,7 +59,7 @@ func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
 		row := stepRow(step)
 		rows = append(rows, &row)
 	}
-	return s.change(ctx, func(tx *changes) error {
+	return s.change(ctx, func(tx *sqlite.Tx) error {
 		for left := rows; len(left) > 0; {
 			some := s.engine.stepsAtOnce(len(left))
 			if err := stepLayout.insert(tx, left[:some]...); err != nil {

@@ -10,26 +10,27 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // transaction does work in one that may change anything.
 func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
-	return s.change(ctx, func(tx *changes) error {
-		tx.everything = true
+	return s.change(ctx, func(tx *sqlite.Tx) error {
+		tx.ChangedUnknown()
 		return work(tx.DB.WithContext(ctx))
 	})
 }
 
 // change does work in a transaction, again from the beginning when replicas get in each other's way. However many wait, nobody waits longer
 // for a turn than the store's patience.
-func (s *Store) change(ctx context.Context, work func(tx *changes) error) error {
-	if s.group != nil {
-		return s.group.do(ctx, s.patience, work)
+func (s *Store) change(ctx context.Context, work func(tx *sqlite.Tx) error) error {
+	if s.file != nil {
+		return s.file.Write(ctx, s.patience, work)
 	}
 	ctx, cancel := s.detached(ctx)
 	defer cancel()
-	return s.again(ctx, cancel, func(tx *gorm.DB) error { return work(&changes{DB: tx}) })
+	return s.again(ctx, cancel, func(tx *gorm.DB) error { return work(&sqlite.Tx{DB: tx}) })
 }
 
 func (s *Store) again(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {

@@ -7,26 +7,33 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// foundRow is a secret with the grant that it belongs to.
-type foundRow struct {
-	Secret secretRow
-	Grant  *grantRow // which those of one grant share
+// secretWithGrant is a secret with the grant that it belongs to.
+type secretWithGrant struct {
+	secret secretRow
+	grant  *grantRow // shared by the secrets of one grant
 
 	first atomic.Pointer[oauth.AccessGrant] // to be restored, of which all others are copies
 }
 
-func (f *foundRow) secret() oauth.Digest { return oauth.Digest(f.Secret.Digest) }
+var _ sqlite.CacheEntry = (*secretWithGrant)(nil)
+
+// Secret implements sqlite.CacheEntry.
+func (f *secretWithGrant) Secret() oauth.Digest { return oauth.Digest(f.secret.Digest) }
+
+// GrantID implements sqlite.CacheEntry.
+func (f *secretWithGrant) GrantID() string { return f.grant.ID }
 
 var grantColumns = grantLayout.listed("grants.")
 
 var findGrant = "SELECT " + grantColumns + ", " + secretLayout.listed("secrets.") + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
 
-func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *foundRow, err error) {
-	found = &foundRow{Grant: new(grantRow)}
-	err = e.reads(db, e.find, secret[:], append(grantLayout.places(found.Grant), secretLayout.places(&found.Secret)...)...)
+func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *secretWithGrant, err error) {
+	found = &secretWithGrant{grant: new(grantRow)}
+	err = e.reads(db, e.find, secret[:], append(grantLayout.places(found.grant), secretLayout.places(&found.secret)...)...)
 	return found, failed("finding a grant", err)
 }
 
@@ -59,23 +66,23 @@ func (e engine) reads(db *gorm.DB, question string, key any, into ...any) error 
 }
 
 // written are the rows that finds will return for these secrets once they are committed, but for those that are spent: hardly anybody asks for them.
-func written(grant *grantRow, secrets []*secretRow) []*foundRow {
+func written(grant *grantRow, secrets []*secretRow) []sqlite.CacheEntry {
 	grantLayout.asRead(grant)
-	rows := make([]*foundRow, 0, len(secrets))
+	rows := make([]sqlite.CacheEntry, 0, len(secrets))
 	for _, secret := range secrets {
 		if secret.isSpent(grant) {
 			continue
 		}
-		row := &foundRow{Secret: *secret, Grant: grant}
-		secretLayout.asRead(&row.Secret)
+		row := &secretWithGrant{secret: *secret, grant: grant}
+		secretLayout.asRead(&row.secret)
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-func (f *foundRow) restore() *oauth.AccessGrant {
+func (f *secretWithGrant) restore() *oauth.AccessGrant {
 	if f.first.Load() == nil {
-		f.first.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.Grant), oauth.SecretSnapshot(f.Secret)).Share())
+		f.first.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.grant), oauth.SecretSnapshot(f.secret)).Share())
 	}
 	return f.first.Load().Copy()
 }

@@ -1,13 +1,13 @@
 //go:build !(linux || darwin || freebsd)
 
-package persistence
+package sqlite
 
 import (
 	"errors"
 	"os"
 )
 
-// canMap says whether a file that is mapped shows what is written to it. Without that nothing is remembered.
+// canMap reports whether a mapped file shows what other processes write to it. Otherwise nothing is cached.
 const canMap = false
 
 func mapPage(*os.File) (page []byte, err error) { return nil, errors.ErrUnsupported }

@@ -1,4 +1,4 @@
-package persistence
+package sqlite
 
 import (
 	"context"
@@ -12,33 +12,33 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// connector opens connections that notice when their file is gone or is another one. SQLite would go on in a file without a
-// name, and whatever was answered from there would be lost at the next start.
+// connector opens connections that notice when their path names no file or another file. SQLite would keep using the deleted file, and its commits
+// would be lost at the next start.
 type connector struct{ path, dsn string }
 
 // Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
-// Connect implements driver.Connector. It looks at the file first: one that takes its place meanwhile is noticed at the next use.
+// Connect implements driver.Connector. It reads the file's identity before it opens the file: a replacement meanwhile is noticed at the next use.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	file, err := os.Stat(c.path)
 	if err != nil {
 		return nil, err
 	}
-	connecting()
+	countConnection()
 	opened, err := c.open(ctx)
 	if err != nil {
-		disconnected()
+		discountConnection()
 		return nil, err
 	}
 	return &connection{session: opened.(session), path: c.path, file: file, prepared: map[string]*statement{}}, nil
 }
 
-// open tries again while others that open the same new file keep it busy: SQLite does not wait when it is to change the journal.
+// open tries again while other openings of a new file keep it busy: SQLite does not wait when it changes the journal mode.
 func (c connector) open(ctx context.Context) (driver.Conn, error) {
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(BusyTimeout); ; {
 		opened, err := c.Driver().Open(c.dsn)
-		if sqliteCode(err)&0xff != codes.SQLITE_BUSY || time.Now().After(deadline) {
+		if code(err)&0xff != codes.SQLITE_BUSY || time.Now().After(deadline) {
 			return opened, err
 		}
 		select {
@@ -51,7 +51,7 @@ func (c connector) open(ctx context.Context) (driver.Conn, error) {
 
 const busyPause = 5 * time.Millisecond
 
-// session is what SQLite's driver offers to database/sql.
+// session is a connection of SQLite's driver.
 type session interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -63,7 +63,7 @@ type session interface {
 	driver.Validator
 }
 
-// connection prepares what it is asked once. GORM would do that for a pool, and again for each transaction on it.
+// connection prepares each statement once. GORM would prepare it for the pool, and again for each transaction.
 type connection struct {
 	session
 	path     string
@@ -71,26 +71,26 @@ type connection struct {
 	prepared map[string]*statement
 }
 
-// statement cannot be asked again while somebody reads its rows.
+// statement cannot run again while its rows are read.
 type statement struct {
 	prepared
 	reading bool
 }
 
-// prepared is what SQLite's driver offers of a statement.
+// prepared is a prepared statement of SQLite's driver.
 type prepared interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-// mostPrepared is more than the statements that are written here; those of the sweeps have a list of any length in them.
-const mostPrepared = 64
+// maxPrepared is more than the number of fixed statements. Statements with a list of any length come on top.
+const maxPrepared = 64
 
-// ResetSession implements driver.SessionResetter, which comes before every use but the first: a connection to a file that is no
-// longer there is given up for a new one.
+// ResetSession implements driver.SessionResetter, which database/sql calls before every use but the first. It gives up a connection whose path no
+// longer names its file.
 func (c *connection) ResetSession(ctx context.Context) error {
-	if there, err := os.Stat(c.path); err != nil || !os.SameFile(there, c.file) {
+	if found, err := os.Stat(c.path); err != nil || !os.SameFile(found, c.file) {
 		return driver.ErrBadConn
 	}
 	return c.session.ResetSession(ctx)
@@ -122,42 +122,42 @@ func (c *connection) QueryContext(ctx context.Context, query string, values []dr
 		return nil, err
 	}
 	known.reading = true
-	return reading{rows.(answer), known}, nil
+	return statementRows{rows.(driverRows), known}, nil
 }
 
-// BeginTx implements driver.ConnBeginTx by prepared statements; the driver would have each of them parsed for every transaction.
+// BeginTx implements driver.ConnBeginTx by prepared statements; the driver would parse them for every transaction.
 func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	if options != (driver.TxOptions{}) {
 		return nil, errors.New("a transaction on SQLite has no options")
 	}
-	tx := begun{c}
+	tx := immediateTx{c}
 	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE", nil); err != nil {
-		_ = tx.Rollback() // it may have begun for somebody who has gone
+		_ = tx.Rollback() // it may have begun although the context has ended
 		return nil, err
 	}
 	return tx, nil
 }
 
-// begun is a transaction that got the write lock at its beginning: one that first reads could not be granted it any more.
-type begun struct{ on *connection }
+// immediateTx is a transaction that takes the write lock when it begins: SQLite may refuse the lock to a transaction that has read before.
+type immediateTx struct{ on *connection }
 
-// Commit implements driver.Tx, also for somebody who goes meanwhile: what the disk has is not to be called undone. One that fails would
-// leave its transaction to whoever comes next on the connection.
-func (b begun) Commit() error {
-	_, err := b.on.ExecContext(context.Background(), "COMMIT", nil)
+// Commit implements driver.Tx. It ignores the context, because a commit that has reached the disk must not be reported as undone. A commit that
+// fails is rolled back, so that the next use of the connection does not inherit the transaction.
+func (t immediateTx) Commit() error {
+	_, err := t.on.ExecContext(context.Background(), "COMMIT", nil)
 	if err != nil {
-		_ = b.Rollback() // SQLite may have done that by itself
+		_ = t.Rollback() // SQLite may have done that by itself
 	}
 	return err
 }
 
 // Rollback implements driver.Tx.
-func (b begun) Rollback() error {
-	_, err := b.on.ExecContext(context.Background(), "ROLLBACK", nil)
+func (t immediateTx) Rollback() error {
+	_, err := t.on.ExecContext(context.Background(), "ROLLBACK", nil)
 	return err
 }
 
-// statement returns a prepared one that nobody reads from, or nil for what is not to be prepared: some pragmas take effect when they are.
+// statement returns a prepared statement whose rows are not being read. It returns nil for pragmas, some of which take effect when they are prepared.
 func (c *connection) statement(ctx context.Context, query string) (*statement, error) {
 	known, found := c.prepared[query]
 	if found && !known.reading {
@@ -166,7 +166,7 @@ func (c *connection) statement(ctx context.Context, query string) (*statement, e
 	if found || strings.HasPrefix(query, "PRAGMA") {
 		return nil, nil
 	}
-	if len(c.prepared) >= mostPrepared {
+	if len(c.prepared) >= maxPrepared {
 		if err := c.finalize(); err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func (c *connection) statement(ctx context.Context, query string) (*statement, e
 	return known, nil
 }
 
-// finalize lets go of the statements that nobody reads from.
+// finalize closes the statements whose rows are not being read.
 func (c *connection) finalize() (err error) {
 	for query, known := range c.prepared {
 		if !known.reading {
@@ -193,12 +193,12 @@ func (c *connection) finalize() (err error) {
 
 // Close implements driver.Conn.
 func (c *connection) Close() error {
-	defer disconnected()
+	defer discountConnection()
 	return errors.Join(c.finalize(), c.session.Close())
 }
 
-// answer is what SQLite's driver offers of rows.
-type answer interface {
+// driverRows are rows of SQLite's driver.
+type driverRows interface {
 	driver.Rows
 	driver.RowsColumnTypeDatabaseTypeName
 	driver.RowsColumnTypeLength
@@ -207,14 +207,14 @@ type answer interface {
 	driver.RowsColumnTypeScanType
 }
 
-// reading are rows that give their statement back.
-type reading struct {
-	answer
+// statementRows mark their statement as free when they are closed.
+type statementRows struct {
+	driverRows
 	of *statement
 }
 
 // Close implements driver.Rows.
-func (r reading) Close() error {
+func (r statementRows) Close() error {
 	r.of.reading = false
-	return r.answer.Close()
+	return r.driverRows.Close()
 }

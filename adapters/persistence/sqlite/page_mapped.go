@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package persistence
+package sqlite
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 const canMap = true
 
-// mapPage shows the first page of a file as it is from now on, whoever changes it.
+// mapPage maps the first page of a file, where changes of other processes show.
 func mapPage(of *os.File) (page []byte, err error) {
 	open, err := of.SyscallConn()
 	if err != nil {

@@ -1,61 +1,23 @@
 package persistence
 
 import (
-	"context"
-	"database/sql/driver"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Opening a SQLite file", func() {
+var _ = Describe("Opening a store in a SQLite file", func() {
 	var directory string
 	BeforeEach(func() { directory = GinkgoT().TempDir() })
-
-	It("connects one writer and readers that wait, survive a power failure and check foreign keys", Label("H5"), func() {
-		store := openIn(directory)
-		for db, connections := range map[*gorm.DB]int{store.writer: 1, store.reader: readers(runtime.GOMAXPROCS(0))} {
-			Expect(pragma(db, "journal_mode")).To(Equal("wal"))
-			Expect(pragma(db, "synchronous")).To(Equal("2"))
-			Expect(pragma(db, "busy_timeout")).To(Equal("5000"))
-			Expect(pragma(db, "foreign_keys")).To(Equal("1"))
-			pool, err := db.DB()
-			Expect(err).NotTo(HaveOccurred())
-			Expect(pool.Stats().MaxOpenConnections).To(Equal(connections))
-		}
-		Expect(pragma(store.reader, "cache_size")).To(Equal("50"))
-		Expect(store.reader.Exec("DELETE FROM grants").Error).To(MatchError(ContainSubstring("readonly")))
-	})
-
-	It("connects two more readers than there are processors, and four at most", func() {
-		Expect([]int{readers(1), readers(2), readers(64)}).To(Equal([]int{3, 4, 4}))
-	})
-
-	It("lets the connection that only watches the file keep hardly a page, because SQLite would give the others what it may keep", func() {
-		watch := openIn(directory).recent.watch
-		_, err := watch.version()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(watch.open.Load().keeper).To(WithTransform(cacheSize, BeEquivalentTo(10)))
-	})
-
-	It("refuses when SQLite does not keep to the settings", func() {
-		former := pragmas
-		DeferCleanup(func() { pragmas = former })
-		pragmas = append(slices.Clone(former), struct{ name, value string }{"page_size", "3"})
-		_, err := OpenSQLite(filepath.Join(directory, "oauth.db"))
-		Expect(err).To(MatchError(ContainSubstring("SQLite keeps page_size at 4096 instead of 3: put the file on a local disk")))
-	})
 
 	It("makes files that only their owner reads, in a directory of the same kind", Label("H7"), func() {
 		directory = filepath.Join(directory, "made", "on the way?#%20")
@@ -104,16 +66,6 @@ var _ = Describe("Opening a SQLite file", func() {
 		_, err := OpenSQLite(filepath.Join(directory, "file", "oauth.db"))
 		Expect(err).To(MatchError(ContainSubstring("not a directory")))
 	})
-
-	It("says what is missing when the file cannot be written", func() {
-		openIn(directory)
-		file := filepath.Join(directory, "oauth.db")
-		db, err := connect(connector{file, "file:" + file + "?mode=ro"}, 1)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(disconnect, db)
-		err = db.Exec("DELETE FROM schema_migrations").Error
-		Expect(explain(err)).To(MatchError(And(ContainSubstring("has to be able to write the file"), ContainSubstring("readonly"))))
-	})
 })
 
 var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func() {
@@ -145,10 +97,10 @@ var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func()
 		Entry("when an older version has written it", fromThePast, "brings it up to date"),
 		Entry("when it is somebody else's", func(file string) {
 			write("")(file)
-			db, err := connect(connector{file, "file:" + file + "?mode=rw"}, 1)
+			database, err := sqlite.OpenAsIs(file)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(db.Exec("CREATE TABLE theirs (x)").Error).To(Succeed())
-			Expect(disconnect(db)).To(Succeed())
+			Expect(database.Writer.Exec("CREATE TABLE theirs (x)").Error).To(Succeed())
+			Expect(database.Close()).To(Succeed())
 		}, "none of Pasteport's"),
 		Entry("when a newer version has written it", func(file string) {
 			fromTheFuture(file)
@@ -178,13 +130,14 @@ var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 		directory := GinkgoT().TempDir()
 		file := filepath.Join(directory, "oauth.db")
 		fromThePast(file)
-		old, err := connect(connector{file, dsn(file)}, 1)
+		database, err := sqlite.Open(file)
 		Expect(err).NotTo(HaveOccurred())
+		old := database.Writer
 		row, secrets := rowsOf(aGrant("g", 1))
 		Expect(old.Omit("AuthMethod", "GraceEnd", "RefreshDigest").Create(&row).Error).To(Succeed())
 		Expect(old.Exec("UPDATE grants SET rotated_at = 1000").Error).To(Succeed())
 		Expect(old.Omit("Predecessor").Create(&secrets).Error).To(Succeed())
-		Expect(disconnect(old)).To(Succeed())
+		Expect(database.Close()).To(Succeed())
 		found, err := openIn(directory).Grant(ctx, digest(0))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.AuthMethod()).To(Equal(oauth.PublicClient))
@@ -227,20 +180,6 @@ var _ = Describe("The server secret", Label("J2"), func() {
 	})
 })
 
-func pragma(db *gorm.DB, name string) (value string) {
-	Expect(db.Raw("PRAGMA " + name).Scan(&value).Error).To(Succeed())
-	return value
-}
-
-func cacheSize(on *connection) driver.Value {
-	rows, err := on.QueryContext(context.Background(), "PRAGMA cache_size", nil)
-	Expect(err).NotTo(HaveOccurred())
-	defer rows.Close()
-	values := make([]driver.Value, 1)
-	Expect(rows.Next(values)).To(Succeed())
-	return values[0]
-}
-
 func mode(path string) fs.FileMode {
 	found, err := os.Stat(path)
 	Expect(err).NotTo(HaveOccurred())
@@ -278,8 +217,8 @@ func fromTheFuture(file string) {
 // fromThePast makes a database as the first version did.
 func fromThePast(file string) {
 	Expect(create(file)).To(Succeed())
-	old, err := connect(connector{file, dsn(file)}, 1)
+	old, err := sqlite.Open(file)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(migrate(old, sqliteEngine, migrations[:1])).To(Equal([]string{migrations[0].id}))
-	Expect(disconnect(old)).To(Succeed())
+	Expect(migrate(old.Writer, sqliteEngine, migrations[:1])).To(Equal([]string{migrations[0].id}))
+	Expect(old.Close()).To(Succeed())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
 
 // ServerOptions say how a database server is used. Every zero value means the default in its comment.
@@ -87,7 +88,7 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(notLetIn(err), pool.Close())
 	}
-	return &Store{engine: kind, writer: db, reader: db, secretFile: secretfile.New(options.SecretFile), patience: patience}, nil
+	return &Store{engine: kind, writer: db, reader: db, secretFile: secretfile.New(options.SecretFile), patience: sqlite.BusyTimeout}, nil
 }
 
 // servers are the engines by the scheme of their addresses.
@@ -111,6 +112,32 @@ func (s *Store) reach() error {
 
 func notLetIn(err error) error {
 	return fmt.Errorf("the server does not let us in: check its address, the database, the user and the password: %w", err)
+}
+
+func disconnect(db *gorm.DB) error {
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	return pool.Close()
+}
+
+// MigrateServer brings the schema of a database up to date beside the replicas that run on it, and returns the migrations that it applied. It needs no
+// server secret.
+func MigrateServer(address string, options ServerOptions) (applied []string, err error) {
+	store, err := openServer(address, options, func(s *Store) (err error) {
+		applied, err = s.migrateServer(func(*gorm.DB) error { return nil })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return applied, store.Close()
+}
+
+// OpenUncheckedServer opens a database on a server, whatever is wrong with it, for Checks.
+func OpenUncheckedServer(address string, options ServerOptions) (*Store, error) {
+	return openServer(address, options, unchecked)
 }
 
 // IsServer reports that an address is of a kind that OpenServer knows.

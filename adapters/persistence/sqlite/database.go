@@ -1,0 +1,171 @@
+// Package sqlite opens the SQLite file of a store. A Database has one connection that writes and a few that read. Database.Write carries out a
+// change; the writeBatcher lets changes that wait at the same moment share one transaction and one flush of the disk. The GrantCache keeps the
+// grants that were read or written. The changeDetector reads the head of the WAL index, where every commit of every process shows, so that no
+// lookup returns a cached grant that is older than the file. A Tx records what a change has written, and the cache follows it.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime"
+	"time"
+
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// pragmas are the settings of every connection, checked at start. synchronous is FULL because a power failure must not bring a revoked token back.
+var pragmas = []struct{ name, value string }{
+	{"busy_timeout", "5000"}, // milliseconds
+	{"foreign_keys", "1"},
+	{journalMode, "wal"},
+	{"synchronous", "2"},
+}
+
+// BusyTimeout is how long a change waits for the write lock: the busy_timeout of SQLite counts for each connection anew, and changes queue for one.
+const BusyTimeout = 5 * time.Second
+
+const journalMode = "journal_mode" // which is stored in the file
+
+// readers is the number of connections that read: two more than processors, for long reads, and at most four.
+func readers(processors int) int { return min(4, processors+2) }
+
+// A connection caches few pages (9 KiB each in our allocator), because the system caches them too, once for all connections. SQLite gives the pages
+// that one connection leaves unused to the others.
+const (
+	readCache   = "cache_size(50)"
+	writeCache  = "cache_size(200)"
+	detectCache = "cache_size(10)"
+)
+
+// undoInMemory keeps statement journals out of files: SQLite would write each page to one before its first change.
+const undoInMemory = "temp_store(2)"
+
+// Database is an open SQLite file.
+type Database struct {
+	Writer, Reader *gorm.DB
+	Grants         *GrantCache
+	batcher        *writeBatcher
+}
+
+// Open opens a file that exists, in WAL mode. It refuses a file for which SQLite does not keep the settings that the store relies on.
+func Open(path string) (*Database, error) {
+	d, err := open(path, walDSN)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.CheckPragmas(); err != nil {
+		return nil, errors.Join(err, d.Disconnect())
+	}
+	return d, nil
+}
+
+// OpenAsIs opens a file that exists without changing its journal mode, which is stored in the file. It checks nothing.
+func OpenAsIs(path string) (*Database, error) { return open(path, dsn) }
+
+func open(path string, dsn func(path string, more ...string) string) (d *Database, err error) {
+	d = new(Database)
+	yield, err := newNetYield()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	if d.Writer, err = connect(connector{path, dsn(path, writeCache, undoInMemory)}, 1); err != nil {
+		return nil, errors.Join(err, yield.Close())
+	}
+	if d.Reader, err = connect(connector{path, dsn(path, "query_only(1)", readCache)}, readers(runtime.GOMAXPROCS(0))); err != nil {
+		return nil, errors.Join(err, disconnect(d.Writer), yield.Close())
+	}
+	d.Grants = newGrantCache(connector{path, dsn(path, "query_only(1)", detectCache)})
+	d.batcher = &writeBatcher{writer: d.Writer, grants: d.Grants, yield: yield}
+	return d, nil
+}
+
+// Write carries out a change in a transaction that it may share with other changes. An error of the change undoes that change alone. The change may
+// run more than once. It waits for its turn no longer than patience.
+func (d *Database) Write(ctx context.Context, patience time.Duration, change func(*Tx) error) error {
+	return d.batcher.do(ctx, patience, change)
+}
+
+// Close writes the log back into the file and closes every connection.
+func (d *Database) Close() error {
+	return errors.Join(unavailable("writing the log back", d.Writer.Exec("PRAGMA wal_checkpoint(TRUNCATE)").Error), d.Disconnect())
+}
+
+// Disconnect closes every connection and leaves the log as it is.
+func (d *Database) Disconnect() error {
+	return errors.Join(
+		unavailable("closing the change detector", d.Grants.detector.Close()),
+		unavailable("closing the readers", disconnect(d.Reader)),
+		unavailable("closing the writer", disconnect(d.Writer)),
+		unavailable("closing the write batcher", d.batcher.yield.Close()),
+	)
+}
+
+// SortInFiles runs work while SQLite sorts in files, because a new index may need more than memory holds.
+func (d *Database) SortInFiles(work func() error) (err error) {
+	if err := d.Writer.Exec("PRAGMA temp_store = 0").Error; err != nil {
+		return unavailable("setting temp_store", err)
+	}
+	defer func() { err = errors.Join(err, d.Writer.Exec("PRAGMA "+undoInMemory).Error) }()
+	return work()
+}
+
+// CheckPragmas reports settings that SQLite does not keep.
+func (d *Database) CheckPragmas() error {
+	return errors.Join(checkPragmas(d.Writer), checkPragmas(d.Reader))
+}
+
+func checkPragmas(db *gorm.DB) error {
+	for _, pragma := range pragmas {
+		var value string
+		if err := db.Raw("PRAGMA " + pragma.name).Scan(&value).Error; err != nil {
+			return fmt.Errorf("checking %s: %w", pragma.name, err)
+		}
+		if value != pragma.value {
+			return fmt.Errorf("SQLite keeps %s at %s instead of %s: put the file on a local disk", pragma.name, value, pragma.value)
+		}
+	}
+	return nil
+}
+
+func walDSN(path string, more ...string) string {
+	return dsn(path, append([]string{journalMode + "(wal)"}, more...)...)
+}
+
+// dsn does not let SQLite create the file: an empty database would answer that it knows no token.
+func dsn(path string, more ...string) string {
+	query := url.Values{"mode": {"rw"}}
+	for _, pragma := range pragmas {
+		if pragma.name != journalMode {
+			query.Add("_pragma", pragma.name+"("+pragma.value+")")
+		}
+	}
+	query["_pragma"] = append(query["_pragma"], more...)
+	return "file:" + url.PathEscape(path) + "?" + query.Encode()
+}
+
+// connect uses a driver of our own because GORM's needs a C compiler. GORM's log is off: it prints the values of rows.
+func connect(to connector, connections int) (*gorm.DB, error) {
+	pool := sql.OpenDB(to)
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), &gorm.Config{
+		SkipDefaultTransaction: true, Logger: logger.Discard,
+	})
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return db, nil
+}
+
+func disconnect(db *gorm.DB) error {
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	return pool.Close()
+}
