@@ -45,9 +45,10 @@ var table = []law{
 	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
-		"domain/...", "adapters/persistence/internal/drivers", "adapters/persistence/secretfile", "adapters/persistence/sqlite", "gorm.io/gorm/...", "github.com/go-gormigrate/gormigrate/v2"}},
+		"domain/...", "adapters/persistence/internal/drivers", "adapters/persistence/maintenance", "adapters/persistence/secretfile", "adapters/persistence/sqlite", "gorm.io/gorm/...", "github.com/go-gormigrate/gormigrate/v2"}},
 	{of: []string{"adapters/persistence/sqlite"}, may: []string{
 		"domain/oauth", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/hashicorp/golang-lru/v2/simplelru"}},
+	{of: []string{"adapters/persistence/maintenance"}, may: []string{"gorm.io/gorm/..."}},
 	{of: []string{"adapters/persistence/secretfile"}, may: []string{"domain/oauth"}},
 	{of: []string{"adapters/persistence/internal/drivers"}, may: []string{"gorm.io/gorm"}},
 	{of: []string{"adapters/persistence/postgres"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/postgres", "github.com/jackc/pgx/v5/..."}},
@@ -82,7 +83,7 @@ var table = []law{
 		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein", "github.com/dustin/go-humanize"}},
 	{of: []string{"bootstrap/service/service.go"}, may: anything, never: []string{"features/...", "adapters/cimd", "adapters/http/..."}},
 	{of: []string{"bootstrap/service/database.go"}, may: []string{"domain/oauth", "adapters/persistence/...", "bootstrap/settings"}},
-	{of: []string{"bootstrap/service/store_command.go", "bootstrap/service/store_copy.go"}, may: []string{"domain/...", "adapters/persistence", "github.com/spf13/cobra"}},
+	{of: []string{"bootstrap/service/store_command.go", "bootstrap/service/store_copy.go"}, may: []string{"domain/...", "adapters/persistence", "adapters/persistence/maintenance", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service/grants.go"}, may: []string{"domain/oauth", "application", "adapters/journal", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service/doctor.go", "bootstrap/service/doctor_report.go"}, may: []string{"adapters/doctor", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/service/operations.go", "bootstrap/service/tls.go"}, may: anything,

@@ -9,12 +9,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // problems are what does not hold, by name.
-func problems(checks []Check) map[string]string {
+func problems(checks []maintenance.Check) map[string]string {
 	found := map[string]string{}
 	for _, check := range checks {
 		if check.Problem != "" {
@@ -43,7 +44,7 @@ var _ = Describe("Checking a store", func() {
 				for range 2 {
 					checks := store.Checks(ctx)
 					Expect(problems(checks)).To(BeEmpty())
-					Expect(checks).To(ContainElements(Check{Name: "grants", Found: "1 rows, all readable"}, Check{Name: "counters", Found: "0 rows"}))
+					Expect(checks).To(ContainElements(maintenance.Check{Name: "grants", Found: "1 rows, all readable"}, maintenance.Check{Name: "counters", Found: "0 rows"}))
 					Expect(fingerprints(store.reader)).To(BeEmpty(), "it was only looked at")
 				}
 				Expect(store.Agree(ctx, prints)).To(Succeed())

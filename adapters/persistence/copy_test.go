@@ -3,6 +3,7 @@ package persistence
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
@@ -20,12 +22,12 @@ var openNew = map[string]func(context.Context) *Store{
 	"MariaDB":    func(ctx context.Context) *Store { return engineServers["MariaDB"].place(ctx).open() },
 }
 
-// fill makes more rows than one batch has, some of every kind and with everything that engines keep in ways of their own.
+// fill makes more rows than two batches have, some of every kind and with everything that engines keep in ways of their own.
 func fill(store *Store) {
 	GinkgoHelper()
 	var grants []grantRow
 	var secrets []secretRow
-	for i := range 2*batchRows + 50 {
+	for i := range 450 {
 		key, id := digest(i), fmt.Sprintf("%032x", i)
 		grant, _ := aGrant(id, 0).Snapshot()
 		grants = append(grants, grantRow(grant))
@@ -46,18 +48,25 @@ func fill(store *Store) {
 // contents are all rows that a copy takes along.
 func contents(store *Store) (rows []any) {
 	GinkgoHelper()
-	Expect(batches(store.reader, func(some []grantRow) error { rows = append(rows, some); return nil })).To(Succeed())
-	Expect(batches(store.reader, func(some []secretRow) error { rows = append(rows, some); return nil })).To(Succeed())
-	Expect(batches(store.reader, func(some []assertionRow) error { rows = append(rows, some); return nil })).To(Succeed())
-	Expect(batches(store.reader, func(some []stepRow) error { rows = append(rows, some); return nil })).To(Succeed())
-	return rows
+	return slices.Concat(allRows[grantRow](store), allRows[secretRow](store), allRows[assertionRow](store), allRows[stepRow](store))
 }
 
-func silently(CopyStep) {}
+func allRows[R maintenance.Row](store *Store) (all []any) {
+	GinkgoHelper()
+	column, _ := (*new(R)).Key()
+	var rows []R
+	Expect(store.reader.Order(column).Find(&rows).Error).To(Succeed())
+	for _, row := range rows {
+		all = append(all, row)
+	}
+	return all
+}
+
+func silently(maintenance.CopyStep) {}
 
 // comparing does something when everything is copied, before it is compared.
-func comparing(do func()) func(CopyStep) {
-	return func(step CopyStep) {
+func comparing(do func()) func(maintenance.CopyStep) {
+	return func(step maintenance.CopyStep) {
 		if step.Comparing && step.Table == "grants" {
 			do()
 		}
@@ -89,7 +98,7 @@ var _ = Describe("Copying a store", func() {
 
 			It("completes one that was interrupted, and mends what has changed meanwhile", func(ctx SpecContext) {
 				short, interrupt := context.WithCancel(ctx)
-				Expect(Copy(short, source, target, func(step CopyStep) {
+				Expect(Copy(short, source, target, func(step maintenance.CopyStep) {
 					if step.Table == "secrets" && step.Rows > 0 {
 						interrupt()
 					}
@@ -102,9 +111,12 @@ var _ = Describe("Copying a store", func() {
 			}, NodeTimeout(time.Minute))
 
 			It("says how far it is", func(ctx SpecContext) {
-				var steps []CopyStep
-				Expect(Copy(ctx, source, target, func(step CopyStep) { steps = append(steps, step) })).To(Succeed())
-				Expect(steps).To(ContainElements(CopyStep{"grants", 0, 450, false}, CopyStep{"grants", 200, 450, false}, CopyStep{"trace_steps", 2, 2, false}, CopyStep{"secrets", 450, 450, true}))
+				var steps []maintenance.CopyStep
+				Expect(Copy(ctx, source, target, func(step maintenance.CopyStep) { steps = append(steps, step) })).To(Succeed())
+				Expect(steps).To(ContainElements(
+					maintenance.CopyStep{Table: "grants", Of: 450}, maintenance.CopyStep{Table: "grants", Rows: 200, Of: 450},
+					maintenance.CopyStep{Table: "trace_steps", Rows: 2, Of: 2}, maintenance.CopyStep{Table: "secrets", Rows: 450, Of: 450, Comparing: true},
+				))
 			}, NodeTimeout(time.Minute))
 
 			DescribeTable("notices in the end", func(ctx SpecContext, said string, spoil func() *gorm.DB) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 )
 
 func newStore(out io.Writer) *cobra.Command {
@@ -68,7 +68,7 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 	return command
 }
 
-func checkStore(ctx context.Context, at storePlace) (checks []persistence.Check, err error) {
+func checkStore(ctx context.Context, at storePlace) (checks []maintenance.Check, err error) {
 	store, err := at.openUnchecked()
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func checkStore(ctx context.Context, at storePlace) (checks []persistence.Check,
 }
 
 // report fails when something does not hold.
-func report(t terminal, checks []persistence.Check, asJSON bool) error {
+func report(t terminal, checks []maintenance.Check, asJSON bool) error {
 	if asJSON {
 		if err := printJSON(t.out, checks); err != nil {
 			return err

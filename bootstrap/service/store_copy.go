@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -101,7 +102,7 @@ func copyStore(ctx context.Context, from, to storePlace, t terminal) (err error)
 }
 
 // copyStep rewrites one line for those who watch, and leaves one for each table.
-func (t terminal) copyStep(step persistence.CopyStep) {
+func (t terminal) copyStep(step maintenance.CopyStep) {
 	t.clearLine()
 	switch done := step.Rows == step.Of; {
 	case step.Comparing && t.colour:

@@ -1,0 +1,159 @@
+package persistence
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
+)
+
+// tables are the tables that are checked and copied, in the order in which they refer to each other. Counters and the fingerprint of the server secret
+// concern the running service only.
+var tables = []maintenance.Table{
+	maintenance.TableOf(isReadableGrant), maintenance.TableOf(isReadableSecret),
+	maintenance.TableOf(func(assertionRow) bool { return true }), maintenance.TableOf(func(stepRow) bool { return true }),
+}
+
+// Key implements maintenance.Row.
+func (g grantRow) Key() (column string, value any) { return "id", g.ID }
+
+// Key implements maintenance.Row.
+func (s secretRow) Key() (column string, value any) { return "digest", s.Digest }
+
+// Key implements maintenance.Row.
+func (a assertionRow) Key() (column string, value any) { return "digest", a.Digest }
+
+// Key implements maintenance.Row.
+func (s stepRow) Key() (column string, value any) { return "number", s.Number }
+
+// isReadableGrant reports that the domain restores all that the row holds.
+func isReadableGrant(g grantRow) bool {
+	back, _ := rowsOf(g.restore())
+	back.ForgetAfter = g.ForgetAfter // derived from the others, by another version in another way
+	return slices.Contains([]string{"pending", "active", "ended"}, g.State) && reflect.DeepEqual(back, g)
+}
+
+func isReadableSecret(s secretRow) bool {
+	return slices.Contains([]oauth.SecretKind{oauth.AccessTokenSecret, oauth.RefreshTokenSecret, oauth.CodeSecret}, oauth.SecretKind(s.Kind))
+}
+
+// Checks examines the whole store and changes nothing. When the schema is not this program's, it examines nothing else.
+func (s *Store) Checks(ctx context.Context) []maintenance.Check {
+	schema := maintenance.NewCheck("schema", fmt.Sprintf("%d migrations, as this version has them", len(migrations)), s.compareSchema())
+	if schema.Problem != "" {
+		return []maintenance.Check{schema}
+	}
+	db := s.reader.WithContext(ctx)
+	checks := []maintenance.Check{
+		schema,
+		maintenance.NewCheck("durability", s.engine.name+" loses nothing that was answered", s.durable()),
+		s.checkSecret(ctx),
+	}
+	if s.engine.server {
+		checks = append(checks, maintenance.CheckClock(db, s.engine.clock))
+	} else {
+		checks = append(checks, maintenance.CheckFile(db, sqlite.Explain))
+	}
+	for _, table := range tables {
+		checks = append(checks, table.Check(db))
+	}
+	return append(checks, checkOrphans(db), checkCounters(db))
+}
+
+func (s *Store) checkSecret(ctx context.Context) maintenance.Check {
+	found, err := s.compareSecret(ctx)
+	return maintenance.NewCheck("server secret", found, err)
+}
+
+func (s *Store) compareSecret(ctx context.Context) (found string, err error) {
+	prints, err := seal.NewKeyRing(s).SecretFingerprints()
+	if err != nil {
+		return "", fmt.Errorf("%w: name the file that the replicas have with server-secret, or restore it", err)
+	}
+	if !s.engine.server {
+		return fmt.Sprintf("%d in the file beside the database", len(prints)), nil
+	}
+	known, err := fingerprints(s.reader.WithContext(ctx))
+	switch {
+	case err != nil:
+		return "", err
+	case len(known) == 0:
+		return "no replica has used one with this database yet", nil
+	case !known[0].isAmong(prints):
+		return "", fmt.Errorf("%w: name the file that the replicas have with server-secret", oauth.ErrOtherSecret)
+	}
+	return "it is the one that the database was used with", nil
+}
+
+func checkOrphans(db *gorm.DB) maintenance.Check {
+	var orphans int64
+	err := db.Raw("SELECT count(*) FROM secrets WHERE kind = ? AND grant_id NOT IN (SELECT id FROM grants)", oauth.RefreshTokenSecret).Scan(&orphans).Error
+	if err == nil && orphans > 0 {
+		err = fmt.Errorf("%d refresh tokens belong to no grant and are worth nothing: an older version leaves them that runs beside this one, which is to be stopped; otherwise restore the database from a backup", orphans)
+	}
+	return maintenance.NewCheck("secrets of grants", "every refresh token has its grant", err)
+}
+
+func checkCounters(db *gorm.DB) maintenance.Check {
+	var windows int64
+	err := db.Model(&counterRow{}).Count(&windows).Error
+	return maintenance.NewCheck("counters", fmt.Sprintf("%d rows", windows), failed("counting the counters", err))
+}
+
+// Copy makes the destination hold the grants, secrets, used assertions and trace of the source. A SQLite source cannot be written meanwhile; on a server
+// Copy notices in the end that the source was written. An interrupted copy is completed by another one; Copy refuses any other content of the destination.
+func Copy(ctx context.Context, from, to *Store, progress func(maintenance.CopyStep)) error {
+	if err := refuseSame(ctx, from, to); err != nil {
+		return err
+	}
+	known, err := fingerprints(to.reader.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	if len(known) > 0 {
+		return fmt.Errorf("a service has used the destination, or a copy to it was finished: %w", maintenance.ErrNotEmpty)
+	}
+	target := to.writer.WithContext(ctx)
+	err = from.whileLocked(ctx, func(source *gorm.DB) error { return maintenance.Copy(source, target, tables, progress) })
+	if err != nil || to.engine.renumber == "" {
+		return err
+	}
+	return failed("numbering the trace", target.Exec(to.engine.renumber).Error)
+}
+
+var errSame = errors.New("the source and the destination are the same store: name two")
+
+// refuseSame leaves a mark in one store and looks for it in the other, because one database has many addresses.
+func refuseSame(ctx context.Context, from, to *Store) error {
+	mark := counterRow{Name: make([]byte, 32), EndsAt: time.UnixMilli(0)} // the sweep deletes it if we cannot
+	_, _ = rand.Read(mark.Name)
+	target := to.writer.WithContext(ctx)
+	if err := target.Create(&mark).Error; err != nil {
+		return failed("writing to the destination", err)
+	}
+	var seen int64
+	err := from.reader.WithContext(ctx).Model(&counterRow{}).Where("name = ?", mark.Name).Count(&seen).Error
+	err = errors.Join(failed("reading the source", err), failed("writing to the destination", target.Delete(&mark).Error))
+	if err == nil && seen > 0 {
+		return errSame
+	}
+	return err
+}
+
+// whileLocked runs work while no other process can write to a file. A server goes on.
+func (s *Store) whileLocked(ctx context.Context, work func(db *gorm.DB) error) error {
+	if s.engine.server {
+		return work(s.reader.WithContext(ctx))
+	}
+	return s.transaction(ctx, work)
+}

@@ -1,0 +1,82 @@
+package maintenance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// Check is the result of one check.
+type Check struct {
+	Name    string `json:"check"`
+	Found   string `json:"found"`
+	Problem string `json:"problem,omitempty"` // and its remedy; "" when there is none
+}
+
+// NewCheck returns a Check whose problem is err, or that has found what is given.
+func NewCheck(name, found string, err error) Check {
+	if err != nil {
+		return Check{Name: name, Problem: err.Error()}
+	}
+	return Check{Name: name, Found: found}
+}
+
+// clockLimit keeps the clocks of two machines, each compared with that of their database, within the overlap of two queries for revocations.
+const clockLimit = 2 * time.Second
+
+// CheckClock compares this machine's clock with the one of a server. query returns the server's time in milliseconds; the time that it takes does not
+// count as a difference.
+func CheckClock(db *gorm.DB, query string) Check {
+	var there int64
+	before := time.Now()
+	if err := db.Raw(query).Scan(&there).Error; err != nil {
+		return NewCheck("clock", "", fmt.Errorf("asking the server for its time: %w", err))
+	}
+	apart := max(before.Sub(time.UnixMilli(there)), time.Until(time.UnixMilli(there)), 0).Round(time.Millisecond)
+	if apart > clockLimit {
+		return NewCheck("clock", "", fmt.Errorf("this machine's clock and the database server's are %s apart: let both follow the same time servers (NTP)", apart))
+	}
+	return NewCheck("clock", fmt.Sprintf("within %s of the database server's", max(apart, time.Millisecond)), nil)
+}
+
+// CheckFile lets SQLite check its file. explain adds a remedy to SQLite's errors.
+func CheckFile(db *gorm.DB, explain func(error) error) Check {
+	var results []string
+	err := explain(db.Raw("PRAGMA integrity_check").Scan(&results).Error)
+	if err == nil && !slices.Equal(results, []string{"ok"}) {
+		err = fmt.Errorf("the file is damaged, restore it: %q", results)
+	}
+	return NewCheck("file", "undamaged", err)
+}
+
+var errUnreadable = errors.New("this version cannot read it: restore the database from a backup, or use the version that has written it")
+
+// Check reads every row of the table as a service would.
+func (t Table) Check(db *gorm.DB) Check { return t.check(db) }
+
+func checkRows[R Row](db *gorm.DB, readable func(R) bool) Check {
+	read := 0
+	err := inBatches(db, func(rows []R) error {
+		for _, r := range rows {
+			if column, key := r.Key(); !readable(r) {
+				return fmt.Errorf("the row whose %s is %s: %w", column, printable(key), errUnreadable)
+			}
+			read++
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errUnreadable) {
+		err = fmt.Errorf("a row behind the first %d: %w: %w", read, err, errUnreadable)
+	}
+	return NewCheck((*new(R)).TableName(), fmt.Sprintf("%d rows, all readable", read), err)
+}
+
+func printable(key any) string {
+	if digest, ok := key.([]byte); ok {
+		return fmt.Sprintf("%x", digest)
+	}
+	return fmt.Sprint(key)
+}
