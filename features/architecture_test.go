@@ -45,11 +45,12 @@ var table = []law{
 	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
 	{of: []string{"adapters/persistence"}, may: []string{
-		"domain/...", "adapters/persistence/internal/drivers", "adapters/persistence/maintenance", "adapters/persistence/secretfile", "adapters/persistence/sqlite", "gorm.io/gorm/...", "github.com/go-gormigrate/gormigrate/v2"}},
+		"domain/...", "adapters/persistence/internal/...", "adapters/persistence/maintenance", "adapters/persistence/secretfile", "adapters/persistence/sqlite", "gorm.io/gorm/...", "github.com/go-gormigrate/gormigrate/v2"}},
 	{of: []string{"adapters/persistence/sqlite"}, may: []string{
 		"domain/oauth", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/hashicorp/golang-lru/v2/simplelru"}},
 	{of: []string{"adapters/persistence/maintenance"}, may: []string{"gorm.io/gorm/..."}},
 	{of: []string{"adapters/persistence/secretfile"}, may: []string{"domain/oauth"}},
+	{of: []string{"adapters/persistence/internal/mapper"}, may: []string{"gorm.io/gorm/..."}},
 	{of: []string{"adapters/persistence/internal/drivers"}, may: []string{"gorm.io/gorm"}},
 	{of: []string{"adapters/persistence/postgres"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/postgres", "github.com/jackc/pgx/v5/..."}},
 	{of: []string{"adapters/persistence/mysql"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/mysql", "github.com/go-sql-driver/mysql"}},

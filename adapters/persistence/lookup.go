@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -27,23 +28,23 @@ func (f *secretWithGrant) Secret() oauth.Digest { return oauth.Digest(f.secret.D
 // GrantID implements sqlite.CacheEntry.
 func (f *secretWithGrant) GrantID() string { return f.grant.ID }
 
-var grantColumns = grantLayout.listed("grants.")
+var grantColumns = grantTable.ColumnList("grants.")
 
-var findGrant = "SELECT " + grantColumns + ", " + secretLayout.listed("secrets.") + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
+var findGrant = "SELECT " + grantColumns + ", " + secretTable.ColumnList("secrets.") + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
 
 func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *secretWithGrant, err error) {
 	found = &secretWithGrant{grant: new(grantRow)}
-	err = e.reads(db, e.find, secret[:], append(grantLayout.places(found.grant), secretLayout.places(&found.secret)...)...)
+	err = e.reads(db, e.find, secret[:], append(grantTable.ScanTargets(found.grant), secretTable.ScanTargets(&found.secret)...)...)
 	return found, failed("finding a grant", err)
 }
 
 // earlier returns the grant of that id, which nobody else changes until the transaction ends.
 func (e engine) earlier(tx *gorm.DB, id string) (earlier grantRow, err error) {
-	question := "SELECT " + grantColumns + " FROM grants WHERE id = " + string(appendPlace(tx, nil, 1))
+	question := "SELECT " + grantColumns + " FROM grants WHERE id = " + string(mapper.AppendPlaceholder(tx, nil, 1))
 	if e.server {
 		question += " FOR UPDATE"
 	}
-	err = e.reads(tx, question, id, grantLayout.places(&earlier)...)
+	err = e.reads(tx, question, id, grantTable.ScanTargets(&earlier)...)
 	return earlier, failed("looking for an earlier grant", err)
 }
 
@@ -67,14 +68,14 @@ func (e engine) reads(db *gorm.DB, question string, key any, into ...any) error 
 
 // written are the rows that finds will return for these secrets once they are committed, but for those that are spent: hardly anybody asks for them.
 func written(grant *grantRow, secrets []*secretRow) []sqlite.CacheEntry {
-	grantLayout.asRead(grant)
+	grantTable.Normalize(grant)
 	rows := make([]sqlite.CacheEntry, 0, len(secrets))
 	for _, secret := range secrets {
 		if secret.isSpent(grant) {
 			continue
 		}
 		row := &secretWithGrant{secret: *secret, grant: grant}
-		secretLayout.asRead(&row.secret)
+		secretTable.Normalize(&row.secret)
 		rows = append(rows, row)
 	}
 	return rows

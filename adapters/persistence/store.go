@@ -1,5 +1,5 @@
 // Package persistence is the store of grants: oauth.Store on GORM, in a SQLite file (OpenSQLite) or on a database server that replicas share
-// (OpenServer). Store has one method for each operation of the port; a tableMapper reads and writes the rows of a table; engine holds what differs
+// (OpenServer). Store has one method for each operation of the port; package mapper reads and writes rows; engine holds what differs
 // between SQLite, PostgreSQL and MySQL. Package sqlite opens the file, package secretfile keeps the server secret beside the database, and package
 // maintenance checks and copies whole stores. SCHEMA.md explains the tables.
 package persistence
@@ -64,14 +64,14 @@ func (s *Store) add(tx *sqlite.Tx, grant *oauth.AccessGrant, supersede func(earl
 // addRow looks for an earlier grant when there is one. A server has to be asked first, because there an error ends the transaction.
 func (s *Store) addRow(tx *sqlite.Tx, row *grantRow, supersede func(earlier *oauth.AccessGrant) error) error {
 	if !s.engine.server {
-		if err := grantLayout.insert(tx, row); !isDuplicate(err) {
+		if err := insert(tx, grantTable, row); !isDuplicate(err) {
 			return failed("adding a grant", err)
 		}
 	}
 	if err := s.clearWay(tx.DB, row.ID, supersede); err != nil {
 		return err
 	}
-	return overtaken(grantLayout.insert(tx, row), "adding a grant")
+	return overtaken(insert(tx, grantTable, row), "adding a grant")
 }
 
 // clearWay deletes the earlier grant of the same id, and with it the code that is all it has, when supersede agrees.
@@ -217,7 +217,7 @@ func update(tx *sqlite.Tx, found *secretWithGrant, grant *oauth.AccessGrant, cha
 			return failed("emptying wraps", err)
 		}
 	}
-	if err := grantLayout.rewrite(tx, found.grant, &row); err != nil {
+	if err := rewrite(tx, grantTable, found.grant, &row); err != nil {
 		return failed("updating a grant", err)
 	}
 	added := secrets[:0]
@@ -226,7 +226,7 @@ func update(tx *sqlite.Tx, found *secretWithGrant, grant *oauth.AccessGrant, cha
 			added = append(added, secret)
 			continue
 		}
-		if err := secretLayout.rewrite(tx, &found.secret, secret); err != nil {
+		if err := rewrite(tx, secretTable, &found.secret, secret); err != nil {
 			return failed("updating a secret", err)
 		}
 	}
@@ -237,5 +237,5 @@ func addSecrets(tx *sqlite.Tx, secrets []*secretRow) error {
 	if len(secrets) == 0 {
 		return nil
 	}
-	return failed("adding secrets", secretLayout.insert(tx, secrets...))
+	return failed("adding secrets", insert(tx, secretTable, secrets...))
 }

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -27,19 +28,19 @@ type stepRow struct {
 	Reason  string
 }
 
-// stepLayout is without the number, which follows.
-var stepLayout = &layout[stepRow]{name: stepRow{}.TableName(), columns: []column[stepRow]{
-	{"at", func(s *stepRow) any { return (*moment)(&s.At) }},
-	{"kind", func(s *stepRow) any { return (*string)(&s.Kind) }},
-	{"outcome", func(s *stepRow) any { return (*string)(&s.Outcome) }},
-	{"attempt", func(s *stepRow) any { return &s.Attempt }},
-	{"request", func(s *stepRow) any { return &s.Request }},
-	{"client", func(s *stepRow) any { return &s.Client }},
-	{"address", func(s *stepRow) any { return &s.Address }},
-	{"agent", func(s *stepRow) any { return &s.Agent }},
-	{"rule", func(s *stepRow) any { return &s.Rule }},
-	{"reason", func(s *stepRow) any { return &s.Reason }},
-}}
+// stepTable omits the number, which the database assigns.
+var stepTable = mapper.NewTable(stepRow{}.TableName(),
+	mapper.Column("at", func(s *stepRow) any { return (*mapper.Moment)(&s.At) }),
+	mapper.Column("kind", func(s *stepRow) any { return (*string)(&s.Kind) }),
+	mapper.Column("outcome", func(s *stepRow) any { return (*string)(&s.Outcome) }),
+	mapper.Column("attempt", func(s *stepRow) any { return &s.Attempt }),
+	mapper.Column("request", func(s *stepRow) any { return &s.Request }),
+	mapper.Column("client", func(s *stepRow) any { return &s.Client }),
+	mapper.Column("address", func(s *stepRow) any { return &s.Address }),
+	mapper.Column("agent", func(s *stepRow) any { return &s.Agent }),
+	mapper.Column("rule", func(s *stepRow) any { return &s.Rule }),
+	mapper.Column("reason", func(s *stepRow) any { return &s.Reason }),
+)
 
 // TableName implements GORM's Tabler.
 func (stepRow) TableName() string { return "trace_steps" }
@@ -49,7 +50,7 @@ var _ trace.Log = (*Store)(nil)
 // How many steps are in one statement: on a server as many as come, and in a file some, because each number is another statement to prepare.
 const (
 	stepsAtOnce       = 200
-	stepsAtOnceInFile = 10
+	stepsAtOnceInFile = mapper.MaxCachedRows
 )
 
 // AddSteps implements trace.Log.
@@ -62,7 +63,7 @@ func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
 	return s.change(ctx, func(tx *sqlite.Tx) error {
 		for left := rows; len(left) > 0; {
 			some := s.engine.stepsAtOnce(len(left))
-			if err := stepLayout.insert(tx, left[:some]...); err != nil {
+			if err := insert(tx, stepTable, left[:some]...); err != nil {
 				return failed("adding to the trace", err)
 			}
 			left = left[some:]

@@ -10,6 +10,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -99,4 +100,22 @@ func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFu
 		limit = deadline
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), limit)
+}
+
+// insert adds rows to a table.
+func insert[R any](tx *sqlite.Tx, table *mapper.Table[R], rows ...*R) error {
+	err := table.Insert(tx.DB, rows...)
+	if err == nil {
+		tx.WroteRow()
+	}
+	return err
+}
+
+// rewrite writes what has changed of a row.
+func rewrite[R any](tx *sqlite.Tx, table *mapper.Table[R], was, now *R) error {
+	written, err := table.Update(tx.DB, was, now)
+	if written {
+		tx.WroteRow()
+	}
+	return err
 }

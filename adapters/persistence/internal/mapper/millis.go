@@ -1,7 +1,8 @@
-package persistence
+package mapper
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"reflect"
 	"time"
@@ -9,7 +10,25 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// millis keeps a time as UTC milliseconds since 1970 and the zero time as NULL (H4).
+// Moment is a time that the database keeps as UTC milliseconds since 1970, and the zero time as NULL (H4).
+type Moment time.Time
+
+var _ sql.Scanner = (*Moment)(nil)
+
+// Scan implements sql.Scanner.
+func (m *Moment) Scan(value any) error {
+	switch stored := value.(type) {
+	case nil:
+		*m = Moment{}
+	case int64:
+		*m = Moment(time.UnixMilli(stored).UTC())
+	default:
+		return fmt.Errorf("reading a time: %T is no number of milliseconds", value)
+	}
+	return nil
+}
+
+// millis is GORM's serializer of a Moment.
 type millis struct{}
 
 // GORM has one registry per process, which the site may use too; hence the long name.
@@ -29,7 +48,7 @@ func (millis) Value(_ context.Context, field *schema.Field, _ reflect.Value, val
 
 // Scan implements schema.SerializerInterface.
 func (millis) Scan(ctx context.Context, field *schema.Field, target reflect.Value, value any) error {
-	var at moment
+	var at Moment
 	if err := at.Scan(value); err != nil {
 		return fmt.Errorf("reading %s: %w", field.Name, err)
 	}
