@@ -1,5 +1,5 @@
-// Package bootstrap is what a host imports: it puts the domain, the use cases and the adapters together. This file is the only
-// one that names them all.
+// Package bootstrap is what a host imports: NewOAuthServer makes the authorization server from a Config and a store, NewMCPServer (or NewGateway,
+// or Guard) protects an MCP server with it, and Register mounts both on the Echo of the host.
 package bootstrap
 
 import (

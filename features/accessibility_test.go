@@ -20,7 +20,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 	"github.com/pasteport/pasteport/features/chromium"
 )
 
@@ -129,7 +129,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 			return Send(r)
 		}
 	}
-	over := func(adjust func(*service.Config)) {
+	over := func(adjust func(*server.Config)) {
 		world = NewWorld(adjust)
 		client = world.NewClient()
 	}
@@ -170,7 +170,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-branded", 200, func(ctx context.Context) Response {
-			over(func(config *service.Config) { config.Appearance = look })
+			over(func(config *server.Config) { config.Appearance = look })
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-german", 200, in("de")), Entry(nil, SpecTimeout(browserTime), "consent-french", 200, in("fr")),
@@ -185,7 +185,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 			return client.Consent(ctx).guess(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), proofPage, 429, func(ctx context.Context) Response {
-			over(func(config *service.Config) { config.Limits.ProofBits = 16 }) // the browser is still calculating when it is looked at
+			over(func(config *server.Config) { config.Limits.ProofBits = 16 }) // the browser is still calculating when it is looked at
 			for range 5 {
 				client.Consent(ctx).guess(ctx)
 			}
@@ -194,13 +194,13 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 		Entry(nil, SpecTimeout(browserTime), "consent-site-silent", 503, func(ctx context.Context) Response {
 			site := NewTokenSite("{}")
 			site.Answer(http.StatusInternalServerError, "{}")
-			over(func(config *service.Config) {
+			over(func(config *server.Config) {
 				config.Verification = overHTTP.configure(site.site.URL("/token"))
 			})
 			return client.Consent(ctx).Approve(ctx, world.Token)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-not-allowed", 403, func(ctx context.Context) Response {
-			over(func(config *service.Config) { config.AllowClients = []string{"claude.ai"} })
+			over(func(config *server.Config) { config.AllowClients = []string{"claude.ai"} })
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-document", 400, func(ctx context.Context) Response {

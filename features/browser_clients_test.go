@@ -17,7 +17,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // inspector is the origin of the MCP Inspector's page.
@@ -179,7 +179,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 	}, SpecTimeout(5*time.Minute))
 
 	It("works under another name of this computer once that is allowed, with any port", func(ctx SpecContext) {
-		world := NewWorld(func(config *service.Config) { config.AllowedHosts = []string{"host.docker.internal"} })
+		world := NewWorld(func(config *server.Config) { config.AllowedHosts = []string{"host.docker.internal"} })
 		under := func(host string) int {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(listTools))
 			Expect(err).NotTo(HaveOccurred())

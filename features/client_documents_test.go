@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // path is where the client's document is on its site.
@@ -51,7 +51,7 @@ func (c *Client) says(status int, header http.Header, body string) {
 
 var _ = Describe("Letting clients in whose document does not name itself", Label("CIMD", "C23"), func() {
 	It("warns the person, also when the form comes back", func(ctx SpecContext) {
-		world := NewWorld(func(config *service.Config) { config.AllowDocumentsWithoutClientID = true })
+		world := NewWorld(func(config *server.Config) { config.AllowDocumentsWithoutClientID = true })
 		const warning = "description does not name itself"
 		Expect(world.NewClient().Consent(ctx).Text).NotTo(ContainSubstring(warning))
 		page := world.ClientWith("client_id", nil).Consent(ctx)

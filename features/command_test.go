@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
 // Ran is what a command line did.
@@ -21,6 +21,6 @@ func Run(ctx context.Context, args ...string) Ran { return RunTyping(ctx, "", ar
 // RunTyping is Run with what is typed, or piped in.
 func RunTyping(ctx context.Context, typed string, args ...string) Ran {
 	var out, errOut bytes.Buffer
-	code := service.Run(ctx, args, io.NopCloser(strings.NewReader(typed)), &out, &errOut)
+	code := cli.Run(ctx, args, io.NopCloser(strings.NewReader(typed)), &out, &errOut)
 	return Ran{code, out.String(), errOut.String()}
 }

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // Front is a proxy in front of a real deployment that publishes the proxy's address. It breaks one thing; the rest is real.
@@ -41,7 +41,7 @@ func NewFront(spoil ...func(*Front)) *Front {
 	if f.issuer == "" {
 		f.issuer = f.URL()
 	}
-	f.world = NewWorld(func(config *service.Config) { config.Issuer = f.issuer })
+	f.world = NewWorld(func(config *server.Config) { config.Issuer = f.issuer })
 	inner, err := url.Parse(f.world.Issuer)
 	Expect(err).NotTo(HaveOccurred())
 	proxy := &httputil.ReverseProxy{

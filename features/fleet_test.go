@@ -44,7 +44,7 @@ func NewFleet(binary Binary, engine string) *Fleet {
 	w := &World{Dir: GinkgoT().TempDir(), Database: database, Token: editorToken, Clients: NewClientSite()}
 	public := freeAddress()
 	w.Issuer = "http://" + public
-	bus := broker()
+	bus := startBroker()
 	f := &Fleet{World: w, Server: server}
 	var addresses []string
 	for range fleetSize {
@@ -101,8 +101,8 @@ func program(name string) Binary {
 	return Binary(path)
 }
 
-// broker runs a NATS server of its own.
-func broker() string {
+// startBroker runs a NATS server in a process of its own and returns its URL.
+func startBroker() string {
 	GinkgoHelper()
 	address := freeAddress()
 	_, port, err := net.SplitHostPort(address)

@@ -9,15 +9,15 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // ofItself knows which tokens hold without its upstream, which may then be as broken as it likes.
-func ofItself(ctx context.Context) func(*service.Config) {
+func ofItself(ctx context.Context) func(*server.Config) {
 	file := tokenFileOf(ctx, apiKey)
-	return func(c *service.Config) {
+	return func(c *server.Config) {
 		c.Gateway.Patience = time.Second
-		c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, file
+		c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, file
 	}
 }
 
@@ -69,7 +69,7 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 
 	It("says that the server is slow when it has no patience left itself", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx), func(c *service.Config) { c.Gateway.Patience = time.Minute })
+		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx), func(c *server.Config) { c.Gateway.Patience = time.Minute })
 		upstream.Answer(hanging)
 		d := examine(ctx, world, "--timeout", "4s") // which everything before has to keep, on a slow computer too
 		Expect(d.Of("flow.tools").Seen).To(Equal("no answer within 12s"), d.Out)

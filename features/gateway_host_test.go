@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // behindName stands before an upstream and refuses every other Host, as the protection against DNS rebinding in MCP servers does.
@@ -65,7 +65,7 @@ var _ = Describe("Standing in front of a server that goes by its host name", Lab
 
 	DescribeTable("asks it under the name that upstream-host sets, for a key and for a call, in revision", func(ctx SpecContext, path, revision string) {
 		address := behindName(NewUpstream(apiKey), "localhost:8000", pythonRefusal) + path
-		world := NewGateway(address, func(c *service.Config) { c.Gateway.Host = "localhost:8000" })
+		world := NewGateway(address, func(c *server.Config) { c.Gateway.Host = "localhost:8000" })
 		talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
 		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
 	},

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 const signingSecret = "signing-secret-of-the-specs-32-bytes"
@@ -40,10 +40,10 @@ func signedBy(secret string, r *http.Request) bool {
 }
 
 // static makes a gateway whose upstream has one key for everybody; the person's own token is in a file.
-func static(tokenFile string) func(*service.Config) {
-	return func(c *service.Config) {
+func static(tokenFile string) func(*server.Config) {
+	return func(c *server.Config) {
 		c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, apiKey, signingSecret
-		c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, tokenFile
+		c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFile
 	}
 }
 
@@ -111,8 +111,8 @@ var _ = Describe("Standing in front of several MCP servers", Label("gateway", "U
 	var world *World
 	BeforeEach(func() {
 		first, second = NewUpstream(apiKey), NewUpstream(otherKey)
-		world = NewGateway(first.URL+"/mcp", func(c *service.Config) {
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams, service.UpstreamAddress{Path: "/files", URL: second.URL + "/mcp"})
+		world = NewGateway(first.URL+"/mcp", func(c *server.Config) {
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, server.UpstreamAddress{Path: "/files", URL: second.URL + "/mcp"})
 		})
 	})
 	files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }

@@ -11,7 +11,7 @@ import (
 	"github.com/onsi/gomega/types"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // haveFailed matches an answer that the gateway gives in the upstream's place, to the request of that id.
@@ -33,7 +33,7 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
 	DescribeTable("says so to the request that has failed, and keeps its own words to itself:", func(ctx SpecContext, answer http.HandlerFunc, status int, text string) {
-		world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) { c.Gateway.Patience = time.Second })
+		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Patience = time.Second })
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		upstream.Answer(answer)
 		Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(status, text))
@@ -86,9 +86,9 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 	})
 
 	It("does not blame the person for a secret of the gateway's that is wrong", Label("U7"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
+		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
 			c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, "wrong", strings.Repeat("s", 32)
-			c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, tokenFileOf(ctx, apiKey)
+			c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, apiKey)
 		})
 		tokens := world.NewClient().Connect(ctx)
 		for range 2 {

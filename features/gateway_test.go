@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() {
@@ -79,7 +79,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		})
 
 		It("sends further headers when it is told to", Label("U5"), func(ctx SpecContext) {
-			world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) { c.Gateway.Headers = []string{"x-toolsets"} })
+			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Headers = []string{"x-toolsets"} })
 			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 			Expect(talk.Post(ctx, "tools/list", params{}, with("X-Toolsets", "all"), with("X-Other", "no")).StatusCode).To(Equal(http.StatusOK))
 			Expect(upstream.Asked()[0].Header).To(And(HaveKeyWithValue("X-Toolsets", []string{"all"}), Not(HaveKey("X-Other"))))
@@ -93,8 +93,8 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 
 		It("sends nothing about anybody with credential none", Label("U6"), func(ctx SpecContext) {
 			open := NewUpstream()
-			world := NewGateway(open.URL+"/mcp", func(c *service.Config) {
-				c.Gateway.Credential, c.Verification.Verifier, c.Verification.TokenFile = bootstrap.CredentialNone, service.VerifierFile, tokenFileOf(ctx, apiKey)
+			world := NewGateway(open.URL+"/mcp", func(c *server.Config) {
+				c.Gateway.Credential, c.Verification.Verifier, c.Verification.TokenFile = bootstrap.CredentialNone, server.VerifierFile, tokenFileOf(ctx, apiKey)
 			})
 			Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 			Expect(open.Asked()).To(ConsistOf(HaveField("Header", Not(HaveKey("Authorization")))))

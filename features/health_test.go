@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // without removes the scheme, which an address does not have.
@@ -24,7 +24,7 @@ var _ = Describe("Asking for the health of a service from a container", Label("o
 	})
 
 	It("asks this computer when the service listens everywhere", func(ctx SpecContext) {
-		service := Operate(func(config *service.Config) { config.AdminAddr = ":0" })
+		service := Operate(func(config *server.Config) { config.AdminAddr = ":0" })
 		port := service.Admin[strings.LastIndex(service.Admin, ":"):]
 		for _, everywhere := range []string{"", "0.0.0.0", "[::]"} {
 			Expect(Run(ctx, "health", "--admin-addr", everywhere+port).Code).To(BeZero(), everywhere)

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // RotateKeys replaces the server secret beside the running service.
@@ -29,7 +29,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 	var client *Client
 	BeforeEach(func(ctx SpecContext) {
 		file := NewTokenFile(ctx, []string{editorToken, "--role=editor"}) // without a subject: known by the fingerprint
-		world = NewWorld(file.verify, func(config *service.Config) { config.RecheckEvery = time.Minute })
+		world = NewWorld(file.verify, func(config *server.Config) { config.RecheckEvery = time.Minute })
 		client = world.NewClient()
 	})
 

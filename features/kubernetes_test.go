@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // clusterSettings is what "pasteport config" says in the pod.
@@ -71,7 +71,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 	})
 
 	It("is asked for its health where it answers", func(ctx SpecContext) {
-		service := Operate(func(config *service.Config) { config.AdminAddr = ":0" })
+		service := Operate(func(config *server.Config) { config.AdminAddr = ":0" })
 		_, run := gatewayPod()
 		for _, asked := range []probe{run.StartupProbe, run.LivenessProbe, run.ReadinessProbe} {
 			Expect(asked.HTTPGet.Port).To(Equal("admin"))
@@ -84,7 +84,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 
 	It("lets requests finish before it is killed", func() {
 		template, run := gatewayPod()
-		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/service/listen.go", "drainLimit") + seconds("adapters/journal/journal.go", "patience")
+		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/server/httpserver/server.go", "drainLimit") + seconds("adapters/journal/journal.go", "patience")
 		Expect(run.Lifecycle.PreStop.Sleep.Seconds).NotTo(BeZero())
 		Expect(template.Spec.Grace).To(BeNumerically(">", takes))
 	})

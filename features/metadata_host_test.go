@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // Down stops the site's server, until up starts it again at the same address.
@@ -217,7 +217,7 @@ var _ = Describe("Being asked by a crowd for a client that nobody knows yet", La
 var _ = Describe("Denying networks to descriptions", Label("CIMD", "C19", "configuration"), func() {
 	It("fetches nothing from them, shows a page, and says why in the log", func(ctx SpecContext) {
 		denied := netip.MustParsePrefix("127.0.0.0/16")
-		world := NewWorld(func(config *service.Config) { config.DeniedPrefixes = []netip.Prefix{denied} })
+		world := NewWorld(func(config *server.Config) { config.DeniedPrefixes = []netip.Prefix{denied} })
 		client := world.NewClient()
 		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 		Expect(world.Clients.Fetches()).To(BeZero())

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // beyond is an address at which only the proxy reaches the clients' site.
@@ -79,7 +79,7 @@ func (p *EgressProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Through lets metadata be fetched through the proxy.
-func (p *EgressProxy) Through(config *service.Config) { config.MetadataProxy = p.URL() }
+func (p *EgressProxy) Through(config *server.Config) { config.MetadataProxy = p.URL() }
 
 // NewClientBeyond is a client whose document only the proxy reaches.
 func (w *World) NewClientBeyond() *Client {
@@ -96,8 +96,8 @@ func (w *World) NewClientBeyond() *Client {
 var _ = Describe("Fetching descriptions through the operator's proxy", Label("CIMD", "C51", "configuration"), func() {
 	var proxy *EgressProxy
 	BeforeEach(func() { proxy = NewEgressProxy() })
-	start := func(adjust ...func(*service.Config)) *World {
-		world := NewWorld(append([]func(*service.Config){proxy.Through}, adjust...)...)
+	start := func(adjust ...func(*server.Config)) *World {
+		world := NewWorld(append([]func(*server.Config){proxy.Through}, adjust...)...)
 		proxy.site = world.Clients
 		return world
 	}
@@ -131,7 +131,7 @@ var _ = Describe("Fetching descriptions through the operator's proxy", Label("CI
 	})
 
 	DescribeTable("does not dial the proxy for", Label("C18", "C19", "C41"), func(ctx SpecContext, id string) {
-		world := start(func(config *service.Config) { config.ClientIDPorts = []string{"1"} })
+		world := start(func(config *server.Config) { config.ClientIDPorts = []string{"1"} })
 		client := world.NewClient()
 		client.ID = id
 		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))

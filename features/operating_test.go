@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // Operated is a world that is served as "pasteport serve" does it, with an admin listener.
@@ -29,10 +29,10 @@ type Operated struct {
 }
 
 // Operate starts it; it ends with the spec.
-func Operate(adjust ...func(*service.Config)) *Operated {
+func Operate(adjust ...func(*server.Config)) *Operated {
 	GinkgoHelper()
-	withAdmin := func(config *service.Config) { config.AdminAddr = "127.0.0.1:0" }
-	w := newWorld(append([]func(*service.Config){withAdmin}, adjust...)...)
+	withAdmin := func(config *server.Config) { config.AdminAddr = "127.0.0.1:0" }
+	w := newWorld(append([]func(*server.Config){withAdmin}, adjust...)...)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	w.open(listener)
@@ -172,7 +172,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 
 	It("has no admin listener unless one is asked for", func() {
 		for _, off := range []string{"", "off"} {
-			world := NewWorld(func(config *service.Config) { config.AdminAddr = off })
+			world := NewWorld(func(config *server.Config) { config.AdminAddr = off })
 			Expect(world.service.AdminAddr()).To(BeNil())
 		}
 	})
@@ -187,7 +187,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 	})
 
 	It("warns of an admin listener that other computers reach", func(ctx SpecContext) {
-		service := Operate(func(config *service.Config) { config.AdminAddr = "0.0.0.0:0" })
+		service := Operate(func(config *server.Config) { config.AdminAddr = "0.0.0.0:0" })
 		Expect(service.Log.String()).To(ContainSubstring("the admin listener can be reached from other computers"))
 		_, port, err := net.SplitHostPort(service.Admin[len("http://"):])
 		Expect(err).NotTo(HaveOccurred())
@@ -200,7 +200,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 	})
 
 	It("tells other computers how it is, and nothing of people or of its memory", func(ctx SpecContext) {
-		service := Operate(func(config *service.Config) { config.AdminAddr = "0.0.0.0:0" })
+		service := Operate(func(config *server.Config) { config.AdminAddr = "0.0.0.0:0" })
 		_, port, err := net.SplitHostPort(service.Admin[len("http://"):])
 		Expect(err).NotTo(HaveOccurred())
 		for host, private := range map[string]int{outside(): http.StatusForbidden, "127.0.0.1": http.StatusOK} {

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // operatorsGrant is what "pasteport grants list --json" says of a grant.
@@ -138,7 +138,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 
 	It("keeps what a site calls its people from moving about on the terminal", func(ctx SpecContext) {
 		site := NewTokenSite(`{"subject":"ada\u001b[2J\u202e\nbob"}`)
-		world = NewWorld(func(config *service.Config) {
+		world = NewWorld(func(config *server.Config) {
 			config.Verification = overHTTP.configure(site.site.URL("/token"))
 		})
 		world.NewClient().Connect(ctx)

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 var _ = Describe("Holding a grant that has to be signed for", Label("D33"), func() {
@@ -88,7 +88,7 @@ var _ = Describe("Holding a grant that has to be signed for", Label("D33"), func
 
 	It("rests while signing is not offered", Label("D10"), func(ctx SpecContext) {
 		offered := world.adjust
-		world.adjust = func(*service.Config) {}
+		world.adjust = func(*server.Config) {}
 		world.Restart()
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
 		for _, token := range []string{tokens.Refresh, "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {

@@ -10,10 +10,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-func offerPrivateKeyJWT(config *service.Config) { config.PrivateKeyJWT = true }
+func offerPrivateKeyJWT(config *server.Config) { config.PrivateKeyJWT = true }
 
 // chatGPT makes a document say what ChatGPT's says about authentication (X8).
 func chatGPT(document map[string]any) {

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // TokenSite is a site that answers about its tokens over TLS, always in the same way until that is changed.
@@ -41,7 +41,7 @@ const clientSecret = "the-secret-of-pasteport"
 
 // remoteWay is one way to ask a site, with what it answers for an editor and how it says no.
 type remoteWay struct {
-	configure      func(url string) service.Verification
+	configure      func(url string) server.Verification
 	yes, author    string
 	noStatus       int
 	no             string
@@ -50,16 +50,16 @@ type remoteWay struct {
 
 var (
 	overHTTP = remoteWay{
-		configure: func(url string) service.Verification {
-			return service.Verification{Verifier: service.VerifierHTTP, VerifyURL: url}
+		configure: func(url string) server.Verification {
+			return server.Verification{Verifier: server.VerifierHTTP, VerifyURL: url}
 		},
 		yes: `{"subject":"ada","roles":["editor"]}`, author: `{"subject":"ada","roles":["author"]}`, noStatus: 401, no: `{}`,
 		brokenStatuses: []int{500, 404, 302},
 	}
 	introspecting = remoteWay{
-		configure: func(url string) service.Verification {
-			return service.Verification{
-				Verifier: service.VerifierIntrospection, IntrospectionURL: url, IntrospectionClientID: "pasteport", IntrospectionClientSecret: clientSecret,
+		configure: func(url string) server.Verification {
+			return server.Verification{
+				Verifier: server.VerifierIntrospection, IntrospectionURL: url, IntrospectionClientID: "pasteport", IntrospectionClientSecret: clientSecret,
 			}
 		},
 		yes: `{"active":true,"sub":"ada","roles":["editor"],"scope":"of the site"}`, author: `{"active":true,"sub":"ada","roles":["author"]}`,
@@ -74,7 +74,7 @@ var _ = Describe("Asking a site over HTTP", func() {
 		var client *Client
 		BeforeEach(func() {
 			site = NewTokenSite(way.yes)
-			world = NewWorld(func(config *service.Config) { config.Verification = way.configure(site.site.URL("/token")) })
+			world = NewWorld(func(config *server.Config) { config.Verification = way.configure(site.site.URL("/token")) })
 			client = world.NewClient()
 		})
 		tools := func(ctx context.Context, tokens Tokens) []string {
@@ -112,7 +112,7 @@ var _ = Describe("Asking a site over HTTP", func() {
 	It("says in the log that an introspection endpoint does not take our secret", func(ctx SpecContext) {
 		site := NewTokenSite("{}")
 		site.Answer(401, `{"error":"invalid_client"}`)
-		world := NewWorld(func(config *service.Config) {
+		world := NewWorld(func(config *server.Config) {
 			config.Verification = introspecting.configure(site.site.URL("/token"))
 		})
 		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusServiceUnavailable))
@@ -121,22 +121,22 @@ var _ = Describe("Asking a site over HTTP", func() {
 })
 
 var _ = Describe("Choosing who is asked about tokens", Label("F9"), func() {
-	DescribeTable("says what is wrong, and what to do, when", func(ctx SpecContext, chosen service.Verification, said ...string) {
-		config := service.Config{DataDir: GinkgoT().TempDir(), Verification: chosen}
+	DescribeTable("says what is wrong, and what to do, when", func(ctx SpecContext, chosen server.Verification, said ...string) {
+		config := server.Config{DataDir: GinkgoT().TempDir(), Verification: chosen}
 		config.Issuer = "https://cms.example"
-		_, err := service.Open(ctx, config)
+		_, err := server.Open(ctx, config)
 		Expect(err).To(HaveOccurred())
 		for _, sentence := range said {
 			Expect(err.Error()).To(ContainSubstring(sentence))
 		}
 		Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
 	},
-		Entry("there is no such verifier", service.Verification{Verifier: "ldap"}, `Verifier is "ldap": choose one of site, upstream, file, http, introspection`),
-		Entry("a setting is missing", service.Verification{Verifier: "introspection", IntrospectionURL: "http://cms.example/x"},
+		Entry("there is no such verifier", server.Verification{Verifier: "ldap"}, `Verifier is "ldap": choose one of site, upstream, file, http, introspection`),
+		Entry("a setting is missing", server.Verification{Verifier: "introspection", IntrospectionURL: "http://cms.example/x"},
 			"IntrospectionURL: it is not https", "IntrospectionClientID is empty", "IntrospectionClientSecret is empty"),
-		Entry("a setting would have no effect", service.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
+		Entry("a setting would have no effect", server.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
 			`TokenFile is set, but Verifier is "site": leave it out, or choose "file"`, "IntrospectionClientSecret is set"),
-		Entry("the URL is none", service.Verification{Verifier: "http", VerifyURL: "cms.example"}, "VerifyURL: it is no URL: write it like"),
-		Entry("the token file is missing", service.Verification{Verifier: "file", TokenFile: "/nowhere/tokens"}, "reading the token file", "no such file"),
+		Entry("the URL is none", server.Verification{Verifier: "http", VerifyURL: "cms.example"}, "VerifyURL: it is no URL: write it like"),
+		Entry("the token file is missing", server.Verification{Verifier: "file", TokenFile: "/nowhere/tokens"}, "reading the token file", "no such file"),
 	)
 })

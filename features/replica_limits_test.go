@@ -13,11 +13,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // sharingLimits counts in the store, as services do by themselves on a database server.
-func sharingLimits(config *service.Config) { config.SharedLimits = true }
+func sharingLimits(config *server.Config) { config.SharedLimits = true }
 
 var _ = Describe("Limiting what strangers try at several replicas", Label("I22"), func() {
 	var world *World

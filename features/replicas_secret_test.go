@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 var _ = Describe("Sharing one server secret on a database server", Label("J2", "engines"), func() {
@@ -27,13 +27,13 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 			// another starts a replica whose folder has this secret, or none.
 			another := func(secret string) error {
 				GinkgoHelper()
-				config := service.Config{DataDir: GinkgoT().TempDir(), Development: true, EditorToken: world.Token}
+				config := server.Config{DataDir: GinkgoT().TempDir(), Development: true, EditorToken: world.Token}
 				config.Issuer, config.Database.URL = world.Issuer, world.Database
 				if secret != "" {
 					config.Database.SecretFile = filepath.Join(config.DataDir, "mounted")
 					Expect(os.WriteFile(config.Database.SecretFile, []byte(secret), 0o600)).To(Succeed())
 				}
-				service, err := service.Open(context.Background(), config)
+				service, err := server.Open(context.Background(), config)
 				if err == nil {
 					Expect(service.Close()).To(Succeed())
 				}
@@ -92,7 +92,7 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 var _ = Describe("Running out of connections to the database", Label("D30", "G11", "A33", "engines"), func() {
 	for engine := range databaseServers {
 		It("is an outage, which is over when there is one again, on "+engine, func(ctx SpecContext) {
-			world := newWorld(func(config *service.Config) { config.Database.Connections = 2 })
+			world := newWorld(func(config *server.Config) { config.Database.Connections = 2 })
 			world.Database = databaseServers[engine].database()
 			world.start("127.0.0.1:0")
 			DeferCleanup(func() { world.Stop() })

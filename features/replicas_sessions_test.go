@@ -15,17 +15,18 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/features/broker"
 )
 
 // NewReplicas starts replicas of one service: one folder, one bus, one issuer, and an address each.
-func NewReplicas(broker *Broker, count int) (replicas []*World) {
+func NewReplicas(bus *broker.Broker, count int) (replicas []*World) {
 	GinkgoHelper()
-	first := NewWorld(overBus(broker, ""))
+	first := NewWorld(overBus(bus, ""))
 	replicas = append(replicas, first)
 	for len(replicas) < count {
 		another := &World{Dir: first.Dir, Token: first.Token, Clients: first.Clients, Clock: first.Clock, Log: first.Log}
-		another.adjust = overBus(broker, first.Issuer)
+		another.adjust = overBus(bus, first.Issuer)
 		another.start("127.0.0.1:0")
 		DeferCleanup(another.Stop)
 		replicas = append(replicas, another)
@@ -33,9 +34,9 @@ func NewReplicas(broker *Broker, count int) (replicas []*World) {
 	return replicas
 }
 
-func overBus(broker *Broker, issuer string) func(*service.Config) {
-	return func(config *service.Config) {
-		config.Bus = broker.ClientURL()
+func overBus(bus *broker.Broker, issuer string) func(*server.Config) {
+	return func(config *server.Config) {
+		config.Bus = bus.ClientURL()
 		if issuer != "" {
 			config.Issuer = issuer
 		}
@@ -64,12 +65,12 @@ func (s *Spread) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 var _ = Describe("Spreading the requests of a session over replicas", Label("replicas", "R1"), func() {
-	var broker *Broker
+	var bus *broker.Broker
 	var replicas []*World
 	var client *Client
 	BeforeEach(func() {
-		broker = NewBroker()
-		replicas = NewReplicas(broker, 3)
+		bus = broker.New()
+		replicas = NewReplicas(bus, 3)
 		client = replicas[0].NewClient()
 	})
 
@@ -101,13 +102,13 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access)
 			intruder := talk.At(replicas[1])
 			intruder.Access = replicas[0].NewClient().Connect(ctx).Access
-			broker.Watch()
+			bus.Watch()
 			answer := intruder.Post(ctx, "tools/call", params{"name": "create_article", "arguments": params{"title": "Smuggled"}})
 			Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
 			Expect(answer.Text).To(ContainSubstring("there is no such session"))
-			Expect(broker.Carried()).To(BeEmpty())
+			Expect(bus.Carried()).To(BeEmpty())
 			Expect(talk.At(replicas[1]).Post(ctx, "ping", params{}).StatusCode).To(BeElementOf(http.StatusOK, http.StatusAccepted))
-			Expect(broker.Carried()).NotTo(BeEmpty())
+			Expect(bus.Carried()).NotTo(BeEmpty())
 			Expect(talk.Use(ctx, "list_articles", params{}).Text()).NotTo(ContainSubstring("Smuggled"))
 		})
 
@@ -122,7 +123,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		It("is 503 while the bus is down, other requests are answered, and it comes back", Label("R5"), func(ctx SpecContext) {
 			access := client.Connect(ctx).Access
 			talk := replicas[0].Converse(ctx, revision, access)
-			broker.Stop()
+			bus.Stop()
 			answer := talk.At(replicas[1]).Post(ctx, "tools/list", params{})
 			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
 			Expect(answer.Header.Get("Retry-After")).To(Equal("5"))
@@ -131,7 +132,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			Expect(replicas[1].Call(ctx, access).StatusCode).To(Equal(http.StatusOK))
 			Expect(replicas[1].Converse(ctx, revision, access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 
-			broker.Start()
+			bus.Start()
 			Eventually(func() int { return talk.At(replicas[1]).Post(ctx, "ping", params{}).StatusCode }).
 				WithContext(ctx).WithTimeout(patience).Should(BeElementOf(http.StatusOK, http.StatusAccepted))
 		})
@@ -197,20 +198,20 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 	It("is 404 for a replica that has stopped, after ten seconds while somebody reads along", Label("R4"), func(ctx SpecContext) {
 		talk := replicas[2].Converse(ctx, sessions, client.Connect(ctx).Access)
 		replicas[2].Stop()
-		broker.Watch()
+		bus.Watch()
 		Expect(talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Eventually(func() int { return talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode }).
 			WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound))
 	})
 
 	It("carries no token, in no subject and no message", Label("R3", "J13"), func(ctx SpecContext) {
-		broker.Watch()
+		bus.Watch()
 		tokens := client.Connect(ctx)
 		for _, revision := range []string{httpSSE, sessions} {
 			talk := replicas[0].Converse(ctx, revision, tokens.Access).At(replicas[1])
 			Expect(talk.Use(ctx, "create_article", params{"title": "Seen by nobody"}).Slug()).NotTo(BeEmpty())
 		}
-		carried := strings.Join(broker.Carried(), "\n")
+		carried := strings.Join(bus.Carried(), "\n")
 		Expect(carried).To(ContainSubstring("pasteport.replica."))
 		for _, secret := range []string{tokens.Access, tokens.Refresh, replicas[0].Token, "Seen by nobody", "create_article"} {
 			Expect(carried).NotTo(ContainSubstring(secret))
@@ -219,15 +220,15 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 	})
 
 	It("calls nothing again for who repeats what went over the bus", Label("R3"), func(ctx SpecContext) {
-		broker.Watch()
+		bus.Watch()
 		access := client.Connect(ctx).Access
 		for _, revision := range []string{httpSSE, sessions} {
 			talk := replicas[0].Converse(ctx, revision, access)
 			Expect(talk.At(replicas[1]).Use(ctx, "create_article", params{"title": "Only one over " + revision}).Slug()).NotTo(BeEmpty())
 			before := talk.Use(ctx, "list_articles", params{}).Text()
-			broker.Repeat()
+			bus.Repeat()
 			Expect(talk.At(replicas[1]).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools), "whatever came before has arrived")
-			broker.Repeat()
+			bus.Repeat()
 			Consistently(func() string { return talk.Use(ctx, "list_articles", params{}).Text() }, "200ms").Should(Equal(before))
 		}
 	})
@@ -235,10 +236,10 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 
 var _ = Describe("Losing a replica", Label("replicas", "R4"), func() {
 	It("that is killed ends its streams elsewhere, and its sessions are 404", func(ctx SpecContext) {
-		broker, binary := NewBroker(), BuildBinary()
-		replica := NewWorld(overBus(broker, ""))
+		bus, binary := broker.New(), BuildBinary()
+		replica := NewWorld(overBus(bus, ""))
 		access := replica.NewClient().Connect(ctx).Access
-		victim := killable(replica, broker, binary)
+		victim := killable(replica, bus, binary)
 		talk := victim.Converse(ctx, sessions, access)
 		stream := talk.At(replica).Listen(ctx)
 		Expect(talk.At(replica).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
@@ -251,13 +252,13 @@ var _ = Describe("Losing a replica", Label("replicas", "R4"), func() {
 })
 
 // killable starts a further replica as a process of its own.
-func killable(replica *World, broker *Broker, binary Binary) *Crashing {
+func killable(replica *World, bus *broker.Broker, binary Binary) *Crashing {
 	GinkgoHelper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(free.Close()).To(Succeed())
 	victim := &Crashing{World: &World{Issuer: "http://" + free.Addr().String()}}
-	victim.run = binary.Run([]string{"PASTEPORT_BUS=" + broker.ClientURL()}, "serve", "--dev", "--issuer", replica.Issuer,
+	victim.run = binary.Run([]string{"PASTEPORT_BUS=" + bus.ClientURL()}, "serve", "--dev", "--issuer", replica.Issuer,
 		"--addr", free.Addr().String(), "--admin-addr", "off", "--data", replica.Dir)
 	Eventually(victim.run.Out).WithTimeout(patience).WithPolling(time.Millisecond).Should(gbytes.Say("serving"))
 	return victim
@@ -265,26 +266,26 @@ func killable(replica *World, broker *Broker, binary Binary) *Crashing {
 
 var _ = Describe("Needing a bus", Label("replicas", "R5"), func() {
 	It("fails at the start when there is none, without its password", func(ctx context.Context) {
-		config := service.Config{DataDir: GinkgoT().TempDir(), Development: true, Bus: "nats://ann:hush-hush@127.0.0.1:1"}
+		config := server.Config{DataDir: GinkgoT().TempDir(), Development: true, Bus: "nats://ann:hush-hush@127.0.0.1:1"}
 		config.Issuer = "http://127.0.0.1:1234"
-		_, err := service.Open(ctx, config)
+		_, err := server.Open(ctx, config)
 		Expect(err).To(MatchError(And(ContainSubstring("connecting to the bus at nats://127.0.0.1:1"), Not(ContainSubstring("hush")))))
 		config.Bus = "redis://ann:hush-hush@127.0.0.1"
-		_, err = service.Open(ctx, config)
+		_, err = server.Open(ctx, config)
 		Expect(err).To(MatchError(And(ContainSubstring("is no URL of a NATS server"), Not(ContainSubstring("hush")))))
 	})
 
 	It("tells an outage, but does not ask to be left alone for it", Label("operations"), func(ctx SpecContext) {
-		broker := NewBroker()
-		service := Operate(overBus(broker, ""))
+		bus := broker.New()
+		service := Operate(overBus(bus, ""))
 		Expect(service.AskAdmin(ctx, "/readyz").Text).To(And(ContainSubstring(`"status":"ok"`), ContainSubstring(`{"name":"bus"}`)))
-		broker.Stop()
+		bus.Stop()
 		Eventually(func() string { return service.AskAdmin(ctx, "/readyz").Text }).WithTimeout(patience).
 			Should(And(ContainSubstring(`"status":"degraded"`), ContainSubstring(`{"name":"bus","problem":"the bus is reconnecting"}`)))
 		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusOK))
 		Expect(service.Site().Close()).To(Succeed())
 		Eventually(func() int { return service.AskAdmin(ctx, "/readyz").StatusCode }).WithTimeout(patience).
 			Should(Equal(http.StatusServiceUnavailable), "an outcome stands for a second")
-		broker.Start()
+		bus.Start()
 	})
 })

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // padded is a message of that many bytes.
@@ -50,12 +50,12 @@ func told(answer *http.Response, err error) (status int, text string) {
 }
 
 // newGateway is one to an MCP server of its own.
-func newGateway(adjust ...func(*service.Config)) *World {
+func newGateway(adjust ...func(*server.Config)) *World {
 	return NewGateway(NewUpstream(apiKey).URL+"/mcp", adjust...)
 }
 
 var _ = Describe("Limiting a message", Label("G19"), func() {
-	worlds := map[string]func(...func(*service.Config)) *World{"a site": NewWorld, "a gateway": newGateway}
+	worlds := map[string]func(...func(*server.Config)) *World{"a site": NewWorld, "a gateway": newGateway}
 	for kind, open := range worlds {
 		It("names the limit and the setting, also in the trace of "+kind, Label("gateway"), func(ctx SpecContext) {
 			world := open()
@@ -72,7 +72,7 @@ var _ = Describe("Limiting a message", Label("G19"), func() {
 		})
 
 		It("goes by the setting in "+kind, Label("gateway"), func(ctx SpecContext) {
-			world := open(func(c *service.Config) { c.MaxRequestBody = 6 << 20 })
+			world := open(func(c *server.Config) { c.MaxRequestBody = 6 << 20 })
 			access := world.NewClient().Connect(ctx).Access
 			_, text := told(sendBody(ctx, world.MCP(), access, 6<<20, strings.NewReader(padded(6<<20))))
 			Expect(text).NotTo(ContainSubstring("max-request-body"))
@@ -226,8 +226,8 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 	It("shares the memory between all MCP servers of a process", func(ctx SpecContext) {
 		one, two := NewUpstream(apiKey), NewUpstream(apiKey)
 		world := withLittleMemory(func() *World {
-			return NewGateway(one.URL+"/mcp", func(c *service.Config) {
-				c.Gateway.Upstreams = []service.UpstreamAddress{{URL: one.URL + "/mcp"}, {Path: "/other", URL: two.URL + "/mcp"}}
+			return NewGateway(one.URL+"/mcp", func(c *server.Config) {
+				c.Gateway.Upstreams = []server.UpstreamAddress{{URL: one.URL + "/mcp"}, {Path: "/other", URL: two.URL + "/mcp"}}
 			})
 		})
 		access := world.NewClient().Connect(ctx).Access

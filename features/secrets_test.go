@@ -14,12 +14,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 	It("leaks none of a full run into database, write-ahead log, key file or logs", func(ctx SpecContext) {
-		world := NewWorld(func(config *service.Config) { config.RecheckEvery = time.Minute })
+		world := NewWorld(func(config *server.Config) { config.RecheckEvery = time.Minute })
 		client := world.NewClient()
 		page := client.Consent(ctx)
 		page.Approve(ctx, "demo_a-wrong-token-that-was-pasted")

@@ -8,12 +8,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 var _ = Describe("Sharing the sessions", Label("G20"), func() {
-	atMost := func(all, perPerson int) func(*service.Config) {
-		return func(config *service.Config) {
+	atMost := func(all, perPerson int) func(*server.Config) {
+		return func(config *server.Config) {
 			config.Limits.MaxSessions, config.Limits.MaxSessionsPerPerson = all, perPerson
 		}
 	}

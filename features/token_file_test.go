@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // TokenFile is a file of hashed tokens that somebody keeps.
@@ -50,8 +50,8 @@ func (f TokenFile) Text() string {
 	return string(text)
 }
 
-func (f TokenFile) verify(config *service.Config) {
-	config.Verification = service.Verification{Verifier: service.VerifierFile, TokenFile: string(f)}
+func (f TokenFile) verify(config *server.Config) {
+	config.Verification = server.Verification{Verifier: server.VerifierFile, TokenFile: string(f)}
 }
 
 var _ = Describe("Keeping the site's tokens in a file", func() {

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
 var _ = Describe("Reading the trace on the command line", Label("trace"), func() {
@@ -50,7 +50,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		defer stop()
 		out, ended := gbytes.NewBuffer(), make(chan int, 1)
 		go func() {
-			ended <- service.Run(following, append([]string{"trace", "--follow"}, operated.Kept()...), nil, out, GinkgoWriter)
+			ended <- cli.Run(following, append([]string{"trace", "--follow"}, operated.Kept()...), nil, out, GinkgoWriter)
 		}()
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say("following"))
 		operated.NewClient().Connect(ctx)
@@ -66,7 +66,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		defer stop()
 		out, ended := gbytes.NewBuffer(), make(chan int, 1)
 		go func() {
-			ended <- service.Run(following, append([]string{"trace", begun.ID[:8], "--follow", "--json"}, operated.Kept()...), nil, out, GinkgoWriter)
+			ended <- cli.Run(following, append([]string{"trace", begun.ID[:8], "--follow", "--json"}, operated.Kept()...), nil, out, GinkgoWriter)
 		}()
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"challenge"`))
 		operated.NewClient().Connect(ctx)

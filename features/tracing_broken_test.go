@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // connectSDK lets the official SDK's client try to connect through the front, and returns why it could not.
@@ -101,7 +101,7 @@ var _ = Describe("Tracing connections to a deployment that is broken", Label("tr
 		}), toTheLetter, "challenge resource_metadata", "half way", "application/json"),
 		Entry("when events are held back", buffered, throughSSE, approved+" exchange stream", "half way", "holds text/event-stream back"),
 		Entry("when the clock is five minutes off", func(*Front) {}, func(ctx context.Context, f *Front) {
-			f.world = NewWorld(func(config *service.Config) { config.PrivateKeyJWT = true })
+			f.world = NewWorld(func(config *server.Config) { config.PrivateKeyJWT = true })
 			client := f.world.NewSigningClient("ES256")
 			form := client.Sign(client.Exchange(client.Authorize(ctx)))
 			f.world.Clock.Advance(5*time.Minute + time.Second)

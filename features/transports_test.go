@@ -11,7 +11,7 @@ import (
 	"github.com/onsi/gomega/types"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // BeChallenged matches the answer to a request without a valid token; code is "" when there was no token at all.
@@ -195,7 +195,7 @@ var _ = Describe("Streaming", Label("G16"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(func(config *service.Config) { config.AccessTokenTTL = time.Minute })
+		world = NewWorld(func(config *server.Config) { config.AccessTokenTTL = time.Minute })
 		client = world.NewClient()
 	})
 

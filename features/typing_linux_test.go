@@ -10,7 +10,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	"golang.org/x/sys/unix"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
 // showsTyping reports whether a terminal shows what is typed.
@@ -36,7 +36,7 @@ var _ = Describe("Typing a token at a terminal", func() {
 	asks := func(ctx context.Context) {
 		GinkgoHelper()
 		go func() {
-			ended <- service.Run(ctx, []string{"hash-token", "--subject", "ada"}, terminal, out, terminal)
+			ended <- cli.Run(ctx, []string{"hash-token", "--subject", "ada"}, terminal, out, terminal)
 		}()
 		Eventually(func() bool { return showsTyping(terminal) }).WithTimeout(patience).Should(BeFalse())
 		Eventually(shown).WithTimeout(patience).Should(gbytes.Say("Token .it is not shown.: "))

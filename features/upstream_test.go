@@ -18,7 +18,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // UpstreamServer is somebody's MCP server that takes API keys. It keeps everything that it is asked.
@@ -171,19 +171,19 @@ func (u *UpstreamServer) Wire() string {
 }
 
 // gatewayTo makes a service a gateway.
-func gatewayTo(upstream string) func(*service.Config) {
-	return func(config *service.Config) {
+func gatewayTo(upstream string) func(*server.Config) {
+	return func(config *server.Config) {
 		config.EditorToken = ""
-		config.Gateway = service.GatewayConfig{
-			Upstreams: []service.UpstreamAddress{{URL: upstream}}, Credential: bootstrap.CredentialHostToken, Patience: time.Minute,
+		config.Gateway = server.GatewayConfig{
+			Upstreams: []server.UpstreamAddress{{URL: upstream}}, Credential: bootstrap.CredentialHostToken, Patience: time.Minute,
 		}
 	}
 }
 
 // NewGateway starts a world that is a gateway to the upstream, whose key people paste; adjust may change its settings.
-func NewGateway(upstream string, adjust ...func(*service.Config)) *World {
+func NewGateway(upstream string, adjust ...func(*server.Config)) *World {
 	GinkgoHelper()
-	w := newWorld(append([]func(*service.Config){gatewayTo(upstream)}, adjust...)...)
+	w := newWorld(append([]func(*server.Config){gatewayTo(upstream)}, adjust...)...)
 	w.Token = apiKey
 	w.start("127.0.0.1:0")
 	DeferCleanup(w.Stop)

@@ -18,7 +18,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 // World is the demo site with Pasteport built in, listening on loopback, with its own folder, clock and log.
@@ -31,27 +31,27 @@ type World struct {
 	Clock    *Clock
 	Log      *Log
 
-	service *service.Service
+	service *server.Service
 	server  *httptest.Server
-	adjust  func(*service.Config)
+	adjust  func(*server.Config)
 }
 
 const editorToken = "demo_editor-token-of-the-specs"
 
 // NewWorld starts a world that ends with the spec; adjust may change its settings.
-func NewWorld(adjust ...func(*service.Config)) *World {
+func NewWorld(adjust ...func(*server.Config)) *World {
 	w := newWorld(adjust...)
 	w.start("127.0.0.1:0")
 	DeferCleanup(func() { w.Stop() })
 	return w
 }
 
-func newWorld(adjust ...func(*service.Config)) *World {
+func newWorld(adjust ...func(*server.Config)) *World {
 	w := &World{Dir: GinkgoT().TempDir(), Token: editorToken, Clients: NewClientSite(), Clock: NewClock(), Log: &Log{}}
 	if worldsOn != "" {
 		w.Database = databaseServers[worldsOn].database()
 	}
-	w.adjust = func(config *service.Config) {
+	w.adjust = func(config *server.Config) {
 		for _, change := range adjust {
 			change(config)
 		}
@@ -74,13 +74,13 @@ func (w *World) start(addr string) {
 func (w *World) open(listener net.Listener) {
 	GinkgoHelper()
 	w.Issuer = "http://" + listener.Addr().String()
-	config := service.Config{DataDir: w.Dir, Development: true, EditorToken: w.Token, RootCAs: w.Clients.Roots()}
+	config := server.Config{DataDir: w.Dir, Development: true, EditorToken: w.Token, RootCAs: w.Clients.Roots()}
 	config.Database.URL = w.Database
 	config.Issuer, config.ResourceName, config.Now = w.Issuer, "Demo site", w.Clock.Now
 	config.Logger = slog.New(slog.NewJSONHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.adjust(&config)
 	var err error
-	w.service, err = service.Open(context.Background(), config)
+	w.service, err = server.Open(context.Background(), config)
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -114,10 +114,10 @@ func (w *World) Restart() {
 
 // Replica starts another service on the same folder, as a second process behind the same address: it answers for the first's issuer,
 // at an address of its own. adjust may change its settings.
-func (w *World) Replica(adjust ...func(*service.Config)) *Replica {
+func (w *World) Replica(adjust ...func(*server.Config)) *Replica {
 	GinkgoHelper()
 	other := &World{Dir: w.Dir, Database: w.Database, Token: w.Token, Clients: w.Clients, Clock: w.Clock, Log: &Log{}}
-	other.adjust = func(config *service.Config) {
+	other.adjust = func(config *server.Config) {
 		w.adjust(config)
 		config.Issuer = w.Issuer
 		for _, change := range adjust {

@@ -3,7 +3,7 @@
 // access-token-ttl: in the file. Help, shell completion, the output of "pasteport config", the JSON schema, the example file and
 // the table in README.md are all made from the same Table.
 //
-// To add a setting, give it a field in service.Config and one entry in bootstrap/service/settings.go:
+// To add a setting, give it a field in server.Config and one entry in bootstrap/server/settings.go:
 //
 //	settings.Duration("access-token-ttl", &c.AccessTokenTTL, "how long an access token lives, 1m to 24h"),
 //

@@ -64,7 +64,8 @@ func (t *Table) lookup(name string) *Setting {
 	return nil
 }
 
-// Flags gives a command the flags of the named settings, or of all when none is named, with their help and completion.
+// Flags gives a command the flags of the named settings, or of all when none is named, with their help and completion. The settings are read
+// before the command runs, unless it has a PreRunE of its own.
 func (t *Table) Flags(command *cobra.Command, names ...string) {
 	t.wanted = names
 	groups := []Group{{Title: "Configuration", Settings: []*Setting{t.path}}}
@@ -84,6 +85,9 @@ func (t *Table) Flags(command *cobra.Command, names ...string) {
 		titled = append(titled, titledFlags{group.Title, flags})
 	}
 	command.SetUsageFunc(usageIn(titled))
+	if command.PreRunE == nil {
+		command.PreRunE = func(*cobra.Command, []string) error { return t.Explain(t.Read()) }
+	}
 }
 
 // NamesBut returns the names of all settings but the given ones.

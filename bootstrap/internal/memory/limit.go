@@ -1,7 +1,8 @@
-// Package memory tells how much memory this process may use.
+// Package memory reads how much memory this process may use, and limits the garbage collector to it.
 package memory
 
 import (
+	"log/slog"
 	"math"
 	"runtime/debug"
 
@@ -18,4 +19,11 @@ func Limit() int64 {
 		}
 	}
 	return int64(min(limit, math.MaxInt64))
+}
+
+// LimitGarbage makes the garbage collector respect the limit of the process's control group, unless GOMEMLIMIT is set.
+func LimitGarbage(logger *slog.Logger) {
+	if _, err := memlimit.Set(); err != nil {
+		logger.Warn("cannot read how much memory the process may use", "error", err)
+	}
 }

@@ -3,12 +3,11 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 const readme = "README.md"
@@ -33,8 +32,8 @@ func write() error {
 		return errors.New("the page has lost the two comments around its table of settings: put them back")
 	}
 	var table bytes.Buffer
-	if code := service.Run(context.Background(), []string{"config", "reference"}, os.Stdin, &table, os.Stderr); code != 0 {
-		return errors.New("the settings cannot be listed")
+	if err := server.DefaultConfig().Table().WriteReference(&table); err != nil {
+		return fmt.Errorf("listing the settings: %w", err)
 	}
 	if err := os.WriteFile(readme, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil), 0o644); err != nil { //nolint:gosec // everybody may read it
 		return fmt.Errorf("writing the page: %w", err)

@@ -1,0 +1,89 @@
+// Package cli is the program's command line. Run executes one command; each file holds one command, and larger ones are packages below.
+// A command reads its settings into a server.Config.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/demo"
+	"github.com/pasteport/pasteport/bootstrap/cli/diagnosis"
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/cli/tracing"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+)
+
+// Exit codes that scripts can rely on.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// Run executes one command line and returns the exit code. Results go to out, logs and errors to errOut.
+func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Writer) int {
+	root := newRoot(in, out, errOut)
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	var usage term.UsageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		_, _ = fmt.Fprintf(errOut, "pasteport: %v\nTry: pasteport --help\n", err)
+		return exitUsage
+	}
+	_, _ = fmt.Fprintf(errOut, "pasteport: %v\n", err)
+	return exitFailure
+}
+
+func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pasteport",
+		Short: "OAuth 2.1 for MCP servers whose site already has API tokens",
+		Example: "  pasteport demo            watch a client connect, then try it in a browser\n" +
+			"  pasteport serve --dev     run the demo site for a client on this computer\n" +
+			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp     put OAuth in front of an MCP server",
+		SilenceUsage: true, SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return term.Usagef("there is no command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return term.Usage(settings.ExplainFlag(command, err)) })
+	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut), newStdio(in, out, errOut), newHealth(out))
+	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut), newKeys(out), newStore(out))
+	addGroup(root, "Find out why a client does not connect", tracing.NewConnections(out), tracing.NewTrace(out), diagnosis.NewCommand(in, out, errOut))
+	addGroup(root, "End what is connected", newGrants(in, out, errOut))
+	root.AddCommand(newVersion(out))
+	return root
+}
+
+// addGroup adds commands under one title of the help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, command := range commands {
+		command.GroupID = title
+		root.AddCommand(command)
+	}
+}
+
+func newVersion(out io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: term.NoArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(out, "pasteport", server.Version())
+			return err
+		},
+	}
+}

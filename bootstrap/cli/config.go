@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+)
+
+func newConfig(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	table := config.Table()
+	command := &cobra.Command{
+		Use: "config", Short: "Show the settings that would hold, and check them", Args: term.NoArguments,
+		Long: "Print every setting with its value and where that comes from: a flag, the environment, the file or the default. Secrets are\n" +
+			"hidden. It fails, with every wrong setting at once, when \"pasteport serve\" would refuse them; it takes no address and opens no database.",
+		Example: "  pasteport config --config /etc/pasteport.yaml\n" +
+			"  pasteport config example >pasteport.yaml\n" +
+			"  pasteport config schema >pasteport.schema.json",
+		RunE: func(*cobra.Command, []string) error {
+			config.Resolve()
+			return table.WriteEffective(out)
+		},
+	}
+	table.Flags(command)
+	command.PreRunE = func(*cobra.Command, []string) error { return config.Load(table) }
+	command.AddCommand(
+		newConfigPart("example", "Print a file with every setting explained", (*settings.Table).WriteExample, out),
+		newConfigPart("schema", "Print the JSON schema of the file, for editors", (*settings.Table).WriteSchema, out),
+		newConfigPart("reference", "Print a table of all settings in Markdown", (*settings.Table).WriteReference, out),
+	)
+	return command
+}
+
+func newConfigPart(name, short string, write func(*settings.Table, io.Writer) error, out io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: term.NoArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error { return write(server.DefaultConfig().Table(), out) },
+	}
+}

@@ -1,0 +1,115 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/pasteport/pasteport/bootstrap/server"
+)
+
+// walk takes the client through all steps.
+func (d *demo) walk(ctx context.Context) error {
+	began := time.Now()
+	told := &progress{terminal: d.terminal}
+	browser := &browser{progress: told, client: d.client, token: d.token}
+	session, err := d.connect(ctx, watch{told}, browser.visit)
+	if err != nil {
+		return told.stop(err)
+	}
+	defer session.Close()
+	if err := told.step(func() (string, error) { return useTools(ctx, session) }); err != nil {
+		return err
+	}
+	d.terminal.Printf("\nConnected in %s.\n", since(began))
+	return nil
+}
+
+// connect lets the official SDK's client connect over HTTP; browse is what it takes for a browser.
+func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
+	d.connects++
+	traffic := &http.Client{Transport: signed{fmt.Sprintf("pasteport-demo/%d", d.connects), network}}
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: d.client.id},
+		RedirectURL:                    d.client.redirect,
+		AuthorizationCodeFetcher:       browse,
+		RequestRefreshToken:            true,
+		Client:                         traffic,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client: %w", err)
+	}
+	chance := &oneChance{OAuthHandler: handler}
+	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: server.Version()}, nil)
+	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint: d.service.Authz.Resources()[0].Resource.String(), HTTPClient: traffic, OAuthHandler: chance, DisableStandaloneSSE: true,
+	}, nil)
+	if chance.failed != nil {
+		return nil, chance.failed
+	}
+	return session, err
+}
+
+// oneChance connects once. After a failure the SDK would start over in an older protocol and ask the person again, and so it would
+// when the server does not take its token any more.
+type oneChance struct {
+	auth.OAuthHandler
+	taken  bool
+	failed error
+}
+
+func (c *oneChance) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
+	if !c.taken {
+		c.taken = true
+		c.failed = c.OAuthHandler.Authorize(ctx, request, response)
+		return c.failed
+	}
+	_ = response.Body.Close()
+	if c.failed != nil {
+		return c.failed
+	}
+	return refusedBy(response)
+}
+
+// refusal is why a server does not take a token any more.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// refusedBy is what an MCP server says that refuses a token.
+func refusedBy(response *http.Response) error {
+	challenges, _ := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
+	for _, challenge := range challenges {
+		if code := challenge.Params["error"]; code != "" {
+			return refusal(fmt.Sprintf("the MCP server answered %s, %s: %q", response.Status, code, challenge.Params["error_description"]))
+		}
+	}
+	return refusal("the MCP server answered " + response.Status)
+}
+
+func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		return "", fmt.Errorf("listing the tools: %w", err)
+	}
+	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "create_article", Arguments: map[string]any{
+		"title": "Written by an MCP client on " + time.Now().Format("2 January 2006 at 15:04:05"),
+		"body":  "This draft was made with a token that lives for an hour and can be taken back at any time.",
+	}})
+	if err != nil {
+		return "", fmt.Errorf("calling create_article: %w", err)
+	}
+	article, _ := result.StructuredContent.(map[string]any)
+	slug, _ := article["slug"].(string)
+	if result.IsError || slug == "" {
+		said, _ := json.Marshal(result.Content) // all of it came as JSON
+		return "", fmt.Errorf("create_article made no article: %s", said)
+	}
+	return fmt.Sprintf("%d tools; create_article made the draft %q", len(tools.Tools), slug), nil
+}

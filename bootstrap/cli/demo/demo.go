@@ -1,0 +1,165 @@
+// Package demo is the command "demo": it starts the demo site and a client of the official SDK on this computer, shows their exchange in nine
+// steps, and then lets the reader connect the client in a browser.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
+)
+
+type demoOptions struct {
+	addr, dir, token string
+	once             bool
+}
+
+// NewCommand returns the command.
+func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
+	var once bool
+	config := server.DefaultConfig()
+	command := &cobra.Command{
+		Use: "demo", Short: "Watch a client connect, then try it in a browser", Args: term.NoArguments,
+		Long: "Start the demo site on this computer and watch a real MCP client connect to it in nine steps; then do the same in a browser,\n" +
+			"let the client call a tool with Enter, and end its connection.\n" +
+			"The token that is pasted is taken from --demo-token (PASTEPORT_DEMO_TOKEN), or made for you. Ctrl-C ends the demo; its folder can be used again.",
+		Example: "  pasteport demo\n" +
+			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd.Context(), demoOptions{config.Addr, config.DataDir, config.EditorToken, once}, in, term.New(out))
+		},
+	}
+	config.Table().Flags(command, "addr", "data", "demo-token", "demo-token-file")
+	command.Flags().BoolVar(&once, "once", false, "stop after the nine steps")
+	return command
+}
+
+// demo is the demo site with a client beside it.
+type demo struct {
+	terminal term.Terminal
+	logger   *slog.Logger
+	service  *server.Service
+	client   *demoClient
+	issuer   string
+	token    string // the site's own, which is pasted
+	dir      string // of the databases, from the root
+	in       io.Reader
+	connects int
+}
+
+func runDemo(ctx context.Context, o demoOptions, in io.Reader, t term.Terminal) error {
+	listener, err := server.Config{Addr: o.addr}.Listen()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if address, ok := listener.Addr().(*net.TCPAddr); !ok || !address.IP.IsLoopback() {
+		return fmt.Errorf("the demo is for this computer only, and %s is not: choose a loopback address with --addr, like %s", o.addr, server.DefaultAddr)
+	}
+	client, err := openDemoClient()
+	if err != nil {
+		return err
+	}
+	defer client.close()
+	log, err := openDemoLog(o.dir)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	d := &demo{terminal: t, logger: slog.New(slog.NewTextHandler(log, nil)), client: client, dir: fromRoot(o.dir), in: in}
+	return d.run(ctx, o, listener)
+}
+
+// openDemoLog makes the log of the site, which would only stand between the steps on the terminal.
+func openDemoLog(dir string) (*os.File, error) {
+	if err := server.MakeDataDir(dir); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "demo.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log: %w: choose a folder that can be written with --data", err)
+	}
+	return file, nil
+}
+
+func (d *demo) run(ctx context.Context, o demoOptions, listener net.Listener) (err error) {
+	config := server.DefaultConfig()
+	config.Addr = o.addr
+	config.Issuer, config.Development, config.AdminAddr = config.LocalIssuer(listener.Addr()), true, server.AdminOff
+	config.DataDir, config.EditorToken, config.RootCAs, config.Logger = o.dir, o.token, d.client.roots, d.logger
+	config.Appearance.Name = "Demo site"
+	d.issuer = config.Issuer
+	if d.service, err = server.Open(ctx, *config); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.service.Close()) }()
+	if d.token, err = pastedToken(ctx, d.service, config.EditorToken); err != nil {
+		return err
+	}
+	d.introduce(*config)
+	return d.serve(ctx, listener, o.once)
+}
+
+// pastedToken is the site's token for this run: the given one, the one of the first start, or a new one, because the site keeps
+// only the digests of earlier ones.
+func pastedToken(ctx context.Context, s *server.Service, given string) (string, error) {
+	switch {
+	case given != "":
+		return given, nil
+	case s.NewToken != "":
+		return s.NewToken, nil
+	}
+	return s.Site.IssueToken(ctx, "editor", demosite.Editor)
+}
+
+func (d *demo) introduce(config server.Config) {
+	d.terminal.Printf("Pasteport demo: a site, an MCP client, and what they say to each other.\n\n"+
+		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: content.db, oauth.db, demo.log\ndemo token: %s\n\n",
+		config.Issuer, d.client.id, d.dir, d.token)
+}
+
+func fromRoot(dir string) string {
+	if absolute, err := filepath.Abs(dir); err == nil {
+		return absolute
+	}
+	return dir
+}
+
+// serve runs the site and the client until the demo is over or one of them fails.
+func (d *demo) serve(ctx context.Context, listener net.Listener, once bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return d.service.Serve(ctx, listener) })
+	parts.Go(func() error {
+		return d.serveClient(ctx, d.client.document(), d.client.site)
+	})
+	parts.Go(func() error {
+		return d.serveClient(ctx, d.client.callback(ctx), d.client.home)
+	})
+	parts.Go(func() error {
+		defer stop()
+		defer http.DefaultClient.CloseIdleConnections() // one that was never used would hold up the drain
+		if err := d.walk(ctx); err != nil || once {
+			return err
+		}
+		return d.invite(ctx)
+	})
+	return parts.Wait()
+}
+
+func (d *demo) serveClient(ctx context.Context, handler http.Handler, listener net.Listener) error {
+	return httpserver.New(handler, httpserver.BoundsFor(httpserver.FewConnections), d.logger).ServeAndDrain(ctx, listener)
+}

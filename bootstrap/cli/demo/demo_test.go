@@ -1,0 +1,163 @@
+package demo_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/cli"
+	"github.com/pasteport/pasteport/features/suite"
+)
+
+func TestDemo(t *testing.T) {
+	suite.Run(t, "Demo")
+}
+
+var (
+	steps = regexp.MustCompile(`(?m)^(\d+)\. .+\n   ok, \d+\.\d ms: .+$`)
+	made  = regexp.MustCompile(`create_article made the draft "([^"]+)"`)
+	token = regexp.MustCompile(`(?m)^demo token: (\S+)$`)
+)
+
+// found returns what the first group of pattern matches, or the whole match if it has none.
+func found(pattern *regexp.Regexp, text []byte) string {
+	GinkgoHelper()
+	match := pattern.FindSubmatch(text)
+	Expect(match).NotTo(BeNil(), "%s in\n%s", pattern, text)
+	return string(match[len(match)-1])
+}
+
+func run(ctx context.Context, args ...string) (code int, out, errOut string) {
+	var o, e bytes.Buffer
+	code = cli.Run(ctx, append([]string{"demo"}, args...), io.NopCloser(&bytes.Buffer{}), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func numbers(out string) (all []string) {
+	for _, match := range steps.FindAllStringSubmatch(out, -1) {
+		all = append(all, match[1])
+	}
+	return all
+}
+
+func stateOf(dir, slug string) (state string) {
+	GinkgoHelper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "content.db"))
+	Expect(err).NotTo(HaveOccurred())
+	defer db.Close()
+	Expect(db.QueryRow("SELECT state FROM articles WHERE slug = ?", slug).Scan(&state)).To(Succeed())
+	return state
+}
+
+// tripwire trips when the word is written.
+type tripwire struct {
+	bytes.Buffer
+	word string
+	trip func()
+}
+
+func (t *tripwire) Write(text []byte) (int, error) {
+	if bytes.HasPrefix(text, []byte(t.word)) {
+		t.trip()
+	}
+	return t.Buffer.Write(text)
+}
+
+var nine = []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}
+
+var _ = Describe("Watching the demo", func() {
+	var dir string
+
+	BeforeEach(func() {
+		dir = filepath.Join(GinkgoT().TempDir(), "data")
+		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "")
+	})
+
+	once := func(ctx context.Context, more ...string) (int, string, string) {
+		return run(ctx, append([]string{"--once", "--addr", "127.0.0.1:0", "--data", dir}, more...)...)
+	}
+
+	It("goes through nine steps in order and leaves an article behind", func(ctx SpecContext) {
+		code, out, errOut := once(ctx)
+		Expect(errOut).To(BeEmpty())
+		Expect(code).To(Equal(0))
+		Expect(numbers(out)).To(Equal(nine), out)
+		Expect(stateOf(dir, found(made, []byte(out)))).To(Equal("draft"))
+	})
+
+	It("names the folder of both databases and of the log", func(ctx SpecContext) {
+		_, out, _ := once(ctx)
+		Expect(out).To(ContainSubstring(dir + ": content.db, oauth.db, demo.log"))
+		for _, name := range []string{"content.db", "oauth.db", "demo.log"} {
+			Expect(filepath.Join(dir, name)).To(BeARegularFile())
+		}
+	})
+
+	It("prints neither the client's tokens nor its code, nor colours where there is no terminal", func(ctx SpecContext) {
+		_, out, _ := once(ctx)
+		log, err := os.ReadFile(filepath.Join(dir, "demo.log"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(log)).To(ContainSubstring("path=/oauth/token status=200"))
+		Expect(out + string(log)).NotTo(MatchRegexp(`pp[arc]_[\w-]{20,}|\x1b`))
+		Expect(string(log)).NotTo(ContainSubstring(found(token, []byte(out))))
+	})
+
+	It("works again on the same folder, with a token that is valid there", func(ctx SpecContext) {
+		_, first, _ := once(ctx)
+		code, second, errOut := once(ctx)
+		Expect(errOut).To(BeEmpty())
+		Expect(code).To(Equal(0))
+		Expect(numbers(second)).To(Equal(nine), second)
+		Expect(found(token, []byte(second))).NotTo(Equal(found(token, []byte(first))))
+	})
+
+	It("pastes the token of PASTEPORT_DEMO_TOKEN", func(ctx SpecContext) {
+		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "the-reader-s-own")
+		code, out, _ := once(ctx)
+		Expect(code).To(Equal(0))
+		Expect(found(token, []byte(out))).To(Equal("the-reader-s-own"))
+	})
+
+	It("says which step failed, and why", func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var errOut bytes.Buffer
+		out := &tripwire{word: "5. ", trip: cancel}
+		code := cli.Run(ctx, []string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, io.NopCloser(&bytes.Buffer{}), out, &errOut)
+		Expect(code).To(Equal(1))
+		Expect(out.String()).To(MatchRegexp(`(?m)^6\. .+\n   failed, .+\n\z`))
+		Expect(errOut.String()).To(And(ContainSubstring("step 6 of 9 failed"), ContainSubstring("context canceled")))
+	})
+
+	It("stops with a message and without a trace when the port is taken", func(ctx SpecContext) {
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		defer taken.Close()
+		code, _, errOut := once(ctx, "--addr", taken.Addr().String())
+		Expect(code).To(Equal(1))
+		Expect(errOut).To(And(ContainSubstring(taken.Addr().String()), ContainSubstring("choose another with --addr")))
+		Expect(dir).NotTo(BeAnExistingFile())
+	})
+
+	It("stops with a message when the folder cannot be written", func(ctx SpecContext) {
+		Expect(os.WriteFile(dir, []byte("a file"), 0o600)).To(Succeed())
+		code, _, errOut := once(ctx)
+		Expect(code).To(Equal(1))
+		Expect(errOut).To(And(ContainSubstring(dir), ContainSubstring("--data")))
+	})
+
+	It("stays on this computer", func(ctx SpecContext) {
+		code, _, errOut := once(ctx, "--addr", "0.0.0.0:0")
+		Expect(code).To(Equal(1))
+		Expect(errOut).To(ContainSubstring("choose a loopback address"))
+	})
+})

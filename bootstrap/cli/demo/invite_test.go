@@ -1,0 +1,161 @@
+package demo_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"github.com/pasteport/pasteport/bootstrap/cli"
+)
+
+var (
+	address = regexp.MustCompile(`(?m)^http://\S+/oauth/authorize\?\S+$`)
+	ending  = regexp.MustCompile(`(?m)^http://\S+/oauth/connections$`)
+	grant   = regexp.MustCompile(`name="grant" value="([^"]+)"`)
+	ticket  = regexp.MustCompile(`name="ticket" value="([^"]+)"`)
+	action  = regexp.MustCompile(`<form method="post" action="([^"]+)"`)
+)
+
+// web gives up on a page that waits for nothing.
+var web = &http.Client{Timeout: 10 * time.Second}
+
+var _ = Describe("Taking part in the demo", func() {
+	var (
+		dir  string
+		out  *gbytes.Buffer
+		stop context.CancelFunc
+		code chan int
+		keys io.WriteCloser
+	)
+
+	BeforeEach(func() {
+		dir = filepath.Join(GinkgoT().TempDir(), "data")
+		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "")
+		var ctx context.Context
+		ctx, stop = context.WithCancel(context.Background())
+		out, code = gbytes.NewBuffer(), make(chan int, 1)
+		typed, keyboard := io.Pipe()
+		keys = keyboard
+		go func() {
+			left := cli.Run(ctx, []string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, typed, out, out)
+			_ = out.Close() // nobody waits for more
+			code <- left
+		}()
+		DeferCleanup(func() {
+			stop()
+			Expect(keys.Close()).To(Succeed())
+			var ended int
+			Eventually(code).WithTimeout(10 * time.Second).Should(Receive(&ended))
+			Expect(ended).To(Equal(0))
+		})
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Ctrl-C ends the demo"))
+	})
+
+	read := func(response *http.Response, err error) (page []byte) {
+		GinkgoHelper()
+		Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		page, err = io.ReadAll(response.Body)
+		Expect(err).NotTo(HaveOccurred())
+		return page
+	}
+	newest := func() string {
+		GinkgoHelper()
+		all := address.FindAll(out.Contents(), -1)
+		Expect(all).NotTo(BeEmpty())
+		return string(all[len(all)-1])
+	}
+	answer := func(address, decision string) string {
+		GinkgoHelper()
+		page := read(web.Get(address))
+		form := url.Values{"ticket": {found(ticket, page)}, "decision": {decision}, "bearer_token": {found(token, out.Contents())}}
+		return string(read(web.PostForm(found(action, page), form)))
+	}
+
+	It("shows the reader's own connection in browser and terminal", func() {
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 7 tools"))
+	})
+
+	press := func() {
+		GinkgoHelper()
+		_, err := io.WriteString(keys, "\n")
+		Expect(err).NotTo(HaveOccurred())
+	}
+	connections := func(form url.Values) []byte {
+		GinkgoHelper()
+		return read(web.PostForm(found(ending, out.Contents()), form))
+	}
+
+	It("calls a tool at each Enter, until the reader ends the one connection there is", func() {
+		Expect(answer(newest(), "approve")).To(ContainSubstring(`/oauth/connections">see and end`))
+		for range 2 {
+			press()
+			Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Answered: .* list_articles and got \\d+ articles"))
+		}
+		page := connections(url.Values{"decision": {"show"}, "bearer_token": {found(token, out.Contents())}})
+		Expect(grant.FindAll(page, -1)).To(HaveLen(1))
+		form := url.Values{"decision": {"end"}, "ticket": {found(ticket, page)}, "grant": {found(grant, page)}}
+		Expect(string(connections(form))).To(ContainSubstring("The connection has ended."))
+		press()
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Refused: the MCP server answered 401 .*invalid_token.*\nThe client has to connect again`))
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Your turn"))
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+	})
+
+	It("names the commands that show each connection from its challenge on", func(ctx SpecContext) {
+		answer(newest(), "approve")
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(" connections --data " + dir + "\n.* trace ID --data " + dir))
+		shown := func(ctx context.Context) string {
+			var text bytes.Buffer
+			Expect(cli.Run(ctx, []string{"trace", "--data", dir}, nil, &text, &text)).To(Equal(0))
+			return text.String()
+		}
+		Eventually(shown).WithContext(ctx).WithTimeout(10 * time.Second).Should(MatchRegexp(`(?s)agent +pasteport-demo/2\n.* 1  .*challenge.*MCP call +ok`))
+	})
+
+	It("invites again when nobody can press Enter", func() {
+		Expect(keys.Close()).To(Succeed())
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("What next(.|\n)*Your turn"))
+	})
+
+	It("shows a refusal and offers another address, which works", func() {
+		first := newest()
+		Expect(answer(first, "deny")).To(And(ContainSubstring("Not connected"), ContainSubstring("access_denied")))
+		Eventually(out).Should(gbytes.Say("\nNot connected: .*access_denied"))
+		Eventually(out).Should(gbytes.Say("Ctrl-C ends the demo"))
+		Expect(newest()).NotTo(Equal(first))
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+	})
+
+	It("takes no answer that was not asked for", func() {
+		asked, err := url.Parse(newest())
+		Expect(err).NotTo(HaveOccurred())
+		stray := asked.Query().Get("redirect_uri") + "?code=made-up&state=another"
+		Expect(string(read(web.Get(stray)))).To(ContainSubstring("Nobody waits for this answer"))
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+	})
+
+	It("shows an exchange that fails", func() {
+		asked, err := url.Parse(newest())
+		Expect(err).NotTo(HaveOccurred())
+		forged := url.Values{"code": {"made-up"}, "state": {asked.Query().Get("state")}, "iss": {asked.Scheme + "://" + asked.Host}}
+		Expect(string(read(web.Get(asked.Query().Get("redirect_uri") + "?" + forged.Encode())))).To(ContainSubstring("invalid_grant"))
+		Eventually(out).Should(gbytes.Say("\nNot connected: .*invalid_grant"))
+	})
+
+	It("ends while the consent page is open", func() {
+		Expect(string(read(web.Get(newest())))).To(MatchRegexp(ticket.String()))
+		stop() // what follows every spec expects code 0
+	})
+})

@@ -1,0 +1,78 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+)
+
+// presses tells each press of Enter, and is closed when there is nothing more to read.
+func presses(ctx context.Context, in io.Reader) <-chan struct{} {
+	pressed := make(chan struct{})
+	go func() { // it ends with the process: nothing interrupts the reading of a terminal
+		defer close(pressed)
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			select {
+			case pressed <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return pressed
+}
+
+// use lets the reader's client call a tool at each press of Enter, until it is refused or nobody can press any more.
+func (d *demo) use(ctx context.Context, session *sdk.ClientSession, enter <-chan struct{}) {
+	program, dir := term.Quote(thisProgram()), term.Quote(d.dir)
+	d.terminal.Printf("\n%s\n\n"+
+		"Press Enter, as often as you like, and the client calls a tool.\n\n"+
+		"Paste the same token here to see your connection and to end it; the client's next call will be refused:\n%s\n\n"+
+		"See in another terminal what has happened, and step by step for the ID of a connection:\n%s connections --data %s\n%s trace ID --data %s\n\n"+
+		"Ctrl-C ends the demo.\n\n",
+		d.terminal.Bold("What next?"), d.connectionsPage(), program, dir, program, dir)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, more := <-enter:
+			if !more || !d.callTool(ctx, session) {
+				return
+			}
+		}
+	}
+}
+
+// callTool reports whether the client may go on.
+func (d *demo) callTool(ctx context.Context, session *sdk.ClientSession) bool {
+	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "list_articles"})
+	if refused := refusal(""); errors.As(err, &refused) {
+		d.terminal.Printf("%s: %v.\nThe client has to connect again.\n", d.terminal.Red("Refused"), refused)
+		return false
+	}
+	if err != nil {
+		d.terminal.Printf("%s: %v.\n", d.terminal.Red("Failed"), err)
+		return false
+	}
+	found, _ := result.StructuredContent.(map[string]any)
+	articles, _ := found["articles"].([]any)
+	d.terminal.Printf("%s: the client called list_articles and got %d articles.\n", d.terminal.Green("Answered"), len(articles))
+	return true
+}
+
+func (d *demo) connectionsPage() string { return d.issuer + "/oauth/connections" }
+
+// thisProgram is a path to it that holds in every folder and with every PATH.
+func thisProgram() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "pasteport"
+	}
+	return path
+}

@@ -1,0 +1,155 @@
+// Package diagnosis is the command "doctor": it examines an MCP server with package doctor and prints the findings.
+package diagnosis
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/adapters/doctor"
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+)
+
+const defaultCertificate = "pasteport-doctor.pem"
+
+type doctorOptions struct {
+	token, clientID, certificate, authorities, origin string
+	limit                                             time.Duration
+	asJSON, printDocument                             bool
+}
+
+// NewCommand returns the command.
+func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
+	var o doctorOptions
+	command := &cobra.Command{
+		Use: "doctor URL", Short: "Check an MCP server with OAuth from outside",
+		Long: "Check the MCP server at URL, ours or any other, as clients meet it: TLS, challenge, metadata, CORS, caches, clock and proxy mistakes.\n" +
+			"With --token, a token of the site, it also goes through the whole login: it opens the consent page, approves, exchanges the code,\n" +
+			"uses the MCP server, and gives everything back. It prints neither that token nor any other secret.\n" +
+			"Exit code 0: nothing failed. 1: something failed. 2: wrong usage.",
+		Example: "  pasteport doctor https://cms.example.com/mcp\n" +
+			"  pasteport doctor --print-client-document --client-id https://ops.example.com/doctor.json > doctor.json\n" +
+			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token - < token.txt",
+		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.printDocument {
+				_, err := out.Write(doctor.Document(o.clientID))
+				return err
+			}
+			return o.run(cmd.Context(), args[0], in, &reporter{out: term.New(out), progress: term.New(errOut), asJSON: o.asJSON})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.token, "token", "", "token of the site, to go through the whole login; - reads it from standard input")
+	flags.StringVar(&o.clientID, "client-id", "", "https URL at which you host the client's document (default: served from here for a server on this computer)")
+	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "certificate and key of the document that is served from here, made when missing")
+	flags.StringVar(&o.authorities, "ca", "", "file with authorities to trust besides the system's")
+	flags.StringVar(&o.origin, "origin", "", "origin of a page that shall be able to connect, for example http://localhost:6274")
+	flags.DurationVar(&o.limit, "timeout", 10*time.Second, "how long to wait for each answer")
+	flags.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
+	flags.BoolVar(&o.printDocument, "print-client-document", false, "print what to host at --client-id, and stop")
+	return command
+}
+
+// check finds what was typed wrongly.
+func (o doctorOptions) check(args []string) error {
+	if o.printDocument {
+		if len(args) > 0 || !strings.HasPrefix(o.clientID, "https://") {
+			return term.Usagef("--print-client-document needs --client-id with the https URL of the document, and nothing else")
+		}
+		return nil
+	}
+	if len(args) != 1 {
+		return term.Usagef("name the URL of one MCP server, for example https://cms.example.com/mcp")
+	}
+	endpoint, err := url.Parse(args[0])
+	switch {
+	case err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || endpoint.User != nil || endpoint.Fragment != "":
+		return term.Usagef("this is no URL of an MCP server: it looks like https://cms.example.com/mcp, without a password and without #")
+	case o.token != "" && o.clientID == "" && !doctor.IsLoopback(endpoint):
+		return term.Usagef("for a server elsewhere, --token needs --client-id: host what --print-client-document prints, and name its https URL")
+	case o.clientID != "" && !strings.HasPrefix(o.clientID, "https://"):
+		return term.Usagef("--client-id %q is not https", o.clientID)
+	case o.origin != "" && !isOrigin(o.origin):
+		return term.Usagef("--origin %q is no origin: it looks like http://localhost:6274, without a slash at its end", o.origin)
+	case o.limit <= 0:
+		return term.Usagef("--timeout has to be longer than nothing")
+	}
+	return nil
+}
+
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && text == u.Scheme+"://"+u.Host
+}
+
+func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *reporter) (err error) {
+	endpoint, err := url.Parse(target)
+	if err != nil {
+		return term.Usage(err)
+	}
+	examined := doctor.Options{
+		Endpoint: endpoint, Origin: o.origin, Limit: o.limit, Now: time.Now, Begins: r.begin, Ends: r.end,
+	}
+	if examined.Roots, err = readAuthorities(o.authorities); err != nil {
+		return err
+	}
+	if examined.Token, err = givenToken(ctx, o.token, in, r.progress.Out); err != nil {
+		return err
+	}
+	examined.Client = &doctor.Client{ID: o.clientID}
+	if o.token != "" && o.clientID == "" {
+		certificate, err := readCertificate(o.certificate)
+		if err != nil {
+			return err
+		}
+		if examined.Client, err = doctor.ServeClient(certificate, o.certificate); err != nil {
+			return err
+		}
+	}
+	defer func() { err = errors.Join(err, examined.Client.Close()) }()
+	report, err := doctor.Examine(ctx, examined)
+	if err != nil {
+		return err
+	}
+	return r.conclude(report)
+}
+
+// readAuthorities adds those of the file to the system's; nil are the system's alone.
+func readAuthorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authorities: %w: name a PEM file with --ca", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("reading the system's authorities: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("reading the authorities: there is no certificate in %s: name a PEM file with --ca", file)
+	}
+	return roots, nil
+}
+
+// givenToken keeps the token out of the list of processes, when asked to.
+func givenToken(ctx context.Context, given string, in io.Reader, prompt io.Writer) (string, error) {
+	if given != "-" {
+		return given, nil
+	}
+	token, err := term.ReadToken(ctx, in, prompt)
+	if err != nil {
+		return "", term.Usage(err)
+	}
+	return token.Reveal(), nil
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/adapters/journal"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// grantFilter chooses grants; what is empty chooses all.
+type grantFilter struct{ id, client, subject string }
+
+func (f grantFilter) chooses(grant oauth.Connection) bool {
+	return oauth.NamesID(f.id, grant.ID) &&
+		(f.client == "" || strings.EqualFold(f.client, grant.ClientHost)) &&
+		(f.subject == "" || f.subject == grant.Subject)
+}
+
+func (f *grantFilter) addFlags(command *cobra.Command) {
+	command.Flags().StringVar(&f.client, "client", "", "only those of the client with this host, as in client.example")
+	command.Flags().StringVar(&f.subject, "subject", "", "only those of this person")
+}
+
+func newGrants(in io.Reader, out, errOut io.Writer) *cobra.Command {
+	grants := &cobra.Command{
+		Use: "grants", Short: "List what people have granted, and end it", Args: term.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	grants.AddCommand(newGrantsList(out, errOut), newGrantsEnd(in, out, errOut))
+	return grants
+}
+
+func newGrantsList(out, errOut io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	var filter grantFilter
+	var asJSON bool
+	list := &cobra.Command{
+		Use: "list", Short: "List the living grants, oldest first", Args: term.NoArguments,
+		Long:    "List what people have granted to clients and has not ended. It reads the data folder, also beside a running service.",
+		Example: "  pasteport grants list --subject ada\n  pasteport grants list --client client.example --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withGrants(config, errOut, func(grants *application.Server) error {
+				listed, err := chosenGrants(cmd.Context(), grants, filter)
+				if err == nil && asJSON {
+					return term.PrintJSON(out, describe(listed))
+				}
+				return errors.Join(err, printGrants(out, listed))
+			})
+		},
+	}
+	config.Table().Flags(list, server.StoreSettings...)
+	filter.addFlags(list)
+	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return list
+}
+
+func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	var filter grantFilter
+	var all, yes bool
+	end := &cobra.Command{
+		Use: "end [ID]", Short: "End grants, at once and for good",
+		Long: "End the grant with the ID of \"pasteport grants list\" or \"pasteport trace\", or with its beginning; or all of a client, of a person, or of everybody.\n" +
+			"The next request of its client is refused, and its open streams close: in a service that is running within a second.",
+		Example: "  pasteport grants end 5f0c29\n  pasteport grants end --client client.example --subject ada --yes",
+		Args: func(_ *cobra.Command, args []string) error {
+			filter.id = strings.Join(args, " ")
+			if named := filter.id != ""; len(args) > 1 || named && (all || filter.client+filter.subject != "") {
+				return term.Usagef("name one grant, or choose by --client and --subject, or --all")
+			}
+			if (filter == grantFilter{}) != all {
+				return term.Usagef("say which grants: an ID, --client, --subject, or --all alone")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withGrants(config, errOut, func(grants *application.Server) error {
+				listed, err := chosenGrants(cmd.Context(), grants, filter)
+				if err != nil {
+					return err
+				}
+				if err := printGrants(out, listed); err != nil || len(listed) == 0 {
+					return err
+				}
+				if !yes && !confirmed(in, errOut, len(listed)) {
+					return errors.New("nothing was ended: answer y, or add --yes")
+				}
+				return endGrants(cmd.Context(), grants, listed, out)
+			})
+		},
+	}
+	config.Table().Flags(end, server.StoreSettings...)
+	filter.addFlags(end)
+	end.Flags().BoolVar(&all, "all", false, "all grants of everybody")
+	end.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return end
+}
+
+// withGrants lets use look through the grants of a store and end them, beside the service that runs on it, and tells the trace.
+func withGrants(config *server.Config, errOut io.Writer, use func(*application.Server) error) error {
+	store, err := config.StoreLocation().OpenExisting()
+	if err != nil {
+		return err
+	}
+	logger := config.NewLogger(errOut)
+	noted := journal.New(store, logger)
+	err = use(application.NewServer(new(oauth.Settings), application.Ports{Store: store, Journal: noted, Now: time.Now, Logger: logger}))
+	noted.Close()
+	return errors.Join(err, store.Close())
+}
+
+// chosenGrants refuses an id that does not name one grant, because more would be ended than was meant.
+func chosenGrants(ctx context.Context, grants *application.Server, filter grantFilter) (chosen []oauth.Connection, err error) {
+	living, err := grants.Grants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, grant := range living {
+		if filter.chooses(grant) {
+			chosen = append(chosen, grant)
+		}
+	}
+	if filter.id != "" && len(chosen) != 1 {
+		return nil, fmt.Errorf("%d living grants have an id that begins with %q: \"pasteport grants list\" shows them", len(chosen), filter.id)
+	}
+	return chosen, nil
+}
+
+func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
+	_, _ = fmt.Fprintf(prompt, "End %d of them? Their clients have to connect again. [y/N] ", grants)
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+// endGrants ends what was shown, and nothing that was granted since.
+func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Connection, out io.Writer) error {
+	ids := map[string]bool{}
+	for _, grant := range shown {
+		ids[grant.ID] = true
+	}
+	ended, err := grants.EndGrants(ctx, func(grant oauth.Connection) bool { return ids[grant.ID] })
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
+	return err
+}
+
+func printGrants(out io.Writer, listed []oauth.Connection) error {
+	if len(listed) == 0 {
+		_, err := fmt.Fprintln(out, "There is no living grant of this kind.")
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "ID\tCLIENT\tNAME\tSUBJECT\tSCOPES\tCREATED\tLAST USED\tENDS BY")
+	for _, grant := range listed {
+		used := "never"
+		if !grant.LastUsedAt.IsZero() {
+			used = term.Time(grant.LastUsedAt)
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost, onOneLine(grant.ClientName), onOneLine(grant.Subject),
+			grant.Scopes, term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("printing the grants: %w", err)
+	}
+	return nil
+}
+
+// onOneLine keeps what a client or a site calls somebody from moving about on the terminal.
+func onOneLine(text string) string {
+	return term.OrDash(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text))
+}
+
+// listedGrant is a grant for programs.
+type listedGrant struct {
+	ID         string     `json:"id"`
+	Client     string     `json:"client"`
+	Name       string     `json:"name"`
+	Subject    string     `json:"subject"`
+	Scopes     []string   `json:"scopes"`
+	Waiting    bool       `json:"waiting"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	EndsBy     time.Time  `json:"ends_by"`
+}
+
+func describe(listed []oauth.Connection) []listedGrant {
+	described := make([]listedGrant, 0, len(listed))
+	for _, grant := range listed {
+		one := listedGrant{
+			ID: grant.ID, Client: grant.ClientHost, Name: grant.ClientName, Subject: grant.Subject, Scopes: strings.Fields(grant.Scopes.String()),
+			Waiting: grant.Waiting, CreatedAt: grant.CreatedAt, EndsBy: grant.EndsBy,
+		}
+		if !grant.LastUsedAt.IsZero() {
+			one.LastUsedAt = &grant.LastUsedAt
+		}
+		described = append(described, one)
+	}
+	return described
+}

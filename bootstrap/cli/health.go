@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/server"
+)
+
+const (
+	healthLimit = 10 * time.Second // the checks of readiness take at most two seconds each
+	healthSize  = 64 << 10         // of an answer; ours is a few lines
+)
+
+func newHealth(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	health := &cobra.Command{
+		Use: "health", Short: "Ask a running service whether it is ready", Args: term.NoArguments,
+		Long: "Ask the admin listener of a service on this computer for /readyz. The exit code is 0 when it is ready, else 1.\n" +
+			"This is for the health check of a container, in which there is no shell and no other program.",
+		Example: "  pasteport health\n" +
+			"  pasteport health --admin-addr 127.0.0.1:9081",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := askReadiness(cmd.Context(), config.AdminAddr); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(out, "ready, says http://%s/readyz\n", config.AdminAddr)
+			return err
+		},
+	}
+	config.Table().Flags(health, "admin-addr")
+	return health
+}
+
+// askReadiness fails with what the service says that is wrong.
+func askReadiness(ctx context.Context, addr string) error {
+	if addr == "" || addr == server.AdminOff {
+		return fmt.Errorf("admin-addr is off, so there is nobody to ask: let the service listen there, for example on %s", server.DefaultAdminAddr)
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/readyz", http.NoBody)
+	if err != nil {
+		return fmt.Errorf("asking admin-addr %q: write host:port, for example %s", addr, server.DefaultAdminAddr)
+	}
+	request.Host = "localhost"                                                  // of which the listener is sure, wherever it listens
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // through no proxy
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking the admin listener: %w: is \"pasteport serve\" running, and with this admin-addr?", err)
+	}
+	defer response.Body.Close()
+	return judgeReadiness(response)
+}
+
+func judgeReadiness(response *http.Response) error {
+	var said struct {
+		Status string
+		Checks []struct{ Name, Problem string }
+	}
+	err := json.NewDecoder(io.LimitReader(response.Body, healthSize)).Decode(&said)
+	if err != nil || said.Status == "" {
+		return fmt.Errorf("%s answers %s, but not as pasteport does: name the service's admin-addr", response.Request.URL, response.Status)
+	}
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	var problems []string
+	for _, check := range said.Checks {
+		if check.Problem != "" {
+			problems = append(problems, check.Name+": "+check.Problem)
+		}
+	}
+	return fmt.Errorf("the service is %s: %s", said.Status, strings.Join(problems, "; "))
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func newKeys(out io.Writer) *cobra.Command {
+	keys := &cobra.Command{
+		Use: "keys", Short: "Show and replace the server secret", Args: term.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	keys.AddCommand(newKeysList(out), newKeysRotate(out))
+	return keys
+}
+
+func newKeysList(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	var asJSON bool
+	list := &cobra.Command{
+		Use: "list", Short: "Show how old the server secrets are, and until when each is needed", Args: term.NoArguments,
+		Long: "Show when each server secret was drawn and replaced, never the secret itself. One that was replaced is needed until the last\n" +
+			"grant has ended that can have been made under it, which is grant-ttl later.",
+		Example: "  pasteport keys list --data /var/lib/pasteport",
+		RunE: func(*cobra.Command, []string) error {
+			listed, err := listKeys(config)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.PrintJSON(out, listed)
+			}
+			return printKeys(out, listed)
+		},
+	}
+	config.Table().Flags(list, slices.Concat(server.StoreSettings, []string{"grant-ttl"})...)
+	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return list
+}
+
+func newKeysRotate(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	var age time.Duration
+	rotate := &cobra.Command{
+		Use: "rotate", Short: "Draw a new server secret, and keep the old one readable", Args: term.NoArguments,
+		Long: "Draw a new server secret. Services that run on the data folder use it at once, without a restart. What was made under the old\n" +
+			"ones stays good: connections, their tokens, and consent pages that people have open. Secrets that were replaced a year ago\n" +
+			"are forgotten, because no grant lives that long; --forget-old forgets more. Neither people nor the site can find grants that\n" +
+			"were made under a forgotten secret, to end them before their next refresh: \"pasteport grants end --all\" ends all at once.",
+		Example: "  pasteport keys rotate --data /var/lib/pasteport\n" +
+			"  pasteport keys rotate --forget-old=4320h   those that were replaced 180 days ago\n" +
+			"  pasteport keys rotate --forget-old         all, after a leak: clients connect again when they would refresh",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if age < 0 {
+				return term.Usagef("--forget-old is %s: give an age such as 4320h", age)
+			}
+			return rotateKeys(cmd.Context(), config, age, out)
+		},
+	}
+	config.Table().Flags(rotate, server.StoreSettings...)
+	rotate.Flags().DurationVar(&age, "forget-old", oauth.MaxGrantTTL, "forget secrets that were replaced this long ago; without an age, all")
+	rotate.Flags().Lookup("forget-old").NoOptDefVal = "0s"
+	return rotate
+}
+
+func rotateKeys(ctx context.Context, config *server.Config, age time.Duration, out io.Writer) (err error) {
+	store, err := config.StoreLocation().OpenExisting()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	before, err := store.KeptSecrets()
+	if lost := errors.Is(err, fs.ErrNotExist) && age == 0 && config.Database.URL != ""; err != nil && !lost {
+		return err
+	}
+	now := time.Now()
+	if err := store.ReplaceSecret(ctx, now, now.Add(-age)); err != nil {
+		return err
+	}
+	kept, err := store.KeptSecrets()
+	if err != nil {
+		return err
+	}
+	next := "next: back up oauth.db.secret again, together with oauth.db\n"
+	if age < oauth.MaxGrantTTL && len(kept) <= len(before) {
+		next += "next: people and the site cannot find grants made under a forgotten secret; \"pasteport grants end --all\" ends all grants at once\n"
+	}
+	_, err = fmt.Fprintf(out, "A new server secret seals from now on; %d before it can still open.\n%s", len(kept)-1, next)
+	return err
+}
+
+// listedKey is what may be said of a server secret.
+type listedKey struct {
+	DrawnAt     time.Time  `json:"drawn_at"`
+	ReplacedAt  *time.Time `json:"replaced_at,omitempty"`
+	NeededUntil *time.Time `json:"needed_until,omitempty"`
+}
+
+func listKeys(config *server.Config) (listed []listedKey, err error) {
+	store, err := config.StoreLocation().OpenExisting()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	kept, err := store.KeptSecrets()
+	for i, secret := range kept {
+		key := listedKey{DrawnAt: secret.DrawnAt}
+		if i > 0 {
+			replaced, needed := kept[i-1].DrawnAt, kept[i-1].DrawnAt.Add(config.GrantTTL)
+			key.ReplacedAt, key.NeededUntil = &replaced, &needed
+		}
+		listed = append(listed, key)
+	}
+	return listed, err
+}
+
+func printKeys(out io.Writer, listed []listedKey) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "DRAWN\tREPLACED\tNEEDED UNTIL")
+	for _, key := range listed {
+		if key.ReplacedAt == nil {
+			_, _ = fmt.Fprintf(table, "%s\tin use\t-\n", term.Time(key.DrawnAt))
+			continue
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", term.Time(key.DrawnAt), term.Time(*key.ReplacedAt), term.Time(*key.NeededUntil))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("printing the secrets' ages: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/internal/memory"
+	"github.com/pasteport/pasteport/bootstrap/server"
+)
+
+func newServe(out, errOut io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	serve := &cobra.Command{
+		Use: "serve", Short: "Run the demo site as a service", Args: term.NoArguments,
+		Long: "Run the demo site, a small content-management site with Pasteport built in, until it is told to stop (SIGTERM or Ctrl-C).\n\n" +
+			"Every setting can be given by a flag, by an environment variable (--access-token-ttl is PASTEPORT_ACCESS_TOKEN_TTL) or by a\n" +
+			"line of a YAML file (access-token-ttl: 1h). A flag goes before a variable, a variable before the file.",
+		Example: "  pasteport serve --dev\n" +
+			"  pasteport serve --config /etc/pasteport.yaml\n" +
+			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config.Logger = config.NewLogger(errOut)
+			return serveUntilStopped(cmd, *config, out)
+		},
+	}
+	addServiceSettings(serve, config, server.GatewaySettings(), refuseUpstreams)
+	return serve
+}
+
+// addServiceSettings gives a command every setting but the unused ones. The check runs after the settings are read.
+func addServiceSettings(command *cobra.Command, config *server.Config, unused []string, check func(server.Config) error) {
+	table := config.Table()
+	table.Flags(command, table.NamesBut(unused)...)
+	command.PreRunE = func(*cobra.Command, []string) error { return config.Load(table, check) }
+}
+
+func refuseUpstreams(config server.Config) error {
+	if !config.IsGateway() {
+		return nil
+	}
+	return errors.New("upstreams are set, and \"pasteport serve\" is the demo site: start \"pasteport gateway\", or leave them out")
+}
+
+func serveUntilStopped(cmd *cobra.Command, config server.Config, out io.Writer) error {
+	listener, err := config.Listen()
+	if err != nil {
+		return err
+	}
+	if config.Issuer == "" {
+		config.Issuer = config.LocalIssuer(listener.Addr())
+	}
+	memory.LimitGarbage(config.Logger)
+	service, err := server.Open(cmd.Context(), config)
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	if service.NewToken != "" {
+		_, _ = fmt.Fprintf(out, "demo token: %s\n", service.NewToken)
+	}
+	_, _ = fmt.Fprintf(out, "serving %s on %s, %s\n", config.Issuer, listener.Addr(), place(config))
+	for _, protected := range service.Authz.Resources() {
+		_, _ = fmt.Fprintf(out, "next: connect an MCP client to %s\n", protected.Resource)
+	}
+	if admin := service.AdminAddr(); admin != nil {
+		_, _ = fmt.Fprintln(out, adminLine(admin))
+	}
+	return errors.Join(service.Serve(cmd.Context(), listener), service.Close())
+}
+
+// place describes where the data is, without a password.
+func place(config server.Config) string {
+	if config.Database.URL == "" {
+		return "data in " + config.DataDir
+	}
+	return "grants in " + config.StoreLocation().String()
+}
+
+// adminLine describes what the admin listener offers and where.
+func adminLine(addr net.Addr) string {
+	bound, ok := addr.(*net.TCPAddr)
+	switch {
+	case ok && bound.IP.IsUnspecified():
+		return fmt.Sprintf("connections, readiness and metrics for you: http://localhost:%d/", bound.Port)
+	case ok && !bound.IP.IsLoopback():
+		return fmt.Sprintf("readiness and metrics for you: http://%s/readyz and /metrics; connections need an admin-addr on loopback", addr)
+	}
+	return fmt.Sprintf("connections, readiness and metrics for you: http://%s/", addr)
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	table := config.Table()
+	stdio := &cobra.Command{
+		Use: "stdio", Short: "Serve the demo site's tools to a local client, without OAuth", Args: term.NoArguments,
+		Long: "Serve the demo site's MCP tools over standard input and output, for a client that starts it as a local process.\n" +
+			"There is no OAuth: whoever may start the process may read its files. --demo-token chooses whose role the tools see;\n" +
+			"without it they see an editor.",
+		Example: "  pasteport stdio --data pasteport-data",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return table.Explain(serveStdio(cmd.Context(), config, in, out))
+		},
+	}
+	table.Flags(stdio, "data", "demo-token", "demo-token-file")
+	return stdio
+}
+
+func serveStdio(ctx context.Context, config *server.Config, in io.ReadCloser, out io.Writer) (err error) {
+	if err := server.MakeDataDir(config.DataDir); err != nil {
+		return err
+	}
+	site, err := demosite.Open(filepath.Join(config.DataDir, "content.db"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, site.Close()) }()
+	caller, err := localCaller(ctx, site, config.EditorToken)
+	if err != nil {
+		return err
+	}
+	tools := bootstrap.NewMCPServer(site.MCPServer(bootstrap.CallerOf), bootstrap.WithToolPolicy(site.MayCall))
+	if err := tools.ServeStdio(ctx, in, writeCloser{out}, caller); ctx.Err() == nil {
+		return err
+	}
+	return nil // told to stop
+}
+
+// localCaller is the owner of the token, or an editor when there is none.
+func localCaller(ctx context.Context, site *demosite.Site, token string) (oauth.Caller, error) {
+	if token == "" {
+		return oauth.Caller{Subject: "local", Roles: []string{string(demosite.Editor)}}, nil
+	}
+	principal, err := site.VerifyBearer(ctx, token)
+	if err != nil {
+		return oauth.Caller{}, oauth.NewMistake("the demo site does not know the token of %s: start it once with \"pasteport serve\", or leave the token out", oauth.Field("DemoToken"))
+	}
+	return oauth.Caller{Subject: principal.Subject, Roles: principal.Roles}, nil
+}
+
+// writeCloser leaves the stream open, because it belongs to the caller.
+type writeCloser struct{ io.Writer }
+
+func (writeCloser) Close() error { return nil }

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/server"
+)
+
+func newStore(out io.Writer) *cobra.Command {
+	store := &cobra.Command{
+		Use: "store", Short: "Migrate, check and copy what is kept", Args: term.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	store.AddCommand(newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out))
+	return store
+}
+
+func newStoreMigrate(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	migrate := &cobra.Command{
+		Use: "migrate", Short: "Bring the schema up to date, before services of this version start", Args: term.NoArguments,
+		Long: "Bring the schema of the store up to date, or make it in an empty database. Services do the same when they start; this is for a\n" +
+			"rolling upgrade that begins with the database. Any number of replicas may run or start meanwhile. It needs no server secret.",
+		Example: "  pasteport store migrate --data /var/lib/pasteport\n" +
+			"  PASTEPORT_DATABASE=postgres://pasteport:password@db.internal/pasteport pasteport store migrate",
+		RunE: func(*cobra.Command, []string) error {
+			applied, err := config.StoreLocation().Migrate()
+			if err != nil {
+				return err
+			}
+			said := "nothing was missing: the schema is up to date"
+			if len(applied) > 0 {
+				said = "applied: " + strings.Join(applied, ", ")
+			}
+			_, err = fmt.Fprintf(out, "%s\n%s\n", config.StoreLocation(), said)
+			return err
+		},
+	}
+	config.Table().Flags(migrate, server.StoreSettings...)
+	return migrate
+}
+
+func newStoreCheck(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	var asJSON bool
+	command := &cobra.Command{
+		Use: "check", Short: "Say what holds of the store, and what does not", Args: term.NoArguments,
+		Long: "Look at the store, also beside running services, and change nothing: its schema, whether its settings survive a power failure,\n" +
+			"whether the server secret is the one that it was used with, whether the clocks agree, and whether every row can be read. The exit\n" +
+			"code is 1 when something does not hold; its line says what to do.",
+		Example: "  pasteport store check --data /var/lib/pasteport\n  pasteport store check --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			checks, err := checkStore(cmd.Context(), config.StoreLocation())
+			if err != nil {
+				return err
+			}
+			return report(term.New(out), checks, asJSON)
+		},
+	}
+	config.Table().Flags(command, server.StoreSettings...)
+	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return command
+}
+
+func checkStore(ctx context.Context, at server.StoreLocation) (checks []maintenance.Check, err error) {
+	store, err := at.OpenUnchecked()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return store.Checks(ctx), nil
+}
+
+// report fails when something does not hold.
+func report(t term.Terminal, checks []maintenance.Check, asJSON bool) error {
+	if asJSON {
+		if err := term.PrintJSON(t.Out, checks); err != nil {
+			return err
+		}
+	}
+	failed := 0
+	for _, check := range checks {
+		status, said := t.Green("ok    "), check.Found
+		if check.Problem != "" {
+			failed++
+			status, said = t.Red("FAILED"), check.Problem
+		}
+		if !asJSON {
+			t.Printf("%s  %-17s  %s\n", status, check.Name, said)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
+)
+
+func newStoreCopy(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	var from, to string
+	command := &cobra.Command{
+		Use: "copy", Short: "Copy what is kept to another database, of any kind", Args: term.NoArguments,
+		Long: "Copy grants, tokens and the trace from one store to another, and compare both in the end. Stop the services on the source first:\n" +
+			"a SQLite file cannot be written while it is copied, so that they would answer 503, and a server that was written meanwhile is\n" +
+			"refused in the end. The schema of the destination is brought up to date first; apart from that it has to be empty. A copy that was\n" +
+			"interrupted, by Ctrl-C for example, is completed by the same command.\n\n" +
+			"Without --from the SQLite file in data is copied, and without --to it goes to the server of the setting database, so that no\n" +
+			"password need be on the command line. A store on a server is read with the file of server-secret.",
+		Example: "  PASTEPORT_DATABASE=postgres://pasteport:password@db.internal/pasteport pasteport store copy --data /var/lib/pasteport\n" +
+			"  pasteport store copy --from sqlite:///var/lib/pasteport/oauth.db --to mysql://pasteport:password@db.internal/pasteport\n" +
+			"  pasteport store copy --from postgres://db.internal/pasteport --to sqlite:///var/lib/pasteport/oauth.db",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			source, err := locationOf(*config, "from", from, config.FileLocation())
+			if err != nil {
+				return err
+			}
+			target, err := locationOf(*config, "to", to, config.StoreLocation())
+			if err != nil {
+				return err
+			}
+			if to == "" && !target.IsServer() {
+				return term.Usagef("nobody has said where to copy it: add --to, or set database")
+			}
+			return copyStore(cmd.Context(), source, target, term.New(out))
+		},
+	}
+	config.Table().Flags(command, server.StoreSettings...)
+	command.Flags().StringVar(&from, "from", "", "store to copy: sqlite:///path/oauth.db, postgres://… or mysql://…; the SQLite file in data")
+	command.Flags().StringVar(&to, "to", "", "where it goes, written like --from; the server of database")
+	return command
+}
+
+// locationOf returns the location that the flag names. Its error does not repeat the address, which may hold a password.
+func locationOf(config server.Config, flag, address string, otherwise server.StoreLocation) (server.StoreLocation, error) {
+	if address == "" {
+		return otherwise, nil
+	}
+	location, ok := config.LocationOf(address)
+	if !ok {
+		return location, term.Usagef("--%s names no store: write sqlite:///path/oauth.db, postgres://user:password@host/name or mysql://user:password@host/name", flag)
+	}
+	return location, nil
+}
+
+func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Terminal) (err error) {
+	source, err := from.OpenExisting()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	prints, err := seal.NewKeyRing(source).SecretFingerprints()
+	if err != nil {
+		return fmt.Errorf("%w: without the server secret nobody could use the copy: restore it, or name it with server-secret", err)
+	}
+	if err := to.MigrateOrMake(); err != nil {
+		return err
+	}
+	target, err := to.OpenExisting()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	t.Printf("from %s\nto   %s\n", from, to)
+	err = persistence.Copy(ctx, source, target, func(step maintenance.CopyStep) { printStep(t, step) })
+	t.ClearLine()
+	if err == nil {
+		err = target.Agree(ctx, prints) // so that a service that is started with another secret does not begin to use it
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errors.New("the copy was interrupted: the same command completes it")
+	case errors.Is(err, oauth.ErrOtherSecret):
+		return fmt.Errorf("copying the store: %w, so a service could open nothing of the copy: give an empty one with --to", err)
+	case err != nil:
+		return fmt.Errorf("copying the store: %w", err)
+	}
+	printNextSteps(t, from, to)
+	return nil
+}
+
+// printStep prints one line for each table; a terminal with colours also shows the progress.
+func printStep(t term.Terminal, step maintenance.CopyStep) {
+	t.ClearLine()
+	switch done := step.Rows == step.Of; {
+	case step.Comparing && t.Colour:
+		t.Printf("comparing %s", step.Table)
+	case !step.Comparing && done:
+		t.Printf("%-16s %d rows\n", step.Table, step.Rows)
+	case !step.Comparing && t.Colour:
+		t.Printf("%-16s %d of %d rows", step.Table, step.Rows, step.Of)
+	}
+}
+
+func printNextSteps(t term.Terminal, from, to server.StoreLocation) {
+	t.Printf("Everything was read back from both sides, and is the same.\n\n")
+	if !to.IsServer() {
+		t.Printf("next: copy the server secret, %s, to %s\nnext: start the service with that folder as data; clients notice nothing\n", from.SecretFile(), to.SecretFile())
+	} else {
+		t.Printf("next: give every replica the server secret, %s, as server-secret; it is not in the database\n"+
+			"next: start every replica with database set to that server, as in --database %s; clients notice nothing\n", from.SecretFile(), to)
+	}
+	t.Printf("next: start no service on %s any more: what it would give out is not in the copy\n", from)
+}

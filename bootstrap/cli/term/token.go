@@ -1,0 +1,64 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	xterm "golang.org/x/term"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// typedLimit is more than a token may have.
+const typedLimit = 8 << 10
+
+// ReadToken reads one token, from a terminal without showing it. It accepts the same spellings as the consent page (B7).
+func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostToken, error) {
+	text, err := readTyped(ctx, in, prompt)
+	if err != nil {
+		return oauth.HostToken{}, fmt.Errorf("reading the token: %w", err)
+	}
+	if strings.ContainsAny(strings.TrimSpace(text), "\r\n") {
+		return oauth.HostToken{}, errors.New("reading the token: there is more than one line: give one token at a time")
+	}
+	token, err := oauth.ParseHostToken(text)
+	if err != nil {
+		return oauth.HostToken{}, errors.New("reading the token: it is empty, longer than 4096 bytes, or has control characters")
+	}
+	return token, nil
+}
+
+func readTyped(ctx context.Context, in io.Reader, prompt io.Writer) (string, error) {
+	if file, ok := in.(*os.File); ok && xterm.IsTerminal(int(file.Fd())) {
+		_, _ = fmt.Fprint(prompt, "Token (it is not shown): ")
+		defer func() { _, _ = fmt.Fprintln(prompt) }()
+		return readHidden(ctx, int(file.Fd()))
+	}
+	piped, err := io.ReadAll(io.LimitReader(in, typedLimit))
+	return string(piped), err
+}
+
+// readHidden restores the terminal, also after Ctrl-C.
+func readHidden(ctx context.Context, terminal int) (typed string, err error) {
+	before, err := xterm.GetState(terminal)
+	if err != nil {
+		return "", err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var line []byte
+		line, err = xterm.ReadPassword(terminal)
+		typed = string(line)
+	}()
+	select {
+	case <-done:
+		return typed, err
+	case <-ctx.Done():
+		return "", errors.Join(ctx.Err(), xterm.Restore(terminal, before))
+	}
+}

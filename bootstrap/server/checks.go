@@ -1,0 +1,151 @@
+package server
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var errNoIssuer = errors.New("nobody has said under which https address clients reach this service: add --issuer https://…, " +
+	"or --dev and an --addr of this computer to try it here")
+
+// Load reads the settings of c's table and reports every mistake at once, before anything is opened. The additional checks run after the
+// settings are read.
+func (c *Config) Load(table *settings.Table, checks ...func(Config) error) error {
+	err := table.Read()
+	if !table.Unread() {
+		err = errors.Join(err, c.readLogo(), c.checkSettings())
+		for _, check := range checks {
+			err = errors.Join(err, check(*c))
+		}
+	}
+	return table.Explain(err)
+}
+
+// checkSettings is check for a service whose issuer may depend on the address that it will listen on.
+func (c Config) checkSettings() error {
+	addr, err := net.ResolveTCPAddr("tcp", c.Addr)
+	if err != nil {
+		err = oauth.NewMistake("%s is %q, which is no address: write host:port, for example %s", oauth.Field("Addr"), c.Addr, DefaultAddr)
+	}
+	switch {
+	case c.Issuer != "":
+	case err == nil && c.Development && addr.IP.IsLoopback():
+		c.Issuer = c.LocalIssuer(addr)
+	default:
+		err = errors.Join(err, errNoIssuer)
+		c.Issuer, c.Development = "https://cms.example.com", false // a placeholder, so that the other checks run
+	}
+	return errors.Join(err, c.checkAdminAddr(), c.checkDemoToken(), c.check())
+}
+
+func (c Config) checkAdminAddr() error {
+	if c.AdminAddr == "" || c.AdminAddr == AdminOff {
+		return nil
+	}
+	if _, err := net.ResolveTCPAddr("tcp", c.AdminAddr); err != nil {
+		return oauth.NewMistake("%s is %q, which is no address: write host:port, for example %s, or %s", oauth.Field("AdminAddr"), c.AdminAddr, DefaultAdminAddr, AdminOff)
+	}
+	return nil
+}
+
+func (c Config) checkDemoToken() error {
+	if err := demosite.CheckToken(c.EditorToken); err != nil {
+		return oauth.NewMistake("%s cannot be taken: %s", oauth.Field("DemoToken"), err)
+	}
+	return verifierField{"DemoToken", c.EditorToken != "", false, []string{VerifierSite}}.check(c.Verification.chosen(c.IsGateway()))
+}
+
+// LocalIssuer returns the issuer of a service that only this computer can reach, with the port of the listener. It keeps the name localhost
+// of Addr, because clients compare URLs as text.
+func (c Config) LocalIssuer(listener net.Addr) string {
+	authority := listener.String()
+	_, port, err := net.SplitHostPort(authority)
+	if name, _, _ := net.SplitHostPort(c.Addr); err == nil && strings.EqualFold(name, "localhost") {
+		authority = net.JoinHostPort("localhost", port)
+	}
+	if c.TLS.CertFile != "" {
+		return "https://" + authority
+	}
+	return "http://" + authority
+}
+
+// Resolve fills in the settings that follow from others. The issuer stays empty when the system is to choose the port.
+func (c *Config) Resolve() {
+	resource := c.Resource
+	if addr, err := net.ResolveTCPAddr("tcp", c.Addr); c.Issuer == "" && err == nil && addr.Port != 0 {
+		c.Issuer = c.LocalIssuer(addr)
+	}
+	c.Verification.Verifier = c.Verification.chosen(c.IsGateway())
+	c.Config = c.Gateway.resources(c.Config, func(string) oauth.BearerVerifier { return nil }).WithDefaults()
+	if c.Issuer == "" {
+		c.Resource = resource
+	}
+	if issuer, err := url.Parse(c.Issuer); err == nil {
+		c.Appearance.Name = cmp.Or(c.Appearance.Name, issuer.Host)
+	}
+	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
+}
+
+// check finds mistakes before any file is made. It uses a placeholder for the server secret, because the store does not exist yet.
+func (c Config) check() error {
+	config := c.oauth(func(string) oauth.BearerVerifier { return new(demosite.Site) })
+	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
+	_, err := config.Settings()
+	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.IsGateway()), c.Gateway.check(config, c.Verification),
+		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(), c.checkBus())
+}
+
+// oauth returns the config of the OAuth server. verifierOf returns the verifier of an upstream's tokens, or of the site's for "".
+func (c Config) oauth(verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
+	config := c.Gateway.resources(c.Config, verifierOf)
+	config.AllowLoopbackIssuer, config.AllowLoopbackClients = c.Development, c.Development
+	if len(c.AllowClients) > 0 {
+		config.AllowClient = c.allows
+	}
+	return config
+}
+
+// allows reports whether the client's host may connect. It ignores the port, which client-id-ports decides.
+func (c Config) allows(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return slices.Contains(c.AllowClients, strings.ToLower(host))
+}
+
+func (c Config) checkMaxRequestBody() error {
+	if c.MaxRequestBody != 0 && (c.MaxRequestBody < 64<<10 || c.MaxRequestBody > 1<<30) {
+		return oauth.NewMistake("%s is %d bytes: choose 64KiB to 1GiB", oauth.Field("MaxRequestBody"), c.MaxRequestBody)
+	}
+	return nil
+}
+
+// checkPages also refuses AllowedHosts for a public service, which would ignore them.
+func (c Config) checkPages() error {
+	err := oauth.CheckPages(c.AllowedOrigins, c.AllowedHosts)
+	if len(c.AllowedHosts) > 0 && !c.OnThisComputer() {
+		err = errors.Join(err, oauth.NewMistake("%s is set, but a public server answers under every name: leave it out", oauth.Field("WithAllowedHosts")))
+	}
+	return err
+}
+
+// checkProxies refuses a network that covers every address, because then every client could claim any address.
+func checkProxies(proxies []netip.Prefix) error {
+	for _, network := range proxies {
+		if network.Bits() == 0 {
+			return oauth.NewMistake("%s has %s, which is everybody: name the networks of your own proxies", oauth.Field("TrustedProxies"), network)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/internal/upstreams"
+	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	DefaultAddr      = "127.0.0.1:8080"
+	DefaultAdminAddr = "127.0.0.1:8081"
+	AdminOff         = "off"
+
+	defaultDataDir        = "pasteport-data"
+	defaultAccent         = "#0b5a4a" // as in style.css
+	defaultMaxRequestBody = 4 << 20
+	logoLimit             = 12 << 10
+)
+
+// Config describes a service. DefaultConfig returns one with the defaults, and its Table reads the settings of the program into it.
+type Config struct {
+	oauth.Config
+	Addr           string               // listen address
+	DataDir        string               // folder of content.db and oauth.db; made when missing
+	Database       DatabaseConfig       // database server that holds the grants instead of oauth.db
+	Bus            string               // URL of the NATS server that connects the replicas, with its password; "" for none
+	Development    bool                 // allows an http issuer and metadata documents on this computer (C49)
+	AllowClients   []string             // hosts of the clients that may connect; empty for every client (A8)
+	Appearance     bootstrap.Appearance // of the consent, error and connections pages
+	LogoFile       string               // read into Appearance.Logo
+	Verification   Verification         // how pasted tokens are verified
+	Gateway        GatewayConfig        // with upstreams, the service is a gateway and has no demo site
+	EditorToken    string               // token of the demo site's editor; when empty, the first start makes one
+	AdminAddr      string               // host:port of the admin listener; "" or "off" for none
+	AllowedOrigins []string             // origins of web pages that may call the MCP endpoints from a browser
+	AllowedHosts   []string             // additional Host names that a service on this computer accepts
+	TrustedProxies []netip.Prefix       // networks whose X-Forwarded-For or Forwarded is trusted
+	MaxRequestBody int64                // bytes of a message to an MCP server; 0 for 4 MiB
+	TLS            TLSConfig
+	MaxConnections int            // open at the same time; 0 derives the number from the process's limits on memory and files
+	RootCAs        *x509.CertPool // nil for the system's
+	SharedLimits   bool           // count limits in the store, for several processes on one data folder
+	LogFormat      string         // text or json
+	LogLevel       string         // debug, info, warn or error
+}
+
+// DefaultConfig returns the defaults that the command line shows.
+func DefaultConfig() *Config {
+	c := &Config{Addr: DefaultAddr, AdminAddr: DefaultAdminAddr, DataDir: defaultDataDir, LogFormat: "text", LogLevel: "info"}
+	c.MaxRequestBody = defaultMaxRequestBody
+	c.Database.Connections = defaultDatabaseConnections
+	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, upstreams.DefaultPatience
+	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL, oauth.DefaultTicketTTL
+	c.RefreshIdleTTL, c.GrantTTL, c.RefreshGrace = oauth.DefaultRefreshIdleTTL, oauth.DefaultGrantTTL, oauth.DefaultRefreshGrace
+	c.Limits = oauth.DefaultLimits()
+	return c
+}
+
+// IsGateway reports whether the service stands in front of other MCP servers instead of the demo site.
+func (c Config) IsGateway() bool { return len(c.Gateway.Upstreams) > 0 }
+
+// Listen opens Addr. It comes before everything else, so that a second start fails without leaving files behind.
+func (c Config) Listen() (net.Listener, error) {
+	return httpserver.Listen("--addr", c.Addr, DefaultAddr)
+}
+
+// bounds returns the bounds of the service's listener.
+func (c Config) bounds() httpserver.Bounds {
+	connections, capacity := c.MaxConnections, httpserver.ProcessCapacity()
+	if connections <= 0 {
+		connections = capacity.Connections()
+	}
+	c.Logger.Info("limiting the connections that are open at once", "connections", connections, "memory", capacity.Memory, "files", capacity.Files)
+	return httpserver.BoundsFor(connections)
+}
+
+// NewLogger returns a logger that writes to w in the configured format.
+func (c *Config) NewLogger(w io.Writer) *slog.Logger {
+	var options slog.HandlerOptions
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.LogLevel)) == nil { // LogLevel is always one of the four
+		options.Level = level
+	}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, &options))
+	}
+	return slog.New(slog.NewTextHandler(w, &options))
+}
+
+func (c *Config) readLogo() (err error) {
+	if c.LogoFile == "" {
+		return nil
+	}
+	if c.Appearance.Logo, err = settings.ReadFile(c.LogoFile, logoLimit); err != nil {
+		return oauth.NewMistake("%s cannot be read: %s", oauth.Field("Appearance.Logo"), err)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/pasteport/pasteport/adapters/persistence"
+	_ "github.com/pasteport/pasteport/adapters/persistence/mysql" // drivers for the database setting
+	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// DatabaseConfig locates the grants: in a SQLite file of the data folder, or on a database server that replicas share.
+type DatabaseConfig struct {
+	URL         string // postgres://… or mysql://…, with the password; "" for the SQLite file
+	SecretFile  string // file of the server secret, the same one for every replica; "" for oauth.db.secret in the data folder
+	Connections int    // maximum for this process
+}
+
+const defaultDatabaseConnections = persistence.DefaultConnections
+
+func (d *DatabaseConfig) settings() []*settings.Setting {
+	return []*settings.Setting{
+		settings.Secret("database", &d.URL, "database server that replicas share, as postgres://user:password@host/name or mysql://user:password@host/name").
+			Checks("Database.URL").Otherwise("the SQLite file oauth.db in data").Like("postgres://pasteport:password@db.internal/pasteport"),
+		settings.File("server-secret", &d.SecretFile, "file with the server secret, the same one for every replica on a database server").
+			Checks("Database.SecretFile").Otherwise("oauth.db.secret in data").Like("/run/secrets/pasteport"),
+		settings.Number("database-connections", &d.Connections, "connections to the database server at most, of each replica"),
+	}
+}
+
+// check finds mistakes before anything is opened.
+func (d DatabaseConfig) check() error {
+	switch {
+	case d.URL == "" && d.SecretFile != "":
+		return oauth.NewMistake("%s is set without %s: the SQLite file has its secret beside it, leave it out", oauth.Field("Database.SecretFile"), oauth.Field("Database.URL"))
+	case d.URL != "" && !persistence.IsServer(d.URL):
+		return oauth.NewMistake("%s names no database server: write postgres://user:password@host/name or mysql://user:password@host/name, with %%2F for a slash of the password, %%23 for #, and so on", oauth.Field("Database.URL"))
+	}
+	return nil
+}
+
+func (d DatabaseConfig) options(dir string) persistence.ServerOptions {
+	return persistence.ServerOptions{SecretFile: cmp.Or(d.SecretFile, filepath.Join(dir, "oauth.db.secret")), Connections: d.Connections}
+}
+
+// StoreLocation is a SQLite file or a database on a server.
+type StoreLocation struct {
+	file, url string // one of them is ""
+	options   persistence.ServerOptions
+}
+
+// StoreLocation returns the configured location of the grants.
+func (c Config) StoreLocation() StoreLocation {
+	if c.Database.URL == "" {
+		return c.FileLocation()
+	}
+	return StoreLocation{url: c.Database.URL, options: c.Database.options(c.DataDir)}
+}
+
+// FileLocation returns the SQLite file of the data folder, also when a database server is configured.
+func (c Config) FileLocation() StoreLocation {
+	return StoreLocation{file: filepath.Join(c.DataDir, "oauth.db")}
+}
+
+// LocationOf returns the location that address names as sqlite:///path, postgres://… or mysql://…; ok is false for any other address.
+func (c Config) LocationOf(address string) (_ StoreLocation, ok bool) {
+	if persistence.IsServer(address) {
+		return StoreLocation{url: address, options: c.Database.options(c.DataDir)}, true
+	}
+	named, err := url.Parse(address)
+	if err != nil || named.Scheme != "sqlite" || named.Host != "" || !filepath.IsAbs(named.Path) {
+		return StoreLocation{}, false
+	}
+	return StoreLocation{file: named.Path}, true
+}
+
+// IsServer reports whether the location is on a database server.
+func (l StoreLocation) IsServer() bool { return l.url != "" }
+
+// Open opens the database and makes what is missing.
+func (l StoreLocation) Open() (*persistence.Store, error) {
+	if l.IsServer() {
+		return persistence.OpenServer(l.url, l.options)
+	}
+	return persistence.OpenSQLite(l.file)
+}
+
+// OpenExisting opens a database that exists; services may be running on it.
+func (l StoreLocation) OpenExisting() (*persistence.Store, error) {
+	if l.IsServer() {
+		return persistence.OpenExistingServer(l.url, l.options)
+	}
+	if err := l.checkFile(); err != nil {
+		return nil, err
+	}
+	return persistence.OpenExisting(l.file)
+}
+
+// OpenUnchecked opens a database whose schema or secret may be wrong.
+func (l StoreLocation) OpenUnchecked() (*persistence.Store, error) {
+	if l.IsServer() {
+		return persistence.OpenUncheckedServer(l.url, l.options)
+	}
+	if err := l.checkFile(); err != nil {
+		return nil, err
+	}
+	return persistence.OpenUnchecked(l.file)
+}
+
+// Migrate brings the schema up to date and returns the migrations that were missing.
+func (l StoreLocation) Migrate() (applied []string, err error) {
+	if l.IsServer() {
+		return persistence.MigrateServer(l.url, l.options)
+	}
+	return persistence.MigrateSQLite(l.file)
+}
+
+// MigrateOrMake is Migrate for the destination of a copy: it also makes a file that does not exist.
+func (l StoreLocation) MigrateOrMake() (err error) {
+	if l.IsServer() {
+		_, err = persistence.MigrateServer(l.url, l.options)
+	} else {
+		_, err = persistence.MakeSQLite(l.file)
+	}
+	return err
+}
+
+func (l StoreLocation) checkFile() error {
+	if _, err := os.Stat(l.file); err != nil {
+		return fmt.Errorf("reading the service's data: %w: name its folder with --data, or its server with --database", err)
+	}
+	return nil
+}
+
+// String returns the location without a password.
+func (l StoreLocation) String() string {
+	if l.IsServer() {
+		return persistence.Redacted(l.url)
+	}
+	return l.file
+}
+
+// SecretFile returns the file that holds the server secret.
+func (l StoreLocation) SecretFile() string {
+	if l.IsServer() {
+		return l.options.SecretFile
+	}
+	return l.file + ".secret"
+}

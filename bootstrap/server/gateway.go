@@ -1,0 +1,207 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/internal/upstreams"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// GatewayConfig says which MCP servers are behind a gateway, and as whom they are asked.
+type GatewayConfig struct {
+	Upstreams     []UpstreamAddress
+	Host          string // that all of them are asked under; "" for that of each URL
+	Credential    string
+	Secret        string
+	SigningSecret string
+	Patience      time.Duration
+	ToolScopes    []ToolScope
+	Headers       []string
+}
+
+// UpstreamAddress is where an upstream is, and under which path of the issuer clients reach it.
+type UpstreamAddress struct{ Path, URL string }
+
+// ToolScope says which scopes it takes to call the tools whose names match the pattern.
+type ToolScope struct {
+	Pattern string
+	Scopes  []string
+}
+
+func (c *Config) gateway() settings.Group {
+	g := &c.Gateway
+	return settings.Group{Title: "Gateway", Settings: []*settings.Setting{
+		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a resource of its own").
+			Checks("Upstream", "MoreServers").
+			Like("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
+		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier upstream\", where they refuse the name in their URL").Checks("Gateway.Host").
+			Otherwise("the host of each upstream").Like("localhost:9000"),
+		settings.Choice("credential", &g.Credential, upstreams.Credentials, "as whom the upstreams are asked: the token that the person pasted, one secret for everybody, or nobody"),
+		settings.Secret("upstream-secret", &g.Secret, "bearer token of credential static").Checks("Gateway.Secret").Like("a-long-random-text"),
+		settings.Secret("signing-secret", &g.SigningSecret, "signs the headers of credential static that say who is calling; 32 bytes or more").Checks("Gateway.SigningSecret").
+			Like("another-long-random-text-of-32-bytes"),
+		settings.Duration("upstream-timeout", &g.Patience, "how long an upstream may take until its answer to a call begins, 1s to 1h").Checks("Gateway.Patience"),
+		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem, "scopes that tools need, each as \"pattern = scope…\"; a tool that matches none needs default-scopes").
+			Checks("Gateway.ToolScopes").Like("delete_* = articles:write"),
+		settings.Texts("forward-headers", &g.Headers, "headers of clients that go on to the upstreams, besides those of MCP").Checks("Gateway.Headers").Like("X-Toolsets"),
+	}}
+}
+
+var upstreamItem = settings.Item[UpstreamAddress]{
+	Parse: func(line string) (UpstreamAddress, error) {
+		if !strings.HasPrefix(line, "/") {
+			return UpstreamAddress{URL: line}, nil
+		}
+		at, url, found := strings.Cut(line, "=")
+		if !found {
+			return UpstreamAddress{}, errors.New("it has no URL")
+		}
+		return UpstreamAddress{strings.TrimSpace(at), strings.TrimSpace(url)}, nil
+	},
+	Format: func(u UpstreamAddress) string {
+		if u.Path == "" {
+			return u.URL
+		}
+		return u.Path + " = " + u.URL
+	},
+	Ask: "MCP servers such as \"http://127.0.0.1:9000/mcp\" or \"/files = http://127.0.0.1:9001/mcp\"",
+}
+
+var toolScopeItem = settings.Item[ToolScope]{
+	Parse: func(line string) (ToolScope, error) {
+		pattern, names, found := strings.Cut(line, " = ")
+		scopes := strings.Fields(names)
+		if !found || !isPattern(pattern) || !isPattern(bootstrap.FoldToolName(pattern)) || len(scopes) == 0 {
+			return ToolScope{}, errors.New("it has no pattern or no scope")
+		}
+		return ToolScope{strings.TrimSpace(pattern), scopes}, nil
+	},
+	Format: func(t ToolScope) string { return t.Pattern + " = " + strings.Join(t.Scopes, " ") },
+	Ask:    "scopes such as \"delete_* = articles:write\"",
+}
+
+func isPattern(text string) bool {
+	_, err := path.Match(text, "")
+	return err == nil
+}
+
+// reach says how upstreams may be reached: those on this computer are why there are gateways.
+func (c Config) reach() outbound.Options {
+	return outbound.Options{AllowHTTP: true, RootCAs: c.RootCAs}
+}
+
+// resources gives every upstream an address under the issuer (U1); without upstreams there is only the site.
+func (g GatewayConfig) resources(config oauth.Config, asking func(upstream string) oauth.BearerVerifier) oauth.Config {
+	if len(g.Upstreams) == 0 {
+		config.ResourceName, config.Verifier = cmp.Or(config.ResourceName, "Demo site"), asking("")
+		return config
+	}
+	first := g.Upstreams[0]
+	if config.Verifier = asking(first.URL); first.Path != "" {
+		config.Resource = config.Issuer + first.Path
+	}
+	for _, further := range g.Upstreams[1:] {
+		config.MoreServers = append(config.MoreServers, oauth.ProtectedServer{
+			Resource: config.Issuer + further.Path, Name: config.ResourceName, Verifier: asking(further.URL),
+		})
+	}
+	config.HostTokenInUse = g.Credential == bootstrap.CredentialHostToken
+	return config
+}
+
+// check reports every mistake at once; config is what the gateway's resources are in.
+func (g GatewayConfig) check(config oauth.Config, v Verification) error {
+	if len(g.Upstreams) == 0 {
+		return g.checkIdle()
+	}
+	terms := upstreams.Terms{Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret, Host: g.Host, Headers: g.Headers, Patience: g.Patience}
+	return errors.Join(g.checkUpstreams(), g.checkKeys(v), terms.Check(), g.checkToolScopes(config.WithDefaults()))
+}
+
+// checkIdle finds what has no effect without an upstream.
+func (g GatewayConfig) checkIdle() error {
+	var mistakes []error
+	for _, setting := range []struct {
+		name oauth.Field
+		set  bool
+	}{
+		{"Gateway.Host", g.Host != ""}, {"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
+		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
+	} {
+		if setting.set {
+			mistakes = append(mistakes, oauth.NewMistake("%s is set, but there is no %s: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+func (g GatewayConfig) checkUpstreams() error {
+	var mistakes []error
+	for i, u := range g.Upstreams {
+		if err := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); err != nil {
+			mistakes = append(mistakes, oauth.NewMistake("%s: number %d: %s", oauth.Field("Upstream"), i+1, err))
+		}
+		if u.Path == "" && i > 0 {
+			mistakes = append(mistakes, oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one can do without", oauth.Field("Upstream"), i+1))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// checkKeys keeps a key from an upstream that did not give it out: only the upstreams themselves know whose it is (J13).
+func (g GatewayConfig) checkKeys(v Verification) error {
+	if len(g.Upstreams) == 1 || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
+		return nil
+	}
+	return oauth.NewMistake("%s is %q for several upstreams, but with %s %q nobody knows whose key it is: choose %s %q, or one gateway for each",
+		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), v.chosen(true), oauth.Field("Verifier"), VerifierUpstream)
+}
+
+func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
+	var mistakes []error
+	for _, rule := range g.ToolScopes {
+		for _, name := range rule.Scopes {
+			if !slices.ContainsFunc(config.Scopes, func(s oauth.Scope) bool { return s.Name == name }) {
+				mistakes = append(mistakes, oauth.NewMistake("%s has %q, which is no scope: add it to %s", oauth.Field("Gateway.ToolScopes"), name, oauth.Field("Scopes")))
+			}
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// toolScopes returns what calling a tool takes: the scopes of every pattern that its name matches, else the defaults.
+func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth.Scopes {
+	return func(tool string) oauth.Scopes {
+		var needed oauth.Scopes
+		for _, rule := range g.ToolScopes {
+			if matches(rule.Pattern, tool) {
+				needed = needed.With(rule.Scopes...)
+			}
+		}
+		if needed.Empty() {
+			return defaults
+		}
+		return needed
+	}
+}
+
+// matches reports whether the tool, or one that the upstream may take it for, needs the scopes of the pattern (U11).
+func matches(pattern, tool string) bool {
+	folded := bootstrap.FoldToolName(tool)
+	return globs(pattern, tool) || globs(bootstrap.FoldToolName(pattern), folded) || globs(pattern, folded)
+}
+
+// globs takes a slash for a letter like any other, as tools have it in their names.
+func globs(pattern, tool string) bool {
+	letters := strings.NewReplacer("/", "\x00")
+	matched, err := path.Match(letters.Replace(pattern), letters.Replace(tool))
+	return matched && err == nil
+}

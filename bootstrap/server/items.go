@@ -1,0 +1,58 @@
+package server
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// networkItem is a network or a single address.
+var networkItem = settings.Item[netip.Prefix]{
+	Parse: func(written string) (netip.Prefix, error) {
+		if address, err := netip.ParseAddr(written); err == nil && address.Zone() == "" {
+			address = address.Unmap()
+			return netip.PrefixFrom(address, address.BitLen()), nil
+		}
+		network, err := netip.ParsePrefix(written)
+		if err == nil && network.Addr().Is4In6() { // no address is compared in this form
+			err = errors.New("an IPv4 network is written as one")
+		}
+		return network, err
+	},
+	Format: netip.Prefix.String,
+	Ask:    "networks such as 10.0.0.0/8, or addresses",
+}
+
+var hostItem = settings.Item[string]{
+	Parse: func(host string) (string, error) {
+		if host == "" || strings.ContainsAny(host, "/:@?# *") {
+			return "", errors.New("it is no host name")
+		}
+		return strings.ToLower(host), nil
+	},
+	Format: strings.Clone,
+	Ask:    "host names without scheme, port and path, such as claude.ai",
+}
+
+// scopeItem is a scope in one line, which works because no scope holds a space (RFC 6749 §3.3).
+var scopeItem = settings.Item[oauth.Scope]{
+	Parse: func(line string) (oauth.Scope, error) {
+		names, description, _ := strings.Cut(line, " = ")
+		words := strings.Fields(names)
+		if len(words) == 0 {
+			return oauth.Scope{}, errors.New("it has no name")
+		}
+		return oauth.Scope{Name: words[0], Implies: words[1:], Description: strings.TrimSpace(description)}, nil
+	},
+	Format: func(scope oauth.Scope) string {
+		line := strings.Join(append([]string{scope.Name}, scope.Implies...), " ")
+		if scope.Description != "" {
+			line += " = " + scope.Description
+		}
+		return line
+	},
+	Ask: "scopes such as \"articles:write articles:read = Change articles\"",
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// mcpServers are what a service protects: the demo site's, or one for each upstream.
+type mcpServers []*bootstrap.MCPServer
+
+func (s *Service) newServers(config Config) (servers mcpServers, err error) {
+	common := []bootstrap.MCPOption{
+		bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...),
+		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
+	}
+	if !config.IsGateway() {
+		options := slices.Concat(s.throughBus(), common, []bootstrap.MCPOption{bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall)})
+		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
+	}
+	g := config.Gateway
+	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
+	for i, address := range g.Upstreams {
+		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
+		server, err := bootstrap.NewGateway(bootstrap.Upstream{
+			URL: address.URL, Host: g.Host, Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret,
+			Headers: g.Headers, Patience: g.Patience, Reach: config.reach(), Logger: config.Logger,
+		}, options...)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
+// Register mounts every server.
+func (all mcpServers) Register(site *echo.Echo) error {
+	for _, server := range all {
+		if err := server.Register(site); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open counts the streams and the sessions of all.
+func (all mcpServers) Open() (streams, sessions int) {
+	for _, server := range all {
+		itsStreams, itsSessions := server.Open()
+		streams, sessions = streams+itsStreams, sessions+itsSessions
+	}
+	return streams, sessions
+}
+
+// Drain ends every open stream.
+func (all mcpServers) Drain() {
+	for _, server := range all {
+		server.Drain()
+	}
+}
+
+// greeting is what whoever opens the service in a browser reads.
+func (s *Service) greeting() string {
+	var text strings.Builder
+	for _, server := range s.Authz.Resources() {
+		fmt.Fprintf(&text, "Connect an MCP client to %s\n", server.Resource)
+	}
+	return text.String()
+}

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/http/admin"
+	"github.com/pasteport/pasteport/adapters/http/telemetry"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
+)
+
+// operations is what the operator of a service sees of it.
+type operations struct {
+	metrics  *telemetry.Metrics
+	traces   *telemetry.Traces // nil when nobody collects them
+	draining atomic.Bool
+	addr     string       // of the admin, as configured
+	listener net.Listener // of the admin; nil when that is off
+	admin    http.Handler
+	bounds   httpserver.Bounds // of the admin
+}
+
+// openOperations takes the admin address and finds out where traces go.
+func openOperations(ctx context.Context, config Config) (o *operations, err error) {
+	o = &operations{metrics: telemetry.NewMetrics(application.Events()...), addr: config.AdminAddr, bounds: httpserver.BoundsFor(httpserver.FewConnections)}
+	if o.traces, err = telemetry.OpenTraces(ctx, Version(), config.Logger); err != nil {
+		return nil, err
+	}
+	if o.addr == "" || o.addr == AdminOff {
+		return o, nil
+	}
+	if o.listener, err = httpserver.Listen("--admin-addr", o.addr, DefaultAdminAddr); err != nil {
+		o.traces.Close()
+		return nil, err
+	}
+	if bound, ok := o.listener.Addr().(*net.TCPAddr); !ok || !bound.IP.IsLoopback() {
+		config.Logger.Warn("the admin listener can be reached from other computers: let nobody but its operators through",
+			"address", o.listener.Addr().String())
+	}
+	return o, nil
+}
+
+// observe measures and traces every request.
+func (o *operations) observe(site *echo.Echo) {
+	o.metrics.Measure(site)
+	o.traces.Follow(site)
+}
+
+// watch looks at a service that is assembled, and prepares what the admin listener answers.
+func (o *operations) watch(s *Service, now func() time.Time) {
+	o.metrics.Gauge("pasteport_mcp_streams", "MCP streams that are open.", func() float64 {
+		streams, _ := s.servers.Open()
+		return float64(streams)
+	})
+	o.metrics.Gauge("pasteport_mcp_sessions", "MCP sessions that are open.", func() float64 {
+		_, sessions := s.servers.Open()
+		return float64(sessions)
+	})
+	o.admin = admin.New(admin.Options{
+		Address: o.addr, Metrics: o.metrics.Handler(),
+		Routes: admin.Connections(s.Authz.Trace, now),
+		Checks: o.checks(s),
+	})
+}
+
+func (o *operations) checks(s *Service) []admin.Check {
+	checks := append([]admin.Check{
+		{Name: "serving", Ask: o.serving}, admin.Shared(admin.Check{Name: "oauth database", Ask: s.store.Ping}, s.logger),
+	}, s.busChecks()...)
+	if s.Site == nil {
+		return checks
+	}
+	return append(checks, admin.Shared(admin.Check{Name: "content database", Ask: s.Site.Ping}, s.logger))
+}
+
+var errDraining = errors.New("the service is shutting down")
+
+func (o *operations) serving(context.Context) error {
+	if o.draining.Load() {
+		return errDraining
+	}
+	return nil
+}
+
+// drain lets readiness say that no more requests are wanted.
+func (o *operations) drain() { o.draining.Store(true) }
+
+// serve answers on the admin listener until stop is called.
+func (o *operations) serve(logger *slog.Logger) (stop func()) {
+	if o.listener == nil {
+		return func() {}
+	}
+	server := httpserver.New(o.admin, o.bounds, logger)
+	go func() {
+		if err := server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("the admin listener has failed", "error", err)
+		}
+	}()
+	return func() { _ = server.Close() } // a profile under way is of no use any more
+}
+
+// close sends the last spans, and gives an address back that was never served.
+func (o *operations) close() error {
+	o.traces.Close()
+	if o.listener == nil {
+		return nil
+	}
+	if err := o.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("closing the admin listener: %w", err)
+	}
+	return nil
+}
+
+// AdminAddr is where the admin listener is, nil when it is off.
+func (s *Service) AdminAddr() net.Addr {
+	if s.operations.listener == nil {
+		return nil
+	}
+	return s.operations.listener.Addr()
+}

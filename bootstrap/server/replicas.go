@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/http/admin"
+	"github.com/pasteport/pasteport/adapters/nats"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// settleLimit is how long a service that stops lets the requests of other replicas finish.
+const settleLimit = 5 * time.Second
+
+func (c *Config) replicas() settings.Group {
+	return settings.Group{Title: "Replicas", Settings: append(c.Database.settings(),
+		settings.Secret("bus", &c.Bus, "nats:// or tls:// URL of the NATS server over which replicas reach each other's sessions, or of several, separated by commas; "+
+			"one process alone and a gateway need none").Like("nats://pasteport:a-long-random-text@nats.internal:4222"),
+	)}
+}
+
+// checkBus finds what is no address of a NATS server; it is not repeated, because it may hold a password.
+func (c Config) checkBus() error {
+	if c.Bus == "" {
+		return nil
+	}
+	for address := range strings.SplitSeq(c.Bus, ",") {
+		at, err := url.Parse(strings.TrimSpace(address))
+		if err != nil || !slices.Contains([]string{"nats", "tls"}, at.Scheme) || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") {
+			return oauth.NewMistake("%s is no URL of a NATS server: write nats://host:4222, or tls://host:4222, with %%2F for a slash of the password, and so on", oauth.Field("Bus"))
+		}
+	}
+	return nil
+}
+
+// openBus connects to the other replicas when there may be some.
+func (s *Service) openBus(config Config) (err error) {
+	if config.Bus == "" || config.IsGateway() {
+		return nil
+	}
+	s.bus, err = nats.Open(config.Bus, config.Logger)
+	return err
+}
+
+// throughBus are the options of a server that has other replicas.
+func (s *Service) throughBus() []bootstrap.MCPOption {
+	if s.bus == nil {
+		return nil
+	}
+	return []bootstrap.MCPOption{bootstrap.WithBus(s.bus)}
+}
+
+// leave lets the requests of other replicas finish, and is not to be found afterwards.
+func (s *Service) leave() {
+	if s.bus == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleLimit)
+	defer cancel()
+	for _, server := range s.servers {
+		server.Settle(ctx)
+	}
+	s.bus.Close()
+}
+
+// busChecks are tolerated: an outage of the bus is one of every replica, and all of them answer whatever needs no other replica. To be
+// taken out of the load balancer together would help nobody.
+func (s *Service) busChecks() []admin.Check {
+	if s.bus == nil {
+		return nil
+	}
+	return []admin.Check{{Name: "bus", Ask: s.bus.Ping, Tolerated: true}}
+}

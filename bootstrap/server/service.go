@@ -1,0 +1,176 @@
+// Package server is Pasteport as a service: the demo site, or a gateway to other MCP servers. The program fills in a Config from its settings;
+// Open checks it, opens the databases and mounts every endpoint; Service.Serve answers until its context ends.
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/pasteport/pasteport/adapters/nats"
+	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
+)
+
+// Service is the demo site with Pasteport built in, or a gateway to other MCP servers.
+type Service struct {
+	Site     *demosite.Site // nil in a gateway
+	NewToken string         // made on this first start, to be shown once; "" otherwise
+	Authz    *bootstrap.OAuthServer
+	Echo     *echo.Echo
+
+	servers    mcpServers
+	logger     *slog.Logger
+	store      *persistence.Store
+	bus        *nats.Bus   // nil without other replicas
+	tls        *tls.Config // nil without TLS
+	operations *operations
+	bounds     httpserver.Bounds
+}
+
+// Open opens both databases and mounts every endpoint, in the order that a host uses: store, OAuth server, MCP server, Register.
+func Open(ctx context.Context, config Config) (*Service, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	config.Logger = slog.New(requestLog{cmp.Or(config.Logger, slog.Default()).Handler()})
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	operations, err := openOperations(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	service := &Service{Echo: echo.New(), logger: config.Logger, operations: operations}
+	service.bounds = config.bounds()
+	if service.tls, err = config.TLS.server(config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	if err := service.openDatabases(config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	if err := service.openBus(config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	if err := service.assemble(ctx, config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	return service, nil
+}
+
+func (s *Service) openDatabases(config Config) (err error) {
+	if err := MakeDataDir(config.DataDir); err != nil {
+		return err
+	}
+	if !config.IsGateway() {
+		if s.Site, err = demosite.Open(filepath.Join(config.DataDir, "content.db")); err != nil {
+			return err
+		}
+	}
+	s.store, err = config.StoreLocation().Open()
+	return err
+}
+
+// MakeDataDir makes the data folder when it is missing. Other users cannot read it, because it holds the server secret.
+func MakeDataDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the data folder: %w: choose one that can be written with --data", err)
+	}
+	return nil
+}
+
+func (s *Service) assemble(ctx context.Context, config Config) (err error) {
+	verifierOf, err := config.verifiers(s.Site)
+	if err != nil {
+		return err
+	}
+	options := []bootstrap.OAuthOption{
+		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithAppearance(config.Appearance), bootstrap.WithDecisions(s.operations.metrics.Decided),
+		bootstrap.WithLimitObserver(s.operations.metrics.Limit),
+	}
+	if config.SharedLimits {
+		options = append(options, bootstrap.WithSharedLimits())
+	}
+	s.Authz, err = bootstrap.NewOAuthServer(config.oauth(verifierOf), s.store, options...)
+	if err != nil {
+		return err
+	}
+	if config.Verification.chosen(config.IsGateway()) == VerifierSite { // other verifiers do not know the site's own tokens
+		if s.NewToken, err = s.Site.EnsureEditorToken(ctx, config.EditorToken); err != nil {
+			return err
+		}
+	}
+	if s.servers, err = s.newServers(config); err != nil {
+		return err
+	}
+	s.Echo.HideBanner, s.Echo.HidePort = true, true
+	s.Echo.IPExtractor = bootstrap.BehindProxies(config.Logger, config.TrustedProxies...)
+	s.operations.observe(s.Echo)
+	s.Echo.Use(identify, accessLog(config.Logger), middleware.Recover())
+	s.Echo.GET("/", func(c echo.Context) error {
+		return c.String(http.StatusOK, s.greeting())
+	})
+	if err := s.servers.Register(s.Echo); err != nil {
+		return err
+	}
+	s.operations.watch(s, config.Now)
+	return nil
+}
+
+// Serve answers on the listener until ctx ends; then it ends open streams and lets other requests finish. The admin listener reports from
+// that moment on that the service is not ready, and serves to the end.
+func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
+	server := httpserver.New(s.Echo, s.bounds, s.logger)
+	server.TLSConfig = s.tls
+	server.RegisterOnShutdown(s.Drain)
+	defer context.AfterFunc(ctx, s.operations.drain)()
+	defer s.operations.serve(s.logger)()
+	return server.ServeAndDrain(ctx, listener)
+}
+
+// Drain ends every open stream; Serve does so when it stops.
+func (s *Service) Drain() { s.servers.Drain() }
+
+// Close ends the background work and closes the databases, the bus and the admin listener.
+func (s *Service) Close() error {
+	if s.Authz != nil {
+		s.Authz.Close()
+	}
+	s.leave()
+	err := s.operations.close()
+	if s.store != nil {
+		err = errors.Join(err, s.store.Close())
+	}
+	if s.Site != nil {
+		err = errors.Join(err, s.Site.Close())
+	}
+	return err
+}
+
+// Version returns the version that the Go toolchain has stamped into the binary.
+func Version() string {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, setting := range build.Settings {
+		if setting.Key == "vcs.revision" {
+			return build.Main.Version + " " + setting.Value
+		}
+	}
+	return build.Main.Version
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/certificates"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	letsEncrypt = certificates.LetsEncrypt
+	pemLimit    = 1 << 20
+)
+
+// TLSConfig is where a service gets its certificate from: two files, an ACME authority, or nowhere, when a proxy in front has it.
+type TLSConfig struct {
+	CertFile, KeyFile string   // PEM; read again when they change
+	Domains           []string // to get certificates for by ACME
+	Email             string   // for the authority
+	Directory         string   // URL of the authority
+}
+
+func (c TLSConfig) check() error {
+	const cert, key, domains, directory = oauth.Field("TLSCert"), oauth.Field("TLSKey"), oauth.Field("ACMEDomains"), oauth.Field("ACMEDirectory")
+	var mistakes []error
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		mistakes = append(mistakes, oauth.NewMistake("%s and %s belong together: name both files", cert, key))
+	}
+	if c.CertFile != "" && len(c.Domains) > 0 {
+		mistakes = append(mistakes, oauth.NewMistake("%s and %s exclude each other: take the certificate from files or from an authority", cert, domains))
+	}
+	if c.Email != "" && len(c.Domains) == 0 {
+		mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is empty: leave it out, or name the domains", oauth.Field("ACMEEmail"), domains))
+	}
+	for _, domain := range c.Domains {
+		if !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "*/: ") {
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q, which no authority can check: write domains like cms.example.com", domains, domain))
+		}
+	}
+	if !strings.HasPrefix(c.Directory, "https://") && len(c.Domains) > 0 {
+		mistakes = append(mistakes, oauth.NewMistake("%s is not https: name the directory of the authority, for example %s", directory, certificates.LetsEncrypt))
+	}
+	return errors.Join(append(mistakes, c.checkFiles())...)
+}
+
+// checkFiles reads the certificate and its key as serving would.
+func (c TLSConfig) checkFiles() error {
+	if c.CertFile == "" || c.KeyFile == "" {
+		return nil
+	}
+	chain, certErr := readPEM("TLSCert", c.CertFile)
+	key, keyErr := readPEM("TLSKey", c.KeyFile)
+	if err := errors.Join(certErr, keyErr); err != nil {
+		return err
+	}
+	if _, err := tls.X509KeyPair(chain, key); err != nil {
+		return oauth.NewMistake("%s and %s: %s: both have to be PEM and belong together", oauth.Field("TLSCert"), oauth.Field("TLSKey"), err)
+	}
+	return nil
+}
+
+func readPEM(field oauth.Field, file string) ([]byte, error) {
+	text, err := settings.ReadFile(file, pemLimit)
+	if err != nil {
+		return nil, oauth.NewMistake("%s cannot be read: %s", field, err)
+	}
+	return text, nil
+}
+
+// server is nil when the service speaks plain HTTP.
+func (c TLSConfig) server(config Config) (*tls.Config, error) {
+	switch {
+	case c.CertFile != "":
+		now := config.Now
+		if now == nil {
+			now = time.Now
+		}
+		files, err := certificates.OpenFiles(c.CertFile, c.KeyFile, now, config.Logger)
+		if err != nil {
+			return nil, err
+		}
+		return files.TLS(), nil
+	case len(c.Domains) > 0:
+		return certificates.Authority{
+			Directory: c.Directory, Domains: c.Domains, Email: c.Email, Cache: filepath.Join(config.DataDir, "acme"), Roots: config.RootCAs,
+		}.TLS(), nil
+	}
+	return nil, nil
+}
+
+func (c *Config) tls() settings.Group {
+	return settings.Group{Title: "TLS", Settings: []*settings.Setting{
+		settings.File("tls-cert", &c.TLS.CertFile, "PEM file with the certificate and its chain, read again when it changes").
+			Otherwise("plain HTTP, for a proxy with TLS in front").Like("/etc/pasteport/cert.pem"),
+		settings.File("tls-key", &c.TLS.KeyFile, "PEM file with the private key of tls-cert").Like("/etc/pasteport/key.pem"),
+		settings.Texts("acme-domains", &c.TLS.Domains, "domains to get certificates for by ACME, whose terms are taken as accepted; "+
+			"the authority has to reach addr as port 443 of each").Like("cms.example.com"),
+		settings.Text("acme-email", &c.TLS.Email, "where the certificate authority may write about problems").Like("ada@example.com"),
+		settings.URL("acme-directory", &c.TLS.Directory, "directory of the certificate authority"),
+	}}
+}
