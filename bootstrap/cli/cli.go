@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/demo"
 	"github.com/pasteport/pasteport/bootstrap/cli/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
@@ -76,6 +77,25 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 		command.GroupID = title
 		root.AddCommand(command)
 	}
+}
+
+// newGroup returns a command that only holds others.
+func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use: name, Short: short, Args: term.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(commands...)
+	return group
+}
+
+// withStore passes the configured store to use, beside the services that run on it.
+func withStore(config *server.Config, use func(*persistence.Store) error) error {
+	store, err := config.StoreLocation().OpenExisting()
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(store), store.Close())
 }
 
 func newVersion(out io.Writer) *cobra.Command {

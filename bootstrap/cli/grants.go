@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/journal"
+	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/server"
@@ -35,12 +36,7 @@ func (f *grantFilter) addFlags(command *cobra.Command) {
 }
 
 func newGrants(in io.Reader, out, errOut io.Writer) *cobra.Command {
-	grants := &cobra.Command{
-		Use: "grants", Short: "List what people have granted, and end it", Args: term.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	grants.AddCommand(newGrantsList(out, errOut), newGrantsEnd(in, out, errOut))
-	return grants
+	return newGroup("grants", "List what people have granted, and end it", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut))
 }
 
 func newGrantsList(out, errOut io.Writer) *cobra.Command {
@@ -109,17 +105,14 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	return end
 }
 
-// withGrants lets use look through the grants of a store and end them, beside the service that runs on it, and tells the trace.
+// withGrants passes use a server that can list and end the grants of the configured store, and records in the trace what it ends.
 func withGrants(config *server.Config, errOut io.Writer, use func(*application.Server) error) error {
-	store, err := config.StoreLocation().OpenExisting()
-	if err != nil {
-		return err
-	}
-	logger := config.NewLogger(errOut)
-	noted := journal.New(store, logger)
-	err = use(application.NewServer(new(oauth.Settings), application.Ports{Store: store, Journal: noted, Now: time.Now, Logger: logger}))
-	noted.Close()
-	return errors.Join(err, store.Close())
+	return withStore(config, func(store *persistence.Store) error {
+		logger := config.NewLogger(errOut)
+		recorder := journal.New(store, logger)
+		defer recorder.Close()
+		return use(application.NewServer(new(oauth.Settings), application.Ports{Store: store, Journal: recorder, Now: time.Now, Logger: logger}))
+	})
 }
 
 // chosenGrants refuses an id that does not name one grant, because more would be ended than was meant.

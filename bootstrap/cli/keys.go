@@ -12,18 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/server"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func newKeys(out io.Writer) *cobra.Command {
-	keys := &cobra.Command{
-		Use: "keys", Short: "Show and replace the server secret", Args: term.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	keys.AddCommand(newKeysList(out), newKeysRotate(out))
-	return keys
+	return newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out))
 }
 
 func newKeysList(out io.Writer) *cobra.Command {
@@ -35,14 +31,16 @@ func newKeysList(out io.Writer) *cobra.Command {
 			"grant has ended that can have been made under it, which is grant-ttl later.",
 		Example: "  pasteport keys list --data /var/lib/pasteport",
 		RunE: func(*cobra.Command, []string) error {
-			listed, err := listKeys(config)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.PrintJSON(out, listed)
-			}
-			return printKeys(out, listed)
+			return withStore(config, func(store *persistence.Store) error {
+				listed, err := listKeys(store, config.GrantTTL)
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return term.PrintJSON(out, listed)
+				}
+				return printKeys(out, listed)
+			})
 		},
 	}
 	config.Table().Flags(list, slices.Concat(server.StoreSettings, []string{"grant-ttl"})...)
@@ -66,7 +64,7 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 			if age < 0 {
 				return term.Usagef("--forget-old is %s: give an age such as 4320h", age)
 			}
-			return rotateKeys(cmd.Context(), config, age, out)
+			return withStore(config, func(store *persistence.Store) error { return rotateKeys(cmd.Context(), store, config, age, out) })
 		},
 	}
 	config.Table().Flags(rotate, server.StoreSettings...)
@@ -75,12 +73,7 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 	return rotate
 }
 
-func rotateKeys(ctx context.Context, config *server.Config, age time.Duration, out io.Writer) (err error) {
-	store, err := config.StoreLocation().OpenExisting()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+func rotateKeys(ctx context.Context, store *persistence.Store, config *server.Config, age time.Duration, out io.Writer) error {
 	before, err := store.KeptSecrets()
 	if lost := errors.Is(err, fs.ErrNotExist) && age == 0 && config.Database.URL != ""; err != nil && !lost {
 		return err
@@ -108,17 +101,12 @@ type listedKey struct {
 	NeededUntil *time.Time `json:"needed_until,omitempty"`
 }
 
-func listKeys(config *server.Config) (listed []listedKey, err error) {
-	store, err := config.StoreLocation().OpenExisting()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+func listKeys(store *persistence.Store, grantTTL time.Duration) (listed []listedKey, err error) {
 	kept, err := store.KeptSecrets()
 	for i, secret := range kept {
 		key := listedKey{DrawnAt: secret.DrawnAt}
 		if i > 0 {
-			replaced, needed := kept[i-1].DrawnAt, kept[i-1].DrawnAt.Add(config.GrantTTL)
+			replaced, needed := kept[i-1].DrawnAt, kept[i-1].DrawnAt.Add(grantTTL)
 			key.ReplacedAt, key.NeededUntil = &replaced, &needed
 		}
 		listed = append(listed, key)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,29 +15,45 @@ import (
 )
 
 func newServe(out, errOut io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
 	serve := &cobra.Command{
-		Use: "serve", Short: "Run the demo site as a service", Args: term.NoArguments,
+		Use: "serve", Short: "Run the demo site as a service",
 		Long: "Run the demo site, a small content-management site with Pasteport built in, until it is told to stop (SIGTERM or Ctrl-C).\n\n" +
 			"Every setting can be given by a flag, by an environment variable (--access-token-ttl is PASTEPORT_ACCESS_TOKEN_TTL) or by a\n" +
 			"line of a YAML file (access-token-ttl: 1h). A flag goes before a variable, a variable before the file.",
 		Example: "  pasteport serve --dev\n" +
 			"  pasteport serve --config /etc/pasteport.yaml\n" +
 			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			config.Logger = config.NewLogger(errOut)
-			return serveUntilStopped(cmd, *config, out)
-		},
 	}
-	addServiceSettings(serve, config, server.GatewaySettings(), refuseUpstreams)
-	return serve
+	return runsService(serve, server.GatewaySettings(), refuseUpstreams, out, errOut)
 }
 
-// addServiceSettings gives a command every setting but the unused ones. The check runs after the settings are read.
-func addServiceSettings(command *cobra.Command, config *server.Config, unused []string, check func(server.Config) error) {
+func newGateway(out, errOut io.Writer) *cobra.Command {
+	gateway := &cobra.Command{
+		Use: "gateway", Short: "Put OAuth in front of an existing MCP server",
+		Long: "Put OAuth in front of an MCP server that takes an API key as bearer token, in any language and without touching it, until it is told\n" +
+			"to stop (SIGTERM or Ctrl-C). People paste their key once; clients get short-lived tokens, and the server gets the key.\n\n" +
+			"Every setting can be given by a flag, by an environment variable (--upstream-timeout is PASTEPORT_UPSTREAM_TIMEOUT) or by a\n" +
+			"line of a YAML file (upstream-timeout: 1m). A flag goes before a variable, a variable before the file.",
+		Example: "  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp\n" +
+			"  pasteport gateway --upstream http://127.0.0.1:9000/mcp --issuer https://mcp.example.com --data /var/lib/pasteport\n" +
+			"  pasteport gateway --config /etc/pasteport.yaml",
+	}
+	return runsService(gateway, server.SiteSettings, requireUpstreams, out, errOut)
+}
+
+// runsService lets the command run a service until it is stopped. The command has every setting but the unused ones; check finds mistakes in
+// their combination.
+func runsService(command *cobra.Command, unused []string, check func(server.Config) error, out, errOut io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
 	table := config.Table()
 	table.Flags(command, table.NamesBut(unused)...)
+	command.Args = term.NoArguments
 	command.PreRunE = func(*cobra.Command, []string) error { return config.Load(table, check) }
+	command.RunE = func(*cobra.Command, []string) error {
+		config.Logger = config.NewLogger(errOut)
+		return serveUntilStopped(command.Context(), *config, out)
+	}
+	return command
 }
 
 func refuseUpstreams(config server.Config) error {
@@ -46,7 +63,14 @@ func refuseUpstreams(config server.Config) error {
 	return errors.New("upstreams are set, and \"pasteport serve\" is the demo site: start \"pasteport gateway\", or leave them out")
 }
 
-func serveUntilStopped(cmd *cobra.Command, config server.Config, out io.Writer) error {
+func requireUpstreams(config server.Config) error {
+	if config.IsGateway() {
+		return nil
+	}
+	return errors.New("nobody has said which MCP server is behind the gateway: add --upstream http://127.0.0.1:9000/mcp")
+}
+
+func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer) error {
 	listener, err := config.Listen()
 	if err != nil {
 		return err
@@ -55,7 +79,7 @@ func serveUntilStopped(cmd *cobra.Command, config server.Config, out io.Writer) 
 		config.Issuer = config.LocalIssuer(listener.Addr())
 	}
 	memory.LimitGarbage(config.Logger)
-	service, err := server.Open(cmd.Context(), config)
+	service, err := server.Open(ctx, config)
 	if err != nil {
 		_ = listener.Close()
 		return err
@@ -70,7 +94,7 @@ func serveUntilStopped(cmd *cobra.Command, config server.Config, out io.Writer) 
 	if admin := service.AdminAddr(); admin != nil {
 		_, _ = fmt.Fprintln(out, adminLine(admin))
 	}
-	return errors.Join(service.Serve(cmd.Context(), listener), service.Close())
+	return errors.Join(service.Serve(ctx, listener), service.Close())
 }
 
 // place describes where the data is, without a password.

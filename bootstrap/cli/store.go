@@ -15,12 +15,7 @@ import (
 )
 
 func newStore(out io.Writer) *cobra.Command {
-	store := &cobra.Command{
-		Use: "store", Short: "Migrate, check and copy what is kept", Args: term.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	store.AddCommand(newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out))
-	return store
+	return newGroup("store", "Migrate, check and copy what is kept", newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out))
 }
 
 func newStoreMigrate(out io.Writer) *cobra.Command {
