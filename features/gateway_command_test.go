@@ -41,7 +41,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("a tool needs what is no scope", `--tool-scopes has "articles:write", which is no scope`, one, "--tool-scopes=delete_* = articles:write"),
 		Entry("a pattern is none", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),
 		Entry("an upstream has no time", "is 500ms: choose 1s to 1h", one, "--upstream-timeout=500ms"),
-		Entry("nobody knows whose key it is", `nobody knows whose key it is`, one, "--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
+		Entry("a key does not name its upstream", `cannot tell which of them a key belongs to`, one, "--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
 		Entry("a path is a pattern", "characters that cannot be routed", one, "--upstream=/:x=http://127.0.0.1:9001/"),
 		Entry("a path is any path", "characters that cannot be routed", one, "--upstream=/*=http://127.0.0.1:9001/"),
 		Entry("a path goes up", "empty or dot segments", one, "--upstream=/a/../b=http://127.0.0.1:9001/"),

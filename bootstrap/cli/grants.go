@@ -21,7 +21,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// grantFilter chooses grants; what is empty chooses all.
+// grantFilter selects grants; an empty field matches all.
 type grantFilter struct{ id, client, subject string }
 
 func (f grantFilter) chooses(grant oauth.Connection) bool {
@@ -115,7 +115,7 @@ func withGrants(config *server.Config, errOut io.Writer, use func(*application.S
 	})
 }
 
-// chosenGrants refuses an id that does not name one grant, because more would be ended than was meant.
+// chosenGrants refuses an id that does not match exactly one grant, so that end does not end more than intended.
 func chosenGrants(ctx context.Context, grants *application.Server, filter grantFilter) (chosen []oauth.Connection, err error) {
 	living, err := grants.Grants(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// endGrants ends what was shown, and nothing that was granted since.
+// endGrants ends the grants that were shown, and none that was made since.
 func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Connection, out io.Writer) error {
 	ids := map[string]bool{}
 	for _, grant := range shown {
@@ -174,7 +174,7 @@ func printGrants(out io.Writer, listed []oauth.Connection) error {
 	return nil
 }
 
-// onOneLine keeps what a client or a site calls somebody from moving about on the terminal.
+// onOneLine replaces control characters, because clients and sites choose the names.
 func onOneLine(text string) string {
 	return term.OrDash(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -184,7 +184,7 @@ func onOneLine(text string) string {
 	}, text))
 }
 
-// listedGrant is a grant for programs.
+// listedGrant is the JSON form of a grant.
 type listedGrant struct {
 	ID         string     `json:"id"`
 	Client     string     `json:"client"`

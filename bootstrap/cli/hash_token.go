@@ -37,7 +37,7 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	config.Table().Flags(hash, "token-file") // its salt is used, so that a question costs one hash
+	config.Table().Flags(hash, "token-file") // new lines reuse its salt, so that verifying a token costs one hash
 	hash.SetFlagErrorFunc(noTokenFlag)
 	flags := hash.Flags()
 	flags.StringVar(&person.Subject, "subject", "", "who stands behind the token; without it the token's own fingerprint")
@@ -56,7 +56,7 @@ func noTokenArgument(_ *cobra.Command, args []string) error {
 
 var errTokenArgument = errors.New("a token is not taken from the command line, where others can see it: type it when asked, or pipe it in")
 
-// noTokenFlag does not repeat an unknown flag either, which may be a token that begins with a dash.
+// noTokenFlag does not repeat an unknown flag, which may be a token that begins with a dash.
 func noTokenFlag(command *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		return term.Usagef("there is no such flag; %w", errTokenArgument)

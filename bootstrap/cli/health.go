@@ -17,7 +17,7 @@ import (
 
 const (
 	healthLimit = 10 * time.Second // the checks of readiness take at most two seconds each
-	healthSize  = 64 << 10         // of an answer; ours is a few lines
+	healthSize  = 64 << 10         // bytes of an answer
 )
 
 func newHealth(out io.Writer) *cobra.Command {
@@ -40,10 +40,10 @@ func newHealth(out io.Writer) *cobra.Command {
 	return health
 }
 
-// askReadiness fails with what the service says that is wrong.
+// askReadiness fails with the problems that the service reports.
 func askReadiness(ctx context.Context, addr string) error {
 	if addr == "" || addr == server.AdminOff {
-		return fmt.Errorf("admin-addr is off, so there is nobody to ask: let the service listen there, for example on %s", server.DefaultAdminAddr)
+		return fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s", server.DefaultAdminAddr)
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
@@ -51,8 +51,8 @@ func askReadiness(ctx context.Context, addr string) error {
 	if err != nil {
 		return fmt.Errorf("asking admin-addr %q: write host:port, for example %s", addr, server.DefaultAdminAddr)
 	}
-	request.Host = "localhost"                                                  // of which the listener is sure, wherever it listens
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // through no proxy
+	request.Host = "localhost"                                                  // accepted on every listen address
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
 	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("asking the admin listener: %w: is \"pasteport serve\" running, and with this admin-addr?", err)

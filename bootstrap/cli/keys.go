@@ -90,11 +90,11 @@ func rotateKeys(ctx context.Context, store *persistence.Store, config *server.Co
 	if age < oauth.MaxGrantTTL && len(kept) <= len(before) {
 		next += "next: people and the site cannot find grants made under a forgotten secret; \"pasteport grants end --all\" ends all grants at once\n"
 	}
-	_, err = fmt.Fprintf(out, "A new server secret seals from now on; %d before it can still open.\n%s", len(kept)-1, next)
+	_, err = fmt.Fprintf(out, "A new server secret is in use. Earlier secrets that can still be read: %d.\n%s", len(kept)-1, next)
 	return err
 }
 
-// listedKey is what may be said of a server secret.
+// listedKey describes a server secret without revealing it.
 type listedKey struct {
 	DrawnAt     time.Time  `json:"drawn_at"`
 	ReplacedAt  *time.Time `json:"replaced_at,omitempty"`

@@ -67,7 +67,7 @@ func requireUpstreams(config server.Config) error {
 	if config.IsGateway() {
 		return nil
 	}
-	return errors.New("nobody has said which MCP server is behind the gateway: add --upstream http://127.0.0.1:9000/mcp")
+	return errors.New("there is no MCP server behind the gateway: add --upstream http://127.0.0.1:9000/mcp")
 }
 
 func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer) error {

@@ -21,7 +21,7 @@ func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	stdio := &cobra.Command{
 		Use: "stdio", Short: "Serve the demo site's tools to a local client, without OAuth", Args: term.NoArguments,
 		Long: "Serve the demo site's MCP tools over standard input and output, for a client that starts it as a local process.\n" +
-			"There is no OAuth: whoever may start the process may read its files. --demo-token chooses whose role the tools see;\n" +
+			"There is no OAuth: a user who can start the process can read its files. --demo-token chooses whose role the tools see;\n" +
 			"without it they see an editor.",
 		Example: "  pasteport stdio --data pasteport-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,10 +49,10 @@ func serveStdio(ctx context.Context, config *server.Config, in io.ReadCloser, ou
 	if err := tools.ServeStdio(ctx, in, writeCloser{out}, caller); ctx.Err() == nil {
 		return err
 	}
-	return nil // told to stop
+	return nil // stopped by a signal
 }
 
-// localCaller is the owner of the token, or an editor when there is none.
+// localCaller returns the owner of the token, or an editor without a token.
 func localCaller(ctx context.Context, site *demosite.Site, token string) (oauth.Caller, error) {
 	if token == "" {
 		return oauth.Caller{Subject: "local", Roles: []string{string(demosite.Editor)}}, nil

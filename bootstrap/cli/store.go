@@ -47,7 +47,7 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "check", Short: "Say what holds of the store, and what does not", Args: term.NoArguments,
+		Use: "check", Short: "Check the store, without changing it", Args: term.NoArguments,
 		Long: "Look at the store, also beside running services, and change nothing: its schema, whether its settings survive a power failure,\n" +
 			"whether the server secret is the one that it was used with, whether the clocks agree, and whether every row can be read. The exit\n" +
 			"code is 1 when something does not hold; its line says what to do.",
@@ -74,7 +74,7 @@ func checkStore(ctx context.Context, at server.StoreLocation) (checks []maintena
 	return store.Checks(ctx), nil
 }
 
-// report fails when something does not hold.
+// report prints the checks and fails when one of them has a problem.
 func report(t term.Terminal, checks []maintenance.Check, asJSON bool) error {
 	if asJSON {
 		if err := term.PrintJSON(t.Out, checks); err != nil {

@@ -40,7 +40,7 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 				return err
 			}
 			if to == "" && !target.IsServer() {
-				return term.Usagef("nobody has said where to copy it: add --to, or set database")
+				return term.Usagef("the destination is missing: add --to, or set database")
 			}
 			return copyStore(cmd.Context(), source, target, term.New(out))
 		},
@@ -71,7 +71,7 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	defer func() { err = errors.Join(err, source.Close()) }()
 	prints, err := seal.NewKeyRing(source).SecretFingerprints()
 	if err != nil {
-		return fmt.Errorf("%w: without the server secret nobody could use the copy: restore it, or name it with server-secret", err)
+		return fmt.Errorf("%w: the copy is useless without the server secret: restore it, or name it with server-secret", err)
 	}
 	if err := to.MigrateOrMake(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	err = persistence.Copy(ctx, source, target, func(step maintenance.CopyStep) { printStep(t, step) })
 	t.ClearLine()
 	if err == nil {
-		err = target.Agree(ctx, prints) // so that a service that is started with another secret does not begin to use it
+		err = target.Agree(ctx, prints) // a service with another secret then refuses to start on the copy
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:

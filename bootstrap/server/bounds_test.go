@@ -19,7 +19,7 @@ import (
 
 const soon = 10 * time.Second
 
-// served is a demo site behind listeners whose bounds a spec has set.
+// served is a demo site whose listeners have the bounds of a spec.
 type served struct {
 	*Service
 	addr string
@@ -92,7 +92,7 @@ var _ = Describe("Deadlines of the service's own listeners", Label("operations")
 		Entry("to readiness", "admin /readyz"), Entry("to nothing of the admin listener", "admin /nothing"),
 	)
 
-	It("cut an answer that nobody reads", func(ctx SpecContext) {
+	It("cut an answer that the client does not read", func(ctx SpecContext) {
 		wrote := make(chan error, 1)
 		s := serveWithin(short(), func(s *Service) {
 			s.Echo.GET("/large", func(c echo.Context) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var errNoIssuer = errors.New("nobody has said under which https address clients reach this service: add --issuer https://…, " +
-	"or --dev and an --addr of this computer to try it here")
+var errNoIssuer = errors.New("the issuer, the public https address of this service, is missing: add --issuer https://…, " +
+	"or --dev and a loopback --addr to try it on this computer")
 
 // Load reads the settings of c's table and reports every mistake at once, before anything is opened. The additional checks run after the
 // settings are read.

@@ -15,10 +15,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// GatewayConfig says which MCP servers are behind a gateway, and as whom they are asked.
+// GatewayConfig lists the MCP servers behind a gateway, and the credential that they receive.
 type GatewayConfig struct {
 	Upstreams     []UpstreamAddress
-	Host          string // that all of them are asked under; "" for that of each URL
+	Host          string // Host header for every upstream; "" for the host of each URL
 	Credential    string
 	Secret        string
 	SigningSecret string
@@ -27,10 +27,10 @@ type GatewayConfig struct {
 	Headers       []string
 }
 
-// UpstreamAddress is where an upstream is, and under which path of the issuer clients reach it.
+// UpstreamAddress is the URL of an upstream, and the path of the issuer under which clients reach it.
 type UpstreamAddress struct{ Path, URL string }
 
-// ToolScope says which scopes it takes to call the tools whose names match the pattern.
+// ToolScope lists the scopes that calls of matching tools need.
 type ToolScope struct {
 	Pattern string
 	Scopes  []string
@@ -44,7 +44,7 @@ func (c *Config) gateway() settings.Group {
 			Like("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier upstream\", where they refuse the name in their URL").Checks("Gateway.Host").
 			Otherwise("the host of each upstream").Like("localhost:9000"),
-		settings.Choice("credential", &g.Credential, upstreams.Credentials, "as whom the upstreams are asked: the token that the person pasted, one secret for everybody, or nobody"),
+		settings.Choice("credential", &g.Credential, upstreams.Credentials, "bearer token that the upstreams receive: the token that the person pasted, one secret for everybody, or none"),
 		settings.Secret("upstream-secret", &g.Secret, "bearer token of credential static").Checks("Gateway.Secret").Like("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret, "signs the headers of credential static that say who is calling; 32 bytes or more").Checks("Gateway.SigningSecret").
 			Like("another-long-random-text-of-32-bytes"),
@@ -93,31 +93,31 @@ func isPattern(text string) bool {
 	return err == nil
 }
 
-// reach says how upstreams may be reached: those on this computer are why there are gateways.
+// reach allows http, because most upstreams run on this computer.
 func (c Config) reach() outbound.Options {
 	return outbound.Options{AllowHTTP: true, RootCAs: c.RootCAs}
 }
 
-// resources gives every upstream an address under the issuer (U1); without upstreams there is only the site.
-func (g GatewayConfig) resources(config oauth.Config, asking func(upstream string) oauth.BearerVerifier) oauth.Config {
+// resources adds a protected resource under the issuer for every upstream (U1), or for the demo site without upstreams.
+func (g GatewayConfig) resources(config oauth.Config, verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
 	if len(g.Upstreams) == 0 {
-		config.ResourceName, config.Verifier = cmp.Or(config.ResourceName, "Demo site"), asking("")
+		config.ResourceName, config.Verifier = cmp.Or(config.ResourceName, "Demo site"), verifierOf("")
 		return config
 	}
 	first := g.Upstreams[0]
-	if config.Verifier = asking(first.URL); first.Path != "" {
+	if config.Verifier = verifierOf(first.URL); first.Path != "" {
 		config.Resource = config.Issuer + first.Path
 	}
 	for _, further := range g.Upstreams[1:] {
 		config.MoreServers = append(config.MoreServers, oauth.ProtectedServer{
-			Resource: config.Issuer + further.Path, Name: config.ResourceName, Verifier: asking(further.URL),
+			Resource: config.Issuer + further.Path, Name: config.ResourceName, Verifier: verifierOf(further.URL),
 		})
 	}
 	config.HostTokenInUse = g.Credential == bootstrap.CredentialHostToken
 	return config
 }
 
-// check reports every mistake at once; config is what the gateway's resources are in.
+// check reports every mistake at once; config already contains the resources of the gateway.
 func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle()
@@ -126,7 +126,7 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	return errors.Join(g.checkUpstreams(), g.checkKeys(v), terms.Check(), g.checkToolScopes(config.WithDefaults()))
 }
 
-// checkIdle finds what has no effect without an upstream.
+// checkIdle reports fields that have no effect without an upstream.
 func (g GatewayConfig) checkIdle() error {
 	var mistakes []error
 	for _, setting := range []struct {
@@ -156,12 +156,12 @@ func (g GatewayConfig) checkUpstreams() error {
 	return errors.Join(mistakes...)
 }
 
-// checkKeys keeps a key from an upstream that did not give it out: only the upstreams themselves know whose it is (J13).
+// checkKeys makes sure that each key is sent only to the upstream that issued it. Only the upstreams can verify that (J13).
 func (g GatewayConfig) checkKeys(v Verification) error {
 	if len(g.Upstreams) == 1 || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
 		return nil
 	}
-	return oauth.NewMistake("%s is %q for several upstreams, but with %s %q nobody knows whose key it is: choose %s %q, or one gateway for each",
+	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which of them a key belongs to: choose %s %q, or one gateway for each",
 		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), v.chosen(true), oauth.Field("Verifier"), VerifierUpstream)
 }
 
@@ -177,7 +177,7 @@ func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
 	return errors.Join(mistakes...)
 }
 
-// toolScopes returns what calling a tool takes: the scopes of every pattern that its name matches, else the defaults.
+// toolScopes returns the scopes that a call of a tool needs: those of every pattern that matches, else the defaults.
 func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth.Scopes {
 	return func(tool string) oauth.Scopes {
 		var needed oauth.Scopes
@@ -193,13 +193,13 @@ func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth
 	}
 }
 
-// matches reports whether the tool, or one that the upstream may take it for, needs the scopes of the pattern (U11).
+// matches reports whether the pattern matches the name of the tool in any spelling that the upstream may accept (U11).
 func matches(pattern, tool string) bool {
 	folded := bootstrap.FoldToolName(tool)
 	return globs(pattern, tool) || globs(bootstrap.FoldToolName(pattern), folded) || globs(pattern, folded)
 }
 
-// globs takes a slash for a letter like any other, as tools have it in their names.
+// globs is path.Match, but a slash has no special meaning, because tool names contain slashes.
 func globs(pattern, tool string) bool {
 	letters := strings.NewReplacer("/", "\x00")
 	matched, err := path.Match(letters.Replace(pattern), letters.Replace(tool))

@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// networkItem is a network or a single address.
+// networkItem is a list item that holds a network or a single address.
 var networkItem = settings.Item[netip.Prefix]{
 	Parse: func(written string) (netip.Prefix, error) {
 		if address, err := netip.ParseAddr(written); err == nil && address.Zone() == "" {
@@ -17,7 +17,7 @@ var networkItem = settings.Item[netip.Prefix]{
 			return netip.PrefixFrom(address, address.BitLen()), nil
 		}
 		network, err := netip.ParsePrefix(written)
-		if err == nil && network.Addr().Is4In6() { // no address is compared in this form
+		if err == nil && network.Addr().Is4In6() { // addresses are unmapped before they are compared
 			err = errors.New("an IPv4 network is written as one")
 		}
 		return network, err
@@ -37,7 +37,7 @@ var hostItem = settings.Item[string]{
 	Ask:    "host names without scheme, port and path, such as claude.ai",
 }
 
-// scopeItem is a scope in one line, which works because no scope holds a space (RFC 6749 §3.3).
+// scopeItem is a scope in one line. Names are separated by spaces, which no scope contains (RFC 6749 §3.3).
 var scopeItem = settings.Item[oauth.Scope]{
 	Parse: func(line string) (oauth.Scope, error) {
 		names, description, _ := strings.Cut(line, " = ")

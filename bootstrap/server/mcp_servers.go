@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// mcpServers are what a service protects: the demo site's, or one for each upstream.
+// mcpServers holds the protected MCP servers: the demo site's, or one for each upstream.
 type mcpServers []*bootstrap.MCPServer
 
 func (s *Service) newServers(config Config) (servers mcpServers, err error) {
@@ -20,7 +20,7 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
 	}
 	if !config.IsGateway() {
-		options := slices.Concat(s.throughBus(), common, []bootstrap.MCPOption{bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall)})
+		options := slices.Concat(s.busOptions(), common, []bootstrap.MCPOption{bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall)})
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
@@ -49,7 +49,7 @@ func (all mcpServers) Register(site *echo.Echo) error {
 	return nil
 }
 
-// Open counts the streams and the sessions of all.
+// Open counts the open streams and sessions of all servers.
 func (all mcpServers) Open() (streams, sessions int) {
 	for _, server := range all {
 		itsStreams, itsSessions := server.Open()
@@ -65,7 +65,7 @@ func (all mcpServers) Drain() {
 	}
 }
 
-// greeting is what whoever opens the service in a browser reads.
+// greeting is the text of the page at "/".
 func (s *Service) greeting() string {
 	var text strings.Builder
 	for _, server := range s.Authz.Resources() {

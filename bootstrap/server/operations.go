@@ -18,18 +18,18 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
 )
 
-// operations is what the operator of a service sees of it.
+// operations holds what an operator observes: metrics, traces, and the admin listener.
 type operations struct {
 	metrics  *telemetry.Metrics
-	traces   *telemetry.Traces // nil when nobody collects them
+	traces   *telemetry.Traces // nil without a collector
 	draining atomic.Bool
-	addr     string       // of the admin, as configured
-	listener net.Listener // of the admin; nil when that is off
+	addr     string       // configured admin address
+	listener net.Listener // admin listener; nil when it is off
 	admin    http.Handler
-	bounds   httpserver.Bounds // of the admin
+	bounds   httpserver.Bounds // of the admin listener
 }
 
-// openOperations takes the admin address and finds out where traces go.
+// openOperations opens the admin listener and the exporter of traces.
 func openOperations(ctx context.Context, config Config) (o *operations, err error) {
 	o = &operations{metrics: telemetry.NewMetrics(application.Events()...), addr: config.AdminAddr, bounds: httpserver.BoundsFor(httpserver.FewConnections)}
 	if o.traces, err = telemetry.OpenTraces(ctx, Version(), config.Logger); err != nil {
@@ -43,7 +43,7 @@ func openOperations(ctx context.Context, config Config) (o *operations, err erro
 		return nil, err
 	}
 	if bound, ok := o.listener.Addr().(*net.TCPAddr); !ok || !bound.IP.IsLoopback() {
-		config.Logger.Warn("the admin listener can be reached from other computers: let nobody but its operators through",
+		config.Logger.Warn("the admin listener can be reached from other computers: restrict access to its operators",
 			"address", o.listener.Addr().String())
 	}
 	return o, nil
@@ -55,7 +55,7 @@ func (o *operations) observe(site *echo.Echo) {
 	o.traces.Follow(site)
 }
 
-// watch looks at a service that is assembled, and prepares what the admin listener answers.
+// watch adds the gauges and the admin handler of an assembled service.
 func (o *operations) watch(s *Service, now func() time.Time) {
 	o.metrics.Gauge("pasteport_mcp_streams", "MCP streams that are open.", func() float64 {
 		streams, _ := s.servers.Open()
@@ -91,10 +91,10 @@ func (o *operations) serving(context.Context) error {
 	return nil
 }
 
-// drain lets readiness say that no more requests are wanted.
+// drain makes the readiness check fail.
 func (o *operations) drain() { o.draining.Store(true) }
 
-// serve answers on the admin listener until stop is called.
+// serve serves the admin listener until stop is called.
 func (o *operations) serve(logger *slog.Logger) (stop func()) {
 	if o.listener == nil {
 		return func() {}
@@ -105,10 +105,10 @@ func (o *operations) serve(logger *slog.Logger) (stop func()) {
 			logger.Error("the admin listener has failed", "error", err)
 		}
 	}()
-	return func() { _ = server.Close() } // a profile under way is of no use any more
+	return func() { _ = server.Close() } // requests in progress, such as a profile, are cut off
 }
 
-// close sends the last spans, and gives an address back that was never served.
+// close sends the last spans and closes a listener that was never served.
 func (o *operations) close() error {
 	o.traces.Close()
 	if o.listener == nil {
@@ -120,7 +120,7 @@ func (o *operations) close() error {
 	return nil
 }
 
-// AdminAddr is where the admin listener is, nil when it is off.
+// AdminAddr returns the address of the admin listener, nil when it is off.
 func (s *Service) AdminAddr() net.Addr {
 	if s.operations.listener == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// settleLimit is how long a service that stops lets the requests of other replicas finish.
+// settleLimit bounds the wait for requests of other replicas when the service stops.
 const settleLimit = 5 * time.Second
 
 func (c *Config) replicas() settings.Group {
@@ -24,7 +24,7 @@ func (c *Config) replicas() settings.Group {
 	)}
 }
 
-// checkBus finds what is no address of a NATS server; it is not repeated, because it may hold a password.
+// checkBus checks the URLs of NATS servers. Its error does not repeat them, because they may hold a password.
 func (c Config) checkBus() error {
 	if c.Bus == "" {
 		return nil
@@ -38,7 +38,7 @@ func (c Config) checkBus() error {
 	return nil
 }
 
-// openBus connects to the other replicas when there may be some.
+// openBus connects to the other replicas. A gateway has no bus: its sessions belong to the upstream.
 func (s *Service) openBus(config Config) (err error) {
 	if config.Bus == "" || config.IsGateway() {
 		return nil
@@ -47,15 +47,15 @@ func (s *Service) openBus(config Config) (err error) {
 	return err
 }
 
-// throughBus are the options of a server that has other replicas.
-func (s *Service) throughBus() []bootstrap.MCPOption {
+// busOptions returns the options of a server that has other replicas.
+func (s *Service) busOptions() []bootstrap.MCPOption {
 	if s.bus == nil {
 		return nil
 	}
 	return []bootstrap.MCPOption{bootstrap.WithBus(s.bus)}
 }
 
-// leave lets the requests of other replicas finish, and is not to be found afterwards.
+// leave waits for the requests of other replicas and closes the bus.
 func (s *Service) leave() {
 	if s.bus == nil {
 		return
@@ -68,8 +68,8 @@ func (s *Service) leave() {
 	s.bus.Close()
 }
 
-// busChecks are tolerated: an outage of the bus is one of every replica, and all of them answer whatever needs no other replica. To be
-// taken out of the load balancer together would help nobody.
+// busChecks returns the readiness check of the bus. It is tolerated, because an outage of the bus affects every replica: if all of them left
+// the load balancer, requests that need no other replica would fail too.
 func (s *Service) busChecks() []admin.Check {
 	if s.bus == nil {
 		return nil

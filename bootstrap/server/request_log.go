@@ -12,7 +12,7 @@ import (
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 )
 
-// requestLog writes the id of the request, and of the trace that it belongs to, behind every line that is logged during it.
+// requestLog adds the ids of the request and its trace to every line that is logged during the request.
 type requestLog struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -34,17 +34,17 @@ func (h requestLog) WithAttrs(attributes []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h requestLog) WithGroup(name string) slog.Handler { return requestLog{h.Handler.WithGroup(name)} }
 
-// identify gives each request the id that the log, the trace and a page about it have in common.
+// identify gives each request the id that appears in the log, the trace and an error page.
 var identify = oauthhttp.Identify
 
-// accessLog writes one line per request, without its query, which may carry a state or a code (A42).
+// accessLog logs one line per request, without the query, which may contain a state or a code (A42).
 func accessLog(logger *slog.Logger) echo.MiddlewareFunc {
 	handler := logger.Handler()
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			began := time.Now()
 			if err := next(c); err != nil {
-				c.Error(err) // so that its status is known
+				c.Error(err) // writes the response, so that its status is known
 			}
 			logAccess(handler, c, began)
 			return nil
@@ -52,14 +52,14 @@ func accessLog(logger *slog.Logger) echo.MiddlewareFunc {
 	}
 }
 
-// logAccess is apart so that its room on the stack is not taken while a stream idles.
+// logAccess is a function of its own, so that an idle stream does not keep its stack frame.
 func logAccess(handler slog.Handler, c echo.Context, began time.Time) {
 	r, now := c.Request(), time.Now()
 	if !handler.Enabled(r.Context(), slog.LevelInfo) {
 		return
 	}
-	line := slog.NewRecord(now, slog.LevelInfo, "request", 0) // a Logger would look up which line of ours it is
+	line := slog.NewRecord(now, slog.LevelInfo, "request", 0) // unlike a Logger, this does not look up the source line
 	line.AddAttrs(slog.String("method", r.Method), slog.String("path", cmp.Or(r.URL.Path, "/")),
 		slog.Int("status", c.Response().Status), slog.Duration("duration", now.Sub(began)), slog.String("address", c.RealIP()))
-	_ = handler.Handle(r.Context(), line) // a log that fails is no failure of the request
+	_ = handler.Handle(r.Context(), line) // a failure of the log must not fail the request
 }

@@ -29,7 +29,7 @@ import (
 // Service is the demo site with Pasteport built in, or a gateway to other MCP servers.
 type Service struct {
 	Site     *demosite.Site // nil in a gateway
-	NewToken string         // made on this first start, to be shown once; "" otherwise
+	NewToken string         // token that this first start has made, to be shown once; "" otherwise
 	Authz    *bootstrap.OAuthServer
 	Echo     *echo.Echo
 

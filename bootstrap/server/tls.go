@@ -17,11 +17,11 @@ const (
 	pemLimit    = 1 << 20
 )
 
-// TLSConfig is where a service gets its certificate from: two files, an ACME authority, or nowhere, when a proxy in front has it.
+// TLSConfig chooses the source of the certificate: two files, an ACME authority, or none behind a proxy that terminates TLS.
 type TLSConfig struct {
 	CertFile, KeyFile string   // PEM; read again when they change
 	Domains           []string // to get certificates for by ACME
-	Email             string   // for the authority
+	Email             string   // contact address for the authority
 	Directory         string   // URL of the authority
 }
 
@@ -48,7 +48,7 @@ func (c TLSConfig) check() error {
 	return errors.Join(append(mistakes, c.checkFiles())...)
 }
 
-// checkFiles reads the certificate and its key as serving would.
+// checkFiles reads the certificate and its key.
 func (c TLSConfig) checkFiles() error {
 	if c.CertFile == "" || c.KeyFile == "" {
 		return nil
@@ -72,7 +72,7 @@ func readPEM(field oauth.Field, file string) ([]byte, error) {
 	return text, nil
 }
 
-// server is nil when the service speaks plain HTTP.
+// server returns the TLS configuration, nil for plain HTTP.
 func (c TLSConfig) server(config Config) (*tls.Config, error) {
 	switch {
 	case c.CertFile != "":

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Who may be asked about the tokens that people paste.
+// Verifiers of pasted tokens.
 const (
 	VerifierSite          = "site"          // the demo site
 	VerifierUpstream      = "upstream"      // the MCP server behind a gateway
@@ -23,8 +23,8 @@ const (
 
 var verifiers = []string{VerifierSite, VerifierUpstream, VerifierFile, VerifierHTTP, VerifierIntrospection}
 
-// Verification says who is asked about the tokens that people paste. What belongs to another verifier than the chosen one is a
-// mistake, because it would have no effect.
+// Verification chooses and configures the verifier of pasted tokens. A field of another verifier is a mistake, because it would have no
+// effect.
 type Verification struct {
 	Verifier  string // VerifierUpstream in a gateway, else VerifierSite
 	TokenFile string
@@ -33,12 +33,12 @@ type Verification struct {
 	IntrospectionURL          string
 	IntrospectionClientID     string
 	IntrospectionClientSecret string
-	IntrospectionScopes       bool // the token's scope is the most that it may grant
+	IntrospectionScopes       bool // the token's scope limits what it may grant
 
-	VerifyOverHTTP bool // the URL may be http, on this computer or a private network
+	VerifyOverHTTP bool // allows an http URL on this computer or a private network
 }
 
-// verifierField is a field of Verification that belongs to some of the verifiers.
+// verifierField describes a field of Verification and the verifiers that use it.
 type verifierField struct {
 	name          oauth.Field
 	set, required bool
@@ -58,7 +58,7 @@ func (v Verification) fields() []verifierField {
 	}
 }
 
-// check reports every mistake at once, by the field's name and with the remedy (F9).
+// check reports every mistake at once, each with the field and the remedy (F9).
 func (v Verification) check(gateway bool) error {
 	chosen := v.chosen(gateway)
 	switch {
@@ -105,7 +105,7 @@ func (v Verification) checkURL(name oauth.Field, address string) error {
 	return nil
 }
 
-// checkTokenFile is silent, because the file is opened again for the service.
+// checkTokenFile logs nothing, because Open opens the file again with the logger of the service.
 func (v Verification) checkTokenFile() error {
 	if v.TokenFile == "" {
 		return nil
@@ -130,7 +130,7 @@ func (v Verification) transport(c Config) remote.Transport {
 	return remote.Transport{Options: outbound.Options{AllowHTTP: v.VerifyOverHTTP, RootCAs: c.RootCAs}, Logger: c.Logger}
 }
 
-// verifiers returns who is asked about the tokens of an upstream, or of the site. It expects a config that check has passed.
+// verifiers returns a function from an upstream's URL to the verifier of its tokens. The config must have passed check.
 func (c Config) verifiers(site oauth.BearerVerifier) (func(upstream string) oauth.BearerVerifier, error) {
 	if c.Verification.chosen(c.IsGateway()) == VerifierUpstream {
 		o := remote.MCPOptions{Host: c.Gateway.Host, Transport: remote.Transport{Options: c.reach(), Logger: c.Logger}, Now: c.Now}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// browser is the person with their browser, as far as the steps need one.
+// browser acts as the person with their browser.
 type browser struct {
 	progress *progress
 	client   *demoClient
@@ -25,7 +25,7 @@ type browser struct {
 	result                 *auth.AuthorizationResult
 }
 
-// visit opens the authorization URL, fills in the form and returns what the site sends back to the client.
+// visit opens the authorization URL, fills in the form and returns the answer of the site to the client.
 func (b *browser) visit(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	b.address = args.URL
 	for _, act := range []func(context.Context) (outcome string, err error){b.open, b.look, b.approve, b.arrive} {
@@ -72,7 +72,7 @@ func (b *browser) arrive(context.Context) (outcome string, err error) {
 	return fmt.Sprintf("a code from %s, for %s", b.result.Iss, b.location.Host), nil
 }
 
-// resultOf reads what the site answers through the browser.
+// resultOf parses the authorization response.
 func resultOf(answer url.Values) (*auth.AuthorizationResult, error) {
 	if refusal := answer.Get("error"); refusal != "" {
 		return nil, fmt.Errorf("the site answered %q: %q", refusal, answer.Get("error_description"))

@@ -21,8 +21,7 @@ const (
 	callbackPath = "/callback"
 )
 
-// demoClient is an MCP client's own side: a site that publishes its metadata document over TLS, and a home on this computer
-// to which browsers bring the answers.
+// demoClient is the client's side: a site that publishes the metadata document over TLS, and a loopback listener for redirects.
 type demoClient struct {
 	id, redirect string
 	site, home   net.Listener
@@ -31,13 +30,13 @@ type demoClient struct {
 	visits       chan visit
 }
 
-// visit is a browser that brings an answer and waits to be told what came of it.
+// visit is a browser that was redirected to the client and waits for a page.
 type visit struct {
 	answer  url.Values
 	verdict chan verdict
 }
 
-// signed says in every request which connection it belongs to, so that the trace tells them apart.
+// signed sets the User-Agent of every request, so that the trace distinguishes connections.
 type signed struct {
 	agent   string
 	network http.RoundTripper
@@ -90,7 +89,7 @@ func (c *demoClient) document() http.Handler {
 	return mux
 }
 
-// callback hands what a browser brings to whoever waits for it, until ctx ends.
+// callback passes each redirected browser to await, until ctx ends.
 func (c *demoClient) callback(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+callbackPath, func(w http.ResponseWriter, r *http.Request) {

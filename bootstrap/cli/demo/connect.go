@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// walk takes the client through all steps.
+// walk runs the client through all steps.
 func (d *demo) walk(ctx context.Context) error {
 	began := time.Now()
 	told := &progress{terminal: d.terminal}
@@ -31,7 +31,7 @@ func (d *demo) walk(ctx context.Context) error {
 	return nil
 }
 
-// connect lets the official SDK's client connect over HTTP; browse is what it takes for a browser.
+// connect connects the SDK's client over HTTP; browse plays the browser.
 func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
 	d.connects++
 	traffic := &http.Client{Transport: signed{fmt.Sprintf("pasteport-demo/%d", d.connects), network}}
@@ -56,8 +56,7 @@ func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse au
 	return session, err
 }
 
-// oneChance connects once. After a failure the SDK would start over in an older protocol and ask the person again, and so it would
-// when the server does not take its token any more.
+// oneChance authorizes once. The SDK would authorize again after a failure, in an older protocol version, and after its token is refused.
 type oneChance struct {
 	auth.OAuthHandler
 	taken  bool
@@ -77,12 +76,12 @@ func (c *oneChance) Authorize(ctx context.Context, request *http.Request, respon
 	return refusedBy(response)
 }
 
-// refusal is why a server does not take a token any more.
+// refusal is the reason why a server refuses a token.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// refusedBy is what an MCP server says that refuses a token.
+// refusedBy returns the reason that the response gives.
 func refusedBy(response *http.Response) error {
 	challenges, _ := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
 	for _, challenge := range challenges {

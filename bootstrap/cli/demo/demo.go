@@ -47,15 +47,15 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 	return command
 }
 
-// demo is the demo site with a client beside it.
+// demo is a running demo site and its client.
 type demo struct {
 	terminal term.Terminal
 	logger   *slog.Logger
 	service  *server.Service
 	client   *demoClient
 	issuer   string
-	token    string // the site's own, which is pasted
-	dir      string // of the databases, from the root
+	token    string // the site's token to paste
+	dir      string // absolute path of the data folder
 	in       io.Reader
 	connects int
 }
@@ -83,7 +83,7 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, t term.Terminal) 
 	return d.run(ctx, o, listener)
 }
 
-// openDemoLog makes the log of the site, which would only stand between the steps on the terminal.
+// openDemoLog opens the log of the site. It is a file, so that its lines do not interrupt the steps on the terminal.
 func openDemoLog(dir string) (*os.File, error) {
 	if err := server.MakeDataDir(dir); err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func (d *demo) run(ctx context.Context, o demoOptions, listener net.Listener) (e
 	return d.serve(ctx, listener, o.once)
 }
 
-// pastedToken is the site's token for this run: the given one, the one of the first start, or a new one, because the site keeps
-// only the digests of earlier ones.
+// pastedToken returns the site's token for this run: the given one, the one of the first start, or a new one, because the site keeps only
+// digests.
 func pastedToken(ctx context.Context, s *server.Service, given string) (string, error) {
 	switch {
 	case given != "":
@@ -151,7 +151,7 @@ func (d *demo) serve(ctx context.Context, listener net.Listener, once bool) erro
 	})
 	parts.Go(func() error {
 		defer stop()
-		defer http.DefaultClient.CloseIdleConnections() // one that was never used would hold up the drain
+		defer http.DefaultClient.CloseIdleConnections() // an unused connection would delay the drain
 		if err := d.walk(ctx); err != nil || once {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// exchanges are the steps that show in what the client sends and gets.
+// exchanges lists the steps that are visible as an HTTP exchange of the client.
 var exchanges = []struct {
 	step         int32
 	method, path string

@@ -27,12 +27,12 @@ func (d *demo) invite(ctx context.Context) error {
 			return err
 		case session != nil:
 			d.use(ctx, session, enter)
-			_ = session.Close() // which a server that refuses the client does not like
+			_ = session.Close() // fails when the server refuses the client
 		}
 	}
 }
 
-// connectInBrowser returns the session of the reader's client, nil when it did not come to one; an error is about us.
+// connectInBrowser returns the session of the reader's client, or nil when the reader or the site refused; an error means a fault of the demo.
 func (d *demo) connectInBrowser(ctx context.Context) (*sdk.ClientSession, error) {
 	var guest *visit
 	session, err := d.connect(ctx, http.DefaultTransport, func(ctx context.Context, args *auth.AuthorizationArgs) (_ *auth.AuthorizationResult, err error) {
@@ -53,7 +53,7 @@ func (d *demo) connectInBrowser(ctx context.Context) (*sdk.ClientSession, error)
 	return session, nil
 }
 
-// await shows the address and returns the browser that comes back from it.
+// await prints the address and returns the browser that is redirected back.
 func (d *demo) await(ctx context.Context, address string) (*visit, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -69,12 +69,12 @@ func (d *demo) await(ctx context.Context, address string) (*visit, error) {
 			if guest.answer.Get("state") == parsed.Query().Get("state") {
 				return &guest, nil
 			}
-			guest.verdict <- verdict{Title: "Nobody waits for this answer", Text: "Its address has been used, or is not the newest."}
+			guest.verdict <- verdict{Title: "Unexpected answer", Text: "Its address was used before, or is not the newest."}
 		}
 	}
 }
 
-// verdict is what the reader is told in the end.
+// verdict is the outcome that the reader sees.
 type verdict struct {
 	Connected   bool
 	Title, Text string

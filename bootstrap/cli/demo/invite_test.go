@@ -25,7 +25,7 @@ var (
 	action  = regexp.MustCompile(`<form method="post" action="([^"]+)"`)
 )
 
-// web gives up on a page that waits for nothing.
+// web has a timeout, so that a page that never answers fails the spec.
 var web = &http.Client{Timeout: 10 * time.Second}
 
 var _ = Describe("Taking part in the demo", func() {
@@ -47,7 +47,7 @@ var _ = Describe("Taking part in the demo", func() {
 		keys = keyboard
 		go func() {
 			left := cli.Run(ctx, []string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, typed, out, out)
-			_ = out.Close() // nobody waits for more
+			_ = out.Close()
 			code <- left
 		}()
 		DeferCleanup(func() {
@@ -123,7 +123,7 @@ var _ = Describe("Taking part in the demo", func() {
 		Eventually(shown).WithContext(ctx).WithTimeout(10 * time.Second).Should(MatchRegexp(`(?s)agent +pasteport-demo/2\n.* 1  .*challenge.*MCP call +ok`))
 	})
 
-	It("invites again when nobody can press Enter", func() {
+	It("invites again when the input has ended", func() {
 		Expect(keys.Close()).To(Succeed())
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("What next(.|\n)*Your turn"))
@@ -142,7 +142,7 @@ var _ = Describe("Taking part in the demo", func() {
 		asked, err := url.Parse(newest())
 		Expect(err).NotTo(HaveOccurred())
 		stray := asked.Query().Get("redirect_uri") + "?code=made-up&state=another"
-		Expect(string(read(web.Get(stray)))).To(ContainSubstring("Nobody waits for this answer"))
+		Expect(string(read(web.Get(stray)))).To(ContainSubstring("Unexpected answer"))
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 	})
 

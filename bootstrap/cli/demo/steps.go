@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 )
 
-// steps is the whole connection, in the order in which it happens.
+// steps describes a connection in order.
 var steps = []string{
 	"The client calls the MCP server without a token.",
 	"The client reads the metadata of the protected resource.",
@@ -24,15 +24,15 @@ var steps = []string{
 	"The client lists the tools and creates an article.",
 }
 
-// progress tells each step as it happens. After a failure there is no further step.
+// progress prints each step as it happens. After a failure no other step runs.
 type progress struct {
 	terminal term.Terminal
-	mu       sync.Mutex // held by the step that is running
+	mu       sync.Mutex // held by the running step
 	begun    atomic.Int32
 	failed   error
 }
 
-// step tells the next step, from its beginning to its outcome.
+// step prints the next step, runs act and prints its outcome.
 func (p *progress) step(act func() (outcome string, err error)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,14 +52,14 @@ func (p *progress) step(act func() (outcome string, err error)) error {
 	return nil
 }
 
-// stop fails the step that the client did not get to, if no other has failed.
+// stop fails the next step, unless a step has failed before.
 func (p *progress) stop(err error) error { return p.step(func() (string, error) { return "", err }) }
 
 func since(began time.Time) string {
 	return fmt.Sprintf("%.1f ms", float64(time.Since(began))/float64(time.Millisecond))
 }
 
-// watch is the client's way to the network: it tells the steps that it sees pass.
+// watch is the transport of the client: it prints the steps that are HTTP exchanges.
 type watch struct{ progress *progress }
 
 func (w watch) RoundTrip(request *http.Request) (response *http.Response, err error) {

@@ -12,10 +12,10 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 )
 
-// presses tells each press of Enter, and is closed when there is nothing more to read.
+// presses sends once for each press of Enter; the channel is closed at the end of input.
 func presses(ctx context.Context, in io.Reader) <-chan struct{} {
 	pressed := make(chan struct{})
-	go func() { // it ends with the process: nothing interrupts the reading of a terminal
+	go func() { // ends with the process, because reading a terminal cannot be interrupted
 		defer close(pressed)
 		for lines := bufio.NewScanner(in); lines.Scan(); {
 			select {
@@ -28,7 +28,7 @@ func presses(ctx context.Context, in io.Reader) <-chan struct{} {
 	return pressed
 }
 
-// use lets the reader's client call a tool at each press of Enter, until it is refused or nobody can press any more.
+// use calls a tool at each press of Enter, until the client is refused or the input ends.
 func (d *demo) use(ctx context.Context, session *sdk.ClientSession, enter <-chan struct{}) {
 	program, dir := term.Quote(thisProgram()), term.Quote(d.dir)
 	d.terminal.Printf("\n%s\n\n"+
@@ -49,7 +49,7 @@ func (d *demo) use(ctx context.Context, session *sdk.ClientSession, enter <-chan
 	}
 }
 
-// callTool reports whether the client may go on.
+// callTool reports whether the client can continue.
 func (d *demo) callTool(ctx context.Context, session *sdk.ClientSession) bool {
 	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "list_articles"})
 	if refused := refusal(""); errors.As(err, &refused) {
@@ -68,7 +68,7 @@ func (d *demo) callTool(ctx context.Context, session *sdk.ClientSession) bool {
 
 func (d *demo) connectionsPage() string { return d.issuer + "/oauth/connections" }
 
-// thisProgram is a path to it that holds in every folder and with every PATH.
+// thisProgram returns the path of this program, which works in every folder.
 func thisProgram() string {
 	path, err := os.Executable()
 	if err != nil {

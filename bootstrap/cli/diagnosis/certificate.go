@@ -25,7 +25,7 @@ func readCertificate(file string) (tls.Certificate, error) {
 	return certificate, nil
 }
 
-// makeCertificate makes one for this computer; whoever names the file in SSL_CERT_FILE trusts it.
+// makeCertificate makes a certificate for this computer; a server trusts it when SSL_CERT_FILE names the file.
 func makeCertificate(file string) (tls.Certificate, error) {
 	certificate, err := certificates.SelfSigned(net.IPv4(127, 0, 0, 1))
 	if err != nil {

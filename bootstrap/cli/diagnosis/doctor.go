@@ -59,7 +59,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	return command
 }
 
-// check finds what was typed wrongly.
+// check finds mistakes in the flags and arguments.
 func (o doctorOptions) check(args []string) error {
 	if o.printDocument {
 		if len(args) > 0 || !strings.HasPrefix(o.clientID, "https://") {
@@ -81,7 +81,7 @@ func (o doctorOptions) check(args []string) error {
 	case o.origin != "" && !isOrigin(o.origin):
 		return term.Usagef("--origin %q is no origin: it looks like http://localhost:6274, without a slash at its end", o.origin)
 	case o.limit <= 0:
-		return term.Usagef("--timeout has to be longer than nothing")
+		return term.Usagef("--timeout must be positive")
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	return r.conclude(report)
 }
 
-// readAuthorities adds those of the file to the system's; nil are the system's alone.
+// readAuthorities returns the system's authorities and those of the file; nil without a file.
 func readAuthorities(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
@@ -142,7 +142,7 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// givenToken keeps the token out of the list of processes, when asked to.
+// givenToken reads the token from standard input for "-", which keeps it out of the list of processes.
 func givenToken(ctx context.Context, given string, in io.Reader, prompt io.Writer) (string, error) {
 	if given != "-" {
 		return given, nil

@@ -8,14 +8,14 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 )
 
-// reporter tells the findings, as lines while they come or as JSON at the end.
+// reporter prints findings as they come, or all of them as JSON at the end.
 type reporter struct {
 	out, progress term.Terminal
 	asJSON        bool
-	skipped       string // the reason that was told last
+	skipped       string // reason that was printed last
 }
 
-// begin tells a person who waits what is being asked.
+// begin shows the current question as progress.
 func (r *reporter) begin(question string) {
 	if r.progress.Colour {
 		r.progress.Printf("\r\x1b[K… %s", question)
@@ -44,7 +44,7 @@ func (r *reporter) end(f doctor.Finding) {
 	}
 }
 
-// conclude fails when a check has.
+// conclude prints the summary, and fails when a check has failed.
 func (r *reporter) conclude(d doctor.Diagnosis) error {
 	d.Next = next(d)
 	failures := d.Count(doctor.Failure)
@@ -62,7 +62,7 @@ func (r *reporter) conclude(d doctor.Diagnosis) error {
 	return nil
 }
 
-// next is the step to take after reading the report.
+// next recommends what to do after reading the report.
 func next(d doctor.Diagnosis) string {
 	if worst := d.First(d.Result); worst.Mend != "" {
 		return "mend " + worst.ID + ", then run doctor again: " + worst.Mend

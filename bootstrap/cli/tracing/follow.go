@@ -12,19 +12,19 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// followEvery is how often a live view looks for new steps.
+// followEvery is how often a live view reads new steps.
 const followEvery = 500 * time.Millisecond
 
 // following is a live view of the trace.
 type following struct {
 	log  trace.Log
-	id   string // of the one connection that is followed; "" for all that happens from now on
+	id   string // connection to follow; "" for every step from now on
 	json bool
 	out  term.Terminal
 
-	last    int64          // step that was read
-	steps   []trace.Step   // of which the followed connection is made
-	printed map[int64]bool // of its steps
+	last    int64          // number of the last step that was read
+	steps   []trace.Step   // candidates for the followed connection
+	printed map[int64]bool // numbers of the steps of the connection that were printed
 }
 
 // run prints steps as they happen, until ctx ends.
@@ -48,7 +48,7 @@ func (f *following) run(ctx context.Context) error {
 	}
 }
 
-// begin expects the followed connection to be there; of all others, what has happened is not news.
+// begin reads the existing steps. It returns them for a followed connection, which must exist, and skips them otherwise.
 func (f *following) begin(ctx context.Context) (news []trace.Step, err error) {
 	if news, err = f.read(ctx); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (f *following) begin(ctx context.Context) (news []trace.Step, err error) {
 		if err != nil {
 			return nil, err
 		}
-		f.id, f.steps = cmp.Or(followed.Steps[0].Request, followed.ID), nil // the first request stays with it, whatever it becomes
+		f.id, f.steps = cmp.Or(followed.Steps[0].Request, followed.ID), nil // the id may still change, its first request does not
 	}
 	if !f.json {
 		f.out.Printf("following; Ctrl-C ends it\n")
@@ -69,7 +69,7 @@ func (f *following) begin(ctx context.Context) (news []trace.Step, err error) {
 	return news, nil
 }
 
-// read returns what is new.
+// read returns the steps since the last call.
 func (f *following) read(ctx context.Context) ([]trace.Step, error) {
 	added, err := f.log.Steps(ctx, f.last)
 	if err == nil && len(added) > 0 {
@@ -85,7 +85,7 @@ func (f *following) connection() (trace.Connection, error) {
 func (f *following) print(news []trace.Step) error {
 	if f.id != "" && len(news) > 0 {
 		f.steps = append(f.steps, news...)
-		f.steps = f.steps[max(0, len(f.steps)-2*trace.Capacity):] // as many as the store keeps
+		f.steps = f.steps[max(0, len(f.steps)-2*trace.Capacity):] // twice the number that the store keeps
 		followed, err := f.connection()
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func (f *following) print(news []trace.Step) error {
 	return nil
 }
 
-// unprinted are the steps that were not printed yet; some turn out later to have led up to the connection.
+// unprinted returns the steps that were not printed yet. A later step can add earlier ones to the connection.
 func (f *following) unprinted(steps []trace.Step) (news []trace.Step) {
 	if f.printed == nil {
 		f.printed = map[int64]bool{}

@@ -79,15 +79,15 @@ func (o *traceOptions) addFlags(command *cobra.Command) {
 	command.Flags().BoolVar(&o.json, "json", false, "print JSON")
 }
 
-// inFolder is what another command needs for the same data.
-func (o *traceOptions) inFolder() string {
+// dataFlag returns the flag that another command needs to read the same data.
+func (o *traceOptions) dataFlag() string {
 	if o.config.DataDir == server.DefaultConfig().DataDir {
 		return ""
 	}
 	return " --data " + term.Quote(o.config.DataDir)
 }
 
-// withTrace opens the trace of a data folder that exists; it must not make one.
+// withTrace passes the trace of the configured store to use; the store must exist.
 func withTrace(config *server.Config, use func(trace.Log) error) error {
 	store, err := config.StoreLocation().OpenExisting()
 	if err != nil {
@@ -125,7 +125,7 @@ func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.
 			"next: pasteport doctor URL looks from outside")
 		return err
 	}
-	return printTable(out, listed, o.inFolder())
+	return printTable(out, listed, o.dataFlag())
 }
 
 func printTable(out io.Writer, listed []trace.Connection, folder string) error {
@@ -157,7 +157,7 @@ func showConnection(ctx context.Context, log trace.Log, o traceOptions, id strin
 	return nil
 }
 
-// findConnection returns the one that id names, the newest when it is "".
+// findConnection returns the connection with the id, or the newest for "".
 func findConnection(all []trace.Connection, id string) (trace.Connection, error) {
 	switch found, only := trace.Find(all, id); {
 	case only:
@@ -165,7 +165,7 @@ func findConnection(all []trace.Connection, id string) (trace.Connection, error)
 	case id == "" && len(all) > 0:
 		return all[0], nil
 	case id == "":
-		return found, errors.New("nobody has tried to connect in the last seven days: pasteport doctor URL looks from outside why")
+		return found, errors.New("no client has tried to connect in the last seven days: pasteport doctor URL checks the service from outside")
 	}
 	return trace.Connection{}, fmt.Errorf("there is not exactly one attempt with the id %q: pasteport connections lists them", id)
 }
@@ -181,7 +181,7 @@ func printConnection(t term.Terminal, c trace.Connection) {
 	}
 }
 
-// lineOf is a step in one line, two when there is a reason.
+// lineOf formats a step as one line, with a second line for its reason.
 func lineOf(t term.Terminal, step trace.Step) string {
 	line := fmt.Sprintf("%-22s %s", step.Kind.Name(), outcomeOf(t, step.Outcome))
 	if step.Rule != "" {
