@@ -21,11 +21,13 @@ var _ = Describe("The catalogue of rules", Label("matrix"), func() {
 		Expect(rules.Problems()).To(BeEmpty())
 	})
 
-	It("is what README.md shows", func() {
-		page, err := rules.README()
+	It("is what its pages show", func() {
+		pages, err := rules.Pages()
 		Expect(err).NotTo(HaveOccurred())
-		written, err := os.ReadFile("README.md")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(written) == page).To(BeTrue(), "features/README.md has drifted: go run ./features/matrix/write")
+		for _, page := range pages {
+			written, err := os.ReadFile("../" + page.Path)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(written) == page.Text).To(BeTrue(), page.Path+" has drifted: go run ./features/matrix/write")
+		}
 	})
 })

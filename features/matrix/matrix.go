@@ -1,5 +1,5 @@
-// Package matrix tells which rule of the behaviour catalogue is proved by which spec. It reads the labels of the specs from their
-// source, so that what it writes into features/README.md cannot drift from what is tested.
+// Package matrix finds out which spec proves which rule of the behaviour catalogue. Read reads the rules and, from the source of the specs,
+// their labels; Problems reports where the two disagree, and Pages renders docs/rules.md and features/README.md.
 package matrix
 
 import (

@@ -48,6 +48,19 @@ func matrixOf(table, source string) *Matrix {
 	return &Matrix{rules, specs}
 }
 
+func pageOf(m *Matrix, path string) string {
+	GinkgoHelper()
+	pages, err := m.Pages()
+	Expect(err).NotTo(HaveOccurred())
+	for _, page := range pages {
+		if page.Path == path {
+			return page.Text
+		}
+	}
+	Fail("there is no page " + path)
+	return ""
+}
+
 var _ = Describe("Reading specs", func() {
 	It("finds sentences and inherited labels as Ginkgo would", func() {
 		var found []string
@@ -82,11 +95,16 @@ var _ = Describe("Holding the catalogue and the specs together", func() {
 	}, Entry("with a rule twice", "Q1\ta\nQ1\tb\n"), Entry("without a sentence", "Q1\n"), Entry("of something else", "Qx\ta\n"), Entry("with too much", "Q1\ta\tb\tc\n"))
 
 	It("counts specs, names revisions and lists reasons", func() {
-		page, err := matrixOf(rules+"Q7\tseven\tnobody can see it\n", source).README()
-		Expect(err).NotTo(HaveOccurred())
+		page := pageOf(matrixOf(rules+"Q7\tseven\tit cannot be seen\n", source), "features/README.md")
 		Expect(page).To(ContainSubstring("\n### Q: Questions\n"))
 		Expect(page).To(ContainSubstring("| Q1 | one | A thing (7) · [p_test.go](../p_test.go) | 2024-11-05<br>2025-03-26 |\n"))
 		Expect(page).To(ContainSubstring("| Q3 | three | A thing takes (2) · [p_test.go](../p_test.go) | any |\n"))
-		Expect(page).To(ContainSubstring("| Q7 | seven | nobody can see it |\n"))
+		Expect(page).To(ContainSubstring("| Q7 | seven | it cannot be seen |\n"))
+	})
+
+	It("lists every rule with its sentence by subject", func() {
+		page := pageOf(matrixOf(rules+"Z\tLast things\nZ1\tthe last\tit cannot be seen\n", source), "docs/rules.md")
+		Expect(page).To(ContainSubstring("\n## Q: Questions\n\n- **Q1** one\n- **Q2** two\n"))
+		Expect(page).To(HaveSuffix("\n- **Q6** six\n\n## Z: Last things\n\n- **Z1** the last\n"))
 	})
 })

@@ -1,4 +1,4 @@
-// Command write brings features/README.md up to date with the labels of the specs. Run it from the module's root.
+// Command write brings docs/rules.md and features/README.md up to date with the rules and the labels of the specs. Run it from the module's root.
 package main
 
 import (
@@ -23,12 +23,14 @@ func write() error {
 	for _, problem := range rules.Problems() {
 		fmt.Fprintln(os.Stderr, problem)
 	}
-	page, err := rules.README()
+	pages, err := rules.Pages()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile("features/README.md", []byte(page), 0o644); err != nil {
-		return fmt.Errorf("writing the matrix: %w", err)
+	for _, page := range pages {
+		if err := os.WriteFile(page.Path, []byte(page.Text), 0o644); err != nil {
+			return fmt.Errorf("writing a page: %w", err)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,128 @@
+package matrix
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+//go:embed *.tmpl
+var layouts embed.FS
+
+var pages = template.Must(template.ParseFS(layouts, "*.tmpl"))
+
+// Page is a page of the repository that is made from the catalogue and the specs.
+type Page struct{ Path, Text string }
+
+// Pages returns the pages with their paths from the module's root.
+func (m *Matrix) Pages() ([]Page, error) {
+	proved, unproved := m.sections()
+	rules, err := render("rules.tmpl", m.subjects())
+	if err != nil {
+		return nil, err
+	}
+	readme, err := render("README.tmpl", map[string]any{"Sections": proved, "Unproved": unproved})
+	if err != nil {
+		return nil, err
+	}
+	return []Page{{"docs/rules.md", rules}, {"features/README.md", readme}}, nil
+}
+
+func render(layout string, content any) (string, error) {
+	var text strings.Builder
+	if err := pages.ExecuteTemplate(&text, layout, content); err != nil {
+		return "", fmt.Errorf("rendering %s: %w", layout, err)
+	}
+	return text.String(), nil
+}
+
+// subject is a letter of the catalogue with its rules.
+type subject struct {
+	Letter, Title string
+	Rules         []Rule
+}
+
+func (m *Matrix) subjects() (found []subject) {
+	for _, rule := range m.Rules {
+		if rule.heading {
+			found = append(found, subject{Letter: rule.Number, Title: rule.Sentence})
+			continue
+		}
+		last := &found[len(found)-1]
+		last.Rules = append(last.Rules, rule)
+	}
+	return found
+}
+
+// section is a table of rules with the specs that prove them.
+type section struct {
+	Letter, Title string
+	Rows          []row
+}
+
+type row struct {
+	Rule
+	Proofs    []string // sentence, number of specs and file, in Markdown
+	Revisions string
+}
+
+// sections returns the rules that specs prove, by subject, and those for which there is only a reason.
+func (m *Matrix) sections() (proved []section, unproved []Rule) {
+	for _, rule := range m.Rules {
+		switch {
+		case rule.heading:
+			proved = append(proved, section{Letter: rule.Number, Title: rule.Sentence})
+		case rule.Reason != "":
+			unproved = append(unproved, rule)
+		default:
+			last := &proved[len(proved)-1]
+			last.Rows = append(last.Rows, m.row(rule))
+		}
+	}
+	return proved, unproved
+}
+
+// row counts together the specs whose sentences agree up to the label.
+func (m *Matrix) row(rule Rule) row {
+	type proof struct{ sentence, file string }
+	var order []proof
+	var revisions []string
+	counts := map[proof]int{}
+	for _, spec := range m.Specs {
+		sentence, found := spec.about(rule.Number)
+		if !found {
+			continue
+		}
+		p := proof{sentence, spec.File}
+		if counts[p]++; counts[p] == 1 {
+			order = append(order, p)
+		}
+		revisions = append(revisions, spec.revisions()...)
+	}
+	slices.Sort(revisions)
+	r := row{Rule: rule, Revisions: strings.Join(slices.Compact(revisions), "<br>")}
+	if r.Revisions == "" {
+		r.Revisions = "any"
+	}
+	for _, p := range order {
+		r.Proofs = append(r.Proofs, markdown(p.sentence, p.file, counts[p]))
+	}
+	return r
+}
+
+var escapes = strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`)
+
+func markdown(sentence, file string, count int) string {
+	text := escapes.Replace(sentence)
+	if count > 1 {
+		text += fmt.Sprintf(" (%d)", count)
+	}
+	link := "../" + file
+	if inside, found := strings.CutPrefix(file, "features/"); found {
+		link = inside
+	}
+	return fmt.Sprintf("%s · [%s](%s)", text, path.Base(file), link)
+}
