@@ -91,7 +91,7 @@ func (a *Authority) certificate(address, name string) (*x509.Certificate, error)
 	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
-var _ = Describe("Getting a certificate from a real authority", Label("acme"), func() {
+var _ = Describe("Getting a certificate from a real authority", Label("acme", "RFC 8555"), func() {
 	It("proves its domain on its own port, and keeps account and certificate over a restart", func() {
 		address, dir := freeAddress(), filepath.Join(GinkgoT().TempDir(), "site")
 		authority := NewAuthority(address)

@@ -47,7 +47,7 @@ func static(tokenFile string) func(*server.Config) {
 	}
 }
 
-var _ = Describe("Telling an upstream who is calling", Label("gateway", "U7"), func() {
+var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 9421", "U7"), func() {
 	const personal = "token-of-ada"
 	var upstream *UpstreamServer
 	var world *World

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-var _ = Describe("Holding a grant that has to be signed for", Label("D33"), func() {
+var _ = Describe("Holding a grant that has to be signed for", Label("D33", "RFC 7523"), func() {
 	var world *World
 	var client *SigningClient
 	var tokens Tokens
@@ -100,7 +100,7 @@ var _ = Describe("Holding a grant that has to be signed for", Label("D33"), func
 	})
 })
 
-var _ = Describe("Holding a public client's grant where signing is offered", Label("D33", "D11", "C47"), func() {
+var _ = Describe("Holding a public client's grant where signing is offered", Label("RFC 7523", "D33", "D11", "C47"), func() {
 	It("needs no signature, takes none and fetches nothing", func(ctx SpecContext) {
 		world := NewWorld(offerPrivateKeyJWT)
 		public, signer := world.NewClient(), world.NewSigningClient("ES256")

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Asking for tokens in a wrong way", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered, ContinueOnFailure, func() {
 	const other = "another-verifier-that-is-long-enough-for-the-rules"
 	var world *World
 	var client *Client

@@ -1,5 +1,6 @@
 // Package matrix finds out which spec proves which rule of the behaviour catalogue. Read reads the rules and, from the source of the specs,
-// their labels; Problems reports where the two disagree, and Pages renders docs/rules.md and features/README.md.
+// their labels; Problems reports where the two disagree, Pages renders the
+// pages for the repository, and Proofs renders the page of every rule with its specs.
 package matrix
 
 import (

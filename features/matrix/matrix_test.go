@@ -95,16 +95,28 @@ var _ = Describe("Holding the catalogue and the specs together", func() {
 	}, Entry("with a rule twice", "Q1\ta\nQ1\tb\n"), Entry("without a sentence", "Q1\n"), Entry("of something else", "Qx\ta\n"), Entry("with too much", "Q1\ta\tb\tc\n"))
 
 	It("counts specs, names revisions and lists reasons", func() {
-		page := pageOf(matrixOf(rules+"Q7\tseven\tit cannot be seen\n", source), "features/README.md")
-		Expect(page).To(ContainSubstring("\n### Q: Questions\n"))
-		Expect(page).To(ContainSubstring("| Q1 | one | A thing (7) · [p_test.go](../p_test.go) | 2024-11-05<br>2025-03-26 |\n"))
-		Expect(page).To(ContainSubstring("| Q3 | three | A thing takes (2) · [p_test.go](../p_test.go) | any |\n"))
-		Expect(page).To(ContainSubstring("| Q7 | seven | it cannot be seen |\n"))
+		page, err := matrixOf(rules+"Q7\tseven\tit cannot be seen\n", source).Proofs()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(page.Text).To(ContainSubstring("\n## Q: Questions\n"))
+		Expect(page.Text).To(ContainSubstring("| Q1 | one | A thing (7) · [p_test.go](../p_test.go) | 2024-11-05, 2025-03-26 |\n"))
+		Expect(page.Text).To(ContainSubstring("| Q3 | three | A thing takes (2) · [p_test.go](../p_test.go) | any |\n"))
+		Expect(page.Text).To(ContainSubstring("| Q7 | seven | it cannot be seen |\n"))
 	})
 
 	It("lists every rule with its sentence by subject", func() {
 		page := pageOf(matrixOf(rules+"Z\tLast things\nZ1\tthe last\tit cannot be seen\n", source), "docs/rules.md")
 		Expect(page).To(ContainSubstring("\n## Q: Questions\n\n- **Q1** one\n- **Q2** two\n"))
 		Expect(page).To(HaveSuffix("\n- **Q6** six\n\n## Z: Last things\n\n- **Z1** the last\n"))
+	})
+
+	It("makes one capability of each file in features/", func() {
+		m := matrixOf(rules, source)
+		for i := range m.Specs {
+			m.Specs[i].File = "features/a_test.go"
+		}
+		m.Specs = append(m.Specs, Spec{"features/b_test.go", []Node{{"Asking", []string{"RFC 7009 §2", "Q1", "X1"}}, {"well", []string{"2025-03-26"}}}},
+			Spec{"domain/c_test.go", []Node{{Text: "Hiding"}}})
+		page := pageOf(m, "features/README.md")
+		Expect(page).To(HaveSuffix("|\n| [A thing](a_test.go) | Q | all |  |\n| [Asking](b_test.go) | Q | 2025-03-26 | RFC 7009 |\n"))
 	})
 })

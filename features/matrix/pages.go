@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"text/template"
 )
@@ -14,21 +13,27 @@ var layouts embed.FS
 
 var pages = template.Must(template.ParseFS(layouts, "*.tmpl"))
 
-// Page is a page of the repository that is made from the catalogue and the specs.
+// Page is a page that is made from the catalogue and the specs, with its path from the module's root.
 type Page struct{ Path, Text string }
 
-// Pages returns the pages with their paths from the module's root.
+// Pages returns the pages that are part of the repository.
 func (m *Matrix) Pages() ([]Page, error) {
-	proved, unproved := m.sections()
 	rules, err := render("rules.tmpl", m.subjects())
 	if err != nil {
 		return nil, err
 	}
-	readme, err := render("README.tmpl", map[string]any{"Sections": proved, "Unproved": unproved})
+	capabilities, err := render("README.tmpl", m.capabilities())
 	if err != nil {
 		return nil, err
 	}
-	return []Page{{"docs/rules.md", rules}, {"features/README.md", readme}}, nil
+	return []Page{{"docs/rules.md", rules}, {"features/README.md", capabilities}}, nil
+}
+
+// Proofs returns the page of every rule with the specs that prove it. It is too large for the repository.
+func (m *Matrix) Proofs() (Page, error) {
+	proved, unproved := m.sections()
+	text, err := render("proofs.tmpl", map[string]any{"Sections": proved, "Unproved": unproved})
+	return Page{"build/rules-and-specs.md", text}, err
 }
 
 func render(layout string, content any) (string, error) {
@@ -89,7 +94,7 @@ func (m *Matrix) sections() (proved []section, unproved []Rule) {
 func (m *Matrix) row(rule Rule) row {
 	type proof struct{ sentence, file string }
 	var order []proof
-	var revisions []string
+	var labelled []Spec
 	counts := map[proof]int{}
 	for _, spec := range m.Specs {
 		sentence, found := spec.about(rule.Number)
@@ -100,10 +105,9 @@ func (m *Matrix) row(rule Rule) row {
 		if counts[p]++; counts[p] == 1 {
 			order = append(order, p)
 		}
-		revisions = append(revisions, spec.revisions()...)
+		labelled = append(labelled, spec)
 	}
-	slices.Sort(revisions)
-	r := row{Rule: rule, Revisions: strings.Join(slices.Compact(revisions), "<br>")}
+	r := row{Rule: rule, Revisions: list(labelled, Spec.revisions)}
 	if r.Revisions == "" {
 		r.Revisions = "any"
 	}
@@ -120,9 +124,5 @@ func markdown(sentence, file string, count int) string {
 	if count > 1 {
 		text += fmt.Sprintf(" (%d)", count)
 	}
-	link := "../" + file
-	if inside, found := strings.CutPrefix(file, "features/"); found {
-		link = inside
-	}
-	return fmt.Sprintf("%s · [%s](%s)", text, path.Base(file), link)
+	return fmt.Sprintf("%s · [%s](../%s)", text, path.Base(file), file)
 }
