@@ -245,8 +245,8 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		Expect(Run(ctx, "config").comment("issuer")).To(HavePrefix("file pasteport.yaml:"))
 	})
 
-	It("is told in README.md", func(ctx SpecContext) {
-		page, err := os.ReadFile(readme)
+	It("is listed in docs/settings.md", func(ctx SpecContext) {
+		page, err := os.ReadFile(settingsPage)
 		Expect(err).NotTo(HaveOccurred())
 		_, rest, _ := strings.Cut(string(page), "<!-- settings -->\n")
 		table, _, _ := strings.Cut(rest, "<!-- end of settings -->")
@@ -256,8 +256,8 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		}
 	})
 
-	It("has taken the example of README.md", func(ctx SpecContext) {
-		page, err := os.ReadFile(readme)
+	It("accepts the example of docs/settings.md", func(ctx SpecContext) {
+		page, err := os.ReadFile(settingsPage)
 		Expect(err).NotTo(HaveOccurred())
 		_, rest, _ := strings.Cut(string(page), "```yaml\n")
 		example, _, _ := strings.Cut(rest, "```")
@@ -267,9 +267,9 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	})
 })
 
-// readme is found before a spec goes elsewhere.
-var readme = func() string {
-	path, err := filepath.Abs("../README.md")
+// settingsPage is found before a spec changes the working folder.
+var settingsPage = func() string {
+	path, err := filepath.Abs("../docs/settings.md")
 	if err != nil {
 		panic(err)
 	}

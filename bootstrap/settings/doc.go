@@ -1,13 +1,13 @@
 // Package settings is the one place that reads configuration: flags, environment variables and one YAML file, in this order of
 // precedence, over defaults. A setting has one flat name in three spellings: --access-token-ttl, PASTEPORT_ACCESS_TOKEN_TTL, and
 // access-token-ttl: in the file. Help, shell completion, the output of "pasteport config", the JSON schema, the example file and
-// the table in README.md are all made from the same Table.
+// the table in docs/settings.md are all made from the same Table.
 //
 // To add a setting, give it a field in server.Config and one entry in bootstrap/server/settings.go:
 //
 //	settings.Duration("access-token-ttl", &c.AccessTokenTTL, "how long an access token lives, 1m to 24h"),
 //
-// What the field holds when the Table is made is the default. Then run "go run ./bootstrap/settings/write" for README.md. Values
+// What the field holds when the Table is made is the default. Then run "go run ./bootstrap/settings/write" for docs/settings.md. Values
 // are checked by whom they concern: a mistake that is an oauth.Mistake about the field AccessTokenTTL is told as one about
 // access-token-ttl, in the spelling that was used; say with Checks which fields a setting stands for when the names differ.
 package settings

@@ -1,4 +1,4 @@
-// Command write brings the table of settings in README.md up to date. Run it from the module's root.
+// Command write brings the table of settings in docs/settings.md up to date. Run it from the module's root.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-const readme = "README.md"
+const settingsPage = "docs/settings.md"
 
 var begin, end = []byte("<!-- settings -->\n"), []byte("<!-- end of settings -->\n")
 
@@ -22,7 +22,7 @@ func main() {
 }
 
 func write() error {
-	page, err := os.ReadFile(readme)
+	page, err := os.ReadFile(settingsPage)
 	if err != nil {
 		return fmt.Errorf("reading the page: %w", err)
 	}
@@ -35,7 +35,7 @@ func write() error {
 	if err := server.DefaultConfig().Table().WriteReference(&table); err != nil {
 		return fmt.Errorf("listing the settings: %w", err)
 	}
-	if err := os.WriteFile(readme, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil), 0o644); err != nil { //nolint:gosec // everybody may read it
+	if err := os.WriteFile(settingsPage, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil), 0o644); err != nil { //nolint:gosec // everybody may read it
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
