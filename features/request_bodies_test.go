@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -103,142 +103,173 @@ var _ = Describe("Limiting a message", Label("G19"), func() {
 	}
 })
 
+// intake counts what a server has read of bodies, and the requests that it has not finished.
+type intake struct{ read, unfinished atomic.Int64 }
+
+func intakeOf(world *World) *intake {
+	in, handler := new(intake), world.server.Config.Handler
+	world.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		in.unfinished.Add(1)
+		defer in.unfinished.Add(-1)
+		if r.Body != http.NoBody {
+			r.Body = counted{r.Body, &in.read}
+		}
+		handler.ServeHTTP(w, r)
+	})
+	return in
+}
+
+// counted is a body.
+type counted struct {
+	io.ReadCloser
+	read *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
 var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), func() {
-	// The memory for bodies is an eighth of what the process may have.
+	// The memory for bodies is an eighth of what the process may have. One person may use a quarter of the memory for bodies of more than
+	// 64 KiB, seven of eight MiB here, or one body.
 	const memory, longest = 64 << 20, 4<<20 - 1
+	const small, half = 100, longest / 2
+	type people struct {
+		world        *World
+		intake       *intake
+		mine, theirs string // access tokens
+	}
 	// held is a message that has begun.
 	type held struct {
 		rest   *io.PipeWriter
-		begun  int
-		asked  chan struct{} // for its body, which has its place by then
 		status chan int
 		abort  context.CancelFunc
 	}
-	try := func(ctx context.Context, target, access string, length int64) *held {
+	// begin sends the beginning of a message and waits until the server has read it, because buffers of the kernel hold what is only sent.
+	begin := func(ctx context.Context, at people, access string, length int64, begun int) *held {
+		GinkgoHelper()
 		body, rest := io.Pipe()
-		h := &held{rest: rest, asked: make(chan struct{}), status: make(chan int, 1)}
-		ctx, h.abort = context.WithCancel(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { close(h.asked) }}))
+		h := &held{rest: rest, status: make(chan int, 1)}
+		ctx, h.abort = context.WithCancel(ctx)
 		DeferCleanup(h.abort)
+		read := at.intake.read.Load()
 		go func() {
-			answer, err := sendBody(ctx, target, access, length, body, with("Expect", "100-continue"))
+			// After a header that expects something, net/http buffers nothing of the body.
+			answer, err := sendBody(ctx, at.world.MCP(), access, length, body, with("Expect", "100-continue"))
 			if err != nil {
-				answer = &http.Response{Body: http.NoBody} // the connection was cut: a client that is still sending may not see its refusal
+				answer = &http.Response{Body: http.NoBody}
 			}
 			h.status <- answer.StatusCode
 			_ = answer.Body.Close()
 			_ = body.CloseWithError(io.ErrClosedPipe)
 		}()
+		_, err := io.WriteString(rest, padded(longest)[:begun])
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(at.intake.read.Load).WithContext(ctx).WithTimeout(patience).Should(Equal(read + int64(begun)))
 		return h
 	}
-	// begin sends the beginning of a message. What was answered just before may have its place still, so it tries again.
-	begin := func(ctx context.Context, target, access string, length int64, begun int) *held {
+	// end sends the last byte, and returns the status of the answer.
+	end := func(h *held) (status int) {
 		GinkgoHelper()
-		for {
-			h := try(ctx, target, access, length)
-			select {
-			case <-h.asked:
-				h.begun, _ = io.WriteString(h.rest, padded(longest)[:begun])
-				return h
-			case status := <-h.status:
-				Expect(status).To(Equal(http.StatusServiceUnavailable))
-			case <-ctx.Done():
-				Fail("the body was never asked for")
-			}
-		}
+		_, err := io.WriteString(h.rest, padded(longest)[longest-1:])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(h.rest.Close()).To(Succeed())
+		Eventually(h.status).WithTimeout(patience).Should(Receive(&status))
+		return status
 	}
-	small := func(ctx context.Context, target, access string) func() int {
-		return func() int {
-			status, _ := told(sendBody(ctx, target, access, 100, strings.NewReader(padded(100))))
-			return status
-		}
+	// awaitIdle waits until no request is under way. A client may have its answer a little before the server returns the memory of its body.
+	awaitIdle := func(ctx context.Context, at people) {
+		GinkgoHelper()
+		Eventually(at.intake.unfinished.Load).WithContext(ctx).WithTimeout(patience).Should(BeZero())
 	}
-	withLittleMemory := func(open func() *World) *World {
+	send := func(ctx context.Context, target, access string, length int) int {
+		GinkgoHelper()
+		status, _ := told(sendBody(ctx, target, access, int64(length), strings.NewReader(padded(length))))
+		return status
+	}
+	withLittleMemory := func(open func() *World) people {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
-		return open()
-	}
-	large := func(ctx context.Context, target, access string, length int) func() int {
-		return func() int {
-			status, _ := told(sendBody(ctx, target, access, int64(length), strings.NewReader(padded(length))))
-			return status
-		}
-	}
-	const half = longest / 2
-	// One person may use a quarter of the memory for bodies of more than 64 KiB, seven of eight MiB here, or one body.
-	type people struct {
-		world        *World
-		mine, theirs string // access tokens
+		world := open()
+		return people{world: world, intake: intakeOf(world)}
 	}
 	worlds := map[string]func(context.Context) people{
 		"a site": func(ctx context.Context) people {
-			world := withLittleMemory(func() *World { return NewWorld() })
-			client := world.NewClient()
-			return people{world, client.Connect(ctx).Access, client.ConnectAs(ctx, world.TokenFor(ctx, "grace", demosite.Editor)).Access}
+			all := withLittleMemory(func() *World { return NewWorld() })
+			client := all.world.NewClient()
+			all.mine, all.theirs = client.Connect(ctx).Access, client.ConnectAs(ctx, all.world.TokenFor(ctx, "grace", demosite.Editor)).Access
+			return all
 		},
 		"a gateway": func(ctx context.Context) people {
 			const another = "another-key"
 			upstream := NewUpstream(apiKey, another)
-			world := withLittleMemory(func() *World { return NewGateway(upstream.URL + "/mcp") })
-			client := world.NewClient()
-			return people{world, client.Connect(ctx).Access, client.ConnectAs(ctx, another).Access}
+			all := withLittleMemory(func() *World { return NewGateway(upstream.URL + "/mcp") })
+			client := all.world.NewClient()
+			all.mine, all.theirs = client.Connect(ctx).Access, client.ConnectAs(ctx, another).Access
+			return all
 		},
 	}
 	for kind, open := range worlds {
 		It("refuses bodies beyond the share of one person, and accepts small bodies and those of others, in "+kind, func(ctx SpecContext) {
 			all := open(ctx)
 			target := all.world.MCP()
-			before := small(ctx, target, all.mine)()
+			before := send(ctx, target, all.mine, small)
 			Expect(before).NotTo(Equal(http.StatusServiceUnavailable))
-			first := begin(ctx, target, all.mine, longest, longest-1)
-			Eventually(large(ctx, target, all.mine, half)).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+			first := begin(ctx, all, all.mine, longest, longest-1)
 			answer, err := sendBody(ctx, target, all.mine, half, strings.NewReader(padded(half)))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
 			Expect(answer.Body.Close()).To(Succeed())
-			Expect(small(ctx, target, all.mine)()).To(Equal(before))
-			Expect(large(ctx, target, all.theirs, half)()).To(Equal(before))
-			Eventually(large(ctx, target, all.theirs, longest)).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable), "the memory for all is used up")
-			_, err = io.WriteString(first.rest, padded(longest)[first.begun:])
-			Expect(err).NotTo(HaveOccurred())
-			Expect(first.rest.Close()).To(Succeed())
-			Eventually(first.status).WithTimeout(patience).Should(Receive(Equal(before)))
-			Eventually(large(ctx, target, all.mine, longest)).WithTimeout(patience).Should(Equal(before))
+			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
+			Expect(send(ctx, target, all.mine, small)).To(Equal(before))
+			Expect(send(ctx, target, all.theirs, half)).To(Equal(before))
+			Expect(send(ctx, target, all.theirs, longest)).To(Equal(http.StatusServiceUnavailable), "the memory for all is used up")
+			Expect(end(first)).To(Equal(before))
+			awaitIdle(ctx, all)
+			Expect(send(ctx, target, all.mine, longest)).To(Equal(before))
 		}, SpecTimeout(2*patience))
 
 		It("reserves nothing for a length that is only claimed, in "+kind, func(ctx SpecContext) {
 			all := open(ctx)
 			for range 20 {
-				begin(ctx, all.world.MCP(), all.mine, longest, 10)
+				begin(ctx, all, all.mine, longest, 10)
 			}
-			Expect(large(ctx, all.world.MCP(), all.theirs, longest)()).NotTo(Equal(http.StatusServiceUnavailable))
+			Expect(send(ctx, all.world.MCP(), all.theirs, longest)).NotTo(Equal(http.StatusServiceUnavailable))
 		}, SpecTimeout(2*patience))
 
 		It("takes the memory of clients that go away back, told lengths or not, in "+kind, func(ctx SpecContext) {
 			all := open(ctx)
 			for _, length := range []int64{longest, -1, longest} {
-				first := begin(ctx, all.world.MCP(), all.mine, length, longest-1)
-				Eventually(large(ctx, all.world.MCP(), all.mine, longest)).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+				first := begin(ctx, all, all.mine, length, longest-1)
+				Expect(send(ctx, all.world.MCP(), all.mine, longest)).To(Equal(http.StatusServiceUnavailable))
 				first.abort()
-				Eventually(large(ctx, all.world.MCP(), all.mine, longest)).WithTimeout(patience).ShouldNot(Equal(http.StatusServiceUnavailable))
+				awaitIdle(ctx, all)
+				Expect(send(ctx, all.world.MCP(), all.mine, longest)).NotTo(Equal(http.StatusServiceUnavailable))
+				awaitIdle(ctx, all)
 			}
 		}, SpecTimeout(2*patience))
 	}
 
 	It("shares the memory between all MCP servers of a process", func(ctx SpecContext) {
 		one, two := NewUpstream(apiKey), NewUpstream(apiKey)
-		world := withLittleMemory(func() *World {
+		all := withLittleMemory(func() *World {
 			return NewGateway(one.URL+"/mcp", func(c *server.Config) {
 				c.Gateway.Upstreams = []server.UpstreamAddress{{URL: one.URL + "/mcp"}, {Path: "/other", URL: two.URL + "/mcp"}}
 			})
 		})
-		access := world.NewClient().Connect(ctx).Access
-		other := func(v url.Values) { v.Set("resource", world.Issuer+"/other") }
-		client := world.NewClient()
+		client := all.world.NewClient()
+		all.mine = client.Connect(ctx).Access
+		atOther := all.world.Issuer + "/other"
+		other := func(v url.Values) { v.Set("resource", atOther) }
+		client = all.world.NewClient()
 		form := client.Exchange(client.Authorize(ctx, other))
 		other(form)
-		elsewhere := client.Token(ctx, form).Tokens()
-		before := small(ctx, world.Issuer+"/other", elsewhere.Access)()
-		Expect(before).NotTo(Equal(http.StatusServiceUnavailable))
-		begin(ctx, world.MCP(), access, longest, longest-1)
-		Eventually(large(ctx, world.Issuer+"/other", elsewhere.Access, longest)).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+		elsewhere := client.Token(ctx, form).Tokens().Access
+		Expect(send(ctx, atOther, elsewhere, longest)).NotTo(Equal(http.StatusServiceUnavailable))
+		awaitIdle(ctx, all)
+		begin(ctx, all, all.mine, longest, longest-1)
+		Expect(send(ctx, atOther, elsewhere, longest)).To(Equal(http.StatusServiceUnavailable))
 	}, SpecTimeout(2*patience))
 })
