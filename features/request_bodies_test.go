@@ -231,6 +231,14 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 			Expect(send(ctx, target, all.mine, longest)).To(Equal(before))
 		}, SpecTimeout(2*patience))
 
+		It("keeps no memory for a refused body whose client still sends it, in "+kind, func(ctx SpecContext) {
+			all := open(ctx)
+			begin(ctx, all, all.theirs, longest, longest-1)
+			refused := begin(ctx, all, all.mine, longest, longest-1)
+			Expect(send(ctx, all.world.MCP(), all.mine, half)).NotTo(Equal(http.StatusServiceUnavailable))
+			Expect(end(refused)).To(Equal(http.StatusServiceUnavailable))
+		}, SpecTimeout(2*patience))
+
 		It("reserves nothing for a length that is only claimed, in "+kind, func(ctx SpecContext) {
 			all := open(ctx)
 			for range 20 {

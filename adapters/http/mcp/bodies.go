@@ -17,8 +17,8 @@ const (
 )
 
 // Bodies bounds the memory that request bodies take at once, over all servers that share it. A body keeps its memory until it is
-// answered. Small bodies have an eighth to themselves, so that large ones do not keep them out, and of each part one owner may take a
-// quarter.
+// answered or refused. Small bodies have an eighth to themselves, so that large ones do not keep them out, and of each part one owner may
+// take a quarter.
 type Bodies struct{ small, large pool }
 
 const (

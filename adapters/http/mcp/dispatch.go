@@ -95,6 +95,7 @@ func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
 	out.reserved.owner = out.who.caller.Subject
 	body, err := readBody(r, s.options.MaxBody, &out.reserved)
 	if errors.Is(err, errCrowded) || errors.As(err, new(bodyTooLarge)) {
+		out.reserved.release() // drain keeps nothing of the body, and takes as long as the client sends
 		drain(r.Body, s.options.MaxBody)
 	}
 	out.heard(err)
