@@ -34,50 +34,50 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	return s.issueCode(ctx, consent.Ticket, token)
 }
 
-// issueCode stores the grant and returns the redirect with its code.
+// issueCode stores the code and returns the redirect with it.
 func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *checked) (oauth.Redirect, error) {
 	request := ticket.Request()
-	code, err := ticket.Code(token.host, s.settings.Keys)
+	secret, err := ticket.Code(token.host, s.settings.Keys)
 	if err != nil {
 		return oauth.Redirect{}, err
 	}
-	approval := oauth.Approval{Ticket: ticket, Host: token.host, Principal: token.principal, Code: code, Chance: s.ports.Random}
-	grant, err := oauth.Approve(approval, s.settings, s.now())
+	approval := oauth.Approval{Ticket: ticket, Host: token.host, Principal: token.principal, Code: secret, Chance: s.ports.Random}
+	code, err := oauth.IssueCode(approval, s.settings, s.now())
 	if err != nil {
 		return oauth.Redirect{}, request.Refuse(err)
 	}
-	if err := s.keep(ctx, grant); err != nil {
+	if err := s.addCode(ctx, code); err != nil {
 		return oauth.Redirect{}, err
 	}
-	s.keepClient(grant)
-	if err := s.confirm(ctx, request.Resource(), token.host, code); err != nil {
+	s.keepClient(code)
+	if err := s.confirm(ctx, code, token.host); err != nil {
 		return oauth.Redirect{}, s.rejected(ctx, request, err)
 	}
-	return request.Grant(code), nil
+	return request.Grant(secret), nil
 }
 
-// keep stores a new grant. A form that is sent twice finds its grant already there.
-func (s *Server) keep(ctx context.Context, grant *oauth.AccessGrant) error {
-	err := s.ports.Store.AddGrant(ctx, grant, grant.Supersedes)
+// addCode stores a new code. A form that is sent twice finds its code already there.
+func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) error {
+	err := s.ports.Store.AddCode(ctx, code, code.Supersedes)
 	switch {
 	case errors.Is(err, oauth.ErrCodeStands):
 		return nil
 	case err != nil:
 		return err
 	}
-	s.audit(ctx, "grant_created", "grant", grant.ID(), "client", grant.Client().Host(), "scope", grant.Scopes().String())
-	s.makeRoom(ctx, grant)
+	s.audit(ctx, "grant_created", "grant", code.ID(), "client", code.Client().Host(), "scope", code.Scopes().String())
+	s.makeRoom(ctx, code)
 	return nil
 }
 
-// confirm asks the site again now that its push would find the grant: a token that it revoked since it was asked leaves nothing
-// behind, whether the push came before the grant or after it (J10). When the site cannot tell, nobody gets to know the code.
-func (s *Server) confirm(ctx context.Context, resource oauth.Resource, host oauth.HostToken, code oauth.Secret) error {
-	_, err := s.judgeOf(resource).askPasted(ctx, host)
+// confirm asks the site again now that its push would find the code. A token that the site revoked since it was asked leaves no code behind,
+// whether the push came before the code or after it (J10). When the site cannot answer, the code is not handed out.
+func (s *Server) confirm(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
+	_, err := s.judgeOf(code.Resource()).askPasted(ctx, host)
 	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
 		return err
 	}
-	return errors.Join(err, s.end(ctx, code.Digest(), oauth.EndedByHostToken))
+	return errors.Join(err, s.endOf(ctx, code, oauth.EndedByHostToken))
 }
 
 func (s *Server) rejected(ctx context.Context, request *oauth.AuthorizationRequest, err error) error {

@@ -7,11 +7,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// keepClient marks the client of a grant as in use, on account of its host token (C54). A grant that has ended has no host token any more.
-func (s *Server) keepClient(grant *oauth.AccessGrant) {
+// keepClient marks a client as in use, on account of the host token (C54). A grant that has ended has no host token any more.
+func (s *Server) keepClient(of oauth.Authorization) {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
-	if by := grant.HostPrint(); keeps && by != (oauth.Fingerprint{}) {
-		keeper.Keep(grant.Client(), by)
+	if by := of.HostPrint(); keeps && by != (oauth.Fingerprint{}) {
+		keeper.Keep(of.Client(), by)
 	}
 }
 

@@ -18,7 +18,7 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	return s.endConnections(ctx, prints, oauth.EndedByHost, func(*oauth.AccessGrant) bool { return true })
+	return s.endConnections(ctx, prints, oauth.EndedByHost, func(string) bool { return true })
 }
 
 // Connections are the living grants of one host token as the person sees them, the last used first.
@@ -69,17 +69,13 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
 	for i, print := range slices.Backward(prints) {
-		before := len(found.Living)
-		grants, err := s.ports.Store.GrantsOf(ctx, print)
+		authorizations, err := s.ports.Store.AuthorizationsOf(ctx, print)
 		if err != nil {
 			return found, err
 		}
-		for _, grant := range grants {
-			if shown, alive := grant.Connection(now); alive {
-				found.Living = append(found.Living, shown)
-			}
-		}
-		if i > 0 && len(found.Living) > before {
+		living := authorizations.Connections(now)
+		found.Living = append(found.Living, living...)
+		if i > 0 && len(living) > 0 {
 			useful = slices.Insert(useful, 1, print)
 		}
 	}
@@ -104,7 +100,7 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connecti
 	if err != nil {
 		return Connections{}, err
 	}
-	_, err = s.endConnections(ctx, prints, oauth.EndedByPerson, func(g *oauth.AccessGrant) bool { return id == "" || g.ID() == id })
+	_, err = s.endConnections(ctx, prints, oauth.EndedByPerson, func(of string) bool { return id == "" || of == id })
 	if err != nil {
 		return Connections{}, err
 	}
@@ -112,7 +108,7 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connecti
 }
 
 // endConnections ends the chosen grants under some fingerprints and returns how many of them were alive.
-func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason, chosen func(*oauth.AccessGrant) bool) (all int, err error) {
+func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (all int, err error) {
 	for _, print := range prints {
 		ended, err := s.endUnder(ctx, print, reason, chosen)
 		if err != nil {
@@ -123,23 +119,25 @@ func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint,
 	return all, nil
 }
 
-// endUnder ends the chosen grants under one fingerprint in one step.
-func (s *Server) endUnder(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason, chosen func(*oauth.AccessGrant) bool) (int, error) {
-	ended := map[string]bool{}
+// endUnder ends the chosen codes and grants under one fingerprint in one transaction.
+func (s *Server) endUnder(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (int, error) {
+	var ended []string
 	now := s.now()
-	err := s.ports.Store.UpdateGrantsOf(ctx, print, func(g *oauth.AccessGrant) error {
-		ended[g.ID()] = chosen(g) && g.End(reason, now) // perhaps for the second time
+	err := s.ports.Store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) error {
+		ended = found.End(chosen, reason, now)
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	all := 0
-	for grant, has := range ended {
-		if has {
-			s.announceEnd(ctx, grant, reason)
-			all++
-		}
+	for _, grant := range ended {
+		s.announceEnd(ctx, grant, reason)
 	}
-	return all, nil
+	return len(ended), nil
+}
+
+// endOf withdraws a code, or ends the grant that it has opened.
+func (s *Server) endOf(ctx context.Context, code *oauth.AuthorizationCode, reason oauth.EndReason) error {
+	_, err := s.endUnder(ctx, code.HostPrint(), reason, func(id string) bool { return id == code.ID() })
+	return err
 }

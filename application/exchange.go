@@ -29,39 +29,39 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 	})
 }
 
-// redeem reads before it writes. A request that loses a race for the code is refused without harm to the winner (D20, I14).
+// redeem reads before it writes. A request that loses a race for the code is refused and does not end the winner's grant (D20, I14).
 func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
-	grant, err := s.grantOf(ctx, by.Code)
+	code, err := s.codeOf(ctx, by.Code)
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).About(grant.ID(), grant.Client().String())
-	if by.Client, err = s.identify(ctx, grant, client); err != nil {
+	trace.From(ctx).About(code.ID(), code.Client().String())
+	if by.Client, err = s.identify(ctx, code, client); err != nil {
 		return nil, err
 	}
 	now := s.now()
-	if err := grant.MayRedeem(by, s.settings, now); err != nil {
-		return nil, s.refuseCode(ctx, grant, by.Code.Digest(), err)
+	if err := code.MayRedeem(by, s.settings, now); err != nil {
+		return nil, s.refuseCode(ctx, code, err)
 	}
 	var tokens *oauth.Tokens
-	err = s.ports.Store.UpdateGrant(ctx, by.Code.Digest(), func(g *oauth.AccessGrant) (err error) {
-		tokens, err = g.Redeem(by, s.settings, now)
-		return err
+	err = s.ports.Store.RedeemCode(ctx, by.Code.Digest(), func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
+		grant, tokens, err = c.Redeem(by, s.settings, now)
+		return grant, err
 	})
 	if err != nil {
 		return nil, unknownGrant(err)
 	}
-	s.audit(ctx, "code_redeemed", "grant", grant.ID(), "client", grant.Client().Host())
+	s.audit(ctx, "code_redeemed", "grant", code.ID(), "client", code.Client().Host())
 	return tokens, nil
 }
 
 // refuseCode ends the grant of a replayed code.
-func (s *Server) refuseCode(ctx context.Context, grant *oauth.AccessGrant, code oauth.Digest, refusal error) error {
+func (s *Server) refuseCode(ctx context.Context, code *oauth.AuthorizationCode, refusal error) error {
 	switch {
 	case errors.Is(refusal, oauth.ErrRetried):
-		s.audit(ctx, "code_retried", "grant", grant.ID(), "client", grant.Client().Host())
+		s.audit(ctx, "code_retried", "grant", code.ID(), "client", code.Client().Host())
 	case errors.Is(refusal, oauth.ErrReplayed):
-		if err := s.end(ctx, code, oauth.EndedByCodeReplay); err != nil {
+		if err := s.endOf(ctx, code, oauth.EndedByCodeReplay); err != nil {
 			return err
 		}
 	}

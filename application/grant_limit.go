@@ -8,7 +8,7 @@ import (
 
 // makeRoom ends the surplus connections of a host token after a new one was made (J14). A failure is only logged: the new connection works, and
 // the next approval ends the surplus.
-func (s *Server) makeRoom(ctx context.Context, made *oauth.AccessGrant) {
+func (s *Server) makeRoom(ctx context.Context, made *oauth.AuthorizationCode) {
 	ended, err := s.endSurplus(ctx, made)
 	if err != nil {
 		s.ports.Logger.ErrorContext(ctx, "cannot end surplus connections", "grant", made.ID(), "error", err)
@@ -18,14 +18,14 @@ func (s *Server) makeRoom(ctx context.Context, made *oauth.AccessGrant) {
 	}
 }
 
-func (s *Server) endSurplus(ctx context.Context, made *oauth.AccessGrant) (ended int, err error) {
-	grants, err := s.ports.Store.GrantsOf(ctx, made.HostPrint())
+func (s *Server) endSurplus(ctx context.Context, made *oauth.AuthorizationCode) (ended int, err error) {
+	found, err := s.ports.Store.AuthorizationsOf(ctx, made.HostPrint())
 	if err != nil {
 		return 0, err
 	}
-	surplus := oauth.SurplusGrants(grants, made.ID(), s.settings.Limits.MaxGrantsPerToken, s.now())
+	surplus := found.Surplus(made.ID(), s.settings.Limits.MaxGrantsPerToken, s.now())
 	if len(surplus) == 0 {
 		return 0, nil
 	}
-	return s.endUnder(ctx, made.HostPrint(), oauth.EndedByLimit, func(g *oauth.AccessGrant) bool { return surplus[g.ID()] })
+	return s.endUnder(ctx, made.HostPrint(), oauth.EndedByLimit, func(id string) bool { return surplus[id] })
 }

@@ -8,46 +8,37 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Grants returns the living grants of everybody, oldest first, for the operator.
-func (s *Server) Grants(ctx context.Context) (living []oauth.Connection, err error) {
-	_, err = s.chosen(ctx, func(shown oauth.Connection) bool {
-		living = append(living, shown)
-		return false
-	})
-	return living, err
+// Grants returns everybody's living grants and the codes that wait for their clients, oldest first, for the operator.
+func (s *Server) Grants(ctx context.Context) ([]oauth.Connection, error) {
+	all, err := s.authorizations(ctx)
+	return all.Connections(s.now()), err
 }
 
 // EndGrants ends the chosen ones of the living grants, at once, and returns how many of them were still alive then.
 func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
-	grants, err := s.chosen(ctx, chosen)
+	all, err := s.authorizations(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var prints []oauth.Fingerprint
-	ids := map[string]bool{}
-	for _, grant := range grants {
-		ids[grant.ID()] = true
-		if !slices.Contains(prints, grant.HostPrint()) {
-			prints = append(prints, grant.HostPrint())
+	ids, now := map[string]bool{}, s.now()
+	for one := range all.All() {
+		shown, alive := one.Connection(now)
+		if !alive || !chosen(shown) {
+			continue
+		}
+		ids[one.ID()] = true
+		if !slices.Contains(prints, one.HostPrint()) {
+			prints = append(prints, one.HostPrint())
 		}
 	}
-	return s.endConnections(ctx, prints, oauth.EndedByOperator, func(g *oauth.AccessGrant) bool { return ids[g.ID()] })
+	return s.endConnections(ctx, prints, oauth.EndedByOperator, func(id string) bool { return ids[id] })
 }
 
-func (s *Server) chosen(ctx context.Context, chosen func(oauth.Connection) bool) (found []*oauth.AccessGrant, err error) {
-	lister, lists := s.ports.Store.(oauth.GrantLister)
+func (s *Server) authorizations(ctx context.Context) (oauth.Authorizations, error) {
+	lister, lists := s.ports.Store.(oauth.AuthorizationLister)
 	if !lists {
-		return nil, errors.New("listing grants: this store cannot, it is no oauth.GrantLister")
+		return oauth.Authorizations{}, errors.New("listing grants: the store is no oauth.AuthorizationLister")
 	}
-	grants, err := lister.Grants(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now := s.now()
-	for _, grant := range grants {
-		if shown, alive := grant.Connection(now); alive && chosen(shown) {
-			found = append(found, grant)
-		}
-	}
-	return found, nil
+	return lister.Authorizations(ctx)
 }

@@ -156,14 +156,12 @@ func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, e
 	}
 	now := s.now()
 	for _, print := range prints {
-		grants, err := s.ports.Store.GrantsOf(ctx, print)
+		found, err := s.ports.Store.AuthorizationsOf(ctx, print)
 		if err != nil {
 			return false, err
 		}
-		for _, grant := range grants {
-			if _, alive := grant.Connection(now); alive {
-				return true, nil
-			}
+		if len(found.Connections(now)) > 0 {
+			return true, nil
 		}
 	}
 	return false, nil

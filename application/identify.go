@@ -13,25 +13,25 @@ func (s *Server) named(by oauth.Credentials) string {
 	return id.String()
 }
 
-// identify returns who presents a secret of the grant (D11). A client that signs has to prove it, in the way that was settled
-// when the person approved (D33); for a public one nothing is ever fetched (C47).
-func (s *Server) identify(ctx context.Context, grant *oauth.AccessGrant, by oauth.Credentials) (client string, err error) {
-	owner, signs := grant.Client(), grant.AuthMethod() == oauth.PrivateKeyJWT
+// identify returns the client that presents a code or a refresh token (D11). A client that was approved with private_key_jwt has to authenticate
+// with it (D33). For a public client nothing is fetched (C47).
+func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.Credentials) (client string, err error) {
+	owner, signs := of.Client(), of.AuthMethod() == oauth.PrivateKeyJWT
 	switch {
 	case by.Client != "" && by.Client != owner.String():
-		return by.Client, nil // whoever that is, nothing of this grant is theirs (D13, D22, E4)
+		return by.Client, nil // another client, which the grant then refuses (D13, D22, E4)
 	case signs != (by.Assertion != ""):
 		return "", oauth.RefuseClient(errors.New("the client authenticates in another way than it was approved with"))
 	case !signs:
 		return by.Client, nil
 	}
-	return owner.String(), s.prove(ctx, grant, by.Assertion)
+	return owner.String(), s.prove(ctx, of, by.Assertion)
 }
 
 // prove refuses with InvalidClient what is not the client's own assertion, presented for the first time, and with
 // TemporarilyUnavailable when the client's keys cannot be had. Only a valid assertion is used up.
-func (s *Server) prove(ctx context.Context, grant *oauth.AccessGrant, text string) error {
-	client, err := s.connectedClient(ctx, grant.Client())
+func (s *Server) prove(ctx context.Context, of oauth.Authorization, text string) error {
+	client, err := s.connectedClient(ctx, of.Client())
 	if err != nil {
 		return unproven(err)
 	}
@@ -42,7 +42,7 @@ func (s *Server) prove(ctx context.Context, grant *oauth.AccessGrant, text strin
 	if err := assertion.Check(client, s.settings, s.now()); err != nil {
 		return err
 	}
-	s.keepClient(grant)
+	s.keepClient(of)
 	return unproven(s.ports.Store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
 }
 

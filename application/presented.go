@@ -20,7 +20,16 @@ func (s *Server) presented(ctx context.Context, p oauth.Parameters, name string,
 	return secret, nil
 }
 
-// grantOf looks up the grant of a code or refresh token. No limit applies to a secret that is found, even if the request is then refused.
+// codeOf looks up a code. No limit applies to a code that is found, even if the request is then refused.
+func (s *Server) codeOf(ctx context.Context, presented oauth.Secret) (*oauth.AuthorizationCode, error) {
+	code, err := s.ports.Store.Code(ctx, presented.Digest())
+	if errors.Is(err, oauth.ErrNotFound) {
+		return nil, s.refuseUnknown(ctx)
+	}
+	return code, err
+}
+
+// grantOf looks up the grant of a refresh token. No limit applies to a token that is found, even if the request is then refused.
 func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.AccessGrant, error) {
 	grant, err := s.ports.Store.Grant(ctx, presented.Digest())
 	if errors.Is(err, oauth.ErrNotFound) {

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"time"
 )
@@ -10,9 +9,8 @@ import (
 type grantState string
 
 const (
-	pending grantState = "pending"
-	active  grantState = "active"
-	ended   grantState = "ended"
+	grantActive grantState = "active"
+	grantEnded  grantState = "ended"
 )
 
 // EndReason says why a grant ended, for logs and for the connections page.
@@ -31,15 +29,14 @@ const (
 	EndedByLimit      EndReason = "ended_by_limit"
 )
 
-// How long a grant stays on record at least: a spent code must be known as spent for a day (D19), an ended grant for an audit (H6).
-const (
-	codeMemory       = 24 * time.Hour
-	endedGrantMemory = 30 * 24 * time.Hour
-)
+// endedGrantRetention is how long an ended grant stays on record, for an audit (H6).
+const endedGrantRetention = 30 * 24 * time.Hour
 
-// AccessGrant is what a person allowed one client: the code that was issued for it, and once that is redeemed the family of
-// tokens. Every change goes through a verb that refuses by itself. Two of them are two only by Copy: an assignment of what is behind the
-// pointer would leave both with one state.
+// AccessGrant is the family of access and refresh tokens that a client got for a code. AuthorizationCode.Redeem opens it.
+//
+//	active --End--> ended
+//
+// Use Copy: `*a = *b` would share state.
 type AccessGrant struct {
 	*facts
 	shared bool // with copies: a verb makes them its own before it changes any
@@ -47,29 +44,18 @@ type AccessGrant struct {
 
 // facts are what is known of a grant.
 type facts struct {
-	id          string
-	client      ClientID
-	clientName  string
-	authMethod  AuthMethod
-	redirect    RedirectURI
-	resource    Resource
-	scopes      Scopes
-	subject     string
-	roles       []string
+	consent
 	state       grantState
 	endReason   EndReason
-	createdAt   time.Time
 	endedAt     time.Time
 	lastUsedAt  time.Time
 	verifiedAt  time.Time // when the site last confirmed the host token
 	idleEnd     time.Time // no refresh after it; without refresh tokens the end of the access token
 	absoluteEnd time.Time
-	code        issuedCode
-	generation  int         // of the newest refresh token
-	refresh     Digest      // of the newest refresh token
-	successor   []byte      // the newest refresh token, sealed for the holder of the one before it (J9)
-	graceEnd    time.Time   // the one before it is reused from here on (D27)
-	hostPrint   Fingerprint // zero once the grant has ended, so that GrantsOf returns only living grants
+	generation  int       // of the newest refresh token
+	refresh     Digest    // of the newest refresh token
+	successor   []byte    // the newest refresh token, sealed for the holder of the one before it (J9)
+	graceEnd    time.Time // the one before it is reused from here on (D27)
 	host        sealedHost
 	secrets     []heldSecret
 }
@@ -86,52 +72,25 @@ type heldSecret struct {
 	forgetAfter time.Time // never for a refresh token, which goes with the grant: it has to be known as spent for as long (D27)
 }
 
-// Approval is a person's consent: what they were shown, the host token that the site confirmed, and the code to issue.
-type Approval struct {
-	Ticket    *Ticket
-	Host      HostToken
-	Principal Principal
-	Code      Secret
-	Chance    io.Reader // draws the data key of the sealed host token
-}
-
-// Approve opens a pending grant and issues its code (I1). It refuses with AccessDenied when the host token may grant nothing
-// of what is asked (B10).
-func Approve(a Approval, settings *Settings, now time.Time) (*AccessGrant, error) {
-	request := a.Ticket.request
-	scopes := request.scopes.Intersect(settings.ceiling(a.Principal))
-	if scopes.Without(OfflineAccess).Empty() {
-		return nil, Refuse(AccessDenied, "B10", "the token may not grant what the client asks for")
-	}
-	print, err := settings.Keys.Fingerprint(a.Host)
-	if err != nil {
-		return nil, err
-	}
+// openGrant opens the grant of a code that is being redeemed, with its first tokens.
+func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *Settings, now time.Time) (*AccessGrant, *Tokens, error) {
 	g := &AccessGrant{facts: &facts{
-		id: a.Ticket.id, client: request.client, clientName: request.clientName, authMethod: request.authMethod, redirect: request.redirect,
-		resource: request.resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles),
-		state: pending, createdAt: now, verifiedAt: now, absoluteEnd: now.Add(settings.GrantTTL), hostPrint: print,
-		code: issuedCode{digest: a.Code.Digest(), challenge: request.challenge, expiresAt: now.Add(settings.AuthCodeTTL)},
+		consent: code.consent, state: grantActive, verifiedAt: code.createdAt, absoluteEnd: code.createdAt.Add(settings.GrantTTL), host: code.host,
 	}}
-	g.idleEnd = g.code.expiresAt
-	g.hold(a.Code, heldSecret{kind: CodeSecret, forgetAfter: now.Add(codeMemory)})
-	if !scopes.Has(OfflineAccess) && !settings.opensHostInUse() {
-		return g, nil
+	accessWrap, err := g.accessWrap(by.Code, by.Access, settings)
+	if err != nil {
+		return nil, nil, err
 	}
-	g.host, err = sealHost(a.Host, a.Code, g.id, a.Chance, settings.Keys)
-	return g, err
-}
-
-// Supersedes lets a second approval of one ticket replace the first (B13, I5). It returns ErrCodeStands when both have the same code and
-// the first one's still holds, and refuses with UsedTicket once a code of that ticket was redeemed or its grant was ended.
-func (g *AccessGrant) Supersedes(earlier *AccessGrant) error {
-	switch {
-	case earlier.state != pending:
-		return Refuse(UsedTicket, "B13", "this form has been used already")
-	case earlier.code.digest == g.code.digest && !expired(earlier.code.expiresAt, g.createdAt):
-		return ErrCodeStands
+	tokens := g.issueAccess(by.Access, accessWrap, scopes, settings, now)
+	if !g.scopes.Has(OfflineAccess) {
+		g.keepHostFor(accessWrap)
+		g.idleEnd = now.Add(tokens.Lifetime)
+		return g, tokens, nil
 	}
-	return nil
+	if g.host, err = g.host.rewrapFor(by.Code, by.Refresh, g.id, settings.Keys); err != nil {
+		return nil, nil, err
+	}
+	return g, g.issueRefresh(by.Refresh, tokens, settings, now), nil
 }
 
 // Admits returns who calls with the access token (G7, G8); it refuses with InvalidToken, the same for every reason.
@@ -140,7 +99,7 @@ func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Ca
 	switch {
 	case !found, held.kind != AccessTokenSecret, !held.revokedAt.IsZero(), expired(held.forgetAfter, now):
 		return Caller{}, refuseToken("G7", "revoked, expired or no access token")
-	case g.state != active:
+	case g.state != grantActive:
 		return Caller{}, refuseToken("G7", "worthless because its grant has ended: "+string(g.endReason))
 	case g.resource != resource:
 		return Caller{}, refuseToken("G8", "issued for another resource")
@@ -184,23 +143,24 @@ func (g *AccessGrant) Revoke(token Digest, client string, now time.Time) (grantE
 	return false
 }
 
-// End ends the grant for good; all its tokens and boxes are worthless afterwards (I12). It reports whether it was still alive;
-// one whose code was not exchanged in time, or that idled too long, was not (I4, I13).
-func (g *AccessGrant) End(reason EndReason, now time.Time) bool {
-	if g.state == ended {
+// End ends the grant and all its tokens (I12). It reports whether the grant was alive; one that ended before or idled too long was not (I13).
+func (g *AccessGrant) End(reason EndReason, now time.Time) (wasAlive bool) {
+	if g.state == grantEnded {
 		return false
 	}
 	g.own()
-	alive := g.alive(now)
-	g.state, g.endReason, g.endedAt = ended, reason, now
+	wasAlive = g.alive(now)
+	g.state, g.endReason, g.endedAt = grantEnded, reason, now
 	g.host, g.hostPrint, g.successor = sealedHost{}, Fingerprint{}, nil
 	for i := range g.secrets {
 		g.secrets[i].wrap = nil
 	}
-	return alive
+	return wasAlive
 }
 
-func (g *AccessGrant) alive(now time.Time) bool { return g.state != ended && !expired(g.idleEnd, now) }
+func (g *AccessGrant) alive(now time.Time) bool {
+	return g.state == grantActive && !expired(g.idleEnd, now)
+}
 
 // NotesUse reports whether Used has something to note.
 func (g *AccessGrant) NotesUse(now time.Time) bool { return now.Sub(g.lastUsedAt) >= time.Minute }
@@ -212,27 +172,6 @@ func (g *AccessGrant) Used(now time.Time) {
 		g.lastUsedAt = now
 	}
 }
-
-// ID returns the grant's id, which is no secret and stays the same over refreshes.
-func (g *AccessGrant) ID() string { return g.id }
-
-// Resource returns the MCP server that the grant is for.
-func (g *AccessGrant) Resource() Resource { return g.resource }
-
-// Subject returns who stands behind the grant.
-func (g *AccessGrant) Subject() string { return g.subject }
-
-// HostPrint returns the fingerprint of the host token that the grant was made with, zero once the grant has ended.
-func (g *AccessGrant) HostPrint() Fingerprint { return g.hostPrint }
-
-// Client returns the client_id.
-func (g *AccessGrant) Client() ClientID { return g.client }
-
-// Scopes returns what is granted.
-func (g *AccessGrant) Scopes() Scopes { return g.scopes }
-
-// AuthMethod returns how its client proves who it is, ever since the person approved.
-func (g *AccessGrant) AuthMethod() AuthMethod { return g.authMethod }
 
 func (g *AccessGrant) hold(secret Secret, held heldSecret) {
 	held.digest = secret.Digest()
@@ -254,27 +193,11 @@ func (g *AccessGrant) scopesOf(token *heldSecret) Scopes {
 	return token.scopes.Intersect(g.scopes)
 }
 
-// endedForgetAfter returns when a grant that has ended is forgotten. A grant that ended for the limit before its code was redeemed is forgotten
-// when the code would have expired, because one host token can make any number of them.
-func (g *AccessGrant) endedForgetAfter() time.Time {
-	if g.endReason == EndedByLimit && g.code.redeemedAt.IsZero() {
-		return g.idleEnd
+// deleteAfter returns when the grant may be deleted. For an active grant it is rounded up to the hour, because a store has to move a grant in
+// its index when the time changes.
+func (g *AccessGrant) deleteAfter() time.Time {
+	if g.state == grantEnded {
+		return g.endedAt.Add(endedGrantRetention)
 	}
-	return g.endedAt.Add(endedGrantMemory)
-}
-
-// forgetAfter returns when nothing of the grant can matter any more, or up to an hour later: a store finds grants by it, and has to move
-// each in its index that gets another one.
-func (g *AccessGrant) forgetAfter() time.Time {
-	end := g.idleEnd
-	switch g.state {
-	case active:
-		end = end.Add(time.Hour - 1).Truncate(time.Hour)
-	case ended:
-		end = g.endedForgetAfter()
-	}
-	if known := g.code.redeemedAt.Add(codeMemory); end.Before(known) {
-		return known // a spent code has to be known as spent (D19)
-	}
-	return end
+	return g.idleEnd.Add(time.Hour - 1).Truncate(time.Hour)
 }

@@ -16,12 +16,6 @@ var _ = Describe("A grant", func() {
 	var settings *Settings
 	BeforeEach(func() { settings = settingsOf() })
 
-	It("admits nobody while it is pending", Label("I1"), func() {
-		f := approved(settings)
-		_, err := f.grant.Admits(f.code.Digest(), settings.Resource(), noon)
-		Expect(err).To(Refused(InvalidToken))
-	})
-
 	It("admits its caller once the code is redeemed", Label("I2", "I9", "G14"), func() {
 		f := redeemed(settings)
 		caller, err := f.grant.Admits(f.access.Digest(), settings.Resource(), noon.Add(time.Hour-time.Millisecond))
@@ -33,8 +27,8 @@ var _ = Describe("A grant", func() {
 	})
 
 	DescribeTable("is left as it was by whatever is done to a copy of it, also when copies share what they are made of", Label("I22"),
-		func(change func(f *family, copied *AccessGrant), prepare ...func(*Settings, ...func(Parameters)) *family) {
-			f := append(prepare, redeemed)[0](settings)
+		func(change func(f *family, copied *AccessGrant)) {
+			f := redeemed(settings)
 			before, secretsBefore := f.grant.Snapshot()
 			expectAsBefore := func(grant *AccessGrant) {
 				GinkgoHelper()
@@ -67,10 +61,6 @@ var _ = Describe("A grant", func() {
 		Entry("what the site says of its person", func(_ *family, copied *AccessGrant) {
 			copied.Reverified(Principal{Roles: []string{"reader"}, Scopes: []string{}}, settings, noon.Add(time.Hour))
 		}),
-		Entry("the exchange of its code", func(f *family, copied *AccessGrant) {
-			_, err := copied.Redeem(f.redemption(), settings, noon)
-			Expect(err).NotTo(HaveOccurred())
-		}, approved),
 	)
 
 	DescribeTable("does not admit", func(spoil func(*family) (Digest, Resource, time.Time)) {
@@ -100,6 +90,8 @@ var _ = Describe("A grant", func() {
 
 	It("keeps no host token without offline_access", Label("J3", "J4"), func() {
 		f := approved(settings, func(p Parameters) { p["scope"] = []string{"mcp"} })
+		Expect(f.issued.Snapshot().HostBox).To(BeNil())
+		Expect(f.redeem(noon)).To(Succeed())
 		snapshot, _ := f.grant.Snapshot()
 		Expect(snapshot.HostBox).To(BeNil())
 	})
@@ -204,28 +196,6 @@ var _ = Describe("A grant", func() {
 		_, err = f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 		Expect(err).To(MatchError(ErrReused))
 	})
-
-	DescribeTable("gives at most what the host token may grant", Label("B10", "M8"), func(ceiling []string, granted string) {
-		settings = settingsOf(func(c *Config) {
-			c.Scopes = []Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
-		})
-		request, err := ask(settings, func(p Parameters) { p["scope"] = []string{"mcp mcp:admin offline_access"} })
-		Expect(err).NotTo(HaveOccurred())
-		ticket, err := NewTicket(request, rand.Reader, noon)
-		Expect(err).NotTo(HaveOccurred())
-		grant, err := Approve(Approval{Ticket: ticket, Host: HostToken{conceal("x")}, Principal: Principal{Scopes: ceiling}, Code: newSecret(CodeSecret), Chance: rand.Reader}, settings, noon)
-		if granted == "" {
-			Expect(err).To(Refused(AccessDenied))
-			return
-		}
-		Expect(err).NotTo(HaveOccurred())
-		snapshot, _ := grant.Snapshot()
-		Expect(snapshot.Scopes).To(Equal(granted))
-	},
-		Entry("the defaults when it says nothing", nil, "mcp offline_access"),
-		Entry("all that it names", []string{"mcp:admin"}, "mcp mcp:admin offline_access"),
-		Entry("nothing when it names nothing", []string{}, ""),
-	)
 
 	It("fails rather than issue when chance is exhausted", func() {
 		request, err := ask(settings)

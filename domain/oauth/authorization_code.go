@@ -2,15 +2,86 @@ package oauth
 
 import (
 	"errors"
+	"io"
+	"slices"
 	"time"
 )
 
-// issuedCode is the authorization code of a grant: it is redeemed exactly once, by whoever proves the challenge (I2-I8).
-type issuedCode struct {
-	digest     Digest
-	challenge  CodeChallenge
-	expiresAt  time.Time
-	redeemedAt time.Time
+type codeState string
+
+const (
+	codeIssued    codeState = "issued"
+	codeRedeemed  codeState = "redeemed"
+	codeWithdrawn codeState = "withdrawn"
+)
+
+// redeemedCodeRetention is how long a redeemed code stays on record, so that a replay is detected (D19).
+const redeemedCodeRetention = 24 * time.Hour
+
+// AuthorizationCode is a person's consent that waits for its client (RFC 6749, section 4.1). The client redeems the code once, with the verifier
+// of the code challenge, and gets an AccessGrant (I2-I8).
+//
+//	issued --Redeem--> redeemed
+//	issued --End-----> withdrawn
+//
+// An issued code expires by time.
+type AuthorizationCode struct {
+	consent
+	digest      Digest
+	challenge   CodeChallenge
+	state       codeState
+	endReason   EndReason
+	expiresAt   time.Time
+	redeemedAt  time.Time
+	withdrawnAt time.Time
+	host        sealedHost // for the holder of the code
+}
+
+// Approval is a person's consent: what they were shown, the host token that the site confirmed, and the code to issue.
+type Approval struct {
+	Ticket    *Ticket
+	Host      HostToken
+	Principal Principal
+	Code      Secret
+	Chance    io.Reader // source of the data key of the sealed host token
+}
+
+// IssueCode issues the code of an approval (I1). It refuses with AccessDenied when the host token may grant nothing that the client asks for
+// (B10).
+func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCode, error) {
+	request := a.Ticket.request
+	scopes := request.scopes.Intersect(settings.ceiling(a.Principal))
+	if scopes.Without(OfflineAccess).Empty() {
+		return nil, Refuse(AccessDenied, "B10", "the token may not grant what the client asks for")
+	}
+	print, err := settings.Keys.Fingerprint(a.Host)
+	if err != nil {
+		return nil, err
+	}
+	c := &AuthorizationCode{
+		consent: consent{
+			id: a.Ticket.id, client: request.client, clientName: request.clientName, authMethod: request.authMethod, redirect: request.redirect,
+			resource: request.resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles), createdAt: now, hostPrint: print,
+		},
+		digest: a.Code.Digest(), challenge: request.challenge, state: codeIssued, expiresAt: now.Add(settings.AuthCodeTTL),
+	}
+	if !scopes.Has(OfflineAccess) && !settings.opensHostInUse() {
+		return c, nil
+	}
+	c.host, err = sealHost(a.Host, a.Code, c.id, a.Chance, settings.Keys)
+	return c, err
+}
+
+// Supersedes decides whether the code of a second approval of one ticket replaces the earlier code (B13, I5). It returns ErrCodeStands when both
+// have the same value and the earlier one can still be redeemed. It refuses with UsedTicket when the earlier code was redeemed or withdrawn.
+func (c *AuthorizationCode) Supersedes(earlier *AuthorizationCode) error {
+	switch {
+	case earlier.state != codeIssued:
+		return Refuse(UsedTicket, "B13", "this form has been used already")
+	case earlier.digest == c.digest && !expired(earlier.expiresAt, c.createdAt):
+		return ErrCodeStands
+	}
+	return nil
 }
 
 // Redemption is a client's request to exchange a code, with the fresh secrets for the answer.
@@ -29,64 +100,53 @@ type Redemption struct {
 // (D19).
 const CodeRetryWindow = 10 * time.Second
 
-// MayRedeem refuses what Redeem would refuse, but for a box that no key fits. A second redemption that proves everything is always
-// InvalidGrant: with the cause ErrRetried within CodeRetryWindow, and later with ErrReplayed, upon which the caller must end the grant
-// (D19).
-func (g *AccessGrant) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
+// MayRedeem refuses the requests that Redeem refuses, except for a sealed host token that no key opens. It always refuses a second redemption
+// with InvalidGrant. If that one proves everything, the cause is ErrRetried within CodeRetryWindow, and ErrReplayed later; the caller then ends
+// the grant with the id of the code (D19).
+func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
-	case g.state == ended:
-		return refuseGrant("D21", errors.New("the grant has ended: "+string(g.endReason)))
-	case !settings.protects(g.resource), g.code.digest != by.Code.Digest():
+	case c.state == codeWithdrawn:
+		return refuseGrant("D21", errors.New("the code was withdrawn: "+string(c.endReason)))
+	case !settings.protects(c.resource), c.digest != by.Code.Digest():
 		return refuseGrant("D12", errors.New("it is no code of this server"))
-	case g.client.raw != by.Client:
+	case c.client.raw != by.Client:
 		return refuseGrant("D13", errors.New("it belongs to another client"))
-	case by.RedirectURI != "" && by.RedirectURI != g.redirect.raw:
+	case by.RedirectURI != "" && by.RedirectURI != c.redirect.raw:
 		return refuseGrant("D15", errors.New("the redirect_uri is not the one of the authorization request"))
-	case !g.code.challenge.ProvedBy(by.Verifier):
+	case !c.challenge.ProvedBy(by.Verifier):
 		return refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
-	case g.state == active && now.Sub(g.code.redeemedAt) <= CodeRetryWindow:
+	case c.state == codeRedeemed && now.Sub(c.redeemedAt) <= CodeRetryWindow:
 		return refuseGrant("D19", ErrRetried)
-	case g.state == active:
+	case c.state == codeRedeemed:
 		return refuseGrant("D19", ErrReplayed)
-	case expired(g.code.expiresAt, now):
+	case expired(c.expiresAt, now):
 		return refuseGrant("D14", errors.New("the code has expired"))
 	}
-	if err := g.resource.Accepts(by.Resources); err != nil {
+	if err := c.resource.Accepts(by.Resources); err != nil {
 		return err
 	}
-	_, err := g.narrowed(by.Scope)
+	_, err := c.narrowed(by.Scope)
 	return err
 }
 
-// Redeem spends the code and makes the grant active (I2). Every refusal leaves the code as it was.
-func (g *AccessGrant) Redeem(by Redemption, settings *Settings, now time.Time) (*Tokens, error) {
-	if err := g.MayRedeem(by, settings, now); err != nil {
-		return nil, err
+// Redeem spends the code and opens its grant (I2). A refusal leaves the code unchanged.
+func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.Time) (*AccessGrant, *Tokens, error) {
+	if err := c.MayRedeem(by, settings, now); err != nil {
+		return nil, nil, err
 	}
-	scopes, err := g.narrowed(by.Scope)
+	scopes, err := c.narrowed(by.Scope)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	access, err := g.accessWrap(by.Code, by.Access, settings)
+	grant, tokens, err := openGrant(c, by, scopes, settings, now)
 	if err != nil {
-		return nil, unopened(err)
+		return nil, nil, unopened(err)
 	}
-	g.own()
-	g.state, g.code.redeemedAt = active, now
-	tokens := g.issueAccess(by.Access, access, scopes, settings, now)
-	if !g.scopes.Has(OfflineAccess) {
-		g.keepHostFor(access)
-		g.idleEnd = now.Add(tokens.Lifetime)
-		return tokens, nil
-	}
-	g.host, err = g.host.rewrapFor(by.Code, by.Refresh, g.id, settings.Keys)
-	if err != nil {
-		return nil, unopened(err)
-	}
-	return g.issueRefresh(by.Refresh, tokens, settings, now), nil
+	c.state, c.redeemedAt, c.host = codeRedeemed, now, sealedHost{}
+	return grant, tokens, nil
 }
 
-// unopened refuses a code whose box no key fits; that the keys cannot be had just now is an outage.
+// unopened refuses a code whose sealed host token no key opens. An error of the key store stays an outage.
 func unopened(err error) error {
 	if errors.Is(err, ErrHostTokenLost) {
 		return refuseGrant("J4", err)
@@ -94,20 +154,53 @@ func unopened(err error) error {
 	return err
 }
 
-// narrowed returns the scopes for a code exchange: those granted that the request repeats, all when it names none (D18).
-func (g *AccessGrant) narrowed(scope string) (Scopes, error) {
+// narrowed returns the scopes for a code exchange: the granted scopes that the request repeats, or all when it names none (D18).
+func (c *AuthorizationCode) narrowed(scope string) (Scopes, error) {
 	asked, err := ParseScopes(scope)
 	if err != nil || asked.Empty() {
-		return g.scopes, err
+		return c.scopes, err
 	}
-	kept := g.scopes.Intersect(asked)
+	kept := c.scopes.Intersect(asked)
 	switch {
 	case kept.Empty():
 		return Scopes{}, Refuse(InvalidScope, "D18", "none of the requested scopes was granted")
 	case kept.Without(OfflineAccess).Empty(): // it opens nothing by itself (A25)
-		return g.scopes, nil
+		return c.scopes, nil
 	}
 	return kept, nil
+}
+
+// End withdraws a code that nobody has redeemed yet, and reports whether it could still be redeemed.
+func (c *AuthorizationCode) End(reason EndReason, now time.Time) (wasAlive bool) {
+	if c.state != codeIssued {
+		return false
+	}
+	wasAlive = c.alive(now)
+	c.state, c.endReason, c.withdrawnAt, c.host = codeWithdrawn, reason, now, sealedHost{}
+	return wasAlive
+}
+
+func (c *AuthorizationCode) alive(now time.Time) bool {
+	return c.state == codeIssued && !expired(c.expiresAt, now)
+}
+
+// Connection returns what the person may see of a code that can still be redeemed.
+func (c *AuthorizationCode) Connection(now time.Time) (shown Connection, alive bool) {
+	shown = c.connection()
+	shown.Waiting, shown.EndsBy = true, c.expiresAt
+	return shown, c.alive(now)
+}
+
+// deleteAfter returns when the code may be deleted. A code that was withdrawn for the limit (J14) is kept no longer than one that expired,
+// because one host token can get any number of them.
+func (c *AuthorizationCode) deleteAfter() time.Time {
+	switch {
+	case c.state == codeRedeemed:
+		return c.redeemedAt.Add(redeemedCodeRetention)
+	case c.state == codeWithdrawn && c.endReason != EndedByLimit:
+		return c.withdrawnAt.Add(endedGrantRetention)
+	}
+	return c.expiresAt
 }
 
 // refuseGrant is the one answer for every code or refresh token that cannot be used (D32).
@@ -115,5 +208,5 @@ func refuseGrant(rule string, cause error) error {
 	return Refuse(InvalidGrant, rule, "The code or refresh token is invalid, expired or already used", cause)
 }
 
-// UnknownGrant is the refusal for a code or refresh token that belongs to no grant; a client cannot tell it from any other.
+// UnknownGrant is the refusal of a code or refresh token that the store does not know; a client cannot tell it from any other.
 func UnknownGrant() error { return refuseGrant("D12, D22", errors.New("it is unknown")) }

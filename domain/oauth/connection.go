@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Connection is a living grant as its person, and an operator, may see it.
+// Connection is a living grant, or a code that waits for its client, as its person and the operator see it.
 type Connection struct {
 	ID            string
 	Subject       string // whose it is, as the site says
@@ -25,12 +25,19 @@ type Connection struct {
 	EndsBy        time.Time // unless it is renewed
 }
 
-// Connection returns what may be seen of the grant; alive is false when there is nothing left to see.
+// Connection returns what the person may see of a living grant.
 func (g *AccessGrant) Connection(now time.Time) (shown Connection, alive bool) {
-	return Connection{
-		ID: g.id, Subject: g.subject, ClientName: g.clientName, ClientHost: g.client.Host(), Loopback: g.redirect.Loopback(), PrivateScheme: g.redirect.PrivateScheme(),
-		Scopes: g.scopes, Waiting: g.state == pending, CreatedAt: g.createdAt, LastUsedAt: g.lastUsedAt, EndsBy: g.idleEnd,
-	}, g.alive(now)
+	shown = g.connection()
+	shown.LastUsedAt, shown.EndsBy = g.lastUsedAt, g.idleEnd
+	return shown, g.alive(now)
+}
+
+// LastSeen returns when the connection was last used, or made if it never was.
+func (c Connection) LastSeen() time.Time {
+	if c.LastUsedAt.IsZero() {
+		return c.CreatedAt
+	}
+	return c.LastUsedAt
 }
 
 const connectionsPurpose = "connections"

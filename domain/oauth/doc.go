@@ -11,15 +11,18 @@
 //	grant           what a person allowed one client, from consent until it ends
 //	secret          an access token, refresh token or code in clear; only its digest is ever stored
 //
-// A code and the grant that it stands for are one aggregate, AccessGrant, because every event moves both:
+// The aggregates are ClientMetadata, AuthorizationCode and AccessGrant. A code and its grant have the same id, that of the approved ticket:
 //
-//	         approve                redeem                 end(reason)
-//	(nothing) ------> pending grant ------> active grant -----------> ended grant
-//	                  code issued          code redeemed
-//	                     |   |
-//	                     |   +-- approved again: the same code with the same host token, else the earlier one is superseded
-//	                     +------ the code expires, or the grant is ended: nothing can be redeemed
+//	         IssueCode          Redeem
+//	(ticket) ---------> issued ---------> redeemed code
+//	                      |                  |
+//	                      | End              +--> active grant --End--> ended grant
+//	                      v
+//	                   withdrawn code
 //
-// Of refresh tokens only the newest generation rotates; the one before it is answered with its successor while the grace
-// window is open and the successor unused; everything older is reuse and ends the grant.
+// An issued code expires by time. A second approval of the ticket replaces it, unless it has the same value and still holds (Supersedes). A replay
+// of a redeemed code ends the grant.
+//
+// Of refresh tokens only the newest generation rotates. The one before it is answered with its successor while the grace window is open and the
+// successor unused. Every older one is reuse and ends the grant.
 package oauth

@@ -16,18 +16,11 @@ var _ = Describe("The life of a grant", func() {
 	BeforeEach(func() { settings = settingsOf() })
 	snapshot := func(f *family) GrantSnapshot { s, _ := f.grant.Snapshot(); return s }
 
-	It("never begins when its code is not exchanged in time", Label("I4", "D14", "I20"), func() {
-		f := approved(settings)
-		Expect(f.redeem(noon.Add(settings.AuthCodeTTL))).To(Refused(InvalidGrant))
-		Expect(f.redeem(noon.Add(settings.AuthCodeTTL - time.Millisecond))).To(Succeed())
-	})
-
-	It("stays on record for thirty days after its end, and its code for one after it was spent", Label("H6", "D19"), func() {
+	It("stays on record for thirty days after its end", Label("H6"), func() {
 		f := redeemed(settings)
 		f.grant.End(EndedByHost, noon.Add(time.Hour))
 		Expect(snapshot(f).ForgetAfter).To(Equal(noon.Add(time.Hour).AddDate(0, 0, 30)))
-		short := redeemed(settingsOf(), func(p Parameters) { p["scope"] = []string{"mcp"} })
-		Expect(snapshot(short).ForgetAfter).To(Equal(noon.AddDate(0, 0, 1)))
+		Expect(f.grant.HostPrint()).To(BeZero())
 	})
 
 	It("is on record to the end of the hour in which its last refresh token is of no use", Label("H6"), func() {
@@ -42,42 +35,13 @@ var _ = Describe("The life of a grant", func() {
 		}
 	})
 
-	DescribeTable("is over without a word", func(begin func(*Settings) *family, after func(*Settings) time.Duration) {
-		f := begin(settings)
-		Expect(f.grant.End(EndedByHost, noon.Add(after(settings)))).To(BeFalse())
+	It("is over once it idled too long", Label("D23"), func() {
+		f := redeemed(settings)
+		Expect(f.grant.End(EndedByHost, noon.Add(settings.RefreshIdleTTL))).To(BeFalse())
 		Expect(snapshot(f)).To(And(HaveField("HostBox", BeNil()), HaveField("State", "ended")))
-		f = begin(settings)
-		Expect(f.grant.End(EndedByHost, noon.Add(after(settings)-time.Millisecond))).To(BeTrue())
-	},
-		Entry("when its code was not exchanged in time", Label("I4"), func(s *Settings) *family { return approved(s) }, func(s *Settings) time.Duration { return s.AuthCodeTTL }),
-		Entry("when it idled too long", Label("D23"), func(s *Settings) *family { return redeemed(s) }, func(s *Settings) time.Duration { return s.RefreshIdleTTL }),
-	)
-
-	It("takes its boxes along when it ends before it began", Label("I8", "I10"), func() {
-		f := approved(settings)
-		Expect(snapshot(f).HostBox).NotTo(BeNil())
-		Expect(f.grant.End(EndedByHost, noon)).To(BeTrue())
-		Expect(snapshot(f)).To(And(HaveField("HostBox", BeNil()), HaveField("HostWrap", BeNil()), HaveField("State", "ended")))
-		Expect(f.redeem(noon)).To(Refused(InvalidGrant))
+		f = redeemed(settings)
+		Expect(f.grant.End(EndedByHost, noon.Add(settings.RefreshIdleTTL-time.Millisecond))).To(BeTrue())
 	})
-
-	DescribeTable("is not changed by an exchange that is refused", Label("I3"), func(spoil func(*Redemption)) {
-		f := approved(settings)
-		before := snapshot(f)
-		by := f.redemption()
-		spoil(&by)
-		_, err := f.grant.Redeem(by, settings, noon)
-		Expect(err).To(HaveOccurred())
-		Expect(snapshot(f)).To(Equal(before))
-		Expect(f.redeem(noon)).To(Succeed())
-	},
-		Entry("for its client", Label("D13"), func(by *Redemption) { by.Client = "https://other.example/c" }),
-		Entry("for its redirect", Label("D15"), func(by *Redemption) { by.RedirectURI = "https://client.example/callback/" }),
-		Entry("for its verifier", Label("D16"), func(by *Redemption) { by.Verifier = verifier + "x" }),
-		Entry("for its resource", Label("D17"), func(by *Redemption) { by.Resources = []string{"https://cms.example/other"} }),
-		Entry("for its scope", Label("D18"), func(by *Redemption) { by.Scope = "other" }),
-		Entry("for its code", func(by *Redemption) { by.Code = newSecret(CodeSecret) }),
-	)
 
 	It("is prolonged by every refresh, but never past its absolute end", Label("I11", "D28"), func() {
 		settings = settingsOf(func(c *Config) { c.GrantTTL = 40 * 24 * time.Hour })

@@ -83,9 +83,10 @@ func ask(settings *Settings, change ...func(Parameters)) (*AuthorizationRequest,
 	return NewAuthorizationRequest(client, parameters, settings)
 }
 
-// family is a grant with everything that a spec needs to act on it.
+// family is a code, and once it is redeemed a grant, with everything that a spec needs to act on them.
 type family struct {
 	settings *Settings
+	issued   *AuthorizationCode
 	grant    *AccessGrant
 	host     HostToken
 	code     Secret
@@ -102,7 +103,7 @@ func approved(settings *Settings, change ...func(Parameters)) *family {
 	host, err := ParseHostToken("host-token")
 	Expect(err).NotTo(HaveOccurred())
 	f := &family{settings: settings, host: host, code: newSecret(CodeSecret)}
-	f.grant, err = Approve(Approval{Ticket: ticket, Host: host, Principal: Principal{Subject: "ann", Roles: []string{"editor"}}, Code: f.code, Chance: rand.Reader}, settings, noon)
+	f.issued, err = IssueCode(Approval{Ticket: ticket, Host: host, Principal: Principal{Subject: "ann", Roles: []string{"editor"}}, Code: f.code, Chance: rand.Reader}, settings, noon)
 	Expect(err).NotTo(HaveOccurred())
 	return f
 }
@@ -113,8 +114,9 @@ func (f *family) redemption() Redemption {
 
 func (f *family) redeem(at time.Time) error {
 	by := f.redemption()
-	tokens, err := f.grant.Redeem(by, f.settings, at)
+	grant, tokens, err := f.issued.Redeem(by, f.settings, at)
 	if err == nil {
+		f.grant = grant
 		f.access, f.refresh = tokens.Access, tokens.Refresh
 	}
 	return err

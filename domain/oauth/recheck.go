@@ -34,7 +34,7 @@ func (g *AccessGrant) StandsFor(principal Principal, settings *Settings) bool {
 // Reverified notes what the site said about the person behind the host token when it was asked. Scopes only ever become fewer.
 // Of two answers the later one stays, whichever of them comes first; a grant that has ended is left alone.
 func (g *AccessGrant) Reverified(principal Principal, settings *Settings, asked time.Time) {
-	if g.state == ended {
+	if g.state == grantEnded {
 		return
 	}
 	g.own()

@@ -37,7 +37,7 @@ func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Ti
 		return refuseGrant("D22", errors.New("it is no refresh token of this server"))
 	case g.client.raw != by.Client:
 		return refuseGrant("D22", errors.New("it belongs to another client"))
-	case g.state != active:
+	case g.state == grantEnded:
 		return refuseGrant("D23", errors.New("the grant has ended: "+string(g.endReason)))
 	case expired(g.idleEnd, now): // which is never past the absolute end
 		return refuseGrant("D23", errors.New("the grant has expired"))

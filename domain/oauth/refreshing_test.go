@@ -58,12 +58,12 @@ var _ = Describe("Refreshing a grant", func() {
 		f := approved(settings, broad)
 		by := f.redemption()
 		by.Scope = scope
-		tokens, err := f.grant.Redeem(by, settings, noon)
+		grant, tokens, err := f.issued.Redeem(by, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
 		again := f.refreshment(tokens.Refresh)
 		again.Scope = scope
-		tokens, err = f.grant.Refresh(again, settings, noon)
+		tokens, err = grant.Refresh(again, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
 	}, Entry(nil, "offline_access"), Entry(nil, " offline_access  offline_access "))

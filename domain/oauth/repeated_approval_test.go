@@ -24,10 +24,10 @@ var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		return token
 	}
-	approve := func(t *Ticket, code Secret, at time.Time) *AccessGrant {
-		grant, err := Approve(Approval{Ticket: t, Host: host("host-token"), Principal: Principal{Subject: "ann"}, Code: code, Chance: rand.Reader}, settings, at)
+	approve := func(t *Ticket, code Secret, at time.Time) *AuthorizationCode {
+		issued, err := IssueCode(Approval{Ticket: t, Host: host("host-token"), Principal: Principal{Subject: "ann"}, Code: code, Chance: rand.Reader}, settings, at)
 		Expect(err).NotTo(HaveOccurred())
-		return grant
+		return issued
 	}
 
 	It("has the same code for the same form and token, and another for any other", Label("H1", "J2"), func() {
@@ -48,7 +48,7 @@ var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
 		Expect(code(seal.NewKeyRing(seal.FixedSecrets{before}), form, "host-token")).NotTo(Equal(first))
 	})
 
-	It("leaves a grant whose code still holds, replaces one whose code has expired or is another, and touches none that began", func() {
+	It("leaves a code that still holds, replaces one that has expired or has another value, and refuses one that was withdrawn", func() {
 		form, code := ticket(), newSecret(CodeSecret)
 		earlier := approve(form, code, noon)
 		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL-time.Millisecond)).Supersedes(earlier)).To(MatchError(ErrCodeStands))

@@ -5,6 +5,57 @@ import (
 	"time"
 )
 
+// CodeSnapshot is an AuthorizationCode as a store keeps it. Bytes are nil, text is "" and times are zero where there is nothing.
+// Times are UTC with milliseconds. Restoring applies no rule.
+type CodeSnapshot struct {
+	ID            string
+	Digest        []byte
+	CodeChallenge string
+	ClientID      string
+	ClientName    string
+	AuthMethod    string
+	RedirectURI   string
+	Resource      string
+	Scopes        string // separated by spaces
+	Subject       string
+	Roles         string // separated by line feeds
+	State         string
+	EndReason     string
+	CreatedAt     time.Time
+	ExpiresAt     time.Time
+	RedeemedAt    time.Time
+	WithdrawnAt   time.Time
+	ForgetAfter   time.Time
+	HostPrint     []byte
+	HostBox       []byte
+	HostWrap      []byte
+}
+
+// Snapshot returns the state of the code. Its bytes are shared with the code and must not be changed.
+func (c *AuthorizationCode) Snapshot() CodeSnapshot {
+	return CodeSnapshot{
+		ID: c.id, Digest: c.digest[:], CodeChallenge: c.challenge.encoded, ClientID: c.client.raw, ClientName: c.clientName, AuthMethod: string(c.authMethod),
+		RedirectURI: c.redirect.raw, Resource: c.resource.canonical, Scopes: c.scopes.String(), Subject: c.subject, Roles: strings.Join(c.roles, "\n"),
+		State: string(c.state), EndReason: string(c.endReason), CreatedAt: c.createdAt, ExpiresAt: c.expiresAt, RedeemedAt: c.redeemedAt,
+		WithdrawnAt: c.withdrawnAt, ForgetAfter: c.deleteAfter(), HostPrint: c.hostPrint.Bytes(), HostBox: c.host.box, HostWrap: c.host.wrap,
+	}
+}
+
+// RestoreCode rebuilds a code.
+func RestoreCode(s CodeSnapshot) *AuthorizationCode {
+	c := &AuthorizationCode{
+		consent: consent{
+			id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
+			resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject, roles: restoreRoles(s.Roles), createdAt: s.CreatedAt,
+		},
+		challenge: RestoreCodeChallenge(s.CodeChallenge), state: codeState(s.State), endReason: EndReason(s.EndReason),
+		expiresAt: s.ExpiresAt, redeemedAt: s.RedeemedAt, withdrawnAt: s.WithdrawnAt, host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
+	}
+	copy(c.digest[:], s.Digest)
+	copy(c.hostPrint[:], s.HostPrint)
+	return c
+}
+
 // GrantSnapshot is an AccessGrant as a store keeps it. Bytes are nil, text is "" and times are zero where there is nothing.
 // Times are UTC with milliseconds. Restoring applies no rule.
 type GrantSnapshot struct {
@@ -26,10 +77,6 @@ type GrantSnapshot struct {
 	IdleEnd       time.Time
 	AbsoluteEnd   time.Time
 	ForgetAfter   time.Time
-	CodeDigest    []byte
-	CodeChallenge string
-	CodeExpiresAt time.Time
-	RedeemedAt    time.Time
 	Generation    int
 	RefreshDigest []byte // of the newest refresh token, from which Predecessor leads to all others; nil also where an earlier version has made it
 	SuccessorBox  []byte
@@ -66,8 +113,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 		ID: g.id, ClientID: g.client.raw, ClientName: g.clientName, AuthMethod: string(g.authMethod), RedirectURI: g.redirect.raw, Resource: g.resource.canonical,
 		Scopes: g.scopes.String(), Subject: g.subject, Roles: strings.Join(g.roles, "\n"),
 		State: string(g.state), EndReason: string(g.endReason),
-		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
-		CodeDigest: g.code.digest[:], CodeChallenge: g.code.challenge.encoded, CodeExpiresAt: g.code.expiresAt, RedeemedAt: g.code.redeemedAt,
+		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.deleteAfter(),
 		Generation: g.generation, RefreshDigest: g.refresh.bytes(), SuccessorBox: g.successor, GraceEnd: g.graceEnd,
 		HostPrint: g.hostPrint.Bytes(), HostBox: g.host.box, HostWrap: g.host.wrap,
 	}, secrets
@@ -76,18 +122,15 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 // RestoreGrant rebuilds a grant with the given ones of its secrets.
 func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 	g := &AccessGrant{facts: &facts{
-		id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
-		resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject,
+		consent: consent{
+			id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
+			resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject, roles: restoreRoles(s.Roles), createdAt: s.CreatedAt,
+		},
 		state: grantState(s.State), endReason: EndReason(s.EndReason),
-		createdAt: s.CreatedAt, endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,
-		code:       issuedCode{challenge: RestoreCodeChallenge(s.CodeChallenge), expiresAt: s.CodeExpiresAt, redeemedAt: s.RedeemedAt},
+		endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,
 		generation: s.Generation, successor: s.SuccessorBox, graceEnd: s.GraceEnd,
 		host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
 	}}
-	if s.Roles != "" {
-		g.roles = strings.Split(s.Roles, "\n")
-	}
-	copy(g.code.digest[:], s.CodeDigest)
 	copy(g.refresh[:], s.RefreshDigest)
 	copy(g.hostPrint[:], s.HostPrint)
 	for _, secret := range secrets {
@@ -133,3 +176,10 @@ func restoreSecret(s SecretSnapshot) heldSecret {
 
 // restoreScopes rebuilds a set that was accepted before.
 func restoreScopes(text string) Scopes { return setOf(strings.Fields(text)) }
+
+func restoreRoles(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}

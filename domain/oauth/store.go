@@ -5,42 +5,48 @@ import (
 	"time"
 )
 
-// Store keeps grants, apart from the site's content. Every state change is one atomic closure, so single use holds in every
-// implementation; features/storespec holds them to it. A grant is found by the digest of any secret that belongs to it and
-// comes with that secret only; the secrets that a closure added are kept beside the others.
+// Store keeps codes and grants, apart from the site's content. Every state change is one closure in one transaction, so single use holds in
+// every implementation; features/storespec is its contract. A closure may run more than once and changes only its argument. When it returns an
+// error, the store returns that error and keeps nothing.
 type Store interface {
-	// AddGrant keeps a new grant. When one with the same id stands already, supersede decides about it, inside the same
-	// transaction: nil replaces it, an error leaves everything as it was and is returned. The new grant may have the code of the one that it
-	// replaces. ErrDuplicate if a secret of another grant is taken.
-	AddGrant(ctx context.Context, grant *AccessGrant, supersede func(earlier *AccessGrant) error) error
+	// AddCode keeps a new code. When there is one with the same id, supersede decides inside the transaction: nil replaces the earlier code, which
+	// may have the same digest. ErrDuplicate if a code with another id has the digest.
+	AddCode(ctx context.Context, code *AuthorizationCode, supersede func(earlier *AuthorizationCode) error) error
 
-	// Grant returns the grant that the secret belongs to. ErrNotFound.
-	Grant(ctx context.Context, secret Digest) (*AccessGrant, error)
+	// Code returns the code with the digest. ErrNotFound.
+	Code(ctx context.Context, code Digest) (*AuthorizationCode, error)
 
-	// UpdateGrant applies change to the newest state, all or nothing: an error from change is returned and nothing is kept.
-	// change may run more than once and touches only its argument. A change that takes the HostBox away takes the HostWrap of every
-	// secret of the grant with it, because there is nothing left to open (H6). ErrNotFound, ErrDuplicate.
-	UpdateGrant(ctx context.Context, secret Digest, change func(*AccessGrant) error) error
+	// RedeemCode applies redeem to the newest state of the code, and keeps the changed code and the new grant in one transaction. ErrNotFound, and
+	// ErrDuplicate if a secret of the grant is taken.
+	RedeemCode(ctx context.Context, code Digest, redeem func(*AuthorizationCode) (*AccessGrant, error)) error
 
-	// GrantsOf returns the grants with this HostPrint, oldest first, without their secrets. A grant that has ended has no HostPrint.
-	GrantsOf(ctx context.Context, host Fingerprint) ([]*AccessGrant, error)
+	// Grant returns the grant that the access or refresh token belongs to, with that token as its only secret. ErrNotFound.
+	Grant(ctx context.Context, token Digest) (*AccessGrant, error)
 
-	// UpdateGrantsOf applies change to each of them, as UpdateGrant does, in one transaction.
-	UpdateGrantsOf(ctx context.Context, host Fingerprint, change func(*AccessGrant) error) error
+	// UpdateGrant applies change to the newest state of the grant, and keeps the secrets that change adds. A change that empties the HostBox
+	// empties the HostWrap of every secret of the grant, because there is nothing left to open (H6). ErrNotFound, ErrDuplicate.
+	UpdateGrant(ctx context.Context, token Digest, change func(*AccessGrant) error) error
+
+	// AuthorizationsOf returns the issued codes and the active grants with this HostPrint, each oldest first and the grants without secrets.
+	AuthorizationsOf(ctx context.Context, host Fingerprint) (Authorizations, error)
+
+	// UpdateAuthorizationsOf applies change to the newest state of all of them in one transaction, as UpdateGrant does. A store that locks
+	// rows locks the codes before the grants, so that the change sees the grant of a simultaneous redemption.
+	UpdateAuthorizationsOf(ctx context.Context, host Fingerprint, change func(Authorizations) error) error
 
 	// UseOnce notes that an assertion was used, until it may be forgotten: of all who note it exactly one succeeds. ErrDuplicate.
 	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
 
-	// DeleteExpired forgets secrets, grants and used assertions whose ForgetAfter has come, with a grant all its secrets, and returns how many
-	// rows went. A secret without a ForgetAfter goes with its grant and never before. It also empties the SuccessorBox of grants whose
+	// DeleteExpired deletes codes, grants, secrets and used assertions whose ForgetAfter has come, with a grant all its secrets, and returns how many
+	// rows it deleted. A secret without a ForgetAfter goes with its grant and never before. It also empties the SuccessorBox of grants whose
 	// GraceEnd has come (J9).
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 
-// GrantLister is a Store that an operator can look through.
-type GrantLister interface {
-	// Grants returns every grant that is kept, also those that have ended, oldest first and without their secrets.
-	Grants(ctx context.Context) ([]*AccessGrant, error)
+// AuthorizationLister is a Store that lists everything for an operator.
+type AuthorizationLister interface {
+	// Authorizations returns every code and grant in the store, also those that have ended, each oldest first and the grants without secrets.
+	Authorizations(ctx context.Context) (Authorizations, error)
 }
 
 // ClientLister is a Store that lists the clients with living grants, so that their documents are kept from the start (C54).

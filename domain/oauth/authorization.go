@@ -1,0 +1,130 @@
+package oauth
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+)
+
+// consent is what a person allowed a client. It is the same before and after the code is redeemed.
+type consent struct {
+	id         string // of the ticket that the person approved
+	client     ClientID
+	clientName string
+	authMethod AuthMethod
+	redirect   RedirectURI
+	resource   Resource
+	scopes     Scopes
+	subject    string
+	roles      []string
+	createdAt  time.Time
+	hostPrint  Fingerprint
+}
+
+// ID returns the id of the approved ticket. It is no secret. A code and the grant that it opens have the same one.
+func (c *consent) ID() string { return c.id }
+
+// Client returns the client_id.
+func (c *consent) Client() ClientID { return c.client }
+
+// AuthMethod returns how the client authenticates, as settled when the person approved.
+func (c *consent) AuthMethod() AuthMethod { return c.authMethod }
+
+// Resource returns the MCP server that the client may call.
+func (c *consent) Resource() Resource { return c.resource }
+
+// Subject returns the person's name at the site.
+func (c *consent) Subject() string { return c.subject }
+
+// Scopes returns the granted scopes.
+func (c *consent) Scopes() Scopes { return c.scopes }
+
+// HostPrint returns the fingerprint of the host token. It is zero once a grant has ended.
+func (c *consent) HostPrint() Fingerprint { return c.hostPrint }
+
+func (c *consent) connection() Connection {
+	return Connection{
+		ID: c.id, Subject: c.subject, ClientName: c.clientName, ClientHost: c.client.Host(), Loopback: c.redirect.Loopback(),
+		PrivateScheme: c.redirect.PrivateScheme(), Scopes: c.scopes, CreatedAt: c.createdAt,
+	}
+}
+
+// Authorization is an AuthorizationCode or an AccessGrant.
+type Authorization interface {
+	ID() string
+	Client() ClientID
+	AuthMethod() AuthMethod
+	HostPrint() Fingerprint
+	// Connection returns what its person may see; alive is false when there is nothing left to end.
+	Connection(now time.Time) (shown Connection, alive bool)
+	// End withdraws the code or ends the grant. It reports whether it was alive.
+	End(reason EndReason, now time.Time) (wasAlive bool)
+}
+
+// Authorizations are codes and grants, mostly those of one host token.
+type Authorizations struct {
+	Codes  []*AuthorizationCode
+	Grants []*AccessGrant
+}
+
+// All iterates over the codes, then over the grants.
+func (a Authorizations) All() iter.Seq[Authorization] {
+	return func(yield func(Authorization) bool) {
+		for _, code := range a.Codes {
+			if !yield(code) {
+				return
+			}
+		}
+		for _, grant := range a.Grants {
+			if !yield(grant) {
+				return
+			}
+		}
+	}
+}
+
+// Connections returns those that are alive, the oldest first.
+func (a Authorizations) Connections(now time.Time) (living []Connection) {
+	for authorization := range a.All() {
+		if shown, alive := authorization.Connection(now); alive {
+			living = append(living, shown)
+		}
+	}
+	slices.SortStableFunc(living, func(a, b Connection) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+	return living
+}
+
+// End ends the chosen ones and returns the ids of those that were alive.
+func (a Authorizations) End(chosen func(id string) bool, reason EndReason, now time.Time) (ended []string) {
+	for authorization := range a.All() {
+		if chosen(authorization.ID()) && authorization.End(reason, now) {
+			ended = append(ended, authorization.ID())
+		}
+	}
+	return ended
+}
+
+// Surplus returns the ids of those that end because one host token has more than limit (J14): expired ones first, then those that were unused
+// for longest. The one with the id made, which is new, never ends.
+func (a Authorizations) Surplus(made string, limit int, now time.Time) map[string]bool {
+	if len(a.Codes)+len(a.Grants) <= limit {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Collect(a.All()), func(one Authorization) bool { return one.ID() == made })
+	slices.SortStableFunc(others, func(one, other Authorization) int { return lastSeen(one, now).Compare(lastSeen(other, now)) })
+	surplus := map[string]bool{}
+	for _, one := range others[:min(len(others), len(a.Codes)+len(a.Grants)-limit)] {
+		surplus[one.ID()] = true
+	}
+	return surplus
+}
+
+// lastSeen returns when a living authorization was last used, or made if it never was; zero for any other.
+func lastSeen(one Authorization, now time.Time) time.Time {
+	shown, alive := one.Connection(now)
+	if !alive {
+		return time.Time{}
+	}
+	return shown.LastSeen()
+}
