@@ -11,11 +11,13 @@ import (
 // flawed is a store of which single methods are replaced by worse ones.
 type flawed struct {
 	*memory
-	add      func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error
+	add      func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error
+	code     func(ctx context.Context, value oauth.Digest) (*oauth.AuthorizationCode, error)
+	redeem   func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error
 	grant    func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error)
 	update   func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error
-	list     func(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error)
-	updateOf func(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error
+	list     func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error)
+	updateOf func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error
 	use      func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
 	forget   func(ctx context.Context, now time.Time) (int, error)
 	ended    func(ctx context.Context, since time.Time) (oauth.Ended, error)
@@ -23,8 +25,16 @@ type flawed struct {
 	count    func(ctx context.Context, now time.Time, windows ...oauth.Window) error
 }
 
-func (f *flawed) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
-	return f.add(ctx, grant, supersede)
+func (f *flawed) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+	return f.add(ctx, code, supersede)
+}
+
+func (f *flawed) Code(ctx context.Context, value oauth.Digest) (*oauth.AuthorizationCode, error) {
+	return f.code(ctx, value)
+}
+
+func (f *flawed) RedeemCode(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	return f.redeem(ctx, value, redeem)
 }
 
 func (f *flawed) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
@@ -35,11 +45,11 @@ func (f *flawed) UpdateGrant(ctx context.Context, secret oauth.Digest, change fu
 	return f.update(ctx, secret, change)
 }
 
-func (f *flawed) GrantsOf(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
+func (f *flawed) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
 	return f.list(ctx, host)
 }
 
-func (f *flawed) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
+func (f *flawed) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
 	return f.updateOf(ctx, host, change)
 }
 
@@ -51,7 +61,7 @@ func (f *flawed) DeleteExpired(ctx context.Context, now time.Time) (int, error) 
 	return f.forget(ctx, now)
 }
 
-// put writes without a transaction, leaving out secrets that are another grant's.
+// put writes a grant without a transaction, leaving out secrets that are another grant's.
 func (f *flawed) put(grant *oauth.AccessGrant) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -64,6 +74,13 @@ func (f *flawed) put(grant *oauth.AccessGrant) {
 	}
 }
 
+// putCode writes a code without a transaction, also when another one has its value.
+func (f *flawed) putCode(code *oauth.AuthorizationCode) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.kept.codes[code.ID()] = code.Snapshot()
+}
+
 // free takes the secrets of grant away from all others.
 func (f *flawed) free(grant *oauth.AccessGrant) {
 	f.mutex.Lock()
@@ -72,18 +89,6 @@ func (f *flawed) free(grant *oauth.AccessGrant) {
 	for _, secret := range secrets {
 		delete(f.kept.secrets, string(secret.Digest))
 	}
-}
-
-func (f *flawed) secretsOf(grant string) map[string]oauth.SecretSnapshot {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	found := map[string]oauth.SecretSnapshot{}
-	for digest, secret := range f.kept.secrets {
-		if secret.Grant == grant {
-			found[digest] = secret
-		}
-	}
-	return found
 }
 
 func (f *flawed) restore(secrets map[string]oauth.SecretSnapshot) {
@@ -107,6 +112,35 @@ func tampering(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(*f
 			return oauth.RestoreGrant(snapshot, secrets...), nil
 		}
 	}
+}
+
+// tamperingCodes spoils every code on its way out.
+func tamperingCodes(spoil func(*oauth.CodeSnapshot)) func(*flawed) {
+	return func(f *flawed) {
+		f.code = func(ctx context.Context, value oauth.Digest) (*oauth.AuthorizationCode, error) {
+			code, err := f.memory.Code(ctx, value)
+			if err != nil {
+				return nil, err
+			}
+			snapshot := code.Snapshot()
+			spoil(&snapshot)
+			return oauth.RestoreCode(snapshot), nil
+		}
+	}
+}
+
+func (f *flawed) checkThenRedeem(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	code, err := f.memory.Code(ctx, value)
+	if err != nil {
+		return err
+	}
+	grant, err := redeem(code)
+	if err != nil {
+		return err
+	}
+	f.putCode(code)
+	f.put(grant)
+	return nil
 }
 
 func (f *flawed) checkThenAct(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {

@@ -13,7 +13,7 @@ import (
 // openWith returns a correct store, or one with the flaw of that name.
 func openWith(flaw string) oauth.Store {
 	m := newMemory()
-	f := &flawed{m, m.AddGrant, m.Grant, m.UpdateGrant, m.GrantsOf, m.UpdateGrantsOf, m.UseOnce, m.DeleteExpired, m.EndedSince, m.Counts, m.Count}
+	f := &flawed{m, m.AddCode, m.Code, m.RedeemCode, m.Grant, m.UpdateGrant, m.AuthorizationsOf, m.UpdateAuthorizationsOf, m.UseOnce, m.DeleteExpired, m.EndedSince, m.Counts, m.Count}
 	for _, flaws := range everyFlaw {
 		if spoil := flaws[flaw]; spoil != nil {
 			spoil(f)
@@ -34,18 +34,46 @@ func reopenWith(flaw string) func(oauth.Store) oauth.Store {
 var everyFlaw = []map[string]func(f *flawed){flaws, watchingFlaws, countingFlaws}
 
 var flaws = map[string]func(f *flawed){
-	"checks, then acts": func(f *flawed) { f.update = f.checkThenAct },
+	"checks, then acts":    func(f *flawed) { f.update = f.checkThenAct },
+	"checks, then redeems": func(f *flawed) { f.redeem = f.checkThenRedeem },
 	"checks, then acts on approval": func(f *flawed) {
-		f.add = func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 			f.mutex.Lock()
-			earlier, found := f.kept.grants[grant.ID()]
+			earlier, found := f.kept.codes[code.ID()]
 			f.mutex.Unlock()
 			if found {
-				if err := supersede(oauth.RestoreGrant(earlier)); err != nil {
+				if err := supersede(oauth.RestoreCode(earlier)); err != nil {
 					return err
 				}
 			}
-			return f.memory.AddGrant(ctx, grant, agree)
+			return f.memory.AddCode(ctx, code, agree)
+		}
+	},
+	"forgets to roll a redemption back": func(f *flawed) {
+		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) (refused error) {
+			err := f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
+				grant, refused = redeem(c)
+				return grant, nil
+			})
+			return errors.Join(err, refused)
+		}
+	},
+	"spends the code without its grant": func(f *flawed) {
+		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+			var spent *oauth.AuthorizationCode
+			err := f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { spent = c; return redeem(c) })
+			if errors.Is(err, oauth.ErrDuplicate) {
+				f.putCode(spent)
+			}
+			return err
+		}
+	},
+	"leaves the code unspent": func(f *flawed) {
+		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+			return f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+				copied := *c
+				return redeem(&copied)
+			})
 		}
 	},
 	"forgets to roll back": func(f *flawed) {
@@ -64,6 +92,7 @@ var flaws = map[string]func(f *flawed){
 	},
 	"drops a field of a grant":  tampering(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) { g.HostWrap = nil }),
 	"drops a field of a secret": tampering(func(_ *oauth.GrantSnapshot, s []oauth.SecretSnapshot) { s[0].Scopes = "" }),
+	"drops a field of a code":   tamperingCodes(func(c *oauth.CodeSnapshot) { c.HostWrap = nil }),
 	"keeps seconds": tampering(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
 		g.CreatedAt = g.CreatedAt.Truncate(time.Second)
 	}),
@@ -87,22 +116,29 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"supersedes without asking": func(f *flawed) {
-		f.add = func(ctx context.Context, grant *oauth.AccessGrant, _ func(*oauth.AccessGrant) error) error {
-			return f.memory.AddGrant(ctx, grant, agree)
+		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, _ func(*oauth.AuthorizationCode) error) error {
+			return f.memory.AddCode(ctx, code, agree)
 		}
 	},
 	"leaves the superseded code": func(f *flawed) {
-		f.add = func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
-			earlier := f.secretsOf(grant.ID())
-			err := f.memory.AddGrant(ctx, grant, supersede)
-			f.restore(earlier)
+		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+			earlier, found := f.kept.codes[code.ID()]
+			err := f.memory.AddCode(ctx, code, supersede)
+			if found && err == nil {
+				earlier.ID = "superseded"
+				f.kept.codes[earlier.ID] = earlier
+			}
 			return err
 		}
 	},
 	"accepts duplicates": func(f *flawed) {
-		f.add = func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
-			f.free(grant)
-			return f.memory.AddGrant(ctx, grant, supersede)
+		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+			err := f.memory.AddCode(ctx, code, supersede)
+			if errors.Is(err, oauth.ErrDuplicate) {
+				f.putCode(code)
+				return nil
+			}
+			return err
 		}
 	},
 	"accepts duplicates in a change": func(f *flawed) {
@@ -113,15 +149,6 @@ var flaws = map[string]func(f *flawed){
 			}
 			if err == nil {
 				f.free(grant)
-				f.put(grant)
-			}
-			return err
-		}
-	},
-	"keeps half of a duplicate": func(f *flawed) {
-		f.add = func(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
-			err := f.memory.AddGrant(ctx, grant, supersede)
-			if errors.Is(err, oauth.ErrDuplicate) {
 				f.put(grant)
 			}
 			return err
@@ -159,32 +186,40 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"lists the newest first": func(f *flawed) {
-		f.list = func(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
-			grants, err := f.memory.GrantsOf(ctx, host)
-			slices.Reverse(grants)
-			return grants, err
+		f.list = func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
+			found, err := f.memory.AuthorizationsOf(ctx, host)
+			slices.Reverse(found.Grants)
+			return found, err
+		}
+	},
+	"lists grants only": func(f *flawed) {
+		f.list = func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
+			found, err := f.memory.AuthorizationsOf(ctx, host)
+			return oauth.Authorizations{Grants: found.Grants}, err
 		}
 	},
 	"changes everybody's grants": func(f *flawed) {
-		f.updateOf = func(ctx context.Context, _ oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
+		f.updateOf = func(ctx context.Context, _ oauth.Fingerprint, change func(oauth.Authorizations) error) error {
 			for _, grant := range f.kept.grants {
-				if err := f.memory.UpdateGrantsOf(ctx, oauth.Fingerprint(grant.HostPrint), change); err != nil {
+				if err := f.memory.UpdateAuthorizationsOf(ctx, oauth.Fingerprint(grant.HostPrint), change); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
 	},
-	"changes one grant after the other": func(f *flawed) {
-		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
-			grants, _ := f.memory.GrantsOf(ctx, host)
-			for _, grant := range grants {
-				if err := change(grant); err != nil {
-					return err
-				}
-				f.put(grant)
-			}
-			return nil
+	"forgets to roll back a change of all": func(f *flawed) {
+		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) (refused error) {
+			err := f.memory.UpdateAuthorizationsOf(ctx, host, func(found oauth.Authorizations) error { refused = change(found); return nil })
+			return errors.Join(err, refused)
+		}
+	},
+	"changes a copy of the codes": func(f *flawed) {
+		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
+			found, _ := f.memory.AuthorizationsOf(ctx, host)
+			return f.memory.UpdateAuthorizationsOf(ctx, host, func(all oauth.Authorizations) error {
+				return change(oauth.Authorizations{Codes: found.Codes, Grants: all.Grants})
+			})
 		}
 	},
 	"forgets what was used": func(f *flawed) {
@@ -231,6 +266,14 @@ var flaws = map[string]func(f *flawed){
 				}
 			}
 			return err
+		}
+	},
+	"keeps codes": func(f *flawed) {
+		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+			codes := f.kept.codes
+			forgotten, err := f.memory.DeleteExpired(ctx, now)
+			f.kept.codes = codes
+			return forgotten, err
 		}
 	},
 	"keeps used assertions": func(f *flawed) {
@@ -280,5 +323,3 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 }
-
-func agree(*oauth.AccessGrant) error { return nil }

@@ -67,15 +67,23 @@ func forgetting(w *world) {
 			return w.store.UpdateGrant(ctx, refresh.Digest(), w.end)
 		}),
 		Entry("by its host token", func(ctx context.Context, _ oauth.Secret) error {
-			return w.store.UpdateGrantsOf(ctx, w.print("host token"), w.end)
+			return w.endAll(ctx, "host token", func() {})
 		}),
 	)
 
-	It("forgets a grant whose code nobody has spent together with the code", Label("H6", "I2"), func(ctx SpecContext) {
-		code := w.pending(ctx)
-		Expect(w.forget(ctx, w.read(ctx, code).ForgetAfter)).To(Equal(2))
-		w.expectUnknown(ctx, code)
-		Expect(w.store.AddGrant(ctx, bare("another", code), never)).To(Succeed())
+	It("forgets a code at the very instant that it may be forgotten, and leaves its grant", Label("H6", "D19", "I20"), func(ctx SpecContext) {
+		waiting := w.issued(ctx)
+		spent, tokens := w.active(ctx)
+		Expect(w.forget(ctx, w.code(ctx, waiting).ForgetAfter.Add(-time.Millisecond))).To(BeZero())
+		Expect(w.forget(ctx, w.code(ctx, waiting).ForgetAfter)).To(Equal(1))
+		w.expectUnknown(ctx, waiting)
+		end := w.code(ctx, spent).ForgetAfter
+		w.forget(ctx, end.Add(-time.Millisecond))
+		w.code(ctx, spent)
+		Expect(w.forget(ctx, end)).To(Equal(1))
+		w.expectUnknown(ctx, spent)
+		w.read(ctx, tokens.Refresh)
+		Expect(w.store.AddCode(ctx, bareCode("another", spent), never)).To(Succeed())
 	})
 
 	It("forgets a grant with all its secrets at the very instant that it may be forgotten", Label("H6", "I20"), func(ctx SpecContext) {
@@ -86,8 +94,8 @@ func forgetting(w *world) {
 		w.read(ctx, tokens.Refresh)
 		Expect(w.forget(ctx, grant.ForgetAfter)).To(BeNumerically(">", 0))
 		w.expectUnknown(ctx, tokens.Refresh)
-		Expect(w.store.GrantsOf(ctx, w.print("host token"))).To(BeEmpty())
-		Expect(w.store.AddGrant(ctx, bare(grant.ID, tokens.Refresh), never)).To(Succeed())
+		Expect(w.store.AuthorizationsOf(ctx, w.print("host token"))).To(BeZero())
+		Expect(w.addGrant(ctx, bare(grant.ID, tokens.Refresh))).To(Succeed())
 	})
 
 	It("knows every spent refresh token for as long as its grant, and forgets them all with it", Label("H6", "D27"), func(ctx SpecContext) {

@@ -11,10 +11,34 @@ import (
 )
 
 func keeping(w *world) {
+	It("keeps every field of a new code", func(ctx SpecContext) {
+		for _, wanted := range []*oauth.AuthorizationCode{w.fullCode("full", 1), bareCode("bare", secret(oauth.CodeSecret))} {
+			Expect(w.store.AddCode(ctx, wanted, never)).To(Succeed())
+			found, err := w.store.Code(ctx, oauth.Digest(wanted.Snapshot().Digest))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found.Snapshot()).To(Equal(wanted.Snapshot()))
+		}
+	})
+
+	It("keeps every field of a code that replaces another, and of one that is redeemed", func(ctx SpecContext) {
+		Expect(w.store.AddCode(ctx, w.fullCode("full", 1), never)).To(Succeed())
+		value := secret(oauth.CodeSecret)
+		Expect(w.store.AddCode(ctx, bareCode("full", value), agree)).To(Succeed())
+		Expect(w.code(ctx, value)).To(Equal(bareCode("full", value).Snapshot()))
+		wanted := w.fullCode("full", 2)
+		Expect(w.store.RedeemCode(ctx, value.Digest(), func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+			*c = *wanted
+			return bare("full", secret(oauth.AccessTokenSecret)), nil
+		})).To(Succeed())
+		found, err := w.store.Code(ctx, oauth.Digest(wanted.Snapshot().Digest))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.Snapshot()).To(Equal(wanted.Snapshot()))
+	})
+
 	It("keeps every field of a new grant", func(ctx SpecContext) {
-		token, other := secret(oauth.AccessTokenSecret), secret(oauth.CodeSecret)
+		token, other := secret(oauth.AccessTokenSecret), secret(oauth.AccessTokenSecret)
 		for token, wanted := range map[oauth.Secret]*oauth.AccessGrant{token: w.full("full", token, 1), other: bare("bare", other)} {
-			Expect(w.store.AddGrant(ctx, wanted, never)).To(Succeed())
+			Expect(w.addGrant(ctx, wanted)).To(Succeed())
 			found, err := w.store.Grant(ctx, token.Digest())
 			Expect(err).NotTo(HaveOccurred())
 			expectSame(found, wanted)
@@ -23,7 +47,7 @@ func keeping(w *world) {
 
 	It("keeps every field of a changed grant", func(ctx SpecContext) {
 		token := secret(oauth.AccessTokenSecret)
-		Expect(w.store.AddGrant(ctx, w.full("full", token, 1), never)).To(Succeed())
+		Expect(w.addGrant(ctx, w.full("full", token, 1))).To(Succeed())
 		bare := bare("full", token)
 		for _, wanted := range []*oauth.AccessGrant{w.full("full", token, 2), bare, w.full("full", token, 3)} {
 			Expect(w.store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) error {
@@ -37,22 +61,24 @@ func keeping(w *world) {
 	})
 
 	It("keeps times in UTC to the millisecond", Label("H4"), func(ctx SpecContext) {
-		code := w.pending(ctx)
-		grant := w.read(ctx, code)
+		value, tokens := w.active(ctx)
+		Expect(w.code(ctx, value)).To(And(HaveField("CreatedAt", w.now), HaveField("ForgetAfter", w.now.Add(24*time.Hour)), HaveField("WithdrawnAt", time.Time{})))
+		grant := w.read(ctx, tokens.Access)
 		Expect(grant.CreatedAt).To(Equal(w.now))
 		Expect(grant.GraceEnd.IsZero()).To(BeTrue())
-		Expect(w.held(ctx, code).ForgetAfter).To(Equal(w.now.Add(24 * time.Hour)))
+		Expect(w.held(ctx, tokens.Access).ForgetAfter).To(Equal(w.now.Add(time.Hour)))
 	})
 }
 
 func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
 	It("keeps its word after being reopened", Label("I19"), func(ctx SpecContext) {
 		code, tokens := w.active(ctx)
-		before := w.read(ctx, tokens.Access)
+		before, codeBefore := w.read(ctx, tokens.Access), w.code(ctx, code)
 		Expect(w.store.UseOnce(ctx, oauth.Digest{1}, w.now)).To(Succeed())
 		w.store = reopen(w.store)
 		Expect(w.store.UseOnce(ctx, oauth.Digest{1}, w.now)).To(MatchError(oauth.ErrDuplicate))
 		Expect(w.read(ctx, tokens.Access)).To(Equal(before))
+		Expect(w.code(ctx, code)).To(Equal(codeBefore))
 		_, err := w.redeem(ctx, code, func() {})
 		Expect(err).To(MatchError(oauth.ErrRetried))
 		_, err = w.refresh(ctx, tokens.Refresh, func() {})
@@ -72,6 +98,16 @@ func (w *world) full(id string, token oauth.Secret, round int) *oauth.AccessGran
 	restored, secrets := full.Snapshot()
 	expectNoZero(restored)
 	expectNoZero(secrets[0])
+	return full
+}
+
+// fullCode builds a code with something in every field, different for every round.
+func (w *world) fullCode(id string, round int) *oauth.AuthorizationCode {
+	var code oauth.CodeSnapshot
+	fill(reflect.ValueOf(&code).Elem(), w.now, round)
+	code.ID = id
+	full := oauth.RestoreCode(code)
+	expectNoZero(full.Snapshot())
 	return full
 }
 

@@ -11,61 +11,86 @@ import (
 )
 
 func listing(w *world) {
-	It("lists the grants of one host token, oldest first and without secrets", Label("J10"), func(ctx SpecContext) {
-		newer := w.grantAt(ctx, w.now.Add(time.Millisecond), "mine")
+	It("lists the codes and grants of one host token, each oldest first and grants without secrets", Label("J10"), func(ctx SpecContext) {
+		newer, newerCode := w.grantAt(ctx, w.now.Add(time.Millisecond), "mine"), w.codeAt(ctx, w.now.Add(time.Millisecond), "mine")
 		w.grantAt(ctx, w.now, "theirs")
-		older := w.grantAt(ctx, w.now, "mine")
-		grants, err := w.store.GrantsOf(ctx, w.print("mine"))
+		w.codeAt(ctx, w.now, "theirs")
+		older, olderCode := w.grantAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine")
+		found, err := w.store.AuthorizationsOf(ctx, w.print("mine"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(grants).To(HaveLen(2))
-		for i, wanted := range []*oauth.AccessGrant{older, newer} {
-			grant, secrets := grants[i].Snapshot()
-			Expect(grant).To(Equal(kept(wanted)))
+		Expect(ids(found)).To(Equal([]string{olderCode, newerCode, older, newer}))
+		for _, grant := range found.Grants {
+			snapshot, secrets := grant.Snapshot()
+			Expect(snapshot.Subject).To(Equal("ada"))
 			Expect(secrets).To(BeEmpty())
 		}
-		Expect(w.store.GrantsOf(ctx, w.print("nobody's"))).To(BeEmpty())
+		Expect(w.store.AuthorizationsOf(ctx, w.print("another"))).To(BeZero())
 	})
 
-	It("changes all grants of one host token and no other", Label("J10"), func(ctx SpecContext) {
-		mine, others, theirs := w.grantAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "theirs")
-		Expect(w.store.UpdateGrantsOf(ctx, w.print("mine"), w.end)).To(Succeed())
-		Expect(w.reasons(ctx, mine, others, theirs)).To(Equal([]string{"ended_by_host", "ended_by_host", ""}))
-		Expect(w.store.UpdateGrantsOf(ctx, w.print("nobody's"), never)).To(Succeed())
-	})
-
-	It("neither lists nor changes grants that have ended", Label("J14"), func(ctx SpecContext) {
-		ended := w.grantAt(ctx, w.now, "mine")
-		Expect(w.store.UpdateGrantsOf(ctx, w.print("mine"), w.end)).To(Succeed())
-		w.grantAt(ctx, w.now, "mine")
-		grants, err := w.store.GrantsOf(ctx, w.print("mine"))
+	It("changes all codes and grants of one host token and no other", Label("J10"), func(ctx SpecContext) {
+		mine := []string{w.codeAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine")}
+		theirs := []string{w.codeAt(ctx, w.now, "theirs"), w.grantAt(ctx, w.now, "theirs")}
+		var changed oauth.Authorizations
+		Expect(w.store.UpdateAuthorizationsOf(ctx, w.print("mine"), func(found oauth.Authorizations) error {
+			changed = found
+			found.End(func(string) bool { return true }, oauth.EndedByHost, w.now)
+			return nil
+		})).To(Succeed())
+		Expect(ids(changed)).To(ConsistOf(mine))
+		Expect(w.store.AuthorizationsOf(ctx, w.print("mine"))).To(BeZero())
+		left, err := w.store.AuthorizationsOf(ctx, w.print("theirs"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(grants).To(HaveLen(1))
-		Expect(w.store.UpdateGrantsOf(ctx, w.print("mine"), func(g *oauth.AccessGrant) error {
-			Expect(g.ID()).NotTo(Equal(ended.ID()))
+		Expect(ids(left)).To(Equal(theirs))
+	})
+
+	It("neither lists nor changes what was redeemed, withdrawn or ended", Label("J14"), func(ctx SpecContext) {
+		w.grantAt(ctx, w.now, "mine")
+		w.codeAt(ctx, w.now, "mine")
+		Expect(w.endAll(ctx, "mine", func() {})).To(Succeed())
+		grant, code := w.grantAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine")
+		found, err := w.store.AuthorizationsOf(ctx, w.print("mine"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ids(found)).To(Equal([]string{code, grant}))
+		Expect(w.store.UpdateAuthorizationsOf(ctx, w.print("mine"), func(found oauth.Authorizations) error {
+			Expect(ids(found)).To(Equal([]string{code, grant}))
 			return nil
 		})).To(Succeed())
 	})
 
-	It("changes none of them when one change is refused", func(ctx SpecContext) {
-		other := w.grantAt(ctx, w.now, "mine")
-		refused := w.grantAt(ctx, w.now.Add(time.Millisecond), "mine")
-		Expect(w.store.UpdateGrantsOf(ctx, w.print("mine"), func(g *oauth.AccessGrant) error {
-			if g.ID() == refused.ID() {
-				return errRefused
-			}
-			return w.end(g)
+	It("changes none of them when the change is refused", func(ctx SpecContext) {
+		code, grant := w.codeAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now.Add(time.Millisecond), "mine")
+		Expect(w.store.UpdateAuthorizationsOf(ctx, w.print("mine"), func(found oauth.Authorizations) error {
+			found.End(func(string) bool { return true }, oauth.EndedByHost, w.now)
+			return errRefused
 		})).To(MatchError(errRefused))
-		Expect(w.reasons(ctx, other, refused)).To(Equal([]string{"", ""}))
+		left, err := w.store.AuthorizationsOf(ctx, w.print("mine"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ids(left)).To(Equal([]string{code, grant}))
 	})
 }
 
-// grantAt stores a grant that was made at another time and with another host token.
-func (w *world) grantAt(ctx context.Context, at time.Time, hostToken string) *oauth.AccessGrant {
+func ids(all oauth.Authorizations) (found []string) {
+	for one := range all.All() {
+		found = append(found, one.ID())
+	}
+	return found
+}
+
+// codeAt stores a code that was issued at another time and with another host token.
+func (w *world) codeAt(ctx context.Context, at time.Time, hostToken string) (id string) {
 	then := *w
 	then.now = at
-	grant, _ := then.approve(then.ticket(), hostToken)
-	Expect(w.store.AddGrant(ctx, grant, never)).To(Succeed())
-	return grant
+	code, _ := then.issue(then.ticket(), hostToken)
+	Expect(w.store.AddCode(ctx, code, never)).To(Succeed())
+	return code.ID()
+}
+
+// grantAt stores a grant that was made at another time and with another host token.
+func (w *world) grantAt(ctx context.Context, at time.Time, hostToken string) (id string) {
+	then := *w
+	then.now = at
+	_, tokens := then.activeWith(ctx, hostToken)
+	return w.read(ctx, tokens.Access).ID
 }
 
 func (w *world) end(g *oauth.AccessGrant) error {
@@ -73,12 +98,11 @@ func (w *world) end(g *oauth.AccessGrant) error {
 	return nil
 }
 
-// reasons returns why grants have ended, which it finds by their codes.
-func (w *world) reasons(ctx context.Context, grants ...*oauth.AccessGrant) (reasons []string) {
-	for _, grant := range grants {
-		found, err := w.store.Grant(ctx, oauth.Digest(kept(grant).CodeDigest))
-		Expect(err).NotTo(HaveOccurred())
-		reasons = append(reasons, kept(found).EndReason)
-	}
-	return reasons
+// endAll ends the codes and grants of a host token.
+func (w *world) endAll(ctx context.Context, hostToken string, inside func()) error {
+	return w.store.UpdateAuthorizationsOf(ctx, w.print(hostToken), func(found oauth.Authorizations) error {
+		inside()
+		found.End(func(string) bool { return true }, oauth.EndedByHost, w.now)
+		return nil
+	})
 }

@@ -3,6 +3,7 @@ package storespec
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ type memory struct {
 }
 
 type contents struct {
+	codes   map[string]oauth.CodeSnapshot // by id
 	grants  map[string]oauth.GrantSnapshot
 	secrets map[string]oauth.SecretSnapshot // by digest
 	used    map[oauth.Digest]time.Time
@@ -25,14 +27,14 @@ type contents struct {
 }
 
 func newMemory() *memory {
-	return &memory{kept: contents{map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}, map[oauth.Digest]oauth.WindowCount{}}}
+	return &memory{kept: contents{map[string]oauth.CodeSnapshot{}, map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}, map[oauth.Digest]oauth.WindowCount{}}}
 }
 
 // transaction works on a copy that replaces the contents if all goes well.
 func (m *memory) transaction(work func(next contents) error) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	next := contents{maps.Clone(m.kept.grants), maps.Clone(m.kept.secrets), maps.Clone(m.kept.used), maps.Clone(m.kept.counted)}
+	next := contents{maps.Clone(m.kept.codes), maps.Clone(m.kept.grants), maps.Clone(m.kept.secrets), maps.Clone(m.kept.used), maps.Clone(m.kept.counted)}
 	if err := work(next); err != nil {
 		return err
 	}
@@ -48,17 +50,43 @@ func (c contents) find(secret oauth.Digest) (*oauth.AccessGrant, error) {
 	return oauth.RestoreGrant(c.grants[held.Grant], held), nil
 }
 
-func (c contents) of(host oauth.Fingerprint) []*oauth.AccessGrant {
-	rows := slices.SortedFunc(maps.Values(c.grants), func(a, b oauth.GrantSnapshot) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	var grants []*oauth.AccessGrant
-	for _, row := range rows {
-		if string(row.HostPrint) == string(host[:]) {
-			grants = append(grants, oauth.RestoreGrant(row))
+func (c contents) findCode(code oauth.Digest) (*oauth.AuthorizationCode, error) {
+	for _, row := range c.codes {
+		if string(row.Digest) == string(code[:]) {
+			return oauth.RestoreCode(row), nil
 		}
 	}
-	return grants
+	return nil, oauth.ErrNotFound
+}
+
+func (c contents) of(host oauth.Fingerprint) (all oauth.Authorizations) {
+	for _, row := range slices.SortedFunc(maps.Values(c.codes), func(a, b oauth.CodeSnapshot) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	}) {
+		if row.State == "issued" && string(row.HostPrint) == string(host[:]) {
+			all.Codes = append(all.Codes, oauth.RestoreCode(row))
+		}
+	}
+	for _, row := range slices.SortedFunc(maps.Values(c.grants), func(a, b oauth.GrantSnapshot) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	}) {
+		if string(row.HostPrint) == string(host[:]) {
+			all.Grants = append(all.Grants, oauth.RestoreGrant(row))
+		}
+	}
+	return all
+}
+
+// putCode writes a code.
+func (c contents) putCode(code *oauth.AuthorizationCode) error {
+	row := code.Snapshot()
+	for id, other := range c.codes {
+		if id != row.ID && string(other.Digest) == string(row.Digest) {
+			return oauth.ErrDuplicate
+		}
+	}
+	c.codes[row.ID] = row
+	return nil
 }
 
 // put writes a grant and its secrets; known is the digest of the one that it was found by.
@@ -92,15 +120,34 @@ func (c contents) remove(grant string) {
 	maps.DeleteFunc(c.secrets, func(_ string, secret oauth.SecretSnapshot) bool { return secret.Grant == grant })
 }
 
-func (m *memory) AddGrant(_ context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+func (m *memory) AddCode(_ context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 	return m.transaction(func(next contents) error {
-		if earlier, found := next.grants[grant.ID()]; found {
-			if err := supersede(oauth.RestoreGrant(earlier)); err != nil {
+		if earlier, found := next.codes[code.ID()]; found {
+			if err := supersede(oauth.RestoreCode(earlier)); err != nil {
 				return err
 			}
-			next.remove(earlier.ID)
 		}
-		return next.put(grant, "")
+		return next.putCode(code)
+	})
+}
+
+func (m *memory) Code(_ context.Context, code oauth.Digest) (*oauth.AuthorizationCode, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.kept.findCode(code)
+}
+
+func (m *memory) RedeemCode(_ context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	return m.transaction(func(next contents) error {
+		code, err := next.findCode(value)
+		if err != nil {
+			return err
+		}
+		grant, err := redeem(code)
+		if err != nil {
+			return err
+		}
+		return errors.Join(next.putCode(code), next.put(grant, ""))
 	})
 }
 
@@ -123,18 +170,24 @@ func (m *memory) UpdateGrant(_ context.Context, secret oauth.Digest, change func
 	})
 }
 
-func (m *memory) GrantsOf(_ context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
+func (m *memory) AuthorizationsOf(_ context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.kept.of(host), nil
 }
 
-func (m *memory) UpdateGrantsOf(_ context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
+func (m *memory) UpdateAuthorizationsOf(_ context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
 	return m.transaction(func(next contents) error {
-		for _, grant := range next.of(host) {
-			if err := change(grant); err != nil {
+		found := next.of(host)
+		if err := change(found); err != nil {
+			return err
+		}
+		for _, code := range found.Codes {
+			if err := next.putCode(code); err != nil {
 				return err
 			}
+		}
+		for _, grant := range found.Grants {
 			if err := next.put(grant, ""); err != nil {
 				return err
 			}
@@ -156,7 +209,7 @@ func (m *memory) UseOnce(_ context.Context, assertion oauth.Digest, forgetAfter 
 func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 	before, after := 0, 0
 	err := m.transaction(func(next contents) error {
-		before = len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
+		before = len(next.codes) + len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
 		for id, grant := range next.grants {
 			if !grant.ForgetAfter.After(now) {
 				next.remove(id)
@@ -165,12 +218,13 @@ func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 				next.grants[id] = grant
 			}
 		}
+		maps.DeleteFunc(next.codes, func(_ string, code oauth.CodeSnapshot) bool { return !code.ForgetAfter.After(now) })
 		maps.DeleteFunc(next.secrets, func(_ string, secret oauth.SecretSnapshot) bool {
 			return !secret.ForgetAfter.IsZero() && !secret.ForgetAfter.After(now)
 		})
 		maps.DeleteFunc(next.used, func(_ oauth.Digest, forgetAfter time.Time) bool { return !forgetAfter.After(now) })
 		maps.DeleteFunc(next.counted, func(_ oauth.Digest, c oauth.WindowCount) bool { return !c.Ends.After(now) })
-		after = len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
+		after = len(next.codes) + len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
 		return nil
 	})
 	return before - after, err

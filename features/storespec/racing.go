@@ -13,7 +13,7 @@ import (
 
 func racing(w *world) {
 	It("lets exactly one of two overlapping redemptions win", Label("I14", "D20"), func(ctx SpecContext) {
-		code := w.pending(ctx)
+		code := w.issued(ctx)
 		met := newMeeting()
 		won := make([]*oauth.Tokens, 2)
 		failures := together(2, func(i int) (err error) {
@@ -46,12 +46,12 @@ func racing(w *world) {
 	It("lets either a redemption or a second approval win, never both", Label("I5", "B13"), func(ctx SpecContext) {
 		for first := range 2 {
 			ticket := w.ticket()
-			pending, code := w.approve(ticket, "host token")
-			again, _ := w.approve(ticket, "host token")
-			Expect(w.store.AddGrant(ctx, pending, never)).To(Succeed())
+			earlier, code := w.issue(ticket, "host token")
+			again, _ := w.issue(ticket, "host token")
+			Expect(w.store.AddCode(ctx, earlier, never)).To(Succeed())
 			redeem := func(inside func()) error { _, err := w.redeem(ctx, code, inside); return err }
 			approve := func(inside func()) error {
-				return w.store.AddGrant(ctx, again, func(earlier *oauth.AccessGrant) error {
+				return w.store.AddCode(ctx, again, func(earlier *oauth.AuthorizationCode) error {
 					inside()
 					return again.Supersedes(earlier)
 				})
@@ -61,12 +61,12 @@ func racing(w *world) {
 		}
 	})
 
-	It("redeems a code once whose grant is replaced by one with the same code meanwhile", Label("B13", "I14"), func(ctx SpecContext) {
+	It("redeems a code once that is replaced by one with the same value meanwhile", Label("B13", "I14"), func(ctx SpecContext) {
 		ticket, code := w.ticket(), secret(oauth.CodeSecret)
-		Expect(w.store.AddGrant(ctx, w.approveAs(ticket, "host token", code), never)).To(Succeed())
+		Expect(w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), never)).To(Succeed())
 		var redemptions []error
 		approve := func(inside func()) error {
-			return w.store.AddGrant(ctx, w.approveAs(ticket, "host token", code), func(*oauth.AccessGrant) error { inside(); return nil })
+			return w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), func(*oauth.AuthorizationCode) error { inside(); return nil })
 		}
 		redeem := func(func()) error {
 			met := newMeeting()
@@ -81,15 +81,23 @@ func racing(w *world) {
 		for first := range 2 {
 			_, tokens := w.active(ctx)
 			refresh := func(inside func()) error { _, _ = w.refresh(ctx, tokens.Refresh, inside); return nil }
-			end := func(inside func()) error {
-				return w.store.UpdateGrantsOf(ctx, w.print("host token"), func(g *oauth.AccessGrant) error {
-					inside()
-					return w.end(g)
-				})
-			}
+			end := func(inside func()) error { return w.endAll(ctx, "host token", inside) }
 			acts := []func(inside func()) error{end, refresh}
 			Expect(overtaken(acts[first], acts[1-first])).To(HaveEach(Succeed()))
 			Expect(w.read(ctx, tokens.Refresh).EndReason).To(Equal(string(oauth.EndedByHost)))
+		}
+	})
+
+	It("leaves neither a code nor a grant alive that was ended while the code was redeemed", Label("I8", "J10"), func(ctx SpecContext) {
+		for first := range 2 {
+			code := w.issued(ctx)
+			redeem := func(inside func()) error { _, _ = w.redeem(ctx, code, inside); return nil }
+			end := func(inside func()) error { return w.endAll(ctx, "host token", inside) }
+			acts := []func(inside func()) error{end, redeem}
+			Expect(overtaken(acts[first], acts[1-first])).To(HaveEach(Succeed()))
+			left, err := w.store.AuthorizationsOf(ctx, w.print("host token"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(left).To(BeZero())
 		}
 	})
 }

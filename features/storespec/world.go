@@ -55,39 +55,44 @@ func (w *world) ticket() *oauth.Ticket {
 	return ticket
 }
 
-// approve builds a pending grant; nothing is stored yet.
-func (w *world) approve(ticket *oauth.Ticket, hostToken string) (*oauth.AccessGrant, oauth.Secret) {
-	code := secret(oauth.CodeSecret)
-	return w.approveAs(ticket, hostToken, code), code
+// issue builds a code; nothing is stored yet.
+func (w *world) issue(ticket *oauth.Ticket, hostToken string) (*oauth.AuthorizationCode, oauth.Secret) {
+	value := secret(oauth.CodeSecret)
+	return w.issueAs(ticket, hostToken, value), value
 }
 
-// approveAs builds one with this code.
-func (w *world) approveAs(ticket *oauth.Ticket, hostToken string, code oauth.Secret) *oauth.AccessGrant {
-	grant, err := oauth.Approve(oauth.Approval{
-		Ticket: ticket, Host: host(hostToken), Principal: oauth.Principal{Subject: "ada", Roles: []string{"editor"}}, Code: code, Chance: rand.Reader,
+// issueAs builds a code with this value.
+func (w *world) issueAs(ticket *oauth.Ticket, hostToken string, value oauth.Secret) *oauth.AuthorizationCode {
+	code, err := oauth.IssueCode(oauth.Approval{
+		Ticket: ticket, Host: host(hostToken), Principal: oauth.Principal{Subject: "ada", Roles: []string{"editor"}}, Code: value, Chance: rand.Reader,
 	}, w.settings, w.now)
 	Expect(err).NotTo(HaveOccurred())
-	return grant
-}
-
-// pending stores a grant whose code waits for its redemption.
-func (w *world) pending(ctx context.Context) oauth.Secret {
-	grant, code := w.approve(w.ticket(), "host token")
-	Expect(w.store.AddGrant(ctx, grant, grant.Supersedes)).To(Succeed())
 	return code
 }
 
-// active stores a grant and redeems its code.
+// issued stores a code that waits for its redemption.
+func (w *world) issued(ctx context.Context) oauth.Secret {
+	code, value := w.issue(w.ticket(), "host token")
+	Expect(w.store.AddCode(ctx, code, never)).To(Succeed())
+	return value
+}
+
+// active stores a code and redeems it.
 func (w *world) active(ctx context.Context) (oauth.Secret, *oauth.Tokens) {
 	return w.activeWith(ctx, "host token")
 }
 
 func (w *world) activeWith(ctx context.Context, hostToken string) (oauth.Secret, *oauth.Tokens) {
-	grant, code := w.approve(w.ticket(), hostToken)
-	Expect(w.store.AddGrant(ctx, grant, grant.Supersedes)).To(Succeed())
-	tokens, err := w.redeem(ctx, code, func() {})
+	code, value := w.issue(w.ticket(), hostToken)
+	Expect(w.store.AddCode(ctx, code, never)).To(Succeed())
+	tokens, err := w.redeem(ctx, value, func() {})
 	Expect(err).NotTo(HaveOccurred())
-	return code, tokens
+	return value, tokens
+}
+
+// addGrant stores a grant as the result of a redemption.
+func (w *world) addGrant(ctx context.Context, grant *oauth.AccessGrant) error {
+	return w.store.RedeemCode(ctx, w.issued(ctx).Digest(), func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return grant, nil })
 }
 
 func redemption(code oauth.Secret) oauth.Redemption {
@@ -99,19 +104,23 @@ func redemption(code oauth.Secret) oauth.Redemption {
 
 func (w *world) redeem(ctx context.Context, code oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
 	by := redemption(code)
-	err = w.store.UpdateGrant(ctx, code.Digest(), func(g *oauth.AccessGrant) (err error) {
+	err = w.store.RedeemCode(ctx, code.Digest(), func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 		inside()
-		tokens, err = g.Redeem(by, w.settings, w.now)
-		return err
+		grant, tokens, err = c.Redeem(by, w.settings, w.now)
+		return grant, err
 	})
 	return tokens, err
 }
 
-func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
-	by := oauth.Refreshment{
+func refreshment(token oauth.Secret) oauth.Refreshment {
+	return oauth.Refreshment{
 		Client: clientID, Token: token, Principal: oauth.Principal{Subject: "ada"},
 		Access: secret(oauth.AccessTokenSecret), Successor: secret(oauth.RefreshTokenSecret),
 	}
+}
+
+func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
+	by := refreshment(token)
 	err = w.store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) (err error) {
 		inside()
 		tokens, err = g.Refresh(by, w.settings, w.now)
@@ -125,6 +134,13 @@ func (w *world) read(ctx context.Context, secret oauth.Secret) oauth.GrantSnapsh
 	grant, err := w.store.Grant(ctx, secret.Digest())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	return kept(grant)
+}
+
+// code returns what the store keeps of a code.
+func (w *world) code(ctx context.Context, value oauth.Secret) oauth.CodeSnapshot {
+	code, err := w.store.Code(ctx, value.Digest())
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	return code.Snapshot()
 }
 
 // held returns what the store keeps of the secret itself.
@@ -141,9 +157,12 @@ func kept(grant *oauth.AccessGrant) oauth.GrantSnapshot {
 	return snapshot
 }
 
+// expectUnknown expects that the store knows neither a grant nor a code of these secrets.
 func (w *world) expectUnknown(ctx context.Context, secrets ...oauth.Secret) {
 	for _, secret := range secrets {
 		_, err := w.store.Grant(ctx, secret.Digest())
+		ExpectWithOffset(1, err).To(MatchError(oauth.ErrNotFound))
+		_, err = w.store.Code(ctx, secret.Digest())
 		ExpectWithOffset(1, err).To(MatchError(oauth.ErrNotFound))
 	}
 }
@@ -167,13 +186,23 @@ func secret(kind oauth.SecretKind) oauth.Secret {
 }
 
 // bare builds a grant that has only what a store looks at.
-func bare(id string, secrets ...oauth.Secret) *oauth.AccessGrant {
-	rows := make([]oauth.SecretSnapshot, 0, len(secrets))
-	for _, secret := range secrets {
-		digest := secret.Digest()
-		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.CodeSecret)})
+func bare(id string, tokens ...oauth.Secret) *oauth.AccessGrant {
+	rows := make([]oauth.SecretSnapshot, 0, len(tokens))
+	for _, token := range tokens {
+		digest := token.Digest()
+		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.AccessTokenSecret)})
 	}
 	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id}, rows...)
 }
 
-func never(*oauth.AccessGrant) error { return errors.New("there is no earlier grant to ask about") }
+// bareCode builds a code that has only what a store looks at.
+func bareCode(id string, value oauth.Secret) *oauth.AuthorizationCode {
+	digest := value.Digest()
+	return oauth.RestoreCode(oauth.CodeSnapshot{ID: id, Digest: digest[:], State: "issued"})
+}
+
+func never(*oauth.AuthorizationCode) error {
+	return errors.New("there is no earlier code to ask about")
+}
+
+func agree(*oauth.AuthorizationCode) error { return nil }
