@@ -23,19 +23,20 @@ func (s *Server) presented(ctx context.Context, p oauth.Parameters, name string,
 // codeOf looks up a code. No limit applies to a code that is found, even if the request is then refused.
 func (s *Server) codeOf(ctx context.Context, presented oauth.Secret) (*oauth.AuthorizationCode, error) {
 	code, err := s.ports.Store.Code(ctx, presented.Digest())
-	if errors.Is(err, oauth.ErrNotFound) {
-		return nil, s.refuseUnknown(ctx)
-	}
-	return code, err
+	return code, s.limitUnknown(ctx, err)
 }
 
 // grantOf looks up the grant of a refresh token. No limit applies to a token that is found, even if the request is then refused.
 func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.AccessGrant, error) {
 	grant, err := s.ports.Store.Grant(ctx, presented.Digest())
+	return grant, s.limitUnknown(ctx, err)
+}
+
+func (s *Server) limitUnknown(ctx context.Context, err error) error {
 	if errors.Is(err, oauth.ErrNotFound) {
-		return nil, s.refuseUnknown(ctx)
+		return s.refuseUnknown(ctx)
 	}
-	return grant, err
+	return err
 }
 
 // refuseUnknown counts an unknown code or refresh token for the requester, and refuses with TooManyFailures when there are too many (D31). It

@@ -171,7 +171,7 @@ func (a *OAuthServer) Close() {
 	}
 }
 
-// Grants returns the living grants of everybody, oldest first; the store has to be an oauth.GrantLister.
+// Grants returns the living grants of everybody, oldest first; the store has to be an oauth.AuthorizationLister.
 func (a *OAuthServer) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	return a.server.Grants(ctx)
 }

@@ -51,11 +51,25 @@ func (d *down) fail() error {
 	return nil
 }
 
-func (d *down) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+func (d *down) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 	if err := d.fail(); err != nil {
 		return err
 	}
-	return d.Store.AddGrant(ctx, grant, supersede)
+	return d.Store.AddCode(ctx, code, supersede)
+}
+
+func (d *down) Code(ctx context.Context, code oauth.Digest) (*oauth.AuthorizationCode, error) {
+	if err := d.fail(); err != nil {
+		return nil, err
+	}
+	return d.Store.Code(ctx, code)
+}
+
+func (d *down) RedeemCode(ctx context.Context, code oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	if err := d.fail(); err != nil {
+		return err
+	}
+	return d.Store.RedeemCode(ctx, code, redeem)
 }
 
 func (d *down) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {

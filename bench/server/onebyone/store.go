@@ -24,11 +24,18 @@ func Open(file string) (*Store, error) {
 	return &Store{Store: store}, nil
 }
 
-// AddGrant waits for its turn.
-func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
+// AddCode waits for its turn.
+func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.Store.AddGrant(ctx, grant, supersede)
+	return s.Store.AddCode(ctx, code, supersede)
+}
+
+// RedeemCode waits for its turn.
+func (s *Store) RedeemCode(ctx context.Context, code oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.Store.RedeemCode(ctx, code, redeem)
 }
 
 // UpdateGrant waits for its turn.

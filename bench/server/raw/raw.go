@@ -27,7 +27,7 @@ const settings = "?_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_pragma=
 
 // The columns that change when a code is exchanged, and when a refresh token is.
 const (
-	redeem = "UPDATE grants SET state = 'active', idle_end = ?, forget_after = ?, redeemed_at = ?, generation = 1, refresh_digest = ?, host_wrap = ? WHERE id = ?"
+	redeem = "UPDATE authorization_codes SET state = 'redeemed', redeemed_at = ?, forget_after = ?, host_box = NULL, host_wrap = NULL WHERE id = ?"
 	rotate = "UPDATE grants SET verified_at = ?, idle_end = ?, generation = generation + 1, refresh_digest = ?, successor_box = ?, grace_end = ?, host_wrap = ? WHERE id = ?"
 )
 
@@ -54,8 +54,8 @@ func (d *Database) prepare() error {
 	d.commit, failures[1] = d.pool.Prepare("COMMIT")
 	d.redeem, failures[2] = d.pool.Prepare(redeem)
 	d.rotate, failures[3] = d.pool.Prepare(rotate)
-	d.grant, failures[4] = copierOf(d.pool, "grants", 1, "id", "code_digest")
-	d.code, failures[5] = copierOf(d.pool, "secrets", 1, "digest", "grant_id", "forget_after")
+	d.code, failures[4] = copierOf(d.pool, "authorization_codes", 1, "id", "digest")
+	d.grant, failures[5] = copierOf(d.pool, "grants", 1, "id", "refresh_digest", "host_wrap")
 	d.tokens, failures[6] = copierOf(d.pool, "secrets", 2, "digest", "grant_id", "kind", "predecessor", "forget_after")
 	return errors.Join(failures[:]...)
 }
@@ -80,16 +80,13 @@ func (d *Database) Together(work func() error) error {
 // Digest is what is kept of a code or token.
 type Digest = [32]byte
 
-// Approve adds a grant with its code.
-func (d *Database) Approve(id string, code Digest) error {
-	return errors.Join(d.grant.copy(id, code[:]), d.code.copy(code[:], id, inMillis(24*time.Hour)))
-}
+// Approve adds a code.
+func (d *Database) Approve(id string, code Digest) error { return d.code.copy(id, code[:]) }
 
-// Redeem adds the first tokens of a grant.
+// Redeem spends a code and adds its grant with the first tokens.
 func (d *Database) Redeem(id string, access, refresh Digest) error {
-	end := inMillis(idle)
-	_, err := d.redeem.Exec(end, end, inMillis(0), refresh[:], random(60), id)
-	return errors.Join(err, d.issue(id, access, refresh, nil))
+	_, err := d.redeem.Exec(inMillis(0), inMillis(24*time.Hour), id)
+	return errors.Join(err, d.grant.copy(id, refresh[:], random(60)), d.issue(id, access, refresh, nil))
 }
 
 // Rotate adds the next tokens of a grant.
@@ -106,27 +103,45 @@ const idle = 30 * 24 * time.Hour
 
 func inMillis(after time.Duration) int64 { return time.Now().Add(after).UnixMilli() }
 
-// leaveOne makes the schema and one grant.
+// leaveOne makes the schema, one code and one grant.
 func leaveOne(file string) error {
 	store, err := persistence.OpenSQLite(file)
 	if err != nil {
 		return err
 	}
-	grant, _ := NewGrant()
-	return errors.Join(store.AddGrant(context.Background(), grant, grant.Supersedes), store.Close())
+	code, digest := NewCode()
+	return errors.Join(
+		store.AddCode(context.Background(), code, code.Supersedes),
+		store.RedeemCode(context.Background(), digest, func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return newGrant(code.ID()), nil }),
+		store.Close())
 }
 
-// NewGrant has what an approval leaves in every column, and the code that it is found by.
-func NewGrant() (grant *oauth.AccessGrant, code Digest) {
-	now, id, digest := time.Now(), NewID(), random(32)
-	grant = oauth.RestoreGrant(oauth.GrantSnapshot{
-		ID: id, ClientID: "https://client.example/client.json", ClientName: "Client", AuthMethod: "none", RedirectURI: "http://127.0.0.1:4321/callback",
-		Resource: "https://cms.example/mcp", Scopes: "mcp offline_access", Subject: "somebody", State: "pending", CreatedAt: now, VerifiedAt: now,
-		IdleEnd: now.Add(time.Hour), AbsoluteEnd: now.Add(24 * time.Hour), ForgetAfter: now.Add(time.Hour), CodeDigest: digest,
-		CodeChallenge: "hsyEji9XbGzoj5c85_UveU5p3NWYo8VzqQAwigcF2tE", CodeExpiresAt: now.Add(time.Minute),
+const (
+	client    = "https://client.example/client.json"
+	callback  = "http://127.0.0.1:4321/callback"
+	resource  = "https://cms.example/mcp"
+	scopes    = "mcp offline_access"
+	challenge = "hsyEji9XbGzoj5c85_UveU5p3NWYo8VzqQAwigcF2tE"
+)
+
+// NewCode returns a code with a value in every column that an approval fills, and its digest.
+func NewCode() (*oauth.AuthorizationCode, Digest) {
+	now, digest := time.Now(), random(32)
+	return oauth.RestoreCode(oauth.CodeSnapshot{
+		ID: NewID(), Digest: digest, CodeChallenge: challenge, ClientID: client, ClientName: "Client", AuthMethod: "none", RedirectURI: callback,
+		Resource: resource, Scopes: scopes, Subject: "ada", State: "issued", CreatedAt: now, ExpiresAt: now.Add(time.Hour), ForgetAfter: now.Add(time.Hour),
 		HostPrint: make([]byte, 16), HostBox: random(80), HostWrap: random(60), // of one person
-	}, oauth.SecretSnapshot{Digest: digest, Grant: id, Kind: string(oauth.CodeSecret), ForgetAfter: now.Add(24 * time.Hour)})
-	return grant, Digest(digest)
+	}), Digest(digest)
+}
+
+func newGrant(id string) *oauth.AccessGrant {
+	now, access, refresh := time.Now(), random(32), random(32)
+	return oauth.RestoreGrant(oauth.GrantSnapshot{
+		ID: id, ClientID: client, ClientName: "Client", AuthMethod: "none", RedirectURI: callback, Resource: resource, Scopes: scopes, Subject: "ada",
+		State: "active", CreatedAt: now, VerifiedAt: now, IdleEnd: now.Add(idle), AbsoluteEnd: now.Add(2 * idle), ForgetAfter: now.Add(idle), Generation: 1,
+		RefreshDigest: refresh, HostPrint: make([]byte, 16), HostBox: random(80), HostWrap: random(60),
+	}, oauth.SecretSnapshot{Digest: access, Grant: id, Kind: string(oauth.AccessTokenSecret), ForgetAfter: now.Add(time.Hour)},
+		oauth.SecretSnapshot{Digest: refresh, Grant: id, Kind: string(oauth.RefreshTokenSecret), Generation: 1})
 }
 
 // NewID is like that of a ticket: the time, and then chance.

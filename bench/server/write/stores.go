@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/bench/server/raw"
 )
 
-// adder keeps some more grants with their codes.
+// adder keeps some more codes.
 type adder func(together int) error
 
 // openStore opens our store in a file, which finds by itself what can be written together.
@@ -18,8 +18,8 @@ func openStore(file string) (add adder, closeStore func() error, err error) {
 		return nil, nil, err
 	}
 	return func(int) error {
-		grant, _ := raw.NewGrant()
-		return store.AddGrant(context.Background(), grant, grant.Supersedes)
+		code, _ := raw.NewCode()
+		return store.AddCode(context.Background(), code, code.Supersedes)
 	}, store.Close, nil
 }
 
@@ -36,8 +36,8 @@ func openRaw(file string) (add adder, closeRaw func() error, err error) {
 		}
 		all := make([]approved, 0, together)
 		for range together {
-			grant, code := raw.NewGrant() // which whoever approves has, however it is kept
-			all = append(all, approved{grant.ID(), code})
+			code, digest := raw.NewCode() // every approval makes one, for any store
+			all = append(all, approved{code.ID(), digest})
 		}
 		return db.Together(func() (err error) {
 			for _, one := range all {
