@@ -186,6 +186,7 @@ const (
 	mysqlKeyHere   = "1061"
 	mysqlNoField   = "1054"
 	mysqlNoKey     = "1176"
+	mysqlNoDrop    = "1091"
 )
 
 func isDuplicate(err error) bool {

@@ -9,15 +9,16 @@ import (
 	"gorm.io/gorm"
 )
 
-// What has an end of its own goes by that, and so do the refresh tokens that an earlier version has given their grant's. A code goes with its grant.
+// What has an end of its own goes by that, and so do the refresh tokens that an earlier version has given their grant's.
 // Access tokens have gone by themselves, or do within a day when lifetimes were shortened. Each list has a name because MySQL reads no table that
 // it changes otherwise. What is said of a row is said twice: a server that waits for a row which somebody is changing looks at it again, but not
 // at the list.
 const (
 	dropSecrets    = "DELETE FROM secrets WHERE digest IN (SELECT digest FROM (%s) AS batch)"
 	expiredSecrets = `SELECT digest FROM secrets WHERE forget_after <= @now
-		UNION ALL SELECT digest FROM grants {join} secrets ON secrets.forget_after = absolute_end AND grant_id = id WHERE grants.forget_after <= @now
-		UNION ALL SELECT digest FROM grants JOIN secrets ON digest = code_digest AND grant_id = id WHERE grants.forget_after <= @now LIMIT 500`
+		UNION ALL SELECT digest FROM grants {join} secrets ON secrets.forget_after = absolute_end AND grant_id = id WHERE grants.forget_after <= @now LIMIT 500`
+	deleteCodes = `DELETE FROM authorization_codes WHERE forget_after <= @now AND id IN
+		(SELECT id FROM (SELECT id FROM authorization_codes WHERE forget_after <= @now LIMIT 500) AS batch)`
 	deleteAssertions = `DELETE FROM used_assertions WHERE forget_after <= @now AND digest IN
 		(SELECT digest FROM (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500) AS batch)`
 	deleteCounters = `DELETE FROM counters WHERE ends_at <= @now AND name IN
@@ -42,7 +43,7 @@ const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE successor_
 // DeleteExpired implements oauth.Store. Between two batches others may write.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
-	for _, batch := range []batch{expired(s.engine.deleteSecrets()), s.forgetGrants, expired(deleteAssertions), expired(deleteCounters)} {
+	for _, batch := range []batch{expired(deleteCodes), expired(s.engine.deleteSecrets()), s.forgetGrants, expired(deleteAssertions), expired(deleteCounters)} {
 		gone, err := s.inBatches(ctx, batch, now)
 		deleted += gone
 		if err != nil {

@@ -28,7 +28,10 @@ func (f *secretWithGrant) Secret() oauth.Digest { return oauth.Digest(f.secret.D
 // GrantID implements sqlite.CacheEntry.
 func (f *secretWithGrant) GrantID() string { return f.grant.ID }
 
-var grantColumns = grantTable.ColumnList("grants.")
+var (
+	codeColumns  = codeTable.ColumnList("")
+	grantColumns = grantTable.ColumnList("grants.")
+)
 
 var findGrant = "SELECT " + grantColumns + ", " + secretTable.ColumnList("secrets.") + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
 
@@ -38,14 +41,14 @@ func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *secretWithGrant,
 	return found, failed("finding a grant", err)
 }
 
-// earlier returns the grant of that id, which nobody else changes until the transaction ends.
-func (e engine) earlier(tx *gorm.DB, id string) (earlier grantRow, err error) {
-	question := "SELECT " + grantColumns + " FROM grants WHERE id = " + string(mapper.AppendPlaceholder(tx, nil, 1))
-	if e.server {
+// code returns the code whose column has the value, and with lock keeps others from changing it until the transaction ends.
+func (e engine) code(db *gorm.DB, column string, value any, lock bool) (code codeRow, err error) {
+	question := "SELECT " + codeColumns + " FROM authorization_codes WHERE " + column + " = " + string(mapper.AppendPlaceholder(db, nil, 1))
+	if lock && e.server {
 		question += " FOR UPDATE"
 	}
-	err = e.reads(tx, question, id, grantTable.ScanTargets(&earlier)...)
-	return earlier, failed("looking for an earlier grant", err)
+	err = e.reads(db, question, value, codeTable.ScanTargets(&code)...)
+	return code, failed("finding a code", err)
 }
 
 // reads asks for one row by its key. Whoever hangs up meanwhile is not listened to: two goroutines would have to watch for it, for what

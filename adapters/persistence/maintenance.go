@@ -20,9 +20,12 @@ import (
 // tables are the tables that are checked and copied, in the order in which they refer to each other. Counters and the fingerprint of the server secret
 // concern the running service only.
 var tables = []maintenance.Table{
-	maintenance.TableOf(isReadableGrant), maintenance.TableOf(isReadableSecret),
+	maintenance.TableOf(isReadableCode), maintenance.TableOf(isReadableGrant), maintenance.TableOf(isReadableSecret),
 	maintenance.TableOf(func(assertionRow) bool { return true }), maintenance.TableOf(func(stepRow) bool { return true }),
 }
+
+// Key implements maintenance.Row.
+func (c codeRow) Key() (column string, value any) { return "id", c.ID }
 
 // Key implements maintenance.Row.
 func (g grantRow) Key() (column string, value any) { return "id", g.ID }
@@ -36,15 +39,22 @@ func (a assertionRow) Key() (column string, value any) { return "digest", a.Dige
 // Key implements maintenance.Row.
 func (s stepRow) Key() (column string, value any) { return "number", s.Number }
 
+// isReadableCode reports that the domain restores all that the row holds.
+func isReadableCode(c codeRow) bool {
+	back := codeRow(c.restore().Snapshot())
+	back.ForgetAfter = c.ForgetAfter // derived from the others
+	return slices.Contains([]string{"issued", "redeemed", "withdrawn"}, c.State) && reflect.DeepEqual(back, c)
+}
+
 // isReadableGrant reports that the domain restores all that the row holds.
 func isReadableGrant(g grantRow) bool {
 	back, _ := rowsOf(g.restore())
 	back.ForgetAfter = g.ForgetAfter // derived from the others, by another version in another way
-	return slices.Contains([]string{"pending", "active", "ended"}, g.State) && reflect.DeepEqual(back, g)
+	return slices.Contains([]string{"active", "ended"}, g.State) && reflect.DeepEqual(back, g)
 }
 
 func isReadableSecret(s secretRow) bool {
-	return slices.Contains([]oauth.SecretKind{oauth.AccessTokenSecret, oauth.RefreshTokenSecret, oauth.CodeSecret}, oauth.SecretKind(s.Kind))
+	return slices.Contains([]oauth.SecretKind{oauth.AccessTokenSecret, oauth.RefreshTokenSecret}, oauth.SecretKind(s.Kind))
 }
 
 // Checks examines the whole store and changes nothing. When the schema is not this program's, it examines nothing else.
@@ -110,7 +120,7 @@ func checkCounters(db *gorm.DB) maintenance.Check {
 	return maintenance.NewCheck("counters", fmt.Sprintf("%d rows", windows), failed("counting the counters", err))
 }
 
-// Copy makes the destination hold the grants, secrets, used assertions and trace of the source. A SQLite source cannot be written meanwhile; on a server
+// Copy makes the destination hold the codes, grants, secrets, used assertions and trace of the source. A SQLite source cannot be written meanwhile; on a server
 // Copy notices in the end that the source was written. An interrupted copy is completed by another one; Copy refuses any other content of the destination.
 func Copy(ctx context.Context, from, to *Store, progress func(maintenance.CopyStep)) error {
 	if err := refuseSame(ctx, from, to); err != nil {

@@ -78,6 +78,40 @@ var migrations = []migration{
 	}},
 	{id: "0008_secrets_stand_alone", own: func(e engine, tx *gorm.DB) error { return e.free(tx) }},
 	{id: "0009_predecessors", own: leadToPredecessors},
+	{id: "0010_authorization_codes", statements: authorizationCodes},
+}
+
+// authorizationCodes moves the codes from the grants to a table of their own. A grant whose code was not redeemed becomes a code and nothing else.
+// Of the redeemed codes those of the last day stay, counted from the newest. MySQL commits with each change of the schema, so the codes are copied
+// in one transaction after the table is made and before the first column is dropped.
+var authorizationCodes = []string{
+	`CREATE TABLE authorization_codes (
+		id {id} NOT NULL PRIMARY KEY, digest {digest} NOT NULL CHECK (length(digest) = 32), code_challenge {text} NOT NULL,
+		client_id {text} NOT NULL, client_name {text} NOT NULL, auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
+		resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL, roles {text} NOT NULL,
+		state {word} NOT NULL, end_reason {text} NOT NULL,
+		created_at {integer}, expires_at {integer}, redeemed_at {integer}, withdrawn_at {integer}, forget_after {integer},
+		host_print {digest}, host_box {bytes}, host_wrap {bytes}
+	) {keyed}`,
+	`CREATE UNIQUE INDEX authorization_codes_by_digest ON authorization_codes (digest)`,
+	`CREATE INDEX authorization_codes_by_host ON authorization_codes (host_print, state)`,
+	`CREATE INDEX authorization_codes_by_end ON authorization_codes (forget_after)`,
+	`INSERT INTO authorization_codes (id, digest, code_challenge, client_id, client_name, auth_method, redirect_uri, resource, scopes, subject, roles,
+			state, end_reason, created_at, expires_at, redeemed_at, withdrawn_at, forget_after, host_print, host_box, host_wrap)
+		SELECT id, code_digest, code_challenge, client_id, client_name, auth_method, redirect_uri, resource, scopes, subject, roles,
+			CASE WHEN redeemed_at IS NOT NULL THEN 'redeemed' WHEN state = 'pending' THEN 'issued' ELSE 'withdrawn' END,
+			CASE WHEN redeemed_at IS NULL THEN end_reason ELSE '' END, created_at, code_expires_at, redeemed_at,
+			CASE WHEN redeemed_at IS NULL THEN ended_at END,
+			CASE WHEN redeemed_at IS NULL THEN forget_after ELSE redeemed_at + 86400000 END, host_print,
+			CASE WHEN redeemed_at IS NULL THEN host_box END, CASE WHEN redeemed_at IS NULL THEN host_wrap END
+		FROM grants WHERE (redeemed_at IS NULL OR redeemed_at > (SELECT max(redeemed_at) FROM grants) - 86400000)
+			AND id NOT IN (SELECT id FROM authorization_codes)`,
+	`DELETE FROM secrets WHERE kind = 'ppc_'`,
+	`DELETE FROM grants WHERE redeemed_at IS NULL`,
+	`ALTER TABLE grants DROP COLUMN code_digest`,
+	`ALTER TABLE grants DROP COLUMN code_challenge`,
+	`ALTER TABLE grants DROP COLUMN code_expires_at`,
+	`ALTER TABLE grants DROP COLUMN redeemed_at`,
 }
 
 // run executes the statements one at a time: of several in one text a prepared statement runs only the first.
@@ -111,7 +145,7 @@ func executeAll(tx *gorm.DB, e engine, statements ...string) error {
 
 // isDoneBefore reports that a migration was interrupted, which only MySQL leaves half done: it commits each statement by itself.
 func isDoneBefore(err error) bool {
-	return slices.Contains([]string{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey}, drivers.Code(err))
+	return slices.Contains([]string{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey, mysqlNoDrop}, drivers.Code(err))
 }
 
 var errNewer = errors.New("a newer version of Pasteport has written it, which has to be used from now on")

@@ -7,6 +7,60 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+// codeRow is an oauth.CodeSnapshot with tags. Both convert into each other, so a new field breaks the build and is not lost.
+type codeRow struct {
+	ID            string `gorm:"primaryKey"`
+	Digest        []byte
+	CodeChallenge string
+	ClientID      string
+	ClientName    string
+	AuthMethod    string
+	RedirectURI   string
+	Resource      string
+	Scopes        string
+	Subject       string
+	Roles         string
+	State         string
+	EndReason     string
+	CreatedAt     time.Time `gorm:"serializer:pasteport_millis;autoCreateTime:false"`
+	ExpiresAt     time.Time `gorm:"serializer:pasteport_millis"`
+	RedeemedAt    time.Time `gorm:"serializer:pasteport_millis"`
+	WithdrawnAt   time.Time `gorm:"serializer:pasteport_millis"`
+	ForgetAfter   time.Time `gorm:"serializer:pasteport_millis"`
+	HostPrint     []byte
+	HostBox       []byte
+	HostWrap      []byte
+}
+
+// TableName implements GORM's Tabler.
+func (codeRow) TableName() string { return "authorization_codes" }
+
+func (c codeRow) restore() *oauth.AuthorizationCode { return oauth.RestoreCode(oauth.CodeSnapshot(c)) }
+
+var codeTable = mapper.NewTable(codeRow{}.TableName(),
+	mapper.Column("id", func(c *codeRow) any { return &c.ID }),
+	mapper.Column("digest", func(c *codeRow) any { return &c.Digest }),
+	mapper.Column("code_challenge", func(c *codeRow) any { return &c.CodeChallenge }),
+	mapper.Column("client_id", func(c *codeRow) any { return &c.ClientID }),
+	mapper.Column("client_name", func(c *codeRow) any { return &c.ClientName }),
+	mapper.Column("auth_method", func(c *codeRow) any { return &c.AuthMethod }),
+	mapper.Column("redirect_uri", func(c *codeRow) any { return &c.RedirectURI }),
+	mapper.Column("resource", func(c *codeRow) any { return &c.Resource }),
+	mapper.Column("scopes", func(c *codeRow) any { return &c.Scopes }),
+	mapper.Column("subject", func(c *codeRow) any { return &c.Subject }),
+	mapper.Column("roles", func(c *codeRow) any { return &c.Roles }),
+	mapper.Column("state", func(c *codeRow) any { return &c.State }),
+	mapper.Column("end_reason", func(c *codeRow) any { return &c.EndReason }),
+	mapper.Column("created_at", func(c *codeRow) any { return (*mapper.Moment)(&c.CreatedAt) }),
+	mapper.Column("expires_at", func(c *codeRow) any { return (*mapper.Moment)(&c.ExpiresAt) }),
+	mapper.Column("redeemed_at", func(c *codeRow) any { return (*mapper.Moment)(&c.RedeemedAt) }),
+	mapper.Column("withdrawn_at", func(c *codeRow) any { return (*mapper.Moment)(&c.WithdrawnAt) }),
+	mapper.Column("forget_after", func(c *codeRow) any { return (*mapper.Moment)(&c.ForgetAfter) }),
+	mapper.Column("host_print", func(c *codeRow) any { return &c.HostPrint }),
+	mapper.Column("host_box", func(c *codeRow) any { return &c.HostBox }),
+	mapper.Column("host_wrap", func(c *codeRow) any { return &c.HostWrap }),
+)
+
 // grantRow is an oauth.GrantSnapshot with tags. Both convert into each other, so a new field breaks the build and is not lost.
 type grantRow struct {
 	ID            string `gorm:"primaryKey"`
@@ -27,10 +81,6 @@ type grantRow struct {
 	IdleEnd       time.Time `gorm:"serializer:pasteport_millis"`
 	AbsoluteEnd   time.Time `gorm:"serializer:pasteport_millis"`
 	ForgetAfter   time.Time `gorm:"serializer:pasteport_millis"`
-	CodeDigest    []byte
-	CodeChallenge string
-	CodeExpiresAt time.Time `gorm:"serializer:pasteport_millis"`
-	RedeemedAt    time.Time `gorm:"serializer:pasteport_millis"`
 	Generation    int
 	RefreshDigest []byte
 	SuccessorBox  []byte
@@ -62,10 +112,6 @@ var grantTable = mapper.NewTable(grantRow{}.TableName(),
 	mapper.Column("idle_end", func(g *grantRow) any { return (*mapper.Moment)(&g.IdleEnd) }),
 	mapper.Column("absolute_end", func(g *grantRow) any { return (*mapper.Moment)(&g.AbsoluteEnd) }),
 	mapper.Column("forget_after", func(g *grantRow) any { return (*mapper.Moment)(&g.ForgetAfter) }),
-	mapper.Column("code_digest", func(g *grantRow) any { return &g.CodeDigest }),
-	mapper.Column("code_challenge", func(g *grantRow) any { return &g.CodeChallenge }),
-	mapper.Column("code_expires_at", func(g *grantRow) any { return (*mapper.Moment)(&g.CodeExpiresAt) }),
-	mapper.Column("redeemed_at", func(g *grantRow) any { return (*mapper.Moment)(&g.RedeemedAt) }),
 	mapper.Column("generation", func(g *grantRow) any { return &g.Generation }),
 	mapper.Column("refresh_digest", func(g *grantRow) any { return &g.RefreshDigest }),
 	mapper.Column("successor_box", func(g *grantRow) any { return &g.SuccessorBox }),
@@ -103,15 +149,9 @@ var secretTable = mapper.NewTable(secretRow{}.TableName(),
 	mapper.Column("forget_after", func(s *secretRow) any { return (*mapper.Moment)(&s.ForgetAfter) }),
 )
 
-// isSpent reports that another secret of the grant has taken the place of this one.
+// isSpent reports that another refresh token of the grant has replaced this one.
 func (s *secretRow) isSpent(of *grantRow) bool {
-	switch oauth.SecretKind(s.Kind) {
-	case oauth.CodeSecret:
-		return !of.RedeemedAt.IsZero()
-	case oauth.RefreshTokenSecret:
-		return s.Generation != of.Generation
-	}
-	return false
+	return oauth.SecretKind(s.Kind) == oauth.RefreshTokenSecret && s.Generation != of.Generation
 }
 
 // assertionRow is a client assertion that was used.
@@ -124,14 +164,6 @@ type assertionRow struct {
 func (assertionRow) TableName() string { return "used_assertions" }
 
 func (g grantRow) restore() *oauth.AccessGrant { return oauth.RestoreGrant(oauth.GrantSnapshot(g)) }
-
-func restoreAll(rows []grantRow) []*oauth.AccessGrant {
-	grants := make([]*oauth.AccessGrant, 0, len(rows))
-	for _, row := range rows {
-		grants = append(grants, row.restore())
-	}
-	return grants
-}
 
 func rowsOf(grant *oauth.AccessGrant) (grantRow, []*secretRow) {
 	snapshot, held := grant.Snapshot()

@@ -7,7 +7,6 @@ package persistence
 import (
 	"bytes"
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -31,9 +30,9 @@ type Store struct {
 }
 
 var (
-	_ oauth.Store        = (*Store)(nil)
-	_ oauth.GrantLister  = (*Store)(nil)
-	_ oauth.ClientLister = (*Store)(nil)
+	_ oauth.Store               = (*Store)(nil)
+	_ oauth.AuthorizationLister = (*Store)(nil)
+	_ oauth.ClientLister        = (*Store)(nil)
 )
 
 // SharedByReplicas reports that several machines may use the database at once.
@@ -45,51 +44,6 @@ func (s *Store) Close() error {
 		return s.file.Close()
 	}
 	return failed("closing the connections", disconnect(s.writer))
-}
-
-// AddGrant implements oauth.Store.
-func (s *Store) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
-	return s.change(ctx, func(tx *sqlite.Tx) error { return s.add(tx, grant, supersede) })
-}
-
-func (s *Store) add(tx *sqlite.Tx, grant *oauth.AccessGrant, supersede func(earlier *oauth.AccessGrant) error) error {
-	row, secrets := rowsOf(grant)
-	if err := s.addRow(tx, &row, supersede); err != nil {
-		return err
-	}
-	tx.ChangedGrant(row.ID, written(&row, secrets))
-	return addSecrets(tx, secrets)
-}
-
-// addRow looks for an earlier grant when there is one. A server has to be asked first, because there an error ends the transaction.
-func (s *Store) addRow(tx *sqlite.Tx, row *grantRow, supersede func(earlier *oauth.AccessGrant) error) error {
-	if !s.engine.server {
-		if err := insert(tx, grantTable, row); !isDuplicate(err) {
-			return failed("adding a grant", err)
-		}
-	}
-	if err := s.clearWay(tx.DB, row.ID, supersede); err != nil {
-		return err
-	}
-	return overtaken(insert(tx, grantTable, row), "adding a grant")
-}
-
-// clearWay deletes the earlier grant of the same id, and with it the code that is all it has, when supersede agrees.
-func (s *Store) clearWay(tx *gorm.DB, id string, supersede func(earlier *oauth.AccessGrant) error) error {
-	earlier, err := s.engine.earlier(tx, id)
-	if errors.Is(err, oauth.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := supersede(earlier.restore()); err != nil {
-		return err
-	}
-	if err := tx.Exec("DELETE FROM secrets WHERE digest = ?", earlier.CodeDigest).Error; err != nil {
-		return failed("replacing a code", err)
-	}
-	return failed("replacing a grant", tx.Delete(&earlier).Error)
 }
 
 // Grant implements oauth.Store.
@@ -133,7 +87,11 @@ func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change fun
 		if s.engine.server && len(locked) == 0 { // it replaced the one that the lock has waited for, so that it is not locked
 			return failed("locking a grant", errOvertaken)
 		}
-		return update(tx, found, found.restore(), change)
+		grant := found.restore()
+		if err := change(grant); err != nil {
+			return err
+		}
+		return update(tx, found, grant)
 	})
 }
 
@@ -145,21 +103,6 @@ func (s *Store) newest(tx *sqlite.Tx, secret oauth.Digest) (*secretWithGrant, er
 	return s.engine.finds(tx.DB, secret)
 }
 
-// GrantsOf implements oauth.Store.
-func (s *Store) GrantsOf(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
-	ctx, done := s.detached(ctx)
-	defer done()
-	rows, err := grantsOf(s.reader.WithContext(ctx), host)
-	return restoreAll(rows), err
-}
-
-// Grants implements oauth.GrantLister.
-func (s *Store) Grants(ctx context.Context) ([]*oauth.AccessGrant, error) {
-	var rows []grantRow
-	err := s.reader.WithContext(ctx).Order("created_at, id").Find(&rows).Error
-	return restoreAll(rows), failed("listing the grants", err)
-}
-
 // Clients implements oauth.ClientLister.
 func (s *Store) Clients(ctx context.Context, now time.Time, limit int) (clients []oauth.ClientID, err error) {
 	var ids []string
@@ -169,22 +112,6 @@ func (s *Store) Clients(ctx context.Context, now time.Time, limit int) (clients 
 		clients = append(clients, oauth.RestoreClientID(id))
 	}
 	return clients, failed("listing the clients", err)
-}
-
-// UpdateGrantsOf implements oauth.Store.
-func (s *Store) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
-	return s.change(ctx, func(tx *sqlite.Tx) error {
-		rows, err := grantsOf(s.engine.locking(tx.DB), host)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			if err := update(tx, &secretWithGrant{grant: &row}, row.restore(), change); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // UseOnce implements oauth.Store: the primary key lets one in.
@@ -199,17 +126,8 @@ func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter
 	})
 }
 
-func grantsOf(db *gorm.DB, host oauth.Fingerprint) (rows []grantRow, err error) {
-	err = db.Order("created_at, id").Find(&rows, "host_print = ?", host[:]).Error
-	return rows, failed("finding the grants of a host token", err)
-}
-
-// update lets change happen to the restored grant and writes what came of it: what has changed of the grant and of the secret that was
-// found, and new ones.
-func update(tx *sqlite.Tx, found *secretWithGrant, grant *oauth.AccessGrant, change func(*oauth.AccessGrant) error) error {
-	if err := change(grant); err != nil {
-		return err
-	}
+// update writes what has changed of the grant and of the secret that was found, and the new secrets.
+func update(tx *sqlite.Tx, found *secretWithGrant, grant *oauth.AccessGrant) error {
 	row, secrets := rowsOf(grant)
 	tx.ChangedGrant(row.ID, written(&row, secrets))
 	if found.grant.HostBox != nil && row.HostBox == nil { // then nothing is left that a wrap could open (H6)

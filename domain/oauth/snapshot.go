@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// IssuedCode is the State of a code that can be redeemed or withdrawn.
+const IssuedCode = string(codeIssued)
+
 // CodeSnapshot is an AuthorizationCode as a store keeps it. Bytes are nil, text is "" and times are zero where there is nothing.
 // Times are UTC with milliseconds. Restoring applies no rule.
 type CodeSnapshot struct {
