@@ -38,7 +38,7 @@ var _ = Describe("Checking a store", func() {
 			BeforeEach(func(ctx SpecContext) { store = openEmpty(ctx) })
 
 			It("is content with one that is in order, and changes nothing", func(ctx SpecContext) {
-				Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+				Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 				prints, err := seal.NewKeyRing(store).SecretFingerprints()
 				Expect(err).NotTo(HaveOccurred())
 				for range 2 {
@@ -52,7 +52,7 @@ var _ = Describe("Checking a store", func() {
 			})
 
 			DescribeTable("says what does not hold, and what to do about it", func(ctx SpecContext, check, said string, spoil func() error) {
-				Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+				Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 				Expect(spoil()).To(Succeed())
 				Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue(check, ContainSubstring(said))))
 			},
@@ -70,7 +70,10 @@ var _ = Describe("Checking a store", func() {
 					return store.writer.Exec("UPDATE grants SET state = 'paused'").Error
 				}),
 				Entry("a grant of which something would be lost", "grants", "id is g: this version cannot read it", func() error {
-					return store.writer.Exec("UPDATE grants SET code_digest = ?", []byte("short")).Error
+					return store.writer.Exec("UPDATE grants SET refresh_digest = ?", []byte("short")).Error
+				}),
+				Entry("a code in an unknown state", "authorization_codes", "id is c: this version cannot read it", func() error {
+					return store.writer.Exec("INSERT INTO authorization_codes SELECT 'c', digest, '', '', '', '', '', '', '', '', '', 'paused', '', 1, 1, 1, 1, 1, NULL, NULL, NULL FROM secrets").Error
 				}),
 				Entry("a secret of a kind that nobody knows", "secrets", "this version cannot read it", func() error {
 					return store.writer.Exec("UPDATE secrets SET kind = 'ppx_'").Error
@@ -137,14 +140,14 @@ var _ = Describe("Checking a store", func() {
 
 	It("is content with a grant that another version would have forgotten at another time", func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.writer.Exec("UPDATE grants SET forget_after = forget_after + 1000").Error).To(Succeed())
 		Expect(problems(store.Checks(ctx))).To(BeEmpty())
 	})
 
 	It("is content with whatever was in use", Label("H5"), func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {
 			g.Used(then)
 			g.End(oauth.EndedByHost, then.Add(time.Hour))

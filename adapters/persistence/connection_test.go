@@ -25,7 +25,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 	BeforeEach(func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		store, file = openIn(directory), filepath.Join(directory, "oauth.db")
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 	})
 	reading := func(ctx context.Context) error {
 		_, err := store.Grant(ctx, digest(0))
@@ -37,7 +37,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 		Expect(os.Rename(file, file+".away")).To(Succeed())
 		Eventually(reading).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(unavailable())
 		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(unavailable())
-		Expect(store.AddGrant(ctx, aGrant("h", 0), nil)).To(unavailable())
+		Expect(keep(ctx, store, aGrant("h", 0))).To(unavailable())
 		Expect(file).NotTo(BeAnExistingFile())
 		Expect(os.Rename(file+".away", file)).To(Succeed())
 		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(Succeed())
@@ -45,7 +45,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 
 	It("goes on with the file that takes its place", func(ctx SpecContext) {
 		other := openIn(GinkgoT().TempDir())
-		Expect(other.AddGrant(ctx, aGrant("restored", 2), nil)).To(Succeed())
+		Expect(keep(ctx, other, aGrant("restored", 2))).To(Succeed())
 		Expect(other.Close()).To(Succeed())
 		Expect(os.Remove(file)).To(Succeed())
 		Expect(os.Remove(file + "-wal")).To(Succeed())
@@ -61,7 +61,7 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 	It("ends before a writer does that never comes to an end", func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
 		store.patience = 20 * time.Millisecond
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error {
 			Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error { return nil })).To(unavailable())
 			return nil
@@ -70,7 +70,7 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 
 	It("does not cut work short once it has begun", func(ctx SpecContext) {
 		store := openIn(GinkgoT().TempDir())
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		store.patience = 20 * time.Millisecond
 		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {
 			longer, cancel := context.WithTimeout(ctx, 2*store.patience)

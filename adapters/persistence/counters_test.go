@@ -39,7 +39,7 @@ func itCountsBesideBearers(server *server) {
 	})
 
 	It("leaves connections for others while wrong tokens wait for each other", Label("B6", "I22"), func(ctx SpecContext) {
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		release := hold(ctx)
 		DeferCleanup(release)
 		var wrong sync.WaitGroup

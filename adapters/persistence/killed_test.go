@@ -23,11 +23,11 @@ var _ = Describe("Writes that were answered", Label("H5", "I19"), func() {
 		for life := range 10 {
 			answered = append(answered, killed(ctx, filepath.Join(directory, "oauth.db"), life, 50+20*life)...)
 		}
-		grants, err := openIn(directory).Grants(ctx)
+		all, err := openIn(directory).Authorizations(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		var found []string
-		for _, grant := range grants {
-			found = append(found, grant.ID())
+		for one := range all.All() {
+			found = append(found, one.ID())
 		}
 		slices.Sort(found)
 		for _, id := range answered {
@@ -51,7 +51,7 @@ func addGrantsTo(file string) {
 		go func() {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("%s-%d-%d", os.Getenv("LIFE"), worker, i)
-				if err := store.AddGrant(context.Background(), aGrant(id, 0), nil); err != nil {
+				if err := keep(context.Background(), store, aGrant(id, 0)); err != nil {
 					id = err.Error()
 				}
 				output.Lock()

@@ -15,7 +15,7 @@ var _ = Describe("Looking up a grant in a SQLite file", Label("E9", "G7"), func(
 	var store *Store
 	BeforeEach(func(ctx SpecContext) {
 		store = openIn(GinkgoT().TempDir())
-		Expect(store.AddGrant(ctx, aGrant("g", 2), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g", 2))).To(Succeed())
 	})
 
 	It("hands out grants that do not share what is changed in them", func(ctx SpecContext) {
@@ -41,7 +41,7 @@ var _ = Describe("Looking up a grant in a SQLite file", Label("E9", "G7"), func(
 	})
 
 	It("finds nothing of a grant that was refused", Label("D30"), func(ctx SpecContext) {
-		Expect(store.AddGrant(ctx, aGrant("refused", 3), nil)).To(MatchError(oauth.ErrDuplicate)) // its first secret exists
+		Expect(keep(ctx, store, aGrant("refused", 3))).To(MatchError(oauth.ErrDuplicate)) // its first secret exists
 		Expect(cached(store, digest(2))).To(BeNil())
 	})
 })

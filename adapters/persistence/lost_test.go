@@ -18,7 +18,7 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 	begin := func() {
 		GinkgoHelper()
 		store := openIn(filepath.Dir(file))
-		Expect(store.AddGrant(GinkgoT().Context(), aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(GinkgoT().Context(), store, aGrant("g", 1))).To(Succeed())
 		Expect(store.Close()).To(Succeed())
 	}
 	cut := func(size int64) func() {
@@ -81,11 +81,11 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 		remove()
 		write(string(kept))(file)
 		store := openIn(filepath.Dir(file))
-		Expect(store.Grants(GinkgoT().Context())).To(HaveLen(1))
+		Expect(store.Authorizations(GinkgoT().Context())).To(HaveField("Grants", HaveLen(1)))
 		Expect(store.Close()).To(Succeed())
 		remove()
 		Expect(os.Remove(file + ".secret")).To(Succeed())
-		Expect(openIn(filepath.Dir(file)).Grants(GinkgoT().Context())).To(BeEmpty())
+		Expect(openIn(filepath.Dir(file)).Authorizations(GinkgoT().Context())).To(BeZero())
 	})
 
 	It("may be the destination of a copy, whose secret is there first", func() {

@@ -20,17 +20,17 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 				_, err := migrate(tx, old.engine, migrations[:7])
 				return err
 			})).To(Succeed())
-			grantRow, secretRows := rowsOf(aGrant("g", 3))
-			Expect(old.writer.Omit("RefreshDigest").Create(&grantRow).Error).To(Succeed())
+			grant, secretRows := rowsOf(aGrant("g", 3))
+			Expect(old.writer.Omit("RefreshDigest").Create(&grantWithCode{Grant: grant, CodeDigest: make([]byte, 32), RedeemedAt: then}).Error).To(Succeed())
 			Expect(old.writer.Omit("Predecessor").Create(&secretRows).Error).To(Succeed())
 			Expect(addAlone(old.writer.Omit("Predecessor"), 4, oauth.AccessTokenSecret)).NotTo(Succeed())
 
 			store := now(ctx)
-			grant, err := store.Grant(ctx, digest(2))
+			found, err := store.Grant(ctx, digest(2))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(grant.ID()).To(Equal("g"))
+			Expect(found.ID()).To(Equal("g"))
 			Expect(addAlone(store.writer, 4, oauth.AccessTokenSecret)).To(Succeed())
-			end, _ := grant.Snapshot()
+			end, _ := found.Snapshot()
 			refreshed := digest(5)
 			Expect(store.writer.Create(&secretRow{Digest: refreshed[:], Grant: "g", Kind: string(oauth.RefreshTokenSecret)}).Error).To(Succeed())
 			Expect(store.writer.Exec("UPDATE grants SET refresh_digest = ?", refreshed[:]).Error).To(Succeed())
@@ -57,13 +57,13 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 				return store.reader.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Exec(statement, values) })
 			}
 			for _, statement := range []string{
-				filled(sqliteEngine.deleteSecrets()), filled(families), filled(deleteAssertions), filled(deleteCounters), filled(emptySuccessors),
+				filled(sqliteEngine.deleteSecrets()), filled(families), filled(deleteAssertions), filled(deleteCodes), filled(deleteCounters), filled(emptySuccessors),
 				store.reader.ToSQL(func(tx *gorm.DB) *gorm.DB { return expiredGrants(tx, then, &[]grantRow{}) }),
 			} {
 				var plan []struct{ Detail string }
 				Expect(store.reader.WithContext(ctx).Raw("EXPLAIN QUERY PLAN " + statement).Scan(&plan).Error).To(Succeed())
 				Expect(plan).To(ContainElement(HaveField("Detail", MatchRegexp("_by_|PRIMARY KEY"))), statement)
-				Expect(plan).NotTo(ContainElement(HaveField("Detail", MatchRegexp("SCAN (grants|secrets|older|used_assertions|counters)"))), statement)
+				Expect(plan).NotTo(ContainElement(HaveField("Detail", MatchRegexp("SCAN (grants|authorization_codes|secrets|older|used_assertions|counters)"))), statement)
 			}
 		})
 	})

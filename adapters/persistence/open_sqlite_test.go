@@ -79,7 +79,7 @@ var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func()
 		openIn(directory)
 		store, err := OpenExisting(file)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(store.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.Close()).To(Succeed())
 	})
 
@@ -116,7 +116,7 @@ var _ = Describe("Opening files that others could read", Label("H7"), func() {
 		for _, name := range []string{"oauth.db", "oauth.db.secret"} {
 			Expect(os.Chmod(filepath.Join(directory, name), 0o644)).To(Succeed())
 		}
-		Expect(openIn(directory).AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, openIn(directory), aGrant("g", 1))).To(Succeed())
 		for _, name := range []string{"oauth.db", "oauth.db.secret", "oauth.db-wal", "oauth.db-shm"} {
 			found, err := os.Stat(filepath.Join(directory, name))
 			Expect(err).NotTo(HaveOccurred())
@@ -134,7 +134,7 @@ var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		old := database.Writer
 		row, secrets := rowsOf(aGrant("g", 1))
-		Expect(old.Omit("AuthMethod", "GraceEnd", "RefreshDigest").Create(&row).Error).To(Succeed())
+		Expect(old.Omit("AuthMethod", "GraceEnd", "RefreshDigest").Create(&grantWithCode{Grant: row, CodeDigest: make([]byte, 32), RedeemedAt: then}).Error).To(Succeed())
 		Expect(old.Exec("UPDATE grants SET rotated_at = 1000").Error).To(Succeed())
 		Expect(old.Omit("Predecessor").Create(&secrets).Error).To(Succeed())
 		Expect(database.Close()).To(Succeed())

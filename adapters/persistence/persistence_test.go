@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/engines"
 	"github.com/pasteport/pasteport/features/storespec"
@@ -88,6 +89,17 @@ func aGrant(id string, secrets int) *oauth.AccessGrant {
 		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.RefreshTokenSecret), ForgetAfter: absoluteEnd})
 	}
 	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active", CreatedAt: then, IdleEnd: then.Add(time.Hour), AbsoluteEnd: absoluteEnd}, rows...)
+}
+
+// aCode has digest(value).
+func aCode(id string, value int) *oauth.AuthorizationCode {
+	digest := digest(value)
+	return oauth.RestoreCode(oauth.CodeSnapshot{ID: id, Digest: digest[:], State: oauth.IssuedCode, CreatedAt: then, ExpiresAt: then.Add(time.Minute)})
+}
+
+// keep stores a grant as a redemption does, without its code.
+func keep(ctx context.Context, store *Store, grant *oauth.AccessGrant) error {
+	return store.change(ctx, func(tx *sqlite.Tx) error { return addGrant(tx, grant) })
 }
 
 // aFamily is a grant with refresh tokens of which each has replaced the one before; their digests begin with digest(first).

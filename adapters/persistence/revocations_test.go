@@ -14,12 +14,12 @@ var _ = Describe("Asking what has ended", Label("G16"), func() {
 
 	DescribeTable("tells all of it, however much ended in one millisecond or shortly after it:", func(ctx SpecContext, apart int) {
 		const many = 2*endedPage + 7
-		Expect(store.AddGrant(ctx, aGrant("template", many), nil)).To(Succeed())
+		Expect(keep(ctx, store, aGrant("template", many))).To(Succeed())
 		Expect(store.writer.Exec("UPDATE secrets SET revoked_at = ? + ? * grant_rank FROM (SELECT digest d, row_number() OVER (ORDER BY digest) grant_rank FROM secrets) WHERE digest = d",
 			then.UnixMilli(), apart).Error).To(Succeed())
 		for i := range 3 {
 			grant := aGrant(fmt.Sprint(i), 0)
-			Expect(store.AddGrant(ctx, grant, nil)).To(Succeed())
+			Expect(keep(ctx, store, grant)).To(Succeed())
 		}
 		Expect(store.writer.Exec("UPDATE grants SET ended_at = ? WHERE id <> 'template'", then.UnixMilli()).Error).To(Succeed())
 		ended, err := store.EndedSince(ctx, then)

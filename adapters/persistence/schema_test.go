@@ -29,7 +29,7 @@ var _ = Describe("SCHEMA.md", func() {
 		var indexes []string
 		Expect(store.reader.Raw(`SELECT name || ' ' || tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL`).Scan(&indexes).Error).To(Succeed())
 		var justified []string
-		for _, line := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `\\w+` \\|").FindAllStringSubmatch(page, -1) {
+		for _, line := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `[\\w`, ]+` \\|").FindAllStringSubmatch(page, -1) {
 			table, _, _ := strings.Cut(line[1], "_by_")
 			justified = append(justified, line[1]+" "+table)
 		}

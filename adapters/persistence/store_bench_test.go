@@ -34,22 +34,22 @@ func benchStore(b *testing.B) *Store {
 	return store
 }
 
-// approvedGrant is pending, with a code that it is found by.
-func approvedGrant() (*oauth.AccessGrant, oauth.Digest) {
-	var code oauth.Digest
-	_, _ = rand.Read(code[:]) // never fails
+// activeGrant has one access token.
+func activeGrant() (*oauth.AccessGrant, oauth.Digest) {
+	var token oauth.Digest
+	_, _ = rand.Read(token[:]) // never fails
 	id, now := strings.ToLower(rand.Text()), time.Now()
 	return oauth.RestoreGrant(oauth.GrantSnapshot{
-		ID: id, ClientID: "https://client.example/client.json", Resource: "https://cms.example/mcp", Scopes: "mcp", State: "pending",
-		CreatedAt: now, IdleEnd: now.Add(time.Hour), AbsoluteEnd: now.Add(time.Hour), ForgetAfter: now.Add(time.Hour), CodeDigest: code[:],
-	}, oauth.SecretSnapshot{Digest: code[:], Grant: id, Kind: string(oauth.CodeSecret), ForgetAfter: now.Add(time.Hour)}), code
+		ID: id, ClientID: "https://client.example/client.json", Resource: "https://cms.example/mcp", Scopes: "mcp", State: "active",
+		CreatedAt: now, IdleEnd: now.Add(time.Hour), AbsoluteEnd: now.Add(time.Hour), ForgetAfter: now.Add(time.Hour),
+	}, oauth.SecretSnapshot{Digest: token[:], Grant: id, Kind: string(oauth.AccessTokenSecret), ForgetAfter: now.Add(time.Hour)}), token
 }
 
 func BenchmarkAddGrant(b *testing.B) {
 	b.Run("one writer", func(b *testing.B) {
 		store := benchStore(b)
 		for b.Loop() {
-			addGrant(b, store)
+			addOne(b, store)
 		}
 	})
 	b.Run("64 writers", func(b *testing.B) {
@@ -57,7 +57,7 @@ func BenchmarkAddGrant(b *testing.B) {
 		b.SetParallelism(max(1, writersAtOnce/runtime.GOMAXPROCS(0)))
 		b.RunParallel(func(more *testing.PB) {
 			for more.Next() {
-				addGrant(b, store)
+				addOne(b, store)
 			}
 		})
 	})
@@ -72,7 +72,7 @@ func BenchmarkGroupCommit(b *testing.B) {
 			var shared, alone time.Duration
 			grants := 0
 			for b.Loop() {
-				shared += byAll(writers, func() { addGrant(b, store) })
+				shared += byAll(writers, func() { addOne(b, store) })
 				alone += byAll(writers, func() { addUngrouped(b, store) })
 				grants += writers * inOneTurn
 			}
@@ -97,18 +97,18 @@ func byAll(writers int, add func()) time.Duration {
 	return time.Since(began)
 }
 
-func addGrant(b *testing.B, store *Store) {
+func addOne(b *testing.B, store *Store) {
 	b.Helper()
-	grant, _ := approvedGrant()
-	if err := store.AddGrant(context.Background(), grant, grant.Supersedes); err != nil {
+	grant, _ := activeGrant()
+	if err := keep(context.Background(), store, grant); err != nil {
 		b.Error(err)
 	}
 }
 
 func addUngrouped(b *testing.B, store *Store) {
 	b.Helper()
-	grant, _ := approvedGrant()
-	if err := store.writer.Transaction(func(tx *gorm.DB) error { return store.add(&sqlite.Tx{DB: tx}, grant, grant.Supersedes) }); err != nil {
+	grant, _ := activeGrant()
+	if err := store.writer.Transaction(func(tx *gorm.DB) error { return addGrant(&sqlite.Tx{DB: tx}, grant) }); err != nil {
 		b.Error(err)
 	}
 }
@@ -143,8 +143,8 @@ func manyGrants(b *testing.B) (*Store, []oauth.Digest) {
 	store, digests := benchStore(b), make([]oauth.Digest, writersAtOnce)
 	for i := range digests {
 		var grant *oauth.AccessGrant
-		grant, digests[i] = approvedGrant()
-		if err := store.AddGrant(context.Background(), grant, grant.Supersedes); err != nil {
+		grant, digests[i] = activeGrant()
+		if err := keep(context.Background(), store, grant); err != nil {
 			b.Fatal(err)
 		}
 	}

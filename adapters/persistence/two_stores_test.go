@@ -42,7 +42,7 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 
 	It("let exactly one of several processes end a grant", func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
-		Expect(openIn(directory).AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, openIn(directory), aGrant("g", 1))).To(Succeed())
 		answers := make([]string, 4)
 		var racing sync.WaitGroup
 		for i := range answers {
@@ -62,7 +62,7 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 	It("give up waiting for each other when the context ends", Label("N14", "D30"), func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		one, other := openIn(directory), openIn(directory)
-		Expect(one.AddGrant(ctx, aGrant("g", 1), nil)).To(Succeed())
+		Expect(keep(ctx, one, aGrant("g", 1))).To(Succeed())
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
 		Expect(one.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error {
@@ -110,8 +110,16 @@ type alternating struct {
 
 func (a *alternating) next() oauth.Store { return a.stores[int(a.calls.Add(1))%len(a.stores)] }
 
-func (a *alternating) AddGrant(ctx context.Context, grant *oauth.AccessGrant, supersede func(*oauth.AccessGrant) error) error {
-	return a.next().AddGrant(ctx, grant, supersede)
+func (a *alternating) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+	return a.next().AddCode(ctx, code, supersede)
+}
+
+func (a *alternating) Code(ctx context.Context, code oauth.Digest) (*oauth.AuthorizationCode, error) {
+	return a.next().Code(ctx, code)
+}
+
+func (a *alternating) RedeemCode(ctx context.Context, code oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	return a.next().RedeemCode(ctx, code, redeem)
 }
 
 func (a *alternating) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
@@ -122,12 +130,12 @@ func (a *alternating) UpdateGrant(ctx context.Context, secret oauth.Digest, chan
 	return a.next().UpdateGrant(ctx, secret, change)
 }
 
-func (a *alternating) GrantsOf(ctx context.Context, host oauth.Fingerprint) ([]*oauth.AccessGrant, error) {
-	return a.next().GrantsOf(ctx, host)
+func (a *alternating) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
+	return a.next().AuthorizationsOf(ctx, host)
 }
 
-func (a *alternating) UpdateGrantsOf(ctx context.Context, host oauth.Fingerprint, change func(*oauth.AccessGrant) error) error {
-	return a.next().UpdateGrantsOf(ctx, host, change)
+func (a *alternating) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
+	return a.next().UpdateAuthorizationsOf(ctx, host, change)
 }
 
 func (a *alternating) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
