@@ -22,7 +22,7 @@ var _ = Describe("An authorization code", func() {
 		Expect(f.grant.HostToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
 	})
 
-	It("keeps no sealed host token once it is redeemed", Label("I2", "J4"), func() {
+	It("keeps no sealed host token once it is redeemed", Label("I2", "I10", "J4"), func() {
 		f := approved(settings)
 		Expect(f.issued.Snapshot().HostBox).NotTo(BeNil())
 		Expect(f.redeem(noon)).To(Succeed())
