@@ -35,7 +35,7 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 			Expect(store.writer.Create(&secretRow{Digest: refreshed[:], Grant: "g", Kind: string(oauth.RefreshTokenSecret)}).Error).To(Succeed())
 			Expect(store.writer.Exec("UPDATE grants SET refresh_digest = ?", refreshed[:]).Error).To(Succeed())
 			Expect(store.DeleteExpired(ctx, end.ForgetAfter)).To(Equal(1 + 3 + 1))
-			Expect(store.DeleteExpired(ctx, absoluteEnd)).To(Equal(1))
+			Expect(store.DeleteExpired(ctx, absoluteEnd)).To(Equal(2), "the access token and the redeemed code")
 		})
 	}
 
