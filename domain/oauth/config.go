@@ -53,7 +53,7 @@ type Config struct {
 	// Secrets keeps them instead, and may change them at any time. The store's own when Secret is empty.
 	Secrets SecretKeeper
 
-	// AllowClient decides by the host of the client_id, with its port if it names one, who may connect at all; nil lets everybody (A8).
+	// AllowClient reports whether clients may connect whose client_id has this host, in lower case and without its port; nil allows all (A8).
 	AllowClient func(host string) bool
 
 	TrustedRedirectHosts          []string       // hosts to which an error may be redirected without a click (M13)
