@@ -74,6 +74,8 @@ var table = []law{
 		"bootstrap/internal/..."}},
 	{of: []string{"bootstrap/internal/upstreams"}, may: []string{"domain/oauth", "adapters/http/upstream"}},
 	{of: []string{"bootstrap/internal/memory"}, may: []string{"github.com/KimMachineGun/automemlimit/memlimit"}},
+	{of: []string{"bootstrap/pasteporttest"}, may: []string{ // only tests import it
+		"domain/oauth", sdk + "mcp", sdk + "auth", sdk + "oauthex", "golang.org/x/oauth2", "golang.org/x/net/html/..."}},
 	{of: []string{"bootstrap/settings"}, may: []string{"domain/oauth", "github.com/spf13/...", "go.yaml.in/yaml/v3",
 		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein", "github.com/dustin/go-humanize"}},
 	{of: []string{"bootstrap/settings/write"}, may: []string{"bootstrap/server"}},
@@ -235,6 +237,9 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("a live trace that goes past the service", "bootstrap/cli/tracing/follow.go", "adapters/persistence", "application"),
 		Entry("a terminal that knows the commands", "bootstrap/cli/term/terminal.go", "bootstrap/cli", "bootstrap/server", "adapters/persistence"),
 		Entry("a bounded server that knows what it serves", "bootstrap/server/httpserver/server.go", "bootstrap/server", "domain/oauth", echo),
+		Entry("a program that links what tests need", "bootstrap/server/service.go", "bootstrap/pasteporttest"),
+		Entry("a benchmark that links what tests need", "bench/server/guarded/guarded.go", "bootstrap/pasteporttest"),
+		Entry("a test kit that knows more than a host", "bootstrap/pasteporttest/site.go", "adapters/http", "application", "bootstrap/server", ginkgo[0], echo),
 		Entry("settings that know what they are for", "bootstrap/settings/read.go", "bootstrap", "adapters/http/pages", "application"),
 		Entry("a demo site that knows Pasteport", "bootstrap/demosite/site.go", "adapters/persistence", "bootstrap", "application"),
 		Entry("a store command with a database of its own", "bootstrap/cli/store_copy.go", "adapters/persistence/postgres", "gorm.io/gorm"),

@@ -1,0 +1,95 @@
+package pasteporttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"golang.org/x/oauth2"
+)
+
+// patience is how long the site may take for a whole step, such as a connection.
+const patience = 30 * time.Second
+
+// Connect connects the client as TryConnect does, and fails the test when the site refuses.
+func (s *Site) Connect(token string, scopes ...string) *Connection {
+	s.t.Helper()
+	c, err := s.TryConnect(token, scopes...)
+	if err != nil {
+		s.t.Fatalf("pasteporttest: %v", err)
+	}
+	return c
+}
+
+// TryConnect connects the client: a person opens the consent page, pastes the token that the site gave them, and approves the scopes. Without
+// scopes, the client requests those that the site advertises. The error is a *Refusal when the site refuses the token or the scopes.
+func (s *Site) TryConnect(token string, scopes ...string) (*Connection, error) {
+	s.t.Helper()
+	s.checkServed()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	c := &Connection{site: s}
+	if err := c.open(ctx, token, scopes); err != nil {
+		return nil, fmt.Errorf("connecting: %w%s", refusalOf(err), s.hint(err))
+	}
+	return c, nil
+}
+
+func (s *Site) checkServed() {
+	s.t.Helper()
+	switch {
+	case s.issuer == "":
+		s.t.Fatalf("pasteporttest: no client can connect yet: build the OAuth server from Site.Config")
+	case s.server.URL == "":
+		s.t.Fatalf("pasteporttest: no client can connect yet: pass the site's Echo to Site.Serve")
+	}
+}
+
+// hint returns what a host can do about an error, "" when the error is enough.
+func (s *Site) hint(err error) string {
+	var refusal *Refusal
+	if errors.As(err, &refusal) && refusal.Status == http.StatusBadGateway && s.client.fetches.Load() == 0 {
+		return "; pass bootstrap.WithRootCAs(site.RootCAs()) to NewOAuthServer, so that the site can fetch the client's metadata document"
+	}
+	return ""
+}
+
+// open goes through the authorization code flow of the official Go SDK, which begins with the challenge of the MCP server.
+func (c *Connection) open(ctx context.Context, token string, scopes []string) error {
+	config := &auth.AuthorizationCodeHandlerConfig{
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: c.site.client.id()},
+		RedirectURL:                    redirectURI, RequestRefreshToken: true,
+		AuthorizationCodeFetcher: browser{token}.approve, NewTokenSource: c.keep,
+	}
+	if len(scopes) > 0 {
+		config.ScopeFilter = func([]string) []string { return scopes }
+	}
+	flow, err := auth.NewAuthorizationCodeHandler(config)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.site.endpoint, http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	challenge, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer challenge.Body.Close()
+	if challenge.StatusCode != http.StatusUnauthorized {
+		return fmt.Errorf("there is no MCP server with OAuth: it answered %s", challenge.Status)
+	}
+	return flow.Authorize(ctx, request, challenge)
+}
+
+// keep takes over what the token endpoint has answered.
+func (c *Connection) keep(_ context.Context, config *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
+	c.oauth = config
+	c.take(token)
+	return oauth2.StaticTokenSource(token), nil
+}

@@ -1,0 +1,143 @@
+package pasteporttest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/oauth2"
+)
+
+// Connection is a client that a person has connected to the site. Its tokens change only by Refresh. Its methods are for the goroutine of the
+// test; what Client and Session return is safe for concurrent use.
+type Connection struct {
+	site      *Site
+	oauth     *oauth2.Config
+	token     atomic.Pointer[oauth2.Token]
+	expiresAt time.Time // of the access token, by the site's clock
+	session   *mcp.ClientSession
+}
+
+func (c *Connection) take(token *oauth2.Token) {
+	c.expiresAt = c.site.Now().Add(time.Duration(token.ExpiresIn+1) * time.Second) // expires_in is rounded down
+	c.token.Store(token)
+}
+
+// Scopes returns the scopes that the site has granted.
+func (c *Connection) Scopes() []string {
+	scopes, _ := c.token.Load().Extra("scope").(string)
+	return strings.Fields(scopes)
+}
+
+// Client returns an HTTP client that sends the access token with every request.
+func (c *Connection) Client() *http.Client { return &http.Client{Transport: bearer{c}} }
+
+type bearer struct{ connection *Connection }
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	b.connection.token.Load().SetAuthHeader(request)
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+// Session returns a session of the official Go SDK with the MCP server, the same one every time. When the server refuses the access token or
+// its scopes, a call returns a *Refusal, and the session stays open for calls after Refresh.
+func (c *Connection) Session() *mcp.ClientSession {
+	c.site.t.Helper()
+	if c.session != nil {
+		return c.session
+	}
+	ctx, cancel := context.WithTimeout(c.site.t.Context(), patience)
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "pasteporttest", Version: "1"}, nil)
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: c.site.endpoint, HTTPClient: c.Client(), OAuthHandler: noAuthorization{},
+	}, nil)
+	if err != nil {
+		c.site.t.Fatalf("pasteporttest: opening a session: %v", err)
+	}
+	c.site.t.Cleanup(func() { _ = session.Close() })
+	c.session = session
+	return session
+}
+
+// noAuthorization keeps a session open when the server refuses a request, and does not authorize the client again.
+type noAuthorization struct{ auth.OAuthHandler }
+
+// TokenSource implements auth.OAuthHandler.
+func (noAuthorization) TokenSource(context.Context) (oauth2.TokenSource, error) { return nil, nil }
+
+// Authorize implements auth.OAuthHandler.
+func (noAuthorization) Authorize(_ context.Context, _ *http.Request, response *http.Response) error {
+	_ = response.Body.Close()
+	return challengeOf(response)
+}
+
+// Expire moves the clock of the site to the end of the access token. Access tokens of other connections may expire too.
+func (c *Connection) Expire() {
+	if left := c.expiresAt.Sub(c.site.Now()); left > 0 {
+		c.site.Advance(left)
+	}
+}
+
+// Refresh refreshes the tokens as TryRefresh does, and fails the test when the site refuses.
+func (c *Connection) Refresh() {
+	c.site.t.Helper()
+	if err := c.TryRefresh(); err != nil {
+		c.site.t.Fatalf("pasteporttest: %v", err)
+	}
+}
+
+// TryRefresh exchanges the refresh token for new tokens. The error is a *Refusal when the site refuses, for example because it has revoked the
+// token that the person pasted.
+func (c *Connection) TryRefresh() error {
+	ctx, cancel := context.WithTimeout(c.site.t.Context(), patience)
+	defer cancel()
+	next, err := c.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: c.token.Load().RefreshToken}).Token()
+	if err != nil {
+		return fmt.Errorf("refreshing the connection: %w", refusalOf(err))
+	}
+	c.take(next)
+	return nil
+}
+
+// End ends the connection as a client does: it revokes the refresh token, with which the access token ends.
+func (c *Connection) End() {
+	c.site.t.Helper()
+	if err := c.revoke(); err != nil {
+		c.site.t.Fatalf("pasteporttest: ending the connection: %v", err)
+	}
+}
+
+func (c *Connection) revoke() error {
+	ctx, cancel := context.WithTimeout(c.site.t.Context(), patience)
+	defer cancel()
+	server, err := auth.GetAuthServerMetadata(ctx, c.site.issuer, http.DefaultClient)
+	if err != nil || server == nil {
+		return fmt.Errorf("reading the metadata of %s: %w", c.site.issuer, cmp.Or(err, errors.New("there is none")))
+	}
+	form := url.Values{"token": {c.token.Load().RefreshToken}, "client_id": {c.oauth.ClientID}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.RevocationEndpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the site answered %s", response.Status)
+	}
+	return nil
+}

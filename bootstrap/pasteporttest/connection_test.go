@@ -1,0 +1,130 @@
+package pasteporttest_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
+)
+
+// status returns how an MCP server answers a request of the connection. A request that is let through has no body and gets 400.
+func status(t *testing.T, c *pasteporttest.Connection, endpoint string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, http.NoBody)
+	check(t, err)
+	response, err := c.Client().Do(request)
+	check(t, err)
+	check(t, response.Body.Close())
+	return response.StatusCode
+}
+
+// expectOpen fails the test unless the MCP server lets requests of the connection through.
+func expectOpen(t *testing.T, site *pasteporttest.Site, c *pasteporttest.Connection, open bool) {
+	t.Helper()
+	if got := status(t, c, site.URL()+"/mcp"); (got == http.StatusUnauthorized) == open {
+		t.Errorf("the MCP server answers %d", got)
+	}
+}
+
+func callTool(t *testing.T, c *pasteporttest.Connection, tool string) error {
+	t.Helper()
+	_, err := c.Session().CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: title{"Emma"}})
+	return err
+}
+
+func TestClient(t *testing.T) {
+	t.Parallel()
+	site, _ := open(t, libraryConfig())
+	ada := site.Connect("ada-token")
+	expectOpen(t, site, ada, true)
+	ada.Expire()
+	expectOpen(t, site, ada, false)
+	ada.Refresh()
+	expectOpen(t, site, ada, true)
+	ada.End()
+	expectOpen(t, site, ada, false)
+	expectRefusal(t, ada.TryRefresh(), http.StatusBadRequest, "invalid_grant", "")
+}
+
+func TestSessionOutlivesAccessToken(t *testing.T) {
+	t.Parallel()
+	site, _ := open(t, libraryConfig())
+	ada := site.Connect("ada-token")
+	check(t, callTool(t, ada, "read"))
+	for range 2 {
+		session := ada.Session()
+		ada.Expire()
+		expectRefusal(t, callTool(t, ada, "read"), http.StatusUnauthorized, "invalid_token", "")
+		ada.Refresh()
+		check(t, callTool(t, ada, "read"))
+		if ada.Session() != session {
+			t.Error("there is another session")
+		}
+	}
+}
+
+func TestToolThatNeedsAnotherScope(t *testing.T) {
+	t.Parallel()
+	site, _ := open(t, libraryConfig())
+	ada := site.Connect("ada-token", "books:read")
+	expectRefusal(t, callTool(t, ada, "write"), http.StatusForbidden, "insufficient_scope", "")
+	check(t, callTool(t, ada, "read"))
+	check(t, callTool(t, site.Connect("ada-token", "books:write"), "write"))
+}
+
+func TestExpireMovesClockOnce(t *testing.T) {
+	t.Parallel()
+	config := libraryConfig()
+	config.AccessTokenTTL = 20 * time.Minute
+	site, _ := open(t, config)
+	ada, bob := site.Connect("ada-token"), site.Connect("bob-token")
+	began := site.Now()
+	ada.Expire()
+	bob.Expire()
+	ada.Expire()
+	if passed := site.Now().Sub(began); passed < 19*time.Minute || passed > 25*time.Minute {
+		t.Errorf("%v have passed", passed)
+	}
+	expectOpen(t, site, bob, false)
+	site.Advance(time.Hour)
+	later := site.Now()
+	ada.Expire()
+	if site.Now().Before(later) {
+		t.Error("the clock has moved back")
+	}
+}
+
+func TestEndIsOfOneConnection(t *testing.T) {
+	t.Parallel()
+	site, _ := open(t, libraryConfig())
+	one, other := site.Connect("ada-token"), site.Connect("ada-token")
+	one.End()
+	expectOpen(t, site, one, false)
+	expectOpen(t, site, other, true)
+}
+
+func TestSiteThatEndsItsToken(t *testing.T) {
+	t.Parallel()
+	site, l := open(t, libraryConfig())
+	ada, bob := site.Connect("ada-token"), site.Connect("bob-token")
+	if ended, err := l.authz.EndGrantsOf(t.Context(), "ada-token"); err != nil || ended != 1 {
+		t.Fatalf("ended %d grants, %v", ended, err)
+	}
+	expectOpen(t, site, ada, false)
+	expectOpen(t, site, bob, true)
+}
+
+func TestSiteThatForgetsItsToken(t *testing.T) {
+	t.Parallel()
+	config := libraryConfig()
+	known := members{"ada-token": {Subject: "ada"}}
+	config.Verifier = known
+	site, _ := open(t, config)
+	ada := site.Connect("ada-token")
+	delete(known, "ada-token")
+	expectRefusal(t, ada.TryRefresh(), http.StatusBadRequest, "invalid_grant", "")
+	expectOpen(t, site, ada, false)
+}

@@ -1,0 +1,68 @@
+package pasteporttest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"testing"
+)
+
+// fakeT stands for the *testing.T of a test: in Example, which has none, and where a test has to fail.
+type fakeT struct {
+	testing.TB
+	ctx     context.Context
+	end     context.CancelFunc
+	cleanup []func()
+}
+
+// failure is the message with which a fakeT has failed.
+type failure string
+
+func newFakeT() *fakeT {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &fakeT{ctx: ctx, end: cancel}
+}
+
+// failureOf returns how test fails, "" when it passes.
+func failureOf(test func(t testing.TB)) (message string) {
+	defer func() {
+		switch reason := recover().(type) {
+		case nil:
+		case failure:
+			message = string(reason)
+		default:
+			panic(reason)
+		}
+	}()
+	t := newFakeT()
+	defer t.finish()
+	test(t)
+	return ""
+}
+
+func (f *fakeT) Helper()                           {}
+func (f *fakeT) Context() context.Context          { return f.ctx }
+func (f *fakeT) Output() io.Writer                 { return io.Discard }
+func (f *fakeT) Cleanup(act func())                { f.cleanup = append(f.cleanup, act) }
+func (f *fakeT) Fatal(args ...any)                 { panic(failure(fmt.Sprint(args...))) }
+func (f *fakeT) Fatalf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+
+// TempDir returns a folder that is removed at the end.
+func (f *fakeT) TempDir() string {
+	folder, err := os.MkdirTemp("", "pasteporttest")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
+}
+
+// finish ends the test as the testing package does.
+func (f *fakeT) finish() {
+	f.end()
+	for _, act := range slices.Backward(f.cleanup) {
+		act()
+	}
+}

@@ -1,0 +1,124 @@
+// Package pasteporttest helps a site to test its own MCP server with a real client.
+//
+// New opens a loopback address and publishes the metadata document of an MCP client. The site builds its OAuth server from Site.Config, with
+// bootstrap.WithRootCAs(site.RootCAs()), and Site.Serve runs its Echo. Site.Connect is a person who connects the client: it goes through the
+// site's metadata, consent page and token endpoint, and returns a Connection with an authorized http.Client and a session of the official
+// Go SDK. Connection.Expire, Refresh and End take it through its life.
+//
+//	site := pasteporttest.New(t)
+//	site.Serve(newEcho(site.Config(config), bootstrap.WithRootCAs(site.RootCAs())))
+//	ada := site.Connect("a-token-of-ada", "mcp")
+//	result, err := ada.Session().CallTool(t.Context(), &mcp.CallToolParams{Name: "greet"})
+//
+// Everything ends with the test, by its Cleanup. Connect, Refresh and the other methods without an error fail the test; TryConnect and
+// TryRefresh return a *Refusal when the site refuses. In Ginkgo, pass GinkgoTB() to New.
+package pasteporttest
+
+import (
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// The bounds that bootstrap's Register recommends for the http.Server of a site.
+const (
+	maxHeaderBytes    = 32 << 10
+	readHeaderTimeout = 10 * time.Second
+)
+
+// Site is a site under test: its address, its clock, and the MCP client that people connect to it.
+type Site struct {
+	t        testing.TB
+	server   *httptest.Server
+	client   *publishedClient
+	ahead    *atomic.Int64 // of the system's clock
+	issuer   string        // empty before Config
+	endpoint string        // of the MCP server
+}
+
+// New opens an address for the site and publishes a client. Both end with the test.
+func New(t testing.TB) *Site {
+	t.Helper()
+	s := &Site{t: t, server: httptest.NewUnstartedServer(nil), client: publishClient(t), ahead: new(atomic.Int64)}
+	t.Cleanup(s.close)
+	return s
+}
+
+func (s *Site) close() {
+	s.server.CloseClientConnections()
+	s.server.Close()
+}
+
+// URL returns the base URL of the site, which is the Issuer of a Config without a path.
+func (s *Site) URL() string { return "http://" + s.server.Listener.Addr().String() }
+
+// RootCAs returns the authority that has signed the certificate of the client. Pass it to bootstrap.WithRootCAs, so that the OAuth server can
+// fetch the client's metadata document.
+func (s *Site) RootCAs() *x509.CertPool { return s.client.rootCAs() }
+
+// Now returns the time of the site, which is the system's until Advance or Connection.Expire moves it.
+func (s *Site) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
+
+// Advance moves the time of the site forward.
+func (s *Site) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
+
+// Config returns the site's own config with what a test needs. Issuer, Resource and those of MoreServers keep their paths and move to the
+// address of the test. Now is Site.Now. The client of the test is allowed, its document is fetched from this computer and without a proxy.
+// The Logger, when there is none, writes to the test's output.
+func (s *Site) Config(config oauth.Config) oauth.Config {
+	config.Issuer, config.Resource = s.move(config.Issuer), s.move(config.Resource)
+	if config.Issuer == "" {
+		config.Issuer = s.URL()
+	}
+	servers := make([]oauth.ProtectedServer, 0, len(config.MoreServers))
+	for _, server := range config.MoreServers {
+		server.Resource = s.move(server.Resource)
+		servers = append(servers, server)
+	}
+	config.MoreServers = servers
+	config.AllowLoopbackIssuer, config.AllowLoopbackClients, config.MetadataProxy = true, true, ""
+	if allowed := config.AllowClient; allowed != nil {
+		config.AllowClient = func(host string) bool { return host == s.client.host() || allowed(host) }
+	}
+	config.Now = s.Now
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.NewTextHandler(newTestLog(s.t), nil))
+	}
+	s.issuer, s.endpoint = config.Issuer, config.WithDefaults().Resource
+	return config
+}
+
+// move returns the URL at the address of the test.
+func (s *Site) move(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return raw // NewOAuthServer reports what is no URL
+	}
+	u.Scheme, u.Host = "http", s.server.Listener.Addr().String()
+	return u.String()
+}
+
+// Serve runs the site's handler, usually its Echo, until the test ends.
+func (s *Site) Serve(handler http.Handler) {
+	s.t.Helper()
+	if s.server.URL != "" {
+		s.t.Fatalf("pasteporttest: Serve is called twice: a Site has one handler")
+	}
+	s.server.Config = &http.Server{Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout}
+	s.server.Start()
+	s.t.Cleanup(s.close) // before the store of the site, whose Cleanup is older
+}
+
+// At returns the same site, whose Connect connects to the MCP server at path, one of Config.MoreServers.
+func (s *Site) At(path string) *Site {
+	other := *s
+	other.endpoint = s.URL() + path
+	return &other
+}

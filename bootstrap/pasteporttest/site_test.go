@@ -1,0 +1,115 @@
+package pasteporttest_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func TestConfigKeepsPaths(t *testing.T) {
+	t.Parallel()
+	site := pasteporttest.New(t)
+	public := libraryConfig()
+	public.Issuer, public.Resource = "https://library.example/app", "https://mcp.library.example/app/tools"
+	config := site.Config(public)
+	for _, test := range []struct{ got, want string }{
+		{config.Issuer, site.URL() + "/app"},
+		{config.Resource, site.URL() + "/app/tools"},
+		{config.MoreServers[0].Resource, site.URL() + "/archive/mcp"},
+		{public.MoreServers[0].Resource, "https://library.example/archive/mcp"},
+		{site.Config(oauth.Config{}).Issuer, site.URL()},
+	} {
+		if test.got != test.want {
+			t.Errorf("got %s, want %s", test.got, test.want)
+		}
+	}
+}
+
+func TestSiteBelowPath(t *testing.T) {
+	t.Parallel()
+	config := libraryConfig()
+	config.Issuer = "https://library.example/app"
+	site, _ := open(t, config)
+	ada := site.Connect("ada-token")
+	check(t, callTool(t, ada, "read"))
+	ada.End()
+	if got := status(t, ada, site.URL()+"/app/mcp"); got != http.StatusUnauthorized {
+		t.Errorf("the MCP server answers %d", got)
+	}
+}
+
+func TestConfigKeepsMistakes(t *testing.T) {
+	t.Parallel()
+	for _, mistake := range []string{"https://%zz", "library.example"} {
+		if issuer := pasteporttest.New(t).Config(oauth.Config{Issuer: mistake}).Issuer; issuer != mistake {
+			t.Errorf("the Issuer %s became %s, so NewOAuthServer cannot report it", mistake, issuer)
+		}
+	}
+}
+
+func TestClockOfSite(t *testing.T) {
+	t.Parallel()
+	site := pasteporttest.New(t)
+	config := site.Config(libraryConfig())
+	before := config.Now()
+	site.Advance(time.Hour)
+	if passed := config.Now().Sub(before); passed < time.Hour || site.Now().Before(before.Add(time.Hour)) {
+		t.Errorf("%v have passed", passed)
+	}
+}
+
+// outputT keeps its output.
+type outputT struct {
+	*fakeT
+	text bytes.Buffer
+}
+
+func (o *outputT) Output() io.Writer { return &o.text }
+
+func TestLogOfSite(t *testing.T) {
+	t.Parallel()
+	o := &outputT{fakeT: newFakeT()}
+	logger := pasteporttest.New(o).Config(libraryConfig()).Logger
+	logger.Info("in time")
+	o.finish()
+	logger.Info("too late")
+	if text := o.text.String(); !strings.Contains(text, "in time") || strings.Contains(text, "too late") {
+		t.Errorf("the output of the test is %q", text)
+	}
+	own := slog.New(slog.DiscardHandler)
+	if pasteporttest.New(t).Config(oauth.Config{Logger: own}).Logger != own {
+		t.Error("the site's own logger is replaced")
+	}
+}
+
+func TestSiteEndsBeforeItsStore(t *testing.T) {
+	t.Parallel()
+	fake := newFakeT()
+	site := pasteporttest.New(fake)
+	var open bool
+	fake.Cleanup(func() { open = site.IsOpen() }) // as the store's
+	site.Serve(newLibrary(fake, site.Config(libraryConfig()), bootstrap.WithRootCAs(site.RootCAs())))
+	site.Connect("ada-token").Session()
+	fake.finish()
+	if open {
+		t.Error("the site is served without its store")
+	}
+}
+
+func TestAddressEndsWithTest(t *testing.T) {
+	t.Parallel()
+	fake := newFakeT()
+	site := pasteporttest.New(fake)
+	fake.finish()
+	if site.IsOpen() {
+		t.Error("the address of a site that was never served stays open")
+	}
+}
