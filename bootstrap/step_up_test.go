@@ -3,8 +3,6 @@ package bootstrap_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,25 +15,24 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // serveTools runs a site on loopback with a tool "read" that everybody may call and a tool "write" that takes a scope of its own.
 func serveTools() *host {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	h := &host{echo.New(), "http://" + listener.Addr().String(), nil}
+	site := pasteporttest.New(GinkgoTB())
 	knowing := newMoody()
 	knowing.become(func(string) (oauth.Principal, error) {
 		return oauth.Principal{Subject: "ada", Scopes: []string{"mcp", "mcp:write"}}, nil
 	})
-	h.authz, err = bootstrap.NewOAuthServer(oauth.Config{
-		Issuer: h.issuer, AllowLoopbackIssuer: true, Verifier: knowing, Logger: slog.New(slog.DiscardHandler),
-		Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "mcp:write"}}, DefaultScopes: []string{"mcp"},
-	}, openStore(), bootstrap.WithClientDirectory(published{}))
+	authz, err := bootstrap.NewOAuthServer(site.Config(oauth.Config{
+		Verifier: knowing, Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "mcp:write"}}, DefaultScopes: []string{"mcp"},
+	}), openStore(), bootstrap.WithClientDirectory(published{}))
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(h.authz.Close)
+	DeferCleanup(authz.Close)
+	h := &host{echo.New(), site.URL(), authz}
 	tools := mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil)
 	for _, name := range []string{"read", "write"} {
 		mcp.AddTool(tools, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, struct{}, error) {
@@ -49,11 +46,7 @@ func serveTools() *host {
 		return oauth.NewScopes("mcp")
 	}))
 	Expect(server.Register(h.Echo)).To(Succeed())
-	running := &httptest.Server{Listener: listener, Config: &http.Server{Handler: h.Echo, ReadHeaderTimeout: time.Minute}}
-	running.Start()
-	DeferCleanup(running.Close)
-	DeferCleanup(running.CloseClientConnections)
-	DeferCleanup(server.Drain)
+	site.Serve(h.Echo)
 	return h
 }
 

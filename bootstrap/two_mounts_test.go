@@ -3,7 +3,6 @@ package bootstrap_test
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -12,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -27,18 +27,15 @@ var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
 	})
 
 	It("tell every MCP server that is mounted when a grant ends", Label("G16", "E9"), func(ctx SpecContext) {
-		mine := openHost(oauth.Config{Issuer: "https://cms.example"}, openStore(), nil)
+		site := pasteporttest.New(GinkgoTB())
+		mine := openHost(site.Config(oauth.Config{}), openStore(), nil)
 		second := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "second", Version: "1"}, nil), bootstrap.WithOAuth(mine.authz))
 		Expect(second.Register(echo.New())).To(Succeed())
-		access := tokensOf(mine.exchange(mine.code())).Access
-		running := httptest.NewServer(mine.Echo)
-		DeferCleanup(running.Close)
-		DeferCleanup(running.CloseClientConnections)
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, running.URL+"/mcp", http.NoBody)
+		site.Serve(mine.Echo)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, site.URL()+"/mcp", http.NoBody)
 		Expect(err).NotTo(HaveOccurred())
 		r.Header.Set("Accept", "text/event-stream")
-		r.Header.Set("Authorization", "Bearer "+access)
-		stream, err := http.DefaultClient.Do(r)
+		stream, err := site.Connect(hostToken).Client().Do(r)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stream.StatusCode).To(Equal(http.StatusOK))
 		Expect(mine.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
