@@ -15,11 +15,11 @@ import (
 
 var _ oauth.WindowCounter = (*Store)(nil)
 
-// clocksApart is how much the clocks of replicas may differ. A window with more than its length and this left was opened while a clock was
-// wrong.
+// clocksApart is how much the clocks of replicas may differ. A window that ends later than its length and clocksApart from now was opened by a wrong
+// clock.
 const clocksApart = 10 * time.Second
 
-// counterRow is a window in which something was counted.
+// counterRow is a window and its count.
 type counterRow struct {
 	Name   []byte `gorm:"primaryKey"`
 	Taken  int
@@ -29,11 +29,11 @@ type counterRow struct {
 // TableName implements GORM's Tabler.
 func (counterRow) TableName() string { return "counters" }
 
-// countAtOnce bounds the statements of this process that count at the same time. They wait for each other's rows, and would otherwise hold
-// every connection meanwhile.
+// countAtOnce bounds the counting statements that run at the same time. They wait for each other's rows, and without a bound they would hold every
+// connection meanwhile.
 const countAtOnce = 4
 
-// slots bounds the statements that count at once; its zero value is ready.
+// slots bounds the counting statements; its zero value is ready to use.
 type slots struct {
 	made sync.Once
 	free chan struct{}
@@ -100,14 +100,14 @@ func (s *Store) countStatement(now time.Time, windows []oauth.Window) (statement
 	for _, w := range sorted {
 		values = append(values, w.Name[:], now.Add(w.Length).UnixMilli())
 	}
-	// taken comes first, because GORM expands a slice that follows a parenthesis.
+	// The row begins with 1 because GORM expands a slice that follows a parenthesis.
 	rows := strings.TrimSuffix(strings.Repeat("(1, ?, ?), ", len(sorted)), ", ")
 	over := []any{now.UnixMilli(), clocksApart.Milliseconds()}
 	return "INSERT INTO counters (taken, name, ends_at) VALUES " + rows + " " + s.engine.countAgain, slices.Concat(values, over, over)
 }
 
-// The end of the statement of Count, for rows that exist: it adds one, or opens a new window when the last one is over. MySQL assigns from left to
-// right, so ends_at comes last.
+// The clause of Count for rows that exist adds one, or opens a new window when the last one is over. MySQL assigns from left to right, so ends_at comes
+// last.
 const (
 	countAgain = `ON CONFLICT (name) DO UPDATE SET
 	taken = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ? THEN 1 ELSE counters.taken + 1 END,

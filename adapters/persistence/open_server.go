@@ -16,27 +16,27 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
 
-// ServerOptions say how a database server is used. Every zero value means the default in its comment.
+// ServerOptions configure a store on a database server. A zero value means the default in its comment.
 type ServerOptions struct {
-	SecretFile  string // holds the server secret, the same one for every replica; drawn when neither it nor the database knows one
-	Connections int    // at most, of this process; 16
+	SecretFile  string // file of the server secret, the same for every replica; OpenServer creates it for an unused database
+	Connections int    // the most of this process; 16
 }
 
 const (
 	DefaultConnections = 16
 	connectionIdle     = 5 * time.Minute
-	connectionLife     = 30 * time.Minute // so that a failover's new addresses are found
+	connectionLife     = 30 * time.Minute // so that connections reach the new addresses after a failover
 	migrationLimit     = 5 * time.Minute  // for the lock and the migrations: a large table takes its time
-	attempts           = 8                // of a transaction that others get in the way of
+	attempts           = 8                // of a transaction that collides with others
 )
 
-// OpenServer opens the database that a URL of the scheme postgres, postgresql, mysql or mariadb names, and brings its schema up to
-// date. Any number of replicas may share it and start at once. The program has to import package postgres or mysql, for their drivers.
+// OpenServer opens the database of a URL with the scheme postgres, postgresql, mysql or mariadb, and brings its schema up to date. Any number of
+// replicas may share the database and start at once. The program has to import package postgres or mysql, which register the drivers.
 func OpenServer(address string, options ServerOptions) (*Store, error) {
 	return openServer(address, options, (*Store).prepareServer)
 }
 
-// OpenExistingServer is OpenServer that makes, migrates and draws nothing.
+// OpenExistingServer is OpenServer that creates and migrates nothing.
 func OpenExistingServer(address string, options ServerOptions) (*Store, error) {
 	return openServer(address, options, (*Store).compare)
 }
@@ -56,7 +56,7 @@ func openServer(address string, options ServerOptions, ready func(*Store) error)
 	return store, nil
 }
 
-// errAddress does not repeat the address, which holds a password.
+// errAddress does not contain the address, which holds a password.
 var errAddress = errors.New("the address is none of a database: write postgres://user:password@host/name or mysql://user:password@host/name, " +
 	"with %2F for a slash of the password, %23 for #, and so on")
 
@@ -71,7 +71,7 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 		return nil, fmt.Errorf("this program has no driver for %s: import _ %q", kind.name, kind.driver)
 	}
 	pool, dialector, err := driver.Open(named)
-	if err != nil { // whose text repeats the address
+	if err != nil { // which contains the address
 		return nil, errAddress
 	}
 	size := options.Connections
@@ -96,7 +96,7 @@ var servers = map[string]engine{
 	"postgres": postgresEngine, "postgresql": postgresEngine, "mysql": mysqlEngine, "mariadb": mysqlEngine,
 }
 
-// reach finds out whether the server is there and lets us in.
+// reach connects once.
 func (s *Store) reach() error {
 	pool, err := s.writer.DB()
 	if err != nil {
@@ -140,16 +140,16 @@ func OpenUncheckedServer(address string, options ServerOptions) (*Store, error) 
 	return openServer(address, options, unchecked)
 }
 
-// IsServer reports that an address is of a kind that OpenServer knows.
+// IsServer reports whether OpenServer can open an address.
 func IsServer(address string) bool {
 	named, err := url.Parse(address)
 	if err != nil || servers[named.Scheme].name == "" || named.Fragment != "" || strings.Contains(named.EscapedPath(), "@") {
-		return false // what follows a slash or a sharp of a password is read as something else, which would be told
+		return false // url.Parse takes an unescaped "/" or "#" of a password as the start of a path or fragment, which Redacted would print
 	}
-	return named.Host != "" || named.Query().Has("host") // a socket's folder is a query
+	return named.Host != "" || named.Query().Has("host") // the folder of a socket is in the query
 }
 
-// Redacted is an address without its password and its options, which may hold one too.
+// Redacted returns an address without its user, password and options; options may hold a password too.
 func Redacted(address string) string {
 	named, err := url.Parse(address)
 	if err != nil || !IsServer(address) {
@@ -163,7 +163,7 @@ func (s *Store) prepareServer() error {
 	return err
 }
 
-// migrateServer migrates under a lock, so that replicas that start together do it once, and does also what has to be done once.
+// migrateServer migrates and then runs also, both under a lock, so that replicas that start together do it once.
 func (s *Store) migrateServer(also func(tx *gorm.DB) error) (applied []string, err error) {
 	if err := s.engine.durable(s.writer); err != nil {
 		return nil, err

@@ -17,10 +17,10 @@ import (
 // pingName is the name of the counter that Ping writes.
 var pingName = sha256.Sum256([]byte("pasteport readiness"))
 
-// pingKept is how long the row stays after the last probe before the sweep deletes it.
+// pingKept is how long the row of the last probe stays before DeleteExpired deletes it.
 const pingKept = time.Minute
 
-// Ping does what a request does, so that it fails where one would: it reads the server secret, writes a row that is on the disk when it
+// Ping does what a request does, so that it fails when requests would: it reads the server secret, writes a row that is on the disk when it
 // returns, and finds a secret and its grant. It chooses the secret at random, so that repeated probes cover the whole file.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.KeptSecrets(); err != nil {
@@ -42,13 +42,13 @@ func (s *Store) Ping(ctx context.Context) error {
 	return findAny(s.engine, s.reader.WithContext(ctx))
 }
 
-// findAny reads anew what others may have damaged: SQLite forgets its pages when another connection has written.
+// findAny reads from the disk: the write before it has made SQLite drop its cached pages.
 func findAny(e engine, db *gorm.DB) error {
 	var from oauth.Digest
 	_, _ = rand.Read(from[:]) // crypto/rand ends the process rather than fail
 	var next [][]byte
 	err := db.Raw("SELECT digest FROM secrets WHERE digest >= ? ORDER BY digest LIMIT 1", from[:]).Scan(&next).Error
-	if err == nil && len(next) == 0 { // it is behind the last one
+	if err == nil && len(next) == 0 { // from is greater than every digest
 		err = db.Raw("SELECT digest FROM secrets ORDER BY digest LIMIT 1").Scan(&next).Error
 	}
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 var _ oauth.EndWatcher = (*Store)(nil)
 
-// What has ended is read in pages, so that no question is long, however many grants an operator ends at once. A page begins behind
-// the last row of the one before; rows of one millisecond are told apart by their keys.
+// Revocations are read in pages, so that no query is long when an operator ends many grants at once. A page begins after the last row of the page
+// before; keys order the rows of one millisecond.
 const (
 	endedPage   = 1000
 	endedGrants = `SELECT id AS name, ended_at AS at FROM grants
@@ -37,7 +37,7 @@ func (s *Store) EndedSince(ctx context.Context, since time.Time) (ended oauth.En
 	return ended, nil
 }
 
-// endedAfter returns the names of the rows that ended at that time or after it; least is a name that is less than any.
+// endedAfter returns the names of the rows that ended at the time since or later. least sorts before every name.
 func endedAfter[K string | []byte](db *gorm.DB, page string, since time.Time, least K) (names []K, err error) {
 	type row struct {
 		Name K

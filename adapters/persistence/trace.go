@@ -47,7 +47,7 @@ func (stepRow) TableName() string { return "trace_steps" }
 
 var _ trace.Log = (*Store)(nil)
 
-// How many steps are in one statement: on a server as many as come, and in a file some, because each number is another statement to prepare.
+// The most steps in one INSERT. A file uses 1 or 10, because SQLite prepares a statement for each number of rows.
 const (
 	stepsAtOnce       = 200
 	stepsAtOnceInFile = mapper.MaxCachedRows
@@ -99,11 +99,11 @@ const (
 	oldSteps     = `SELECT number FROM trace_steps WHERE at < ? ORDER BY number DESC LIMIT ?`
 	provingSteps = `SELECT attempt FROM trace_steps WHERE kind NOT IN ?`
 	newestSteps  = `SELECT number, attempt FROM trace_steps ORDER BY number DESC LIMIT ?`
-	mostSteps    = 100_000 // to forget at once for their age; of those that are too many at least as many are looked at
-	forgetsSteps = 500     // in one transaction, so that others may write between two
+	mostSteps    = 100_000 // deleted for their age in one call; the search for excess steps reads at least as many
+	forgetsSteps = 500     // deleted in one transaction, so that others may write between two
 )
 
-// ForgetSteps implements trace.Log. What is gone stays gone when the time is over before all is.
+// ForgetSteps implements trace.Log. When ctx ends early, the deleted steps stay deleted.
 func (s *Store) ForgetSteps(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
 	numbers, err := s.oldSteps(ctx, before)
 	if err == nil {
@@ -126,7 +126,7 @@ func (s *Store) oldSteps(ctx context.Context, before time.Time) (numbers []int64
 	return numbers, err
 }
 
-// exceedingSteps are those that are too many among the newest; the next time it is the turn of what was behind them.
+// exceedingSteps returns the steps beyond keep among the newest; the next call reaches the older ones.
 func (s *Store) exceedingSteps(ctx context.Context, keep int) ([]int64, error) {
 	retention, attempt := trace.Retain(keep), sql.RawBytes{}
 	err := s.eachRow(ctx, func() { retention.Prove(attempt) }, []any{&attempt}, provingSteps, trace.Unproven)
@@ -138,11 +138,11 @@ func (s *Store) exceedingSteps(ctx context.Context, keep int) ([]int64, error) {
 	return retention.Exceeding(), err
 }
 
-// eachRow reads the answer to a question, one row after the other to the same places.
-func (s *Store) eachRow(ctx context.Context, take func(), into []any, question string, values ...any) error {
+// eachRow scans each row of a query into the same variables and calls take.
+func (s *Store) eachRow(ctx context.Context, take func(), into []any, query string, values ...any) error {
 	ctx, done := s.detached(ctx)
 	defer done()
-	rows, err := s.reader.WithContext(ctx).Raw(question, values...).Rows()
+	rows, err := s.reader.WithContext(ctx).Raw(query, values...).Rows()
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// transaction does work in one that may change anything.
+// transaction runs work that may change anything in a transaction.
 func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return s.change(ctx, func(tx *sqlite.Tx) error {
 		tx.ChangedUnknown()
@@ -23,8 +23,8 @@ func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) e
 	})
 }
 
-// change does work in a transaction, again from the beginning when replicas get in each other's way. However many wait, nobody waits longer
-// for a turn than the store's patience.
+// change runs work in a transaction. It runs the work again when the transaction of another replica collides with it. A call waits for its turn no
+// longer than the store's patience.
 func (s *Store) change(ctx context.Context, work func(tx *sqlite.Tx) error) error {
 	if s.file != nil {
 		return s.file.Write(ctx, s.patience, work)
@@ -40,11 +40,11 @@ func (s *Store) again(ctx context.Context, cancel func(), work func(tx *gorm.DB)
 		if attempt == attempts || !collides(err) || ctx.Err() != nil {
 			return err
 		}
-		time.Sleep(rand.N(time.Duration(attempt) * time.Millisecond)) // so that the same ones do not meet again
+		time.Sleep(rand.N(time.Duration(attempt) * time.Millisecond)) // so that the same transactions do not collide again
 	}
 }
 
-// attempt expects a server. GORM's own keeps silent about a rollback that fails.
+// attempt runs work once, on a server. GORM's own Transaction drops the error of a failed rollback.
 func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
 	waiting := time.AfterFunc(s.patience, cancel)
 	tx := s.writer.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelReadCommitted}) // enough: every change locks its grant first
@@ -54,7 +54,7 @@ func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.D
 	}
 	finished := false
 	defer func() {
-		if !finished { // work panics; the connection has to come back
+		if !finished { // work panics: return the connection to the pool
 			tx.Rollback()
 		}
 	}()
@@ -68,13 +68,13 @@ func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.D
 
 func undo(tx *gorm.DB) error {
 	err := tx.Rollback().Error
-	if errors.Is(err, sql.ErrTxDone) { // the context has ended and taken everything back
+	if errors.Is(err, sql.ErrTxDone) { // the end of the context has rolled back
 		return nil
 	}
 	return failed("rolling back", err)
 }
 
-// failed says what was being done, in the words of the port where it has some.
+// failed adds what was being done to an error, and replaces the driver's error by the port's: ErrNotFound, ErrDuplicate or ErrUnavailable.
 func failed(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -89,8 +89,7 @@ func failed(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// detached lets a short piece of work finish when its client hangs up: a server's drivers would drop their connection instead. A
-// deadline still holds.
+// detached lets short work finish after its caller has canceled it: a server's driver would drop the connection otherwise. A deadline still holds.
 func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !s.engine.server {
 		return ctx, func() {}

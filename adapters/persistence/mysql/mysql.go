@@ -24,12 +24,12 @@ func init() { drivers.Register(drivers.Driver{Open: open, Code: code}, "mysql", 
 
 const (
 	connectLimit = 2 * time.Second
-	lockLimit    = 5 * time.Second // for a row that another transaction holds; as patient as the store is with a transaction
+	lockLimit    = 5 * time.Second // for a row that another transaction has locked; equal to the patience of the store
 )
 
 var errNoDatabase = errors.New("the address names no database")
 
-// open makes the session refuse what does not fit instead of cutting it off.
+// open sets a strict sql_mode: MySQL would truncate values that are too long.
 func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	host := net.JoinHostPort(address.Hostname(), cmp.Or(address.Port(), "3306"))
 	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" + address.RawQuery)
@@ -41,7 +41,7 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	}
 	config.User = address.User.Username()
 	config.Passwd, _ = address.User.Password()
-	config.Timeout, config.RejectReadOnly = connectLimit, true // so that a primary that is none any more is left
+	config.Timeout, config.RejectReadOnly = connectLimit, true // so that connections to a former primary are closed
 	config.Logger = new(driver.NopLogger)
 	if config.Params == nil {
 		config.Params = map[string]string{}
@@ -56,7 +56,7 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	return pool, mysql.New(mysql.Config{Conn: pool}), nil
 }
 
-// code is the number: SQLSTATE says HY000 of most.
+// code returns the number of an error, because most errors share the SQLSTATE HY000.
 func code(err error) string {
 	var failure *driver.MySQLError
 	if !errors.As(err, &failure) {

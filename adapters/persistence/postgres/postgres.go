@@ -31,7 +31,7 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 		config.ConnectTimeout = connectLimit
 	}
 	if config.ValidateConnect == nil {
-		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of several hosts the one that is written to
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // choose the primary among several hosts
 	}
 	pool := stdlib.OpenDB(*config)
 	return pool, postgres.New(postgres.Config{Conn: pool}), nil

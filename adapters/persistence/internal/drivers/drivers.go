@@ -1,5 +1,5 @@
-// Package drivers knows the drivers of the database servers that a program links, so that one whose store is a file links none. Packages postgres
-// and mysql register theirs when they are imported, as drivers of database/sql do.
+// Package drivers is the registry of the drivers for database servers. Packages postgres and mysql register a Driver when they are imported, as the
+// drivers of database/sql do, so that a program whose store is a file links none.
 package drivers
 
 import (
@@ -10,11 +10,11 @@ import (
 	"gorm.io/gorm"
 )
 
-// Driver reaches one kind of database server.
+// Driver opens and explains one kind of database server.
 type Driver struct {
-	// Open makes a pool of connections to the address, and opens none. It fails for an address that it cannot read.
+	// Open returns a pool for the address without connecting. It fails for an address that it cannot parse.
 	Open func(address *url.URL) (*sql.DB, gorm.Dialector, error)
-	// Code is what the server calls an error by: SQLSTATE, or the number where that says more. "" for an error of anybody else.
+	// Code returns the SQLSTATE of an error, or its number where that is more precise; "" for an error of another origin.
 	Code func(err error) string
 }
 
@@ -43,7 +43,7 @@ func Of(scheme string) (driver Driver, linked bool) {
 	return driver, linked
 }
 
-// Code asks every driver; "" is no error of a server.
+// Code returns the code of an error of any registered driver; "" for any other error.
 func Code(err error) string {
 	registered.RLock()
 	defer registered.RUnlock()
