@@ -67,7 +67,7 @@ var _ = Describe("Asking for the health of a service from a container", Label("o
 		Expect(asked.Err).To(ContainSubstring(complaint))
 	},
 		Entry("when nobody listens", func() []string { return []string{"--admin-addr", "127.0.0.1:1"} }, 1, `is "pasteport serve" running`),
-		Entry("when the listener is off", func() []string { return []string{"--admin-addr", "off"} }, 1, "nobody to ask"),
+		Entry("when the listener is off", func() []string { return []string{"--admin-addr", "off"} }, 1, "admin-addr is off"),
 		Entry("when the address is none", func() []string { return []string{"--admin-addr", "a b"} }, 1, "write host:port"),
 		Entry("when somebody else answers", func() []string {
 			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
