@@ -1,4 +1,4 @@
-// An MCP server that takes API keys, as there are many: it knows nothing of OAuth, nor of the gateway in front of it.
+// An ordinary MCP server that takes API keys. It has no code for OAuth or for the gateway in front of it.
 //
 //   npm install @modelcontextprotocol/sdk@1.32.2 zod
 //   echo my-first-key >keys.txt
@@ -12,9 +12,9 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import * as z from 'zod';
 
 const port = Number(process.env.PORT ?? 9000);
-const sessions = new Map(); // by their id: whose key opened them, and their transport
+const sessions = new Map(); // by id: the key that opened the session, and its transport
 
-// keyOf returns the API key of a request if it is in keys.txt, which has one on each line and may change at any time.
+// keyOf returns the API key of a request if it is in keys.txt, which has one key on each line and may change at any time.
 async function keyOf(request) {
   const [scheme, key] = (request.headers.authorization ?? '').split(' ');
   const keys = (await readFile('keys.txt', 'utf8')).split('\n').filter(Boolean);
@@ -38,7 +38,7 @@ function newServer() {
   return server;
 }
 
-// openSession returns the transport of a new session, which a request that is no initialize does not get.
+// openSession returns the transport of a new session; only an initialize request gets one.
 async function openSession(key) {
   const transport = new StreamableHTTPServerTransport({
     sessionIdGenerator: randomUUID,

@@ -1,4 +1,4 @@
-# An MCP server that takes API keys, as there are many: it knows nothing of OAuth, nor of the gateway in front of it.
+# An ordinary MCP server that takes API keys. It has no code for OAuth or for the gateway in front of it.
 #
 #   pip install 'mcp>=1.9,<2'
 #   echo my-first-key >keys.txt
@@ -29,7 +29,7 @@ async def count(ctx: Context) -> str:
 
 
 class KeysOnly:
-    """Lets in whoever has a key of keys.txt, which has one on each line and may change at any time."""
+    """Accepts the keys in keys.txt, which has one key on each line and may change at any time."""
 
     def __init__(self, app):
         self.app = app
