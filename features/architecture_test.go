@@ -36,8 +36,9 @@ var table = []law{
 	{of: []string{"domain/..."}, may: []string{"domain/..."},
 		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
 	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
+	{of: []string{"adapters/http/mcp/eventstore"}, may: []string{sdk + "mcp", "github.com/segmentio/encoding/json"}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
-		"domain/...", "application", echo, "adapters/http/wellknown", sdk + "...", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/...", "golang.org/x/text/...", "golang.org/x/sync/semaphore"}},
+		"domain/...", "application", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "...", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/...", "golang.org/x/text/...", "golang.org/x/sync/semaphore"}},
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},

@@ -13,12 +13,16 @@ import (
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-const wellKnown = "/.well-known/oauth-protected-resource"
+const (
+	wellKnown  = "/.well-known/oauth-protected-resource"
+	keptEvents = 10 << 20 // bytes, of all sessions
+)
 
 // Authorization is what the guard needs of the OAuth layer.
 type Authorization interface {
@@ -130,7 +134,7 @@ func New(server *sdk.Server, o Options) *Server {
 	s.mcp, s.endpoint, s.message = server, settling(s.dispatch), settling(s.deliver)
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		SessionTimeout: s.options.SessionTimeout, EventStore: newEvents(keptEvents, s.streams.remove), MaxRequestBodyBytes: s.options.MaxBody,
+		SessionTimeout: s.options.SessionTimeout, EventStore: eventstore.New(keptEvents, s.streams.remove), MaxRequestBodyBytes: s.options.MaxBody,
 		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate knows the real hosts
 	})
 	s.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{

@@ -1,4 +1,4 @@
-package mcp
+package eventstore
 
 const chunkBytes = 64 << 10
 

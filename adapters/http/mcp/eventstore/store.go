@@ -1,4 +1,6 @@
-package mcp
+// Package eventstore keeps the newest events of all sessions of an MCP server, so that a client whose stream breaks can resume it with
+// Last-Event-ID. Store implements the event store of the Go SDK on a ring buffer of fixed size.
+package eventstore
 
 import (
 	"context"
@@ -14,22 +16,21 @@ import (
 )
 
 const (
-	keptEvents  = 10 << 20 // bytes of all sessions
-	leastSpan   = 256      // bytes that an event takes at least, so that there are never many more streams than can be looked after
-	sizeAt      = 16       // in a header, behind the key
+	leastSpan   = 256 // bytes that an event takes at least, so that there are never many more streams than can be looked after
+	sizeAt      = 16  // in a header, behind the key
 	beforeAt    = sizeAt + 4
 	headerBytes = beforeAt + 8
 	tooLong     = math.MaxUint32 // instead of the size of an event that does not fit
 	openStreams = 1000           // of a session that are not answered: some never are, as of a request whose id is in use
 )
 
-// events lets clients read on where a stream broke off: an sdk.EventStore of the newest events. It is also where the SDK says that a
-// session has ended: a goroutine that waits for it would cost as much as the session.
+// Store lets clients resume a stream that broke: an sdk.EventStore of the newest events. The SDK also tells it when a session has ended:
+// a goroutine that waits for that would cost as much as the session.
 //
 // The SDK's own keeps something of every call until its session ends, and drops the first event of all streams when it is full. This one
 // forgets what is oldest, and a stream that was answered with the last of its events; so of a batch, whose stream has several answers, the
 // later ones may be lost. Nothing of an event is a pointer, which garbage collection would follow at every turn.
-type events struct {
+type Store struct {
 	ended func(session string)
 
 	mu      sync.Mutex
@@ -48,8 +49,9 @@ type progress struct {
 	answered    bool
 }
 
-func newEvents(bytes int, ended func(session string)) *events {
-	return &events{ended: ended, kept: newRing(bytes), streams: map[streamKey]progress{}, open: map[string][]streamKey{}}
+// New makes a store of that many bytes. It calls ended when a session has ended.
+func New(bytes int, ended func(session string)) *Store {
+	return &Store{ended: ended, kept: newRing(bytes), streams: map[streamKey]progress{}, open: map[string][]streamKey{}}
 }
 
 func keyOf(session, stream string) streamKey {
@@ -59,45 +61,45 @@ func keyOf(session, stream string) streamKey {
 }
 
 // Open implements sdk.EventStore.
-func (e *events) Open(_ context.Context, session, stream string) error {
+func (s *Store) Open(_ context.Context, session, stream string) error {
 	key := keyOf(session, stream)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	open, live := e.open[session]
-	if _, known := e.streams[key]; known || !live && stream != "" { // a request may come to a session that has just ended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open, live := s.open[session]
+	if _, known := s.streams[key]; known || !live && stream != "" { // a request may come to a session that has just ended
 		return nil
 	}
 	if len(open) == openStreams {
-		e.answered(open[1])
+		s.answered(open[1])
 		open = slices.Delete(open, 1, 2)
 	}
-	e.streams[key], e.open[session] = progress{}, append(open, key)
+	s.streams[key], s.open[session] = progress{}, append(open, key)
 	return nil
 }
 
 // Append implements sdk.EventStore. It returns sdk.ErrEventsPurged when the event is not kept; whoever reads the stream gets it all the same.
-func (e *events) Append(_ context.Context, session, stream string, event []byte) error {
+func (s *Store) Append(_ context.Context, session, stream string, event []byte) error {
 	head := header{key: keyOf(session, stream), size: uint32(len(event))}
 	answer := answers(event)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if headerBytes+len(event) > e.kept.capacity() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if headerBytes+len(event) > s.kept.capacity() {
 		head.size, event = tooLong, nil
 	}
-	if !e.makeRoom(head) {
+	if !s.makeRoom(head) {
 		return sdk.ErrEventsPurged
 	}
-	p := e.streams[head.key]
-	head.before, p.last = p.last, e.kept.end
+	p := s.streams[head.key]
+	head.before, p.last = p.last, s.kept.end
 	p.next++
 	p.answered = p.answered || answer
-	e.streams[head.key] = p
+	s.streams[head.key] = p
 	bytes := head.encode()
-	e.kept.write(bytes[:])
-	e.kept.write(event)
-	e.kept.end = p.last + uint64(head.span())
-	if open, live := e.open[session]; live && answer {
-		e.open[session] = slices.DeleteFunc(open, func(k streamKey) bool { return k == head.key })
+	s.kept.write(bytes[:])
+	s.kept.write(event)
+	s.kept.end = p.last + uint64(head.span())
+	if open, live := s.open[session]; live && answer {
+		s.open[session] = slices.DeleteFunc(open, func(k streamKey) bool { return k == head.key })
 	}
 	if head.size == tooLong {
 		return sdk.ErrEventsPurged
@@ -106,58 +108,58 @@ func (e *events) Append(_ context.Context, session, stream string, event []byte)
 }
 
 // makeRoom forgets what is oldest, and reports that the stream of the event is not forgotten by then.
-func (e *events) makeRoom(h header) (known bool) {
-	_, known = e.streams[h.key]
-	for known && e.kept.room() < h.span() {
-		e.forgetOldest()
-		_, known = e.streams[h.key]
+func (s *Store) makeRoom(h header) (known bool) {
+	_, known = s.streams[h.key]
+	for known && s.kept.room() < h.span() {
+		s.forgetOldest()
+		_, known = s.streams[h.key]
 	}
 	return known
 }
 
 // answered notes that nothing more is awaited of a stream.
-func (e *events) answered(key streamKey) {
-	p := e.streams[key]
+func (s *Store) answered(key streamKey) {
+	p := s.streams[key]
 	p.answered = true
-	e.keep(key, p)
+	s.keep(key, p)
 }
 
 // keep remembers the progress of a stream for as long as somebody can ask for it.
-func (e *events) keep(key streamKey, p progress) {
+func (s *Store) keep(key streamKey, p progress) {
 	if p.answered && p.first == p.next {
-		delete(e.streams, key)
+		delete(s.streams, key)
 		return
 	}
-	e.streams[key] = p
+	s.streams[key] = p
 }
 
-func (e *events) forgetOldest() {
-	head := e.header(e.kept.begin)
-	e.kept.begin += uint64(head.span())
-	p := e.streams[head.key]
+func (s *Store) forgetOldest() {
+	head := s.header(s.kept.begin)
+	s.kept.begin += uint64(head.span())
+	p := s.streams[head.key]
 	p.first++
-	e.keep(head.key, p)
+	s.keep(head.key, p)
 }
 
 // SessionClosed implements sdk.EventStore.
-func (e *events) SessionClosed(_ context.Context, session string) error {
-	e.ended(session)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, key := range e.open[session] {
-		e.answered(key)
+func (s *Store) SessionClosed(_ context.Context, session string) error {
+	s.ended(session)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range s.open[session] {
+		s.answered(key)
 	}
-	delete(e.open, session)
-	if len(e.open) == 0 { // nobody can ask for anything any more
-		e.kept, e.streams = newRing(e.kept.capacity()), map[streamKey]progress{}
+	delete(s.open, session)
+	if len(s.open) == 0 { // nobody can ask for anything any more
+		s.kept, s.streams = newRing(s.kept.capacity()), map[streamKey]progress{}
 	}
 	return nil
 }
 
 // After implements sdk.EventStore.
-func (e *events) After(_ context.Context, session, stream string, index int) iter.Seq2[[]byte, error] {
+func (s *Store) After(_ context.Context, session, stream string, index int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		missed, err := e.after(keyOf(session, stream), index)
+		missed, err := s.after(keyOf(session, stream), index)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -170,10 +172,10 @@ func (e *events) After(_ context.Context, session, stream string, index int) ite
 	}
 }
 
-func (e *events) after(key streamKey, index int) (missed [][]byte, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p, known := e.streams[key]
+func (s *Store) after(key streamKey, index int) (missed [][]byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, known := s.streams[key]
 	if known && index < 0 { // whoever has seen nothing begins with what there is, instead of never again
 		index, p.first, p.next = -1, 0, p.next-p.first
 	}
@@ -182,16 +184,16 @@ func (e *events) after(key streamKey, index int) (missed [][]byte, err error) {
 	}
 	place := p.last
 	for range p.next - 1 - index {
-		head := e.header(place)
+		head := s.header(place)
 		if head.size == tooLong {
 			return nil, sdk.ErrEventsPurged
 		}
 		event := make([]byte, head.size)
-		e.kept.read(place+headerBytes, event)
+		s.kept.read(place+headerBytes, event)
 		missed, place = append(missed, event), head.before
 	}
 	slices.Reverse(missed)
-	e.streams[key] = p
+	s.streams[key] = p
 	return missed, nil
 }
 
@@ -217,9 +219,9 @@ func (h header) encode() (bytes [headerBytes]byte) {
 	return bytes
 }
 
-func (e *events) header(place uint64) (h header) {
+func (s *Store) header(place uint64) (h header) {
 	var bytes [headerBytes]byte
-	e.kept.read(place, bytes[:])
+	s.kept.read(place, bytes[:])
 	copy(h.key[:], bytes[:])
 	h.size, h.before = binary.LittleEndian.Uint32(bytes[sizeAt:]), binary.LittleEndian.Uint64(bytes[beforeAt:])
 	return h

@@ -1,4 +1,4 @@
-package mcp
+package eventstore
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -24,7 +22,7 @@ const (
 )
 
 // begin opens streams of a session, as the SDK does: the one that answers nothing comes first.
-func (e *events) begin(ctx context.Context, session string, streams ...string) {
+func (e *Store) begin(ctx context.Context, session string, streams ...string) {
 	GinkgoHelper()
 	for _, stream := range append([]string{""}, streams...) {
 		Expect(e.Open(ctx, session, stream)).To(Succeed())
@@ -32,7 +30,7 @@ func (e *events) begin(ctx context.Context, session string, streams ...string) {
 }
 
 // keepAll opens a stream of session S and appends events to it.
-func (e *events) keepAll(ctx context.Context, stream string, all ...string) {
+func (e *Store) keepAll(ctx context.Context, stream string, all ...string) {
 	GinkgoHelper()
 	e.begin(ctx, "S", stream)
 	for _, event := range all {
@@ -52,7 +50,7 @@ func read(ctx context.Context, store sdk.EventStore, session, stream string, ind
 }
 
 // flood fills the store with calls of another session, whatever has been there.
-func (e *events) flood(ctx context.Context) {
+func (e *Store) flood(ctx context.Context) {
 	GinkgoHelper()
 	event := []byte(`{"result":"` + strings.Repeat("x", 1000) + `"}`)
 	for i := range 2 * e.kept.capacity() / len(event) {
@@ -65,12 +63,12 @@ func (e *events) flood(ctx context.Context) {
 
 var _ = Describe("Keeping events", func() {
 	var (
-		e     *events
+		e     *Store
 		ended []string
 	)
 	BeforeEach(func() {
 		ended = nil
-		e = newEvents(2*chunkBytes, func(session string) { ended = append(ended, session) })
+		e = New(2*chunkBytes, func(session string) { ended = append(ended, session) })
 	})
 
 	It("gives out what came after the one that was seen, of one stream", func(ctx SpecContext) {
@@ -217,7 +215,7 @@ var _ = Describe("Keeping events", func() {
 	})
 
 	It("takes memory as events come", func(ctx SpecContext) {
-		e := newEvents(keptEvents, func(string) {})
+		e := New(10<<20, func(string) {})
 		Expect(e.kept.chunks).To(HaveEach(BeEmpty()))
 		e.keepAll(ctx, "a", "event")
 		Expect(e.kept.chunks[0]).To(HaveLen(chunkBytes))
@@ -258,7 +256,7 @@ var _ = Describe("Keeping events", func() {
 	})
 
 	It("is used by many at once", func(ctx SpecContext) {
-		e := newEvents(2*chunkBytes, func(string) {})
+		e := New(2*chunkBytes, func(string) {})
 		var (
 			all     sync.WaitGroup
 			brought atomic.Int32
@@ -282,44 +280,4 @@ var _ = Describe("Keeping events", func() {
 		Expect(brought.Load()).To(BeNumerically(">", 1000), "what others have not displaced")
 		Expect(e.streams).To(BeEmpty())
 	})
-
-	DescribeTable("knows an answer, as the SDK writes it, from", func(message jsonrpc.Message, is bool) {
-		text, err := jsonrpc.EncodeMessage(message)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(answers(text)).To(Equal(is), string(text))
-	},
-		Entry("a result", &jsonrpc.Response{ID: made(1.0), Result: []byte(`{"method":"x"}`)}, true),
-		Entry("a result with a name that looks like a member", &jsonrpc.Response{ID: made(`","method":"`), Result: []byte(`{}`)}, true),
-		Entry("an error", &jsonrpc.Response{ID: made("a"), Error: &jsonrpc.Error{Code: 1, Message: "no"}}, true),
-		Entry("a request of the server", &jsonrpc.Request{ID: made(1.0), Method: "ping", Params: []byte(`{"result":1}`)}, false),
-		Entry("a request with a name that looks like a member", &jsonrpc.Request{ID: made(`","result":"`), Method: "ping"}, false),
-		Entry("a notification", &jsonrpc.Request{Method: "notifications/progress", Params: []byte(`{"error":1}`)}, false),
-	)
-
-	It("knows no answer in what is no message", func() {
-		for _, text := range []string{"", "null", "[", `[{"result":1}]`, `{"a":{"result":1}}`} {
-			Expect(answers([]byte(text))).To(BeFalse(), text)
-		}
-	})
 })
-
-var _ = Describe("Reading on where a stream broke off", func() {
-	It("brings the answer of a call to whoever has only seen it begin", func(ctx SpecContext) {
-		s := openSite()
-		session := s.session(ctx, alice)
-		called := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
-		_, begin, _ := strings.Cut(called.body, "id: ")
-		begin, _, _ = strings.Cut(begin, "\n")
-		on := func(session, token, id string) answer {
-			return s.send(ctx, http.MethodGet, "/mcp", "", append(in(session, token), "Accept", "text/event-stream", "Last-Event-ID", id)...)
-		}
-		Expect(on(session, alice, begin).body).To(ContainSubstring("ran read"))
-		Expect(on(s.session(ctx, alice), alice, begin).StatusCode).To(Equal(http.StatusBadRequest), "in another session")
-		Expect(on(session, alice, strings.TrimSuffix(begin, "_0")+"_7").StatusCode).To(Equal(http.StatusBadRequest))
-	})
-})
-
-func made(id any) jsonrpc.ID {
-	made, _ := jsonrpc.MakeID(id)
-	return made
-}

@@ -1,0 +1,34 @@
+package eventstore
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+var _ = Describe("Telling an answer from other messages", func() {
+	DescribeTable("knows an answer, as the SDK writes it, from", func(message jsonrpc.Message, is bool) {
+		text, err := jsonrpc.EncodeMessage(message)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answers(text)).To(Equal(is), string(text))
+	},
+		Entry("a result", &jsonrpc.Response{ID: made(1.0), Result: []byte(`{"method":"x"}`)}, true),
+		Entry("a result with a name that looks like a member", &jsonrpc.Response{ID: made(`","method":"`), Result: []byte(`{}`)}, true),
+		Entry("an error", &jsonrpc.Response{ID: made("a"), Error: &jsonrpc.Error{Code: 1, Message: "no"}}, true),
+		Entry("a request of the server", &jsonrpc.Request{ID: made(1.0), Method: "ping", Params: []byte(`{"result":1}`)}, false),
+		Entry("a request with a name that looks like a member", &jsonrpc.Request{ID: made(`","result":"`), Method: "ping"}, false),
+		Entry("a notification", &jsonrpc.Request{Method: "notifications/progress", Params: []byte(`{"error":1}`)}, false),
+	)
+
+	It("knows no answer in what is no message", func() {
+		for _, text := range []string{"", "null", "[", `[{"result":1}]`, `{"a":{"result":1}}`} {
+			Expect(answers([]byte(text))).To(BeFalse(), text)
+		}
+	})
+})
+
+func made(id any) jsonrpc.ID {
+	made, _ := jsonrpc.MakeID(id)
+	return made
+}
