@@ -17,6 +17,7 @@ import (
 
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
 	"github.com/pasteport/pasteport/adapters/journal"
@@ -42,7 +43,7 @@ type OAuthServer struct {
 	journal   *journal.Journal
 	ends      *ends
 	host      hostServer
-	bodies    *mcp.Bodies
+	bodies    *jsonrpc.BodyMemory
 	limited   oauth.LimitObserver
 }
 
@@ -75,7 +76,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if own, both := chosen.clients.(oauth.KeyDirectory); both { // whoever limits where clients come from limits their keys too
 		keys = own
 	}
-	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: mcp.NewBodies(memory.Limit() / bodiesShare)}
+	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesShare)}
 	noted := authz.keepTrace(store)
 	witness, _ := store.(oauth.SecretWitness)
 	authz.server = application.NewServer(settings, application.Ports{

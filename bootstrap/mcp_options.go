@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -30,7 +31,7 @@ func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 
 // FoldToolName returns what the spellings of a tool's name have in common that an MCP server may take for that tool: with space at the
 // ends, in another case, or in wide letters. In front of a server that does, compare folded names in WithToolScopes.
-func FoldToolName(name string) string { return mcp.FoldToolName(name) }
+func FoldToolName(name string) string { return jsonrpc.FoldToolName(name) }
 
 // Bus carries messages between the replicas of a service; nats.Open makes one.
 type Bus = mcp.Bus

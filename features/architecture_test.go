@@ -37,8 +37,10 @@ var table = []law{
 		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
 	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
 	{of: []string{"adapters/http/mcp/eventstore"}, may: []string{sdk + "mcp", "github.com/segmentio/encoding/json"}},
+	{of: []string{"adapters/http/mcp/jsonrpc"}, may: []string{
+		"domain/...", sdk + "mcp", sdk + "jsonrpc", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/...", "golang.org/x/text/..."}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
-		"domain/...", "application", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "...", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/...", "golang.org/x/text/...", "golang.org/x/sync/semaphore"}},
+		"domain/...", "application", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "..."}},
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},
@@ -70,7 +72,7 @@ var table = []law{
 		sdk + "mcp", sdk + "oauthex", "golang.org/x/net/html/...", "github.com/pquerna/cachecontrol/..."}},
 	{of: []string{"adapters/certificates"}, may: []string{"golang.org/x/crypto/acme/..."}},
 	// A host links everything that bootstrap imports, so bootstrap imports nothing that only the service needs.
-	{of: []string{"bootstrap"}, may: []string{"domain/...", "application", echo, sdk + "mcp", "adapters/http", "adapters/http/forwarded", "adapters/http/mcp",
+	{of: []string{"bootstrap"}, may: []string{"domain/...", "application", echo, sdk + "mcp", "adapters/http", "adapters/http/forwarded", "adapters/http/mcp/...",
 		"adapters/http/pages", "adapters/http/upstream", "adapters/cimd", "adapters/jose", "adapters/journal", "adapters/outbound", "adapters/throttle",
 		"bootstrap/internal/..."}},
 	{of: []string{"bootstrap/internal/upstreams"}, may: []string{"domain/oauth", "adapters/http/upstream"}},

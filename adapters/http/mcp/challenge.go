@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -76,35 +74,6 @@ func unavailable(w http.ResponseWriter, description string) {
 	w.Header().Set("Retry-After", retryAfter)
 	writeJSON(w, http.StatusServiceUnavailable,
 		map[string]string{"error": oauth.TemporarilyUnavailable.Code(), "error_description": description})
-}
-
-// rpcError answers with a JSON-RPC error that belongs to no request.
-func rpcError(w http.ResponseWriter, status int, message string) {
-	writeRPCError(w, status, rpcErrorFor(nil, jsonrpc.CodeInvalidRequest, message))
-}
-
-// rpcErrorFor is a JSON-RPC error response to the request of that id. Without one it has no id: MCP's schema knows no null there.
-func rpcErrorFor(id []byte, code int64, message string) []byte {
-	response := struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id,omitempty"`
-		Error   struct {
-			Code    int64  `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}{Version: "2.0"}
-	if json.Valid(id) && string(id) != "null" {
-		response.ID = id
-	}
-	response.Error.Code, response.Error.Message = code, message
-	body, _ := json.Marshal(response) // strings, numbers and valid JSON always encode
-	return body
-}
-
-func writeRPCError(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
 }
 
 func writeJSON(w http.ResponseWriter, status int, members map[string]string) {

@@ -2,11 +2,11 @@ package mcp
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -18,16 +18,14 @@ const firstStateless = "2026-07-28"
 const (
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
-	nameHeader    = "Mcp-Name"
-	methodHeader  = "Mcp-Method"
 )
 
 // route is the last step of a request, behind protect.
-type route func(w http.ResponseWriter, r *http.Request, m message)
+type route func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 
 // admit reads the body, and asks for the scopes that it needs (G10). A body may take its time, and a token that ends meanwhile opens
 // nothing (G16).
-func (s *Server) admit(out *stream, r *http.Request) (m message, admitted bool) {
+func (s *Server) admit(out *stream, r *http.Request) (m jsonrpc.Message, admitted bool) {
 	if r.Method == http.MethodPost {
 		body, ok := s.hear(out, r)
 		if !ok {
@@ -41,7 +39,7 @@ func (s *Server) admit(out *stream, r *http.Request) (m message, admitted bool) 
 		s.challenge.refuse(out.ResponseWriter, s.invalid)
 		return m, false
 	}
-	if needed, lacking := s.policy.lacks(out.who.caller, m.tools...); lacking {
+	if needed, lacking := s.policy.lacks(out.who.caller, m.Tools...); lacking {
 		lacks := insufficientScope(needed)
 		noteRefusal(r.Context(), lacks)
 		s.challenge.refuse(out.ResponseWriter, lacks)
@@ -52,29 +50,25 @@ func (s *Server) admit(out *stream, r *http.Request) (m message, admitted bool) 
 
 // read looks into a body as the MCP server behind the guard will: the SDK, or any. A message that is refused is answered here, unless a
 // request of the MCP server waits for it.
-func (s *Server) read(out *stream, r *http.Request, body []byte) (m message, ok bool) {
+func (s *Server) read(out *stream, r *http.Request, body []byte) (m jsonrpc.Message, ok bool) {
 	m, err := s.parse(r.Header, body)
 	if err == nil {
 		return m, true
 	}
-	m.refused = newRefusedMessage(faultOf(err), body)
-	m.refused.note(trace.From(r.Context()))
-	if len(m.refused.answers) == 0 {
-		m.refused.answer(out)
+	m.Refused = jsonrpc.Refuse(err, body)
+	m.Refused.Trace(trace.From(r.Context()))
+	if len(m.Refused.Answers) == 0 {
+		m.Refused.Write(out)
 		return m, false
 	}
 	return m, true
 }
 
-func (s *Server) parse(header http.Header, body []byte) (message, error) {
+func (s *Server) parse(header http.Header, body []byte) (jsonrpc.Message, error) {
 	if s.upstream != nil {
-		return understand(header, body)
+		return jsonrpc.ReadStrict(header, body)
 	}
-	m := peek(body)
-	if m.tooMany {
-		return m, errLongBatch
-	}
-	return m, nil
+	return jsonrpc.Peek(body)
 }
 
 // answerCut tells a client that waits why there is no answer; without it there would be an empty 200.
@@ -92,12 +86,8 @@ func (s *Server) answerCut(out *stream) {
 // hear buffers the body, so that a proxy in front never sees an answer before the end of its request.
 func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
 	out.listen()
-	out.reserved.owner = out.who.caller.Subject
-	body, err := readBody(r, s.options.MaxBody, &out.reserved)
-	if errors.Is(err, errCrowded) || errors.As(err, new(bodyTooLarge)) {
-		out.reserved.release() // drain keeps nothing of the body, and takes as long as the client sends
-		drain(r.Body, s.options.MaxBody)
-	}
+	out.reserved = s.options.Bodies.Reserve(out.who.caller.Subject)
+	body, err := jsonrpc.ReadBody(r, s.options.MaxBody, &out.reserved)
 	out.heard(err)
 	if err != nil {
 		refuseBody(out.ResponseWriter, r, err)
@@ -111,14 +101,14 @@ func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
 // refuseBody answers a message that was not read to its end (G19).
 func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	switch walk := trace.From(r.Context()); {
-	case errors.As(err, new(bodyTooLarge)):
+	case errors.As(err, new(jsonrpc.TooLargeError)):
 		walk.Refuse(oauth.Refuse(oauth.InvalidRequest, "G19", err.Error()))
-		rpcError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
-	case errors.Is(err, errCrowded):
+		jsonrpc.WriteError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
+	case errors.Is(err, jsonrpc.ErrNoMemory):
 		walk.Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "G19", err.Error()))
 		unavailable(w, tooManyBodies)
 	default:
-		rpcError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
 	}
 }
 
@@ -130,17 +120,17 @@ func (*whole) Close() error { return nil }
 
 // dispatch finds the binding for a request to the endpoint. It does not go by the version header alone: clients of HTTP+SSE
 // negotiate later revisions over it and then send that header.
-func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m message) {
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	switch {
 	case r.Method == http.MethodPost:
 		s.post(w, r, m)
 	case r.Header.Get(versionHeader) >= firstStateless:
 		w.Header().Set("Allow", http.MethodPost)
-		rpcError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
+		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(sessionHeader) != "":
 		s.inSession(w, r, m)
 	case !strings.Contains(r.Header.Get("Accept"), eventStream):
-		rpcError(w, http.StatusNotAcceptable, "Not Acceptable: this is a stream of text/event-stream")
+		jsonrpc.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: this is a stream of text/event-stream")
 	case r.Method == http.MethodHead:
 		w.Header().Set("Content-Type", eventStream)
 	default:
@@ -148,17 +138,17 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m message) {
 	}
 }
 
-func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	switch {
-	case m.modern, r.Header.Get(versionHeader) >= firstStateless:
-		decodeName(r.Header)
+	case m.Stateless, r.Header.Get(versionHeader) >= firstStateless:
+		jsonrpc.DecodeNameHeader(r.Header)
 		s.stateless.ServeHTTP(w, r)
 	case r.Header.Get(sessionHeader) != "":
 		s.inSession(w, r, m)
-	case !m.decoded:
+	case !m.Decoded:
 		s.stateless.ServeHTTP(w, r) // which says what is malformed
-	case !m.initialize:
-		rpcError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+	case !m.Initialize:
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 	case s.streams.isDraining():
 		unavailable(w, shuttingDown)
 	default:
@@ -168,31 +158,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m message) {
 }
 
 // inSession leaves a request to whoever holds its session.
-func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m message) {
+func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	name := r.Header.Get(sessionHeader)
 	if name == "" {
 		s.sessions.ServeHTTP(w, r) // which says what is missing
 		return
 	}
 	s.hold(w, r, name, endpointMCP, m)
-}
-
-// decodeName reads a name that had to be encoded to fit into a header; the SDK compares it raw.
-func decodeName(header http.Header) {
-	if name := header.Get(nameHeader); name != "" {
-		header.Set(nameHeader, decodedName(name))
-	}
-}
-
-// encodedPrefix begins a name that is not fit for a header as it is.
-const encodedPrefix = "=?base64?"
-
-func decodedName(value string) string {
-	encoded, prefixed := strings.CutPrefix(value, encodedPrefix)
-	encoded, suffixed := strings.CutSuffix(encoded, "?=")
-	name, err := base64.StdEncoding.DecodeString(encoded)
-	if !prefixed || !suffixed || err != nil {
-		return value
-	}
-	return string(name)
 }

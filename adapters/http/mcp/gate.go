@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -72,7 +73,7 @@ func (g gate) passes(w http.ResponseWriter, r *http.Request) bool {
 	foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
 	if foreign || !g.knows(r.Host) {
 		trace.From(r.Context()).RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
-		rpcError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
+		jsonrpc.WriteError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
 		return false
 	}
 	if len(origins) > 0 {

@@ -2,13 +2,9 @@ package mcp
 
 import (
 	"errors"
-	"mime"
 	"net/http"
-	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -41,79 +37,28 @@ func MessagePath(resource oauth.Resource) string {
 	return path + messagePath
 }
 
-// named returns the tools that a request calls by its headers. An upstream that goes by those may not read another name in the body.
-func named(header http.Header) (tools []string, err error) {
-	methods := header.Values(methodHeader)
-	for _, method := range methods {
-		if exact := respelledMethod(method); exact != "" {
-			return nil, &fault{code: sdk.CodeHeaderMismatch, what: methodHeader + " is another spelling of " + exact}
-		}
-	}
-	if len(methods) == 0 || len(methods) == 1 && callsNoTool(methods[0]) {
-		return nil, nil
-	}
-	for _, value := range header.Values(nameHeader) {
-		name := decodedName(value)
-		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) { // decoders differ in what they skip
-			return nil, &fault{code: sdk.CodeHeaderMismatch, what: nameHeader + " is not valid base64"}
-		}
-		tools = append(tools, name)
-	}
-	return tools, nil
-}
-
-// callsNoTool reports that a method can only be read as one that calls no tool. A list of methods, or an encoded one, could be read as
-// tools/call.
-func callsNoTool(method string) bool {
-	return method != "tools/call" && !strings.ContainsAny(method, ",=? ")
-}
-
 func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error) route {
-	return func(w http.ResponseWriter, r *http.Request, m message) {
+	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 		who := identityOf(r.Context())
 		if r.Method == http.MethodHead { // many servers answer it with a stream that never ends, which blocks the connection to them
 			w.Header().Set("Content-Type", eventStream)
 			return
 		}
-		if m.listen || r.Method == http.MethodGet {
+		if m.Listen || r.Method == http.MethodGet {
 			s.streams.relay(w.(*stream))
 		}
 		answer := w
-		if m.refused != nil {
+		if m.Refused != nil {
 			answer = discard(w)
 		}
-		if err := send(answer, r, m.body, who.caller, who.host); err != nil && r.Context().Err() == nil {
+		if err := send(answer, r, m.Body, who.caller, who.host); err != nil && r.Context().Err() == nil {
 			s.answerFor(w, r, m, err)
 		}
 	}
 }
 
-// understand refuses what the upstream might read in another way than the guard (U11).
-func understand(header http.Header, body []byte) (message, error) {
-	if !isJSON(header.Get("Content-Type")) {
-		return message{body: body}, &fault{status: http.StatusUnsupportedMediaType, code: jsonrpc.CodeInvalidRequest, what: "send application/json"}
-	}
-	m, err := unambiguous(body)
-	if err != nil {
-		return m, err
-	}
-	tools, err := named(header)
-	m.tools = spellings(append(m.tools, tools...))
-	return m, err
-}
-
-func isJSON(contentType string) bool {
-	const wanted = "application/json"
-	if contentType == wanted {
-		return true
-	}
-	mediaType, parameters, err := mime.ParseMediaType(contentType)
-	charset := parameters["charset"]
-	return err == nil && mediaType == wanted && (charset == "" || strings.EqualFold(charset, "utf-8"))
-}
-
 // answerFor says what the upstream could not say itself.
-func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, err error) {
+func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, err error) {
 	ctx := r.Context()
 	var failure interface {
 		error
@@ -132,7 +77,7 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 		s.options.Logger.WarnContext(ctx, "the upstream gave no answer", "status", failure.HTTPStatus(), "rule", failure.BrokenRule(),
 			"reason", failure, "cause", failure.Unwrap())
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, failure.BrokenRule(), failure.Error()))
-		rpcFailure(w, failure.HTTPStatus(), m.id, failure.Error())
+		rpcFailure(w, failure.HTTPStatus(), m.ID, failure.Error())
 	default:
 		s.options.Logger.ErrorContext(ctx, "cannot relay a request", "error", err)
 		unavailable(w, "The request cannot be passed on just now")
@@ -141,7 +86,7 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m message, er
 
 // answerUnauthorized answers after the upstream's 401 to a request with the person's host token. Many servers answer 401 when they do
 // not know a session, or for one tool, so only the site's own verifier can end the grant (U8, U17).
-func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m message) {
+func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	ctx := r.Context()
 	if s.namesSession(r) && r.Method != http.MethodPost {
 		refuseSession(w, r, "U16", forgotten)
@@ -162,7 +107,7 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m me
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
 		s.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token")
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U17", text))
-		rpcFailure(w, http.StatusBadGateway, m.id, text)
+		rpcFailure(w, http.StatusBadGateway, m.ID, text)
 	}
 }
 
@@ -176,7 +121,7 @@ const forgotten = "the MCP server behind this gateway does not know the session 
 // refuseSession answers 404, so that the client opens another session (U12, U16).
 func refuseSession(w http.ResponseWriter, r *http.Request, rule, reason string) {
 	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, rule, reason))
-	rpcError(w, http.StatusNotFound, noSuchSession)
+	jsonrpc.WriteError(w, http.StatusNotFound, noSuchSession)
 }
 
 // rpcFailure answers the request of that id, so that a client need not guess which one has failed.
@@ -185,5 +130,5 @@ func rpcFailure(w http.ResponseWriter, status int, id []byte, text string) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	writeRPCError(w, status, rpcErrorFor(id, codeUnavailable, text))
+	jsonrpc.WriteErrorFor(w, status, id, codeUnavailable, text)
 }

@@ -29,8 +29,8 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 		if !admitted {
 			return nil
 		}
-		out.id, out.single = m.id, m.id != nil
-		out.begin(m.listen || r.Method == http.MethodGet)
+		out.id, out.single = m.ID, m.ID != nil
+		out.begin(m.Listen || r.Method == http.MethodGet)
 		s.serve(out, r, m, next)
 		s.answerCut(out)
 		return nil

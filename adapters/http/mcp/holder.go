@@ -33,12 +33,12 @@ func (t *tunnel) answer(e *exchange, what request, begun []byte) {
 // respond runs the handler that this replica's own clients reach, as the caller whom the other replica knows.
 func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 	out := &remoteAnswer{tunnel: t, exchange: e, header: http.Header{}}
-	reserved := reservation{of: t.server.options.Bodies, owner: what.Caller.Subject}
-	if reserved.extend(int64(what.Length)) != nil {
+	reserved := t.server.options.Bodies.Reserve(what.Caller.Subject)
+	if reserved.Extend(int64(what.Length)) != nil {
 		unavailable(out, tooManyBodies)
 		return out.end(nil)
 	}
-	defer reserved.release()
+	defer reserved.Release()
 	body, err := t.fetch(e, what.Length, begun)
 	if err != nil {
 		return err

@@ -6,13 +6,12 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-const codeRefused = -32001 // of the range that JSON-RPC leaves to servers
 
 // policy decides about tools. A caller without the role never learns that the tool exists, because no new consent could help;
 // a caller without the scope is asked for it (G10).
@@ -46,10 +45,10 @@ func (p policy) lacks(caller oauth.Caller, tools ...string) (oauth.Scopes, bool)
 // check is the authority, whatever the transport let through.
 func (p policy) check(caller oauth.Caller, tool string) error {
 	if !p.permits(caller, tool) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", tool)}
+		return &rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", tool)}
 	}
 	if _, lacking := p.lacks(caller, tool); lacking {
-		return &jsonrpc.Error{Code: codeRefused, Message: "insufficient scope"}
+		return &rpc.Error{Code: jsonrpc.CodeRefused, Message: "insufficient scope"}
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
 // replicas are two sites on one bus that know the same tokens.
@@ -78,14 +80,14 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 	})
 
 	It("asks to come back while the holder has no memory for another message", Label("G19"), func(ctx SpecContext) {
+		holder, other := replicas(newWire(), func(o *Options) { o.Bodies = jsonrpc.NewBodyMemory(1) })
 		session := holder.session(ctx, alice)
-		all := reservation{of: holder.mcp.options.Bodies, owner: "another"}
-		Eventually(func() bool { return holder.mcp.options.Bodies.small.take("another", 0, defaultBodies) }).Should(BeTrue())
-		all.from, all.taken = &holder.mcp.options.Bodies.small, defaultBodies
+		all := holder.mcp.options.Bodies.Reserve("another")
+		Eventually(func() error { return all.Extend(1) }).Should(Succeed())
 		refused := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
 		Expect(refused.StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
-		all.release()
+		all.Release()
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
 	})
 

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/eventstore"
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
@@ -22,6 +23,10 @@ import (
 const (
 	wellKnown  = "/.well-known/oauth-protected-resource"
 	keptEvents = 10 << 20 // bytes, of all sessions
+
+	defaultMaxBody = 4 << 20
+	defaultBodies  = 256 << 20
+	tooManyBodies  = "Too many messages are under way"
 )
 
 // Authorization is what the guard needs of the OAuth layer.
@@ -66,7 +71,7 @@ type Options struct {
 	Limits         oauth.Limits        // MaxSessions and MaxSessionsPerPerson, of this server in this process
 	Limited        oauth.LimitObserver // none
 	MaxBody        int64               // in bytes; 4 MiB
-	Bodies         *Bodies             // shared by the servers of a process; 256 MiB for this one
+	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; 256 MiB for this one
 	SessionTimeout time.Duration       // without a POST; 1 hour
 
 	Bus Bus // to the other replicas of this server; nil when there are none
@@ -81,7 +86,7 @@ func (o Options) withDefaults() Options {
 		o.MaxBody = defaultMaxBody
 	}
 	if o.Bodies == nil {
-		o.Bodies = NewBodies(defaultBodies)
+		o.Bodies = jsonrpc.NewBodyMemory(defaultBodies)
 	}
 	if o.SessionTimeout == 0 {
 		o.SessionTimeout = time.Hour

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -32,7 +33,7 @@ func (s *Server) openSession(name, owner string) (replica, id string, err error)
 func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner(s.options.Resource) }
 
 // hold lets the holder of a session answer, which may be another replica.
-func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at endpoint, m message) {
+func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at endpoint, m jsonrpc.Message) {
 	who := &identityOf(r.Context()).caller
 	replica, id, err := s.openSession(name, s.owner(who))
 	if err == nil && replica != s.replica && s.tunnel == nil {
@@ -46,10 +47,10 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at en
 		r.Header = crossing(r.Header)
 	}
 	if replica != s.replica {
-		s.tunnel.forward(w, r, replica, request{Endpoint: at, Method: r.Method, Session: id, Header: r.Header, Caller: callerFrom(who)}, m.body)
+		s.tunnel.forward(w, r, replica, request{Endpoint: at, Method: r.Method, Session: id, Header: r.Header, Caller: callerFrom(who)}, m.Body)
 		return
 	}
-	s.serveHeld(w, r, at, id, m.body)
+	s.serveHeld(w, r, at, id, m.Body)
 }
 
 const noSuchSession = "Not Found: there is no such session"
@@ -57,7 +58,7 @@ const noSuchSession = "Not Found: there is no such session"
 // noSession answers why a session cannot be used.
 func (s *Server) noSession(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, oauth.ErrNotFound) {
-		rpcError(w, http.StatusNotFound, noSuchSession)
+		jsonrpc.WriteError(w, http.StatusNotFound, noSuchSession)
 		return
 	}
 	s.options.Logger.ErrorContext(r.Context(), "cannot reach a session", "error", err)

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -140,7 +141,7 @@ func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
 		return nil
 	}
 	if !s.streams.add(session, caller) {
-		return &jsonrpc.Error{Code: codeRefused, Message: "the session cannot be opened"}
+		return &rpc.Error{Code: jsonrpc.CodeRefused, Message: "the session cannot be opened"}
 	}
 	return nil
 }

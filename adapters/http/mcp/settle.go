@@ -3,40 +3,42 @@ package mcp
 import (
 	"bytes"
 	"net/http"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
 // serve hands a message on. Of one that is refused, only errors for the requests of the MCP server go on: without them it would wait for
 // its answer for ever.
-func (s *Server) serve(out *stream, r *http.Request, m message, next route) {
-	if m.refused == nil {
+func (s *Server) serve(out *stream, r *http.Request, m jsonrpc.Message, next route) {
+	if m.Refused == nil {
 		next(out, r, m)
 		return
 	}
-	for _, answer := range m.refused.answers {
+	for _, answer := range m.Refused.Answers {
 		if out.isAwaited() {
 			send(answer, out, r, m, next)
 		}
 	}
 	if out.isAwaited() {
-		m.refused.answer(out)
+		m.Refused.Write(out)
 	}
 }
 
 // settling serves messages that the SDK may refuse. When it refuses the answer to one of its requests, it gets an error for that request.
 func settling(next route) route {
-	return func(w http.ResponseWriter, r *http.Request, m message) {
+	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 		switch {
-		case m.refused != nil:
+		case m.Refused != nil:
 			next(discard(w), r, m)
 			return
-		case !m.answers:
+		case !m.HasResponse:
 			next(w, r, m)
 			return
 		}
 		seen := &answerStatus{ResponseWriter: w}
 		next(seen, r.Clone(r.Context()), m)
 		if refusesBody(seen.status) {
-			for _, answer := range newRefusedMessage(&fault{what: "it could not be read"}, m.body).answers {
+			for _, answer := range jsonrpc.Refuse(jsonrpc.ErrUnreadable, m.Body).Answers {
 				send(answer, discard(w), r, m, next)
 			}
 		}
@@ -44,10 +46,10 @@ func settling(next route) route {
 }
 
 // send serves a copy of the request with another body. A copy, because next changes the session header.
-func send(body []byte, w http.ResponseWriter, r *http.Request, m message, next route) {
+func send(body []byte, w http.ResponseWriter, r *http.Request, m jsonrpc.Message, next route) {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = &whole{*bytes.NewReader(body)}, int64(len(body))
-	m.body = body
+	m.Body = body
 	next(w, r, m)
 }
 

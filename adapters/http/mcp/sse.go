@@ -9,9 +9,10 @@ import (
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -25,7 +26,7 @@ const (
 type legacySession struct {
 	id  string
 	out *stream // whose end is the session's
-	in  chan jsonrpc.Message
+	in  chan rpc.Message
 }
 
 // Connect is called once, by sdk.Server.Connect.
@@ -38,7 +39,7 @@ func (s *legacySession) SupportsProtocolVersion(version string) bool { return ve
 func (s *legacySession) SessionID() string { return s.id }
 
 // Read returns the next message that was posted, io.EOF after the end.
-func (s *legacySession) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (s *legacySession) Read(ctx context.Context) (rpc.Message, error) {
 	select {
 	case m := <-s.in:
 		return m, nil
@@ -50,8 +51,8 @@ func (s *legacySession) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write sends a message as an event.
-func (s *legacySession) Write(_ context.Context, m jsonrpc.Message) error {
-	body, err := jsonrpc.EncodeMessage(m)
+func (s *legacySession) Write(_ context.Context, m rpc.Message) error {
+	body, err := rpc.EncodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
@@ -100,7 +101,7 @@ func (s *Server) newLegacy(out *stream, r *http.Request) (session *legacySession
 		unavailable(out, shuttingDown)
 		return nil, ""
 	}
-	session = &legacySession{id: rand.Text(), out: out, in: make(chan jsonrpc.Message)}
+	session = &legacySession{id: rand.Text(), out: out, in: make(chan rpc.Message)}
 	name, err := s.sessionName(session.id, s.owner(&out.who.caller))
 	if err != nil {
 		s.noSession(out, r, err)
@@ -140,7 +141,7 @@ func (s *Server) forget(connected *sdk.ServerSession, id string) {
 }
 
 // deliver is POST to the message endpoint.
-func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m message) {
+func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	s.hold(w, r, r.URL.Query().Get("sessionid"), endpointMessage, m)
 }
 
@@ -153,22 +154,22 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, bod
 		return
 	}
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		rpcError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
+		jsonrpc.WriteError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
 		return
 	}
-	decoded, err := jsonrpc.DecodeMessage(body)
+	decoded, err := rpc.DecodeMessage(body)
 	if err != nil {
-		rpcError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
 		return
 	}
-	if request, ok := decoded.(*jsonrpc.Request); ok {
+	if request, ok := decoded.(*rpc.Request); ok {
 		request.Extra = &sdk.RequestExtra{TokenInfo: auth.TokenInfoFromContext(r.Context()), Header: r.Header}
 	}
 	select {
 	case session.in <- decoded:
 		w.WriteHeader(http.StatusAccepted)
 	case <-session.out.Done():
-		rpcError(w, http.StatusNotFound, "Not Found: the session has ended")
+		jsonrpc.WriteError(w, http.StatusNotFound, "Not Found: the session has ended")
 	case <-r.Context().Done():
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -47,9 +47,9 @@ type localConnection struct {
 	info *auth.TokenInfo
 }
 
-func (c localConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (c localConnection) Read(ctx context.Context) (rpc.Message, error) {
 	m, err := c.Connection.Read(ctx)
-	if request, ok := m.(*jsonrpc.Request); ok {
+	if request, ok := m.(*rpc.Request); ok {
 		request.Extra = &sdk.RequestExtra{TokenInfo: c.info}
 	}
 	return m, err

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
 const (
@@ -39,11 +41,11 @@ type stream struct {
 	noted    noted
 	request  http.Request // here, because each piece would be an allocation of its own
 	body     whole
-	reserved reservation // for the body
-	id       []byte      // of the message that is answered; nil in a batch
-	single   bool        // one request came, and its result is the last that is said
-	long     bool        // what may be known of it elsewhere is asked of the registry
-	opened   int         // guarded by the registry, like what follows
+	reserved jsonrpc.Reservation
+	id       []byte // of the message that is answered; nil in a batch
+	single   bool   // one request came, and its result is the last that is said
+	long     bool   // what may be known of it elsewhere is asked of the registry
+	opened   int    // guarded by the registry, like what follows
 	beaten   int
 
 	relayed bool // the answer of an upstream, which is passed on as it is
@@ -171,7 +173,7 @@ func (s *stream) finish() {
 		s.push.Stop()
 	}
 	s.release()
-	s.reserved.release()
+	s.reserved.Release()
 	s.noted.walk.End()
 }
 
@@ -215,7 +217,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	s.begun = true
 	if status := s.refused; status > 0 {
 		s.refused = 0
-		writeRPCError(s.ResponseWriter, status, rpcErrorFor(s.id, jsonrpc.CodeInvalidRequest, strings.TrimSpace(string(p))))
+		jsonrpc.WriteErrorFor(s.ResponseWriter, status, s.id, rpc.CodeInvalidRequest, strings.TrimSpace(string(p)))
 		return len(p), nil
 	}
 	if s.events = s.unbuffer(); s.events {

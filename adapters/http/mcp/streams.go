@@ -26,7 +26,6 @@ type registry struct {
 	logger        *slog.Logger
 	limited       oauth.LimitObserver
 	relays        bool // whose answers come from an upstream
-	bodies        *Bodies
 
 	mu       sync.Mutex
 	draining bool
@@ -44,7 +43,7 @@ func newRegistry(s *Server) *registry {
 	return &registry{
 		authorization: s.options.Authorization, resource: s.options.Resource, now: s.options.Now,
 		interval: beatInterval, linger: linger, logger: s.options.Logger, limited: s.options.Limited,
-		bodies: s.options.Bodies, streams: map[*stream]struct{}{}, sessions: map[string]*held{}, ended: map[string]time.Time{},
+		streams: map[*stream]struct{}{}, sessions: map[string]*held{}, ended: map[string]time.Time{},
 		places: oauth.NewOccupancy[string](s.options.Limits), relayed: oauth.NewOccupancy[*stream](s.options.Limits),
 	}
 }
@@ -53,7 +52,7 @@ func newRegistry(s *Server) *registry {
 func (g *registry) answer(w http.ResponseWriter, r *http.Request, ctx context.Context) (*stream, *http.Request) {
 	out := &stream{ending: &ending{Context: ctx}, noted: noted{ResponseWriter: w, walk: trace.From(ctx)}, registry: g, relayed: g.relays}
 	out.ResponseWriter, out.control = &out.noted, *http.NewResponseController(&out.noted)
-	out.request, out.reserved.of = *r.WithContext(out.ending), g.bodies
+	out.request = *r.WithContext(out.ending)
 	return out, &out.request
 }
 

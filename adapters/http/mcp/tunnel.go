@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -203,9 +204,9 @@ func (t *tunnel) forward(w http.ResponseWriter, r *http.Request, to string, what
 	switch {
 	case begun, r.Context().Err() != nil: // whoever waits gets no more, or nobody does
 	case errors.Is(err, errPanic):
-		rpcError(w, http.StatusInternalServerError, "Internal Server Error")
+		jsonrpc.WriteError(w, http.StatusInternalServerError, "Internal Server Error")
 	case errors.Is(err, errTooLarge):
-		rpcError(w, http.StatusRequestHeaderFieldsTooLarge, "Request Header Fields Too Large")
+		jsonrpc.WriteError(w, http.StatusRequestHeaderFieldsTooLarge, "Request Header Fields Too Large")
 	default:
 		t.server.noSession(w, r, err)
 	}

@@ -1,6 +1,8 @@
-package mcp
+package jsonrpc
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -93,4 +95,34 @@ func spellings(tools []string) []string {
 		}
 	}
 	return all
+}
+
+// deciding are the members that say what a message does. Some decoders take them in any case.
+var deciding = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
+
+// respelled returns the deciding member for which some decoders take a name: they ignore its case, or hyphens and underscores. Others let
+// objects inherit from __proto__. It returns "" for any other name.
+func respelled(name []byte) string {
+	if slices.ContainsFunc(deciding, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
+		return ""
+	}
+	if string(name) == "__proto__" {
+		return "a prototype"
+	}
+	if !isFolded(string(name)) {
+		name = []byte(FoldToolName(string(name)))
+	}
+	words := joined(name)
+	if i := slices.IndexFunc(deciding, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(words, exact) }); i >= 0 {
+		return string(deciding[i])
+	}
+	return ""
+}
+
+// joined is a name without what joins its words.
+func joined(name []byte) []byte {
+	if bytes.IndexByte(name, '-') < 0 && bytes.IndexByte(name, '_') < 0 {
+		return name
+	}
+	return bytes.ReplaceAll(bytes.ReplaceAll(name, []byte("-"), nil), []byte("_"), nil)
 }

@@ -1,4 +1,4 @@
-package mcp
+package jsonrpc
 
 import (
 	"bytes"
@@ -14,40 +14,41 @@ const (
 	maxBatch = 100
 )
 
-// message is a POST body and what dispatching needs to know of it. The zero value is no body at all.
-type message struct {
-	body       []byte
-	decoded    bool            // at least one JSON-RPC message was read
-	modern     bool            // names its revision itself, as 2026-07-28 does
-	initialize bool            // opens a session
-	listen     bool            // opens a long stream
-	id         []byte          // of the only request, as it was sent; nil in a batch, and for what needs no answer
-	tools      []string        // that it calls, in every element of a batch
-	answers    bool            // an element answers a request of the MCP server
-	tooMany    bool            // messages in a batch
-	refused    *refusedMessage // nil for a message that is passed on
+// Message is the body of a POST and what dispatching needs to know of it. The zero value is no body at all.
+type Message struct {
+	Body        []byte
+	Decoded     bool     // at least one JSON-RPC message was read
+	Stateless   bool     // names its revision itself, as 2026-07-28 does
+	Initialize  bool     // opens a session
+	Listen      bool     // opens a long stream
+	ID          []byte   // of the only request, as it was sent; nil in a batch, and for what needs no answer
+	Tools       []string // that it calls, in every element of a batch
+	HasResponse bool     // an element answers a request of the MCP server
+	Refused     *Refusal // nil for a message that is passed on
 }
 
-// peek reads a body exactly as the SDK will: with its decoder and case-sensitive names. encoding/json would take
+// Peek reads a body exactly as the SDK will: with its decoder and case-sensitive names. encoding/json would take
 // {"name":"write","Name":"read"} for a call of read, and the SDK would then run write.
-func peek(body []byte) message {
-	m := message{body: body}
+func Peek(body []byte) (Message, error) {
+	m := Message{Body: body}
 	if tooDeep(body) {
-		return m
+		return m, nil
 	}
 	var batch []json.RawMessage
 	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) == 0 || first[0] != '[' || decode(body, &batch) != nil {
-		m.id = m.add(body)
+		m.ID = m.add(body)
 	}
 	for _, element := range batch[:min(len(batch), maxBatch)] {
 		m.add(element)
 	}
-	m.tooMany = len(batch) > maxBatch
-	return m
+	if len(batch) > maxBatch {
+		return m, errLongBatch
+	}
+	return m, nil
 }
 
 // add returns the id of a request.
-func (m *message) add(raw []byte) (id []byte) {
+func (m *Message) add(raw []byte) (id []byte) {
 	var seen struct { // at once, because each would be an allocation of its own
 		request struct {
 			ID     json.RawMessage `json:"id"`
@@ -65,24 +66,24 @@ func (m *message) add(raw []byte) (id []byte) {
 	if decode(raw, &seen.request) != nil {
 		return nil
 	}
-	m.decoded = true
-	m.answers = m.answers || seen.request.Method == nil && seen.request.ID != nil
+	m.Decoded = true
+	m.HasResponse = m.HasResponse || seen.request.Method == nil && seen.request.ID != nil
 	decodeIfAny(seen.request.Method, &seen.method) // a response has none
 	decodeIfAny(seen.request.Params, &seen.params) // what does not fit is not executed either
-	m.modern = m.modern || seen.params.Meta.Version != nil
+	m.Stateless = m.Stateless || seen.params.Meta.Version != nil
 	m.does(seen.method, strings.Clone(seen.params.Name)) // a host that keeps the name of a tool keeps no body
 	return seen.request.ID
 }
 
 // does takes note of what one request wants.
-func (m *message) does(method, name string) {
+func (m *Message) does(method, name string) {
 	switch method {
 	case "initialize":
-		m.initialize = true
+		m.Initialize = true
 	case "subscriptions/listen":
-		m.listen = true
+		m.Listen = true
 	case "tools/call":
-		m.tools = append(m.tools, name)
+		m.Tools = append(m.Tools, name)
 	}
 }
 

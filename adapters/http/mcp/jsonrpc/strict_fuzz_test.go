@@ -1,4 +1,4 @@
-package mcp
+package jsonrpc
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// FuzzUnambiguous reads bodies as the guard of a gateway does, and what it lets pass also with the SDK's decoder and the standard
+// FuzzStrict reads bodies as the guard of a gateway does, and what it lets pass also with the SDK's decoder and the standard
 // library's: all have to find the same call in it (U11).
-func FuzzUnambiguous(f *testing.F) {
+func FuzzStrict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sent := bytes.Clone(body)
-		ours, err := unambiguous(body)
+		ours, err := readStrict(body)
 		if text, err := pairSurrogates(body); err == nil && len(text) != len(body) {
 			t.Fatalf("read %q in the place of %q", text, body)
 		}
@@ -20,19 +20,19 @@ func FuzzUnambiguous(f *testing.F) {
 			t.Fatalf("wrote %q into the body %q", body, sent)
 		}
 		if err != nil {
-			refused := newRefusedMessage(faultOf(err), body)
+			refused := Refuse(err, body)
 			if refused.what == "" || refused.id != nil && !json.Valid(refused.id) {
 				t.Fatalf("refused %q as %+v", body, refused)
 			}
 			return
 		}
-		theirs := peek(body)
-		if !theirs.decoded || ours.initialize != theirs.initialize || ours.listen != theirs.listen ||
-			!slices.Equal(ours.tools, theirs.tools) || !bytes.Equal(ours.id, theirs.id) {
+		theirs, err := Peek(body)
+		if err != nil || !theirs.Decoded || ours.Initialize != theirs.Initialize || ours.Listen != theirs.Listen ||
+			!slices.Equal(ours.Tools, theirs.Tools) || !bytes.Equal(ours.ID, theirs.ID) {
 			t.Fatalf("read %+v, and the SDK %+v", ours, theirs)
 		}
-		if standard := standardTools(t, body); !slices.Equal(ours.tools, standard) {
-			t.Fatalf("found calls of %q, and the standard library of %q", ours.tools, standard)
+		if standard := standardTools(t, body); !slices.Equal(ours.Tools, standard) {
+			t.Fatalf("found calls of %q, and the standard library of %q", ours.Tools, standard)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package mcp
+package jsonrpc
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -34,9 +34,9 @@ func faultOf(err error) *fault {
 	if errors.As(err, &known) {
 		return known
 	}
-	found := &fault{code: jsonrpc.CodeParseError, what: "the body is not valid JSON"}
+	found := &fault{code: sdk.CodeParseError, what: "the body is not valid JSON"}
 	if errors.Is(err, jsontext.ErrDuplicateName) {
-		found = &fault{code: jsonrpc.CodeInvalidRequest, what: "a member name stands twice in one object"}
+		found = &fault{code: sdk.CodeInvalidRequest, what: "a member name stands twice in one object"}
 	}
 	if syntactic := new(jsontext.SyntacticError); errors.As(err, &syntactic) {
 		found.what += fmt.Sprintf(" (at byte %d)", syntactic.ByteOffset)
@@ -44,36 +44,39 @@ func faultOf(err error) *fault {
 	return found
 }
 
-// refusedMessage is one that is not passed on.
-type refusedMessage struct {
+// Refusal is a message that is not passed on.
+type Refusal struct {
 	fault
 	id      []byte   // of the message, nil in a batch and when it could not be read
-	answers [][]byte // errors for the requests of the MCP server that the message was to answer
+	Answers [][]byte // errors for the requests of the MCP server that the message was to answer
 }
 
-// newRefusedMessage reads from the body what the fault leaves readable.
-func newRefusedMessage(f *fault, body []byte) *refusedMessage {
-	refused := &refusedMessage{fault: *f}
+// ErrUnreadable refuses a message that the MCP server cannot read, although it is valid here.
+var ErrUnreadable error = &fault{what: "it could not be read"}
+
+// Refuse reads from the body what the error leaves readable.
+func Refuse(err error, body []byte) *Refusal {
+	refused := &Refusal{fault: *faultOf(err)}
 	found, batch := salvage(body)
 	if len(found) == 1 && !batch {
 		refused.id = found[0].id
 	}
 	for _, one := range found {
 		if one.answers && one.id != nil {
-			refused.answers = append(refused.answers, rpcErrorFor(one.id, codeRefused, "the client's answer was refused: "+f.what))
+			refused.Answers = append(refused.Answers, errorFor(one.id, CodeRefused, "the client's answer was refused: "+refused.what))
 		}
 	}
 	return refused
 }
 
-// answer tells the client which message was refused, and why.
-func (m *refusedMessage) answer(w http.ResponseWriter) {
+// Write tells the client which message was refused, and why.
+func (m *Refusal) Write(w http.ResponseWriter) {
 	status := cmp.Or(m.status, http.StatusBadRequest)
-	writeRPCError(w, status, rpcErrorFor(m.id, m.code, fmt.Sprintf("%s: %s (rule %s)", http.StatusText(status), m.what, m.brokenRule())))
+	WriteErrorFor(w, status, m.id, m.code, fmt.Sprintf("%s: %s (rule %s)", http.StatusText(status), m.what, m.brokenRule()))
 }
 
-// note tells the trace.
-func (m *refusedMessage) note(walk *trace.Walk) {
+// Trace records the refusal.
+func (m *Refusal) Trace(walk *trace.Walk) {
 	walk.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.what))
 }
 

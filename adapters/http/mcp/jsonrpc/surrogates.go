@@ -1,4 +1,4 @@
-package mcp
+package jsonrpc
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // escapeLength is the length of \u0000.
@@ -27,7 +27,7 @@ func pairSurrogates(body []byte) ([]byte, error) {
 		}
 		lone, end := loneSurrogates(body, at+1)
 		if len(lone) > 0 && isName(body[end:]) {
-			return nil, &fault{code: jsonrpc.CodeInvalidRequest, what: fmt.Sprintf("a member name has a surrogate without its other half (at byte %d)", lone[0])}
+			return nil, &fault{code: sdk.CodeInvalidRequest, what: fmt.Sprintf("a member name has a surrogate without its other half (at byte %d)", lone[0])}
 		}
 		if len(lone) > 0 && &text[0] == &body[0] {
 			text = bytes.Clone(body)

@@ -1,4 +1,4 @@
-package mcp
+package jsonrpc
 
 import (
 	"errors"
@@ -9,17 +9,14 @@ import (
 )
 
 const (
-	defaultMaxBody = 4 << 20
-	defaultBodies  = 256 << 20
 	// firstRoom is what a body gets at first. A longer one gets its room as it comes, because its length may only be claimed.
-	firstRoom     = 4 << 10
-	tooManyBodies = "Too many messages are under way"
+	firstRoom = 4 << 10
 )
 
-// Bodies bounds the memory that request bodies take at once, over all servers that share it. A body keeps its memory until it is
+// BodyMemory bounds the memory that request bodies take at once, over all servers that share it. A body keeps its memory until it is
 // answered or refused. Small bodies have an eighth to themselves, so that large ones do not keep them out, and of each part one owner may
 // take a quarter.
-type Bodies struct{ small, large pool }
+type BodyMemory struct{ small, large pool }
 
 const (
 	smallBody    = 64 << 10
@@ -27,12 +24,12 @@ const (
 	shareOfOwner = 4
 )
 
-// NewBodies bounds them to that many bytes.
-func NewBodies(limit int64) *Bodies {
-	return &Bodies{small: newPool(limit / smallPart), large: newPool(limit - limit/smallPart)}
+// NewBodyMemory bounds it to that many bytes.
+func NewBodyMemory(limit int64) *BodyMemory {
+	return &BodyMemory{small: newPool(limit / smallPart), large: newPool(limit - limit/smallPart)}
 }
 
-func (b *Bodies) poolFor(length int64) *pool {
+func (b *BodyMemory) poolFor(length int64) *pool {
 	if length <= smallBody {
 		return &b.small
 	}
@@ -73,19 +70,22 @@ func (p *pool) give(owner string, bytes int64) {
 	}
 }
 
-// reservation is the memory of one body. The owner is the subject who sends it.
-type reservation struct {
-	of    *Bodies
+// Reserve begins a reservation that takes nothing yet. The owner is the subject who sends the body.
+func (b *BodyMemory) Reserve(owner string) Reservation { return Reservation{of: b, owner: owner} }
+
+// Reservation is the memory of one body. The zero value has none.
+type Reservation struct {
+	of    *BodyMemory
 	owner string
 	from  *pool
 	taken int64
 }
 
-// errCrowded means that there is no memory for a body now.
-var errCrowded = errors.New("the messages under way, of all or of this person, take the memory that there is for them")
+// ErrNoMemory means that there is no memory for a body now.
+var ErrNoMemory = errors.New("the messages under way, of all or of this person, take the memory that there is for them")
 
-// extend reserves memory for a body of that length.
-func (r *reservation) extend(length int64) error {
+// Extend reserves memory for a body of that length.
+func (r *Reservation) Extend(length int64) error {
 	if length <= r.taken {
 		return nil
 	}
@@ -95,37 +95,47 @@ func (r *reservation) extend(length int64) error {
 		had = 0
 	}
 	if !from.take(r.owner, had, length-had) {
-		return errCrowded
+		return ErrNoMemory
 	}
 	if from != r.from {
-		r.release()
+		r.Release()
 	}
 	r.from, r.taken = from, length
 	return nil
 }
 
-// release returns the memory, and may be repeated.
-func (r *reservation) release() {
+// Release returns the memory, and may be repeated.
+func (r *Reservation) Release() {
 	if r.taken > 0 {
 		r.from.give(r.owner, r.taken)
 		r.taken = 0
 	}
 }
 
-// bodyTooLarge means that a body is longer than its limit.
-type bodyTooLarge struct{ limit int64 }
+// TooLargeError means that a body is longer than its limit.
+type TooLargeError struct{ limit int64 }
 
-func (e bodyTooLarge) Error() string {
+func (e TooLargeError) Error() string {
 	return fmt.Sprintf("the body has more than %d bytes, the limit that max-request-body sets (WithMaxRequestBody in Go)", e.limit)
 }
 
-// readBody reserves memory as the body comes, because its length may only be claimed.
-func readBody(r *http.Request, limit int64, reserved *reservation) (body []byte, err error) {
+// ReadBody reserves memory as the body comes, because its length may only be claimed. After a refusal it reads on, so that a client which is
+// still sending sees the answer and not a closed connection.
+func ReadBody(r *http.Request, limit int64, reserved *Reservation) ([]byte, error) {
+	body, err := readBody(r, limit, reserved)
+	if errors.Is(err, ErrNoMemory) || errors.As(err, new(TooLargeError)) {
+		reserved.Release() // the rest takes no memory, and as long as the client sends
+		_, _ = io.CopyN(io.Discard, r.Body, limit)
+	}
+	return body, err
+}
+
+func readBody(r *http.Request, limit int64, reserved *Reservation) (body []byte, err error) {
 	said := max(0, min(r.ContentLength, limit))
 	for err == nil {
 		if len(body) == cap(body) {
 			room := roomFor(int64(len(body)), said, limit)
-			if err := reserved.extend(room + 1); err != nil {
+			if err := reserved.Extend(room + 1); err != nil {
 				return nil, err
 			}
 			body = append(make([]byte, 0, room+1), body...) // one more, to see the end or what is too much
@@ -133,7 +143,7 @@ func readBody(r *http.Request, limit int64, reserved *reservation) (body []byte,
 		var n int
 		n, err = r.Body.Read(body[len(body):cap(body)])
 		if body = body[:len(body)+n]; int64(len(body)) > limit {
-			return nil, bodyTooLarge{limit}
+			return nil, TooLargeError{limit}
 		}
 	}
 	if err == io.EOF {
@@ -141,9 +151,6 @@ func readBody(r *http.Request, limit int64, reserved *reservation) (body []byte,
 	}
 	return nil, err
 }
-
-// drain reads on after a refusal, so that a client which is still sending sees the answer and not a closed connection.
-func drain(body io.Reader, limit int64) { _, _ = io.CopyN(io.Discard, body, limit) }
 
 // roomFor grows a body to what was said of it, and beyond that to the limit.
 func roomFor(length, said, limit int64) int64 {

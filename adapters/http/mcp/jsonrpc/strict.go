@@ -1,60 +1,56 @@
-package mcp
+package jsonrpc
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// deciding are the members that say what a message does. Some decoders take them in any case.
-var deciding = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
-
-// unambiguous reads a body in which every JSON reader finds the same calls. It refuses member names that stand twice, names that decide in
+// readStrict reads a body in which every JSON reader finds the same calls. It refuses member names that stand twice, names that decide in
 // another spelling, invalid UTF-8, and anything behind the message. A batch holds messages and nothing else. A surrogate without its other
 // half is refused in names and in what decides, and left alone in all other values: clients produce it whenever they cut a text.
-func unambiguous(body []byte) (message, error) {
+func readStrict(body []byte) (Message, error) {
 	text, err := readable(body)
 	if err != nil {
-		return message{}, err
+		return Message{}, err
 	}
 	from := decoders.Get().(*decoder)
 	defer from.keep()
 	from.body = *bytes.NewBuffer(text)
 	from.Reset(&from.body) // reads in place
-	r := reading{message: message{body: body}, tokens: &from.Decoder}
+	r := reading{Message: Message{Body: body}, tokens: &from.Decoder}
 	if err := errors.Join(r.messages(), r.ends()); err != nil {
-		return r.message, faultOf(err)
+		return r.Message, faultOf(err)
 	}
-	if !r.decoded {
-		return r.message, &fault{code: jsonrpc.CodeInvalidRequest, what: "the batch is empty"}
+	if !r.Decoded {
+		return r.Message, &fault{code: sdk.CodeInvalidRequest, what: "the batch is empty"}
 	}
-	return r.message, nil
+	return r.Message, nil
 }
 
 // readable returns the body as the strict decoder can read it, byte for byte as long: without lone surrogates in values.
 func readable(body []byte) ([]byte, error) {
 	switch {
 	case len(bytes.TrimLeft(body, " \t\r\n")) == 0:
-		return nil, &fault{code: jsonrpc.CodeParseError, what: "the body is empty"}
+		return nil, &fault{code: sdk.CodeParseError, what: "the body is empty"}
 	case bytes.HasPrefix(body, []byte("\ufeff")):
-		return nil, &fault{code: jsonrpc.CodeParseError, what: "the body begins with a byte order mark"}
+		return nil, &fault{code: sdk.CodeParseError, what: "the body begins with a byte order mark"}
 	case !utf8.Valid(body):
-		return nil, &fault{code: jsonrpc.CodeParseError, what: "the body is not valid UTF-8"}
+		return nil, &fault{code: sdk.CodeParseError, what: "the body is not valid UTF-8"}
 	case tooDeep(body):
-		return nil, &fault{code: jsonrpc.CodeInvalidRequest, what: fmt.Sprintf("the body nests deeper than %d levels", maxDepth)}
+		return nil, &fault{code: sdk.CodeInvalidRequest, what: fmt.Sprintf("the body nests deeper than %d levels", maxDepth)}
 	}
 	return pairSurrogates(body)
 }
 
 // errLongBatch refuses what would be answered with many times its own length.
-var errLongBatch = &fault{rule: "G19", code: jsonrpc.CodeInvalidRequest, what: fmt.Sprintf("the batch has more than %d messages", maxBatch)}
+var errLongBatch = &fault{rule: "G19", code: sdk.CodeInvalidRequest, what: fmt.Sprintf("the batch has more than %d messages", maxBatch)}
 
 // decoder keeps its stacks and names for the next body, and nothing of the last.
 type decoder struct {
@@ -72,7 +68,7 @@ func (d *decoder) keep() {
 
 // reading is a body that is read once, from its beginning to its end.
 type reading struct {
-	message
+	Message
 	tokens *jsontext.Decoder
 	last   int64 // where the value begins that was read last; a member name is one
 }
@@ -92,7 +88,7 @@ func (r *reading) messages() error {
 			return err
 		}
 	}
-	r.id = nil
+	r.ID = nil
 	_, err := r.tokens.ReadToken()
 	return err
 }
@@ -115,7 +111,7 @@ func (r *reading) one() error {
 		kind := r.tokens.PeekKind()
 		switch string(name) {
 		case "id":
-			r.id, err = r.value()
+			r.ID, err = r.value()
 			return err
 		case "method":
 			if method, err = r.text("method"); err == nil {
@@ -133,7 +129,7 @@ func (r *reading) one() error {
 		}
 		return r.tokens.SkipValue()
 	})
-	r.decoded = true
+	r.Decoded = true
 	r.does(string(method), string(tool))
 	return err
 }
@@ -188,13 +184,13 @@ func (r *reading) value() ([]byte, error) {
 	value, err := r.tokens.ReadValue()
 	end := r.tokens.InputOffset()
 	r.last = end - int64(len(value))
-	return r.body[r.last:end], err
+	return r.Body[r.last:end], err
 }
 
 // next returns where the next value begins.
 func (r *reading) next() int64 {
 	at := r.tokens.InputOffset()
-	return at + int64(len(r.body[at:])-len(bytes.TrimLeft(r.body[at:], " \t\r\n,:")))
+	return at + int64(len(r.Body[at:])-len(bytes.TrimLeft(r.Body[at:], " \t\r\n,:")))
 }
 
 // text returns the next value, which must be a string.
@@ -227,32 +223,5 @@ func (r *reading) spelled(method []byte) error {
 
 // fault is about the value that was read last.
 func (r *reading) fault(what string) error {
-	return &fault{code: jsonrpc.CodeInvalidRequest, what: fmt.Sprintf("%s (at byte %d)", what, r.last)}
-}
-
-// respelled returns the deciding member for which some decoders take a name: they ignore its case, or hyphens and underscores. Others let
-// objects inherit from __proto__. It returns "" for any other name.
-func respelled(name []byte) string {
-	if slices.ContainsFunc(deciding, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
-		return ""
-	}
-	if string(name) == "__proto__" {
-		return "a prototype"
-	}
-	if !isFolded(string(name)) {
-		name = []byte(FoldToolName(string(name)))
-	}
-	words := joined(name)
-	if i := slices.IndexFunc(deciding, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(words, exact) }); i >= 0 {
-		return string(deciding[i])
-	}
-	return ""
-}
-
-// joined is a name without what joins its words.
-func joined(name []byte) []byte {
-	if bytes.IndexByte(name, '-') < 0 && bytes.IndexByte(name, '_') < 0 {
-		return name
-	}
-	return bytes.ReplaceAll(bytes.ReplaceAll(name, []byte("-"), nil), []byte("_"), nil)
+	return &fault{code: sdk.CodeInvalidRequest, what: fmt.Sprintf("%s (at byte %d)", what, r.last)}
 }

@@ -1,0 +1,49 @@
+package jsonrpc
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+const callOfRead = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{}}}`
+
+var _ = Describe("Looking into a body", func() {
+	DescribeTable("finds what dispatching needs",
+		func(body string, decoded, modern, initialize, listen bool, tools ...string) {
+			m, err := Peek([]byte(body))
+			Expect(err).NotTo(HaveOccurred())
+			Expect([]bool{m.Decoded, m.Stateless, m.Initialize, m.Listen}).To(Equal([]bool{decoded, modern, initialize, listen}))
+			Expect(strings.Join(m.Tools, " ")).To(Equal(strings.Join(tools, " ")))
+		},
+		Entry("in a call", callOfRead, true, false, false, false, "read"),
+		Entry("in a batch", "["+callOfRead+","+`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`+"]", true, false, true, false, "read"),
+		Entry("in a modern request", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, true, true, false, true),
+		Entry("in a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, true, false, false, false),
+		Entry("in nothing", "", false, false, false, false),
+		Entry("in an empty batch", "[]", false, false, false, false),
+		Entry("in something else", `"tools/call"`, false, false, false, false),
+		Entry("behind a quoted bracket", `{"method":"tools/call","x":"`+strings.Repeat(`[\"`, 3000)+`","params":{"name":"read"}}`,
+			true, false, false, false, "read"),
+	)
+
+	It("gives names of tools that are no part of it", func() {
+		body := []byte(callOfRead)
+		m, err := Peek(body)
+		Expect(err).NotTo(HaveOccurred())
+		clear(body)
+		Expect(m.Tools).To(Equal([]string{"read"}))
+	})
+
+	It("keeps away from what is nested too deeply", func() {
+		nested := func(depth int) string {
+			return `{"method":"tools/call","x":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
+		}
+		for depth, decoded := range map[int]bool{999: true, 1000: false} {
+			m, err := Peek([]byte(nested(depth)))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Decoded).To(Equal(decoded))
+		}
+	})
+})
