@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"math"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -43,20 +45,14 @@ type identity struct {
 	sender
 	token    string
 	resource oauth.Resource
-	host     oauth.HostToken                // for the upstream of a gateway only (J13)
-	info     atomic.Pointer[auth.TokenInfo] // once the SDK has asked for it
+	host     oauth.HostToken // for the upstream of a gateway only (J13)
 }
 
 // tokenInfo carries the sender through the SDK, which binds a session to UserID: the owner outlives refreshes and step-ups (G14).
 func (i *identity) tokenInfo() *auth.TokenInfo {
-	if made := i.info.Load(); made != nil {
-		return made
-	}
-	made := &auth.TokenInfo{
+	return &auth.TokenInfo{
 		UserID: i.caller.SessionOwner(i.resource), Scopes: i.caller.Scopes.Values(), Expiration: i.caller.ExpiresAt, Extra: map[string]any{senderKey: &i.sender},
 	}
-	i.info.Store(made)
-	return made
 }
 
 // digest is that of the token, by which a store names it.
@@ -67,54 +63,28 @@ func (i *identity) digest() oauth.Digest {
 
 type identityKey struct{}
 
-// identified is the context of a request whose sender is known.
-type identified struct {
-	context.Context
-	who *identity
-}
-
-// Value implements context.Context.
-func (c identified) Value(key any) any {
-	if value, known := c.who.value(key); known {
-		return value
-	}
-	return c.Context.Value(key)
-}
-
-// value answers a context for whoever asks who is calling, and the SDK under the SDK's own key, which is set by the SDK's middleware
-// otherwise: that would read the header again, and judge the expiry by another clock than ours.
-func (i *identity) value(key any) (value any, known bool) {
-	switch {
-	case i == nil:
-		return nil, false
-	case key == identityKey{}:
-		return i, true
-	case key == sdkKey:
-		return i.tokenInfo(), true
-	}
-	return nil, false
-}
-
-// sdkKey is what the SDK asks a context for.
-var sdkKey = func() (asked any) {
-	auth.TokenInfoFromContext(listener{context.Background(), &asked})
-	return asked
-}()
-
-// listener is a context that hears what it is asked for.
-type listener struct {
-	context.Context
-	asked *any
-}
-
-// Value implements context.Context.
-func (l listener) Value(key any) any {
-	*l.asked = key
-	return nil
-}
-
 // identityOf is never nil behind the guard.
 func identityOf(ctx context.Context) *identity {
 	who, _ := ctx.Value(identityKey{}).(*identity)
 	return who
+}
+
+// standIn is what the SDK's middleware sees instead of the token.
+var standIn = []string{"Bearer -"}
+
+// withTokenInfo tells the SDK's handler who is calling, through the SDK's own middleware. That middleware would read the token from the
+// headers, where it no longer is (G14), and compare its expiry with another clock than ours.
+func withTokenInfo(handler http.Handler) http.Handler {
+	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+		return identityOf(ctx).tokenInfo(), nil
+	}
+	identify := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: math.MaxInt64})
+	identified := identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		delete(r.Header, "Authorization")
+		handler.ServeHTTP(w, r)
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header["Authorization"] = standIn
+		identified.ServeHTTP(w, r)
+	})
 }

@@ -48,7 +48,6 @@ func (e *ending) release() {
 	if made := e.made.Swap(over); made != nil {
 		made.end(nil)
 	}
-	e.known.info.Store(nil)
 }
 
 // over is what all answers have in common that are done.
@@ -66,8 +65,8 @@ func (e *ending) Err() error { return e.current().Err() }
 
 // Value implements context.Context. The library looks for what ends a context in this way, too.
 func (e *ending) Value(key any) any {
-	if value, known := e.who.value(key); known {
-		return value
+	if key == (identityKey{}) && e.who != nil {
+		return e.who
 	}
 	if value := e.current().Value(key); value != nil {
 		return value

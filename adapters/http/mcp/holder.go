@@ -43,7 +43,7 @@ func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx := identified{e.ctx, &identity{sender: sender{caller: what.Caller.restore()}, resource: t.server.options.Resource}}
+	ctx := context.WithValue(e.ctx, identityKey{}, &identity{sender: sender{caller: what.Caller.restore()}, resource: t.server.options.Resource})
 	r, err := http.NewRequestWithContext(ctx, what.Method, t.server.options.Resource.String(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("reading a request: %w", err)

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -12,6 +11,9 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+// private is the cache scope of every result: what a caller sees may depend on their roles.
+const private = "private"
 
 // policy decides about tools. A caller without the role never learns that the tool exists, because no new consent could help;
 // a caller without the scope is asked for it (G10).
@@ -77,23 +79,39 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if err != nil {
 			return result, err
 		}
-		return s.policy.private(caller, result), nil
+		return s.policy.forCaller(caller, result), nil
 	}
 }
 
-// private removes the tools that are not for this caller and keeps shared caches from keeping any answer. It changes a copy:
-// the server may hand out the same result again.
-func (p policy) private(caller oauth.Caller, result sdk.Result) sdk.Result {
-	cacheable, ok := result.(sdk.CacheableResult)
-	if !ok || reflect.ValueOf(cacheable).IsNil() {
-		return result
+// forCaller removes the tools that are not for this caller and keeps shared caches from keeping any answer. It changes a copy: the server may
+// hand out the same result again.
+func (p policy) forCaller(caller oauth.Caller, result sdk.Result) sdk.Result {
+	switch r := result.(type) {
+	case *sdk.ListToolsResult:
+		return changed(r, func(own *sdk.ListToolsResult) {
+			own.CacheScope = private
+			own.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t *sdk.Tool) bool { return !p.permits(caller, t.Name) })
+		})
+	case *sdk.ListPromptsResult:
+		return changed(r, func(own *sdk.ListPromptsResult) { own.CacheScope = private })
+	case *sdk.ListResourcesResult:
+		return changed(r, func(own *sdk.ListResourcesResult) { own.CacheScope = private })
+	case *sdk.ListResourceTemplatesResult:
+		return changed(r, func(own *sdk.ListResourceTemplatesResult) { own.CacheScope = private })
+	case *sdk.ReadResourceResult:
+		return changed(r, func(own *sdk.ReadResourceResult) { own.CacheScope = private })
+	case *sdk.DiscoverResult:
+		return changed(r, func(own *sdk.DiscoverResult) { own.CacheScope = private })
 	}
-	original := reflect.ValueOf(cacheable).Elem()
-	own := reflect.New(original.Type())
-	own.Elem().Set(original)
-	own.Elem().FieldByName("CacheScope").SetString("private") // of the embedded sdk.Cacheable
-	if list, ok := own.Interface().(*sdk.ListToolsResult); ok {
-		list.Tools = slices.DeleteFunc(slices.Clone(list.Tools), func(t *sdk.Tool) bool { return !p.permits(caller, t.Name) })
+	return result
+}
+
+// changed returns a changed copy.
+func changed[R any](result *R, change func(own *R)) *R {
+	if result == nil {
+		return nil
 	}
-	return own.Interface().(sdk.Result)
+	own := *result
+	change(&own)
+	return &own
 }

@@ -138,14 +138,14 @@ func New(server *sdk.Server, o Options) *Server {
 	s := newServer(o)
 	s.mcp, s.endpoint, s.message = server, settling(s.dispatch), settling(s.deliver)
 	get := func(*http.Request) *sdk.Server { return server }
-	s.sessions = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
+	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 		SessionTimeout: s.options.SessionTimeout, EventStore: eventstore.New(keptEvents, s.streams.remove), MaxRequestBodyBytes: s.options.MaxBody,
 		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate knows the real hosts
-	})
-	s.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
+	}))
+	s.stateless = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: s.options.MaxBody,
 		DisableLocalhostProtection: true, Logger: s.options.Logger,
-	})
+	}))
 	server.AddReceivingMiddleware(s.receive)
 	if s.options.Bus != nil {
 		s.tunnel = newTunnel(s)

@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -163,7 +162,7 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, bod
 		return
 	}
 	if request, ok := decoded.(*rpc.Request); ok {
-		request.Extra = &sdk.RequestExtra{TokenInfo: auth.TokenInfoFromContext(r.Context()), Header: r.Header}
+		request.Extra = &sdk.RequestExtra{TokenInfo: identityOf(r.Context()).tokenInfo(), Header: r.Header}
 	}
 	select {
 	case session.in <- decoded:
