@@ -1,12 +1,12 @@
 package mcp
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -25,7 +25,7 @@ type route func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 
 // admit reads the body, and asks for the scopes that it needs (G10). A body may take its time, and a token that ends meanwhile opens
 // nothing (G16).
-func (s *Server) admit(out *stream, r *http.Request) (m jsonrpc.Message, admitted bool) {
+func (s *Server) admit(out *response.Writer, r *http.Request) (m jsonrpc.Message, admitted bool) {
 	if r.Method == http.MethodPost {
 		body, ok := s.hear(out, r)
 		if !ok {
@@ -35,11 +35,11 @@ func (s *Server) admit(out *stream, r *http.Request) (m jsonrpc.Message, admitte
 			return m, false
 		}
 	}
-	if out.over() {
+	if out.HasEnded() {
 		s.challenge.refuse(out.ResponseWriter, s.invalid)
 		return m, false
 	}
-	if needed, lacking := s.policy.lacks(out.who.caller, m.Tools...); lacking {
+	if needed, lacking := s.policy.lacks(out.Identity().Caller, m.Tools...); lacking {
 		lacks := insufficientScope(needed)
 		noteRefusal(r.Context(), lacks)
 		s.challenge.refuse(out.ResponseWriter, lacks)
@@ -50,7 +50,7 @@ func (s *Server) admit(out *stream, r *http.Request) (m jsonrpc.Message, admitte
 
 // read looks into a body as the MCP server behind the guard will: the SDK, or any. A message that is refused is answered here, unless a
 // request of the MCP server waits for it.
-func (s *Server) read(out *stream, r *http.Request, body []byte) (m jsonrpc.Message, ok bool) {
+func (s *Server) read(out *response.Writer, r *http.Request, body []byte) (m jsonrpc.Message, ok bool) {
 	m, err := s.parse(r.Header, body)
 	if err == nil {
 		return m, true
@@ -72,29 +72,24 @@ func (s *Server) parse(header http.Header, body []byte) (jsonrpc.Message, error)
 }
 
 // answerCut tells a client that waits why there is no answer; without it there would be an empty 200.
-func (s *Server) answerCut(out *stream) {
-	switch cause := out.unanswered(); {
-	case errors.Is(cause, errOver):
+func (s *Server) answerCut(out *response.Writer) {
+	switch cause := out.Unanswered(); {
+	case errors.Is(cause, response.ErrEnded):
 		s.challenge.refuse(out.ResponseWriter, s.invalid)
-	case errors.Is(cause, errDraining):
+	case errors.Is(cause, response.ErrDraining):
 		unavailable(out.ResponseWriter, shuttingDown)
-	case errors.Is(cause, errEvicted):
+	case errors.Is(cause, response.ErrEvicted):
 		unavailable(out.ResponseWriter, "There are too many open streams")
 	}
 }
 
 // hear buffers the body, so that a proxy in front never sees an answer before the end of its request.
-func (s *Server) hear(out *stream, r *http.Request) ([]byte, bool) {
-	out.listen()
-	out.reserved = s.options.Bodies.Reserve(out.who.caller.Subject)
-	body, err := jsonrpc.ReadBody(r, s.options.MaxBody, &out.reserved)
-	out.heard(err)
+func (s *Server) hear(out *response.Writer, r *http.Request) ([]byte, bool) {
+	body, err := out.ReadBody(s.options.MaxBody, s.options.Bodies)
 	if err != nil {
 		refuseBody(out.ResponseWriter, r, err)
 		return nil, false
 	}
-	out.body = whole{*bytes.NewReader(body)}
-	r.Body = &out.body
 	return body, true
 }
 
@@ -112,12 +107,6 @@ func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// whole is a body that has been read.
-type whole struct{ bytes.Reader }
-
-// Close implements io.Closer.
-func (*whole) Close() error { return nil }
-
 // dispatch finds the binding for a request to the endpoint. It does not go by the version header alone: clients of HTTP+SSE
 // negotiate later revisions over it and then send that header.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
@@ -129,12 +118,12 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Mess
 		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(sessionHeader) != "":
 		s.inSession(w, r, m)
-	case !strings.Contains(r.Header.Get("Accept"), eventStream):
+	case !strings.Contains(r.Header.Get("Accept"), response.EventStream):
 		jsonrpc.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: this is a stream of text/event-stream")
 	case r.Method == http.MethodHead:
-		w.Header().Set("Content-Type", eventStream)
+		w.Header().Set("Content-Type", response.EventStream)
 	default:
-		s.openLegacy(w.(*stream), r)
+		s.openLegacy(w.(*response.Writer), r)
 	}
 }
 
@@ -149,10 +138,10 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 		s.stateless.ServeHTTP(w, r) // which says what is malformed
 	case !m.Initialize:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
-	case s.streams.isDraining():
+	case s.open.IsDraining():
 		unavailable(w, shuttingDown)
 	default:
-		owner := s.owner(&identityOf(r.Context()).caller)
+		owner := s.owner(&response.IdentityOf(r.Context()).Caller)
 		s.sessions.ServeHTTP(&introduction{ResponseWriter: w, name: func(id string) (string, error) { return s.sessionName(id, owner) }}, r)
 	}
 }

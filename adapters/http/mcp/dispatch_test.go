@@ -117,11 +117,7 @@ var _ = Describe("Finding the binding for a request", func() {
 		message := modern("tools/call", `"name":"read"`)
 		_, err := body.Write([]byte(message[:10]))
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() int {
-			s.mcp.streams.mu.Lock()
-			defer s.mcp.streams.mu.Unlock()
-			return len(s.mcp.streams.streams)
-		}).Should(Equal(1))
+		Eventually(s.mcp.Idle).Should(BeFalse())
 		end(s, &late)
 		_, err = body.Write([]byte(message[10:]))
 		Expect(err).NotTo(HaveOccurred())

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -25,9 +26,8 @@ const codeUnavailable = -32000
 // NewGateway protects an MCP server elsewhere. The guard is the only one that knows the caller, so it holds bodies to what no two
 // readers could understand differently (U11).
 func NewGateway(to Upstream, o Options) *Server {
-	s := newServer(o)
-	s.upstream, s.endpoint, s.message = to, s.relay(to.Forward), s.relay(to.Deliver)
-	s.streams.relays = true
+	s := newServer(o, to)
+	s.endpoint, s.message = s.relay(to.Forward), s.relay(to.Deliver)
 	return s
 }
 
@@ -39,19 +39,19 @@ func MessagePath(resource oauth.Resource) string {
 
 func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error) route {
 	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-		who := identityOf(r.Context())
+		who := response.IdentityOf(r.Context())
 		if r.Method == http.MethodHead { // many servers answer it with a stream that never ends, which blocks the connection to them
-			w.Header().Set("Content-Type", eventStream)
+			w.Header().Set("Content-Type", response.EventStream)
 			return
 		}
 		if m.Listen || r.Method == http.MethodGet {
-			s.streams.relay(w.(*stream))
+			w.(*response.Writer).Relay()
 		}
 		answer := w
 		if m.Refused != nil {
 			answer = discard(w)
 		}
-		if err := send(answer, r, m.Body, who.caller, who.host); err != nil && r.Context().Err() == nil {
+		if err := send(answer, r, m.Body, who.Caller, who.Host); err != nil && r.Context().Err() == nil {
 			s.answerFor(w, r, m, err)
 		}
 	}
@@ -92,11 +92,11 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m js
 		refuseSession(w, r, "U16", forgotten)
 		return
 	}
-	err := s.options.HostTokens.VerifyAfterRefusal(ctx, identityOf(ctx).token, s.options.Resource)
+	err := s.options.HostTokens.VerifyAfterRefusal(ctx, response.IdentityOf(ctx).Token, s.options.Resource)
 	switch {
 	case err != nil && isInvalidToken(err):
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway answered 401, and the site does not know the person's token any more"))
-		w.(*stream).end(errOver) // as the end of the grant does to all its answers, which get their challenge from admit
+		w.(*response.Writer).End(response.ErrEnded) // as the end of the grant does to all its answers, which get their challenge from admit
 	case err != nil:
 		s.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
 		trace.From(ctx).Refuse(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -20,17 +21,17 @@ const maxTokenLength = 512
 // other and not one in another, because whatever is on the stack while a stream idles is memory.
 func (s *Server) protect(next route) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		out, r := s.streams.answer(c.Response(), c.Request(), s.options.Begin(c))
-		defer out.finish()
-		if !s.gate.passes(out, r) || !s.guard(out, r) {
+		ctx := s.options.Begin(c)
+		out, r := s.open.NewWriter(c.Response(), c.Request(), ctx)
+		defer out.Finish()
+		if !s.gate.passes(out, r) || !s.guard(ctx, out, r) {
 			return nil
 		}
 		m, admitted := s.admit(out, r)
 		if !admitted {
 			return nil
 		}
-		out.id, out.single = m.ID, m.ID != nil
-		out.begin(m.Listen || r.Method == http.MethodGet)
+		out.Begin(m.ID, m.Listen || r.Method == http.MethodGet)
 		s.serve(out, r, m, next)
 		s.answerCut(out)
 		return nil
@@ -38,32 +39,31 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 }
 
 // guard finds out who presents a valid access token of this resource, and turns everybody else away (G3-G9).
-func (s *Server) guard(out *stream, r *http.Request) (passed bool) {
+func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Request) (passed bool) {
 	token, refused := s.bearer(r)
 	if refused != nil {
 		noteRefusal(r.Context(), *refused)
 		s.challenge.refuse(out, *refused)
 		return false
 	}
-	ctx := out.Context // while out has nobody to answer for
 	caller, host, err := s.authenticate(ctx, token)
 	if err != nil && !isInvalidToken(err) && ctx.Err() != nil { // nobody is waiting any more
 		return false
 	}
-	out.noted.walk.Reach(step(r))
+	walk := trace.From(ctx)
+	walk.Reach(step(r))
 	switch {
 	case err == nil:
 		delete(r.Header, "Authorization") // G14
-		out.known.token, out.known.resource, out.known.caller, out.known.host = token, s.options.Resource, caller, host
-		s.streams.open(out, &out.known)
+		out.Identify(token, caller, host)
 		return true
 	case isInvalidToken(err):
 		s.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)
-		out.noted.walk.Refuse(err)
+		walk.Refuse(err)
 		s.challenge.refuse(out, s.invalid)
 	default:
 		s.options.Logger.ErrorContext(ctx, "cannot check a bearer token", "error", err)
-		out.noted.walk.Refuse(err)
+		walk.Refuse(err)
 		unavailable(out, "The access token cannot be checked just now")
 	}
 	return false

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 )
 
 // accept takes a request that another replica was asked, once.
@@ -43,7 +45,7 @@ func (t *tunnel) respond(e *exchange, what request, begun []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx := context.WithValue(e.ctx, identityKey{}, &identity{sender: sender{caller: what.Caller.restore()}, resource: t.server.options.Resource})
+	ctx := response.WithIdentity(e.ctx, &response.Identity{Sender: response.Sender{Caller: what.Caller.restore()}, Resource: t.server.options.Resource})
 	r, err := http.NewRequestWithContext(ctx, what.Method, t.server.options.Resource.String(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("reading a request: %w", err)
@@ -63,7 +65,7 @@ func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, at endpoint, 
 		s.handOver(w, r, session, body)
 		return
 	}
-	s.streams.use(session, identityOf(r.Context()).caller.Grant)
+	s.open.UseSession(session, response.IdentityOf(r.Context()).Caller.Grant)
 	r.Header.Set(sessionHeader, session)
 	s.sessions.ServeHTTP(w, r)
 }

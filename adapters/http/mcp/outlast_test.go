@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -69,7 +70,7 @@ var _ = Describe("Outlasting the deadlines of the server", Label("G16"), func() 
 	}, SpecTimeout(10*time.Second))
 
 	DescribeTable("leaves a stream open that nothing comes on", func(ctx SpecContext, headers func(ctx context.Context) []string) {
-		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(headers(ctx), "Accept", eventStream)...)
+		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(headers(ctx), "Accept", response.EventStream)...)
 		Expect(stream.StatusCode).To(Equal(http.StatusOK))
 		Consistently(func() bool {
 			select {

@@ -70,11 +70,11 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 		}
 		session := sessionIDOf(req)
-		s.streams.beginCall(session)
-		defer s.streams.endCall(session)
+		s.open.BeginCall(session)
+		defer s.open.EndCall(session)
 		result, err := next(ctx, method, req)
 		if from := senderOf(req); from != nil {
-			from.served.Store(true)
+			from.Served()
 		}
 		if err != nil {
 			return result, err

@@ -193,7 +193,7 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 	})
 
 	It("puts no sign of life into the middle of an event", Label("G16"), func(ctx SpecContext) {
-		other.mcp.streams.interval = time.Millisecond
+		other.mcp.open.KeepAlive = time.Millisecond
 		session := holder.session(ctx, alice)
 		event := "data: " + strings.Repeat("e", 3*chunk) + "\n\n"
 		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

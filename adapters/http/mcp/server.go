@@ -15,6 +15,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
@@ -127,7 +128,7 @@ type Server struct {
 	legacy    sync.Map     // 2024-11-05: *legacySession by id
 	replica   string       // this very process, until it ends
 	tunnel    *tunnel      // nil without a Bus
-	streams   *registry
+	open      *response.OpenSet
 	challenge challenger
 	missing   refusal // of a token
 	invalid   refusal
@@ -135,11 +136,11 @@ type Server struct {
 
 // New protects the SDK's server. It adds a receiving middleware to it, so it is called once for each sdk.Server.
 func New(server *sdk.Server, o Options) *Server {
-	s := newServer(o)
+	s := newServer(o, nil)
 	s.mcp, s.endpoint, s.message = server, settling(s.dispatch), settling(s.deliver)
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		SessionTimeout: s.options.SessionTimeout, EventStore: eventstore.New(keptEvents, s.streams.remove), MaxRequestBodyBytes: s.options.MaxBody,
+		SessionTimeout: s.options.SessionTimeout, EventStore: eventstore.New(keptEvents, s.open.RemoveSession), MaxRequestBodyBytes: s.options.MaxBody,
 		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate knows the real hosts
 	}))
 	s.stateless = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
@@ -154,11 +155,14 @@ func New(server *sdk.Server, o Options) *Server {
 }
 
 // newServer is a server that answers nothing yet.
-func newServer(o Options) *Server {
+func newServer(o Options, upstream Upstream) *Server {
 	o = o.withDefaults()
 	origin, path := splitOrigin(o.Resource.String())
 	s := &Server{
-		options: o, path: path,
+		options: o, path: path, upstream: upstream,
+		open: response.NewOpenSet(response.Options{
+			Authorization: o.Authorization, Resource: o.Resource, Relays: upstream != nil, Limits: o.Limits, Limited: o.Limited, Now: o.Now, Logger: o.Logger,
+		}),
 		policy:    policy{catalogue: o.Scopes, allows: o.ToolPolicy, needs: o.ToolScopes},
 		gate:      newGate(o),
 		metadata:  newMetadata(o),
@@ -166,7 +170,6 @@ func newServer(o Options) *Server {
 		missing:   missingToken(o.Scopes.Defaults()),
 		invalid:   invalidToken(o.Scopes.Defaults()),
 	}
-	s.streams = newRegistry(s)
 	s.replica = rand.Text()
 	return s
 }
@@ -212,17 +215,17 @@ func (s *Server) Settle(ctx context.Context) {
 func (s *Server) CloseGrant(grant string) { s.CloseEnded(oauth.Ended{Grants: []string{grant}}) }
 
 // CloseEnded ends every stream and session of what has ended, whichever process ended it (G16). Doing it again is harmless.
-func (s *Server) CloseEnded(ended oauth.Ended) { s.streams.end(ended) }
+func (s *Server) CloseEnded(ended oauth.Ended) { s.open.End(ended) }
 
 // Idle reports that there is nothing that CloseEnded could end.
-func (s *Server) Idle() bool { return s.streams.idle() }
+func (s *Server) Idle() bool { return s.open.Idle() }
 
 // Open counts the streams and the sessions that are open.
-func (s *Server) Open() (streams, sessions int) { return s.streams.numbers() }
+func (s *Server) Open() (streams, sessions int) { return s.open.Count() }
 
 // Drain ends every stream and session and admits no new ones, so that http.Server.Shutdown returns. It is meant for
 // http.Server.RegisterOnShutdown.
-func (s *Server) Drain() { s.streams.drain() }
+func (s *Server) Drain() { s.open.Drain() }
 
 // splitOrigin cuts a configured URL before its path.
 func splitOrigin(uri string) (origin, path string) {

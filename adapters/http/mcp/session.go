@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -34,7 +35,7 @@ func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner
 
 // hold lets the holder of a session answer, which may be another replica.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at endpoint, m jsonrpc.Message) {
-	who := &identityOf(r.Context()).caller
+	who := &response.IdentityOf(r.Context()).Caller
 	replica, id, err := s.openSession(name, s.owner(who))
 	if err == nil && replica != s.replica && s.tunnel == nil {
 		err = oauth.ErrNotFound

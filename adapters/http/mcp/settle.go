@@ -2,24 +2,26 @@ package mcp
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 )
 
 // serve hands a message on. Of one that is refused, only errors for the requests of the MCP server go on: without them it would wait for
 // its answer for ever.
-func (s *Server) serve(out *stream, r *http.Request, m jsonrpc.Message, next route) {
+func (s *Server) serve(out *response.Writer, r *http.Request, m jsonrpc.Message, next route) {
 	if m.Refused == nil {
 		next(out, r, m)
 		return
 	}
 	for _, answer := range m.Refused.Answers {
-		if out.isAwaited() {
+		if out.IsAwaited() {
 			send(answer, out, r, m, next)
 		}
 	}
-	if out.isAwaited() {
+	if out.IsAwaited() {
 		m.Refused.Write(out)
 	}
 }
@@ -48,7 +50,7 @@ func settling(next route) route {
 // send serves a copy of the request with another body. A copy, because next changes the session header.
 func send(body []byte, w http.ResponseWriter, r *http.Request, m jsonrpc.Message, next route) {
 	r = r.Clone(r.Context())
-	r.Body, r.ContentLength = &whole{*bytes.NewReader(body)}, int64(len(body))
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	m.Body = body
 	next(w, r, m)
 }

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -24,7 +25,7 @@ const (
 // messages arrive by POST. The SDK's own binding loses the caller of a message and binds a session to nobody.
 type legacySession struct {
 	id  string
-	out *stream // whose end is the session's
+	out *response.Writer // whose end is the session's
 	in  chan rpc.Message
 }
 
@@ -42,7 +43,7 @@ func (s *legacySession) Read(ctx context.Context) (rpc.Message, error) {
 	select {
 	case m := <-s.in:
 		return m, nil
-	case <-s.out.Done():
+	case <-s.out.Context().Done():
 		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -70,13 +71,13 @@ func (s *legacySession) send(event string, payload []byte) error {
 
 // Close ends the stream.
 func (s *legacySession) Close() error {
-	s.out.end(nil)
+	s.out.End(nil)
 	return nil
 }
 
 // openLegacy is GET without a session: the first event says where to post, the rest are answers. The SDK has to be ready before a client knows
 // that: it would offer whoever is faster a revision that this binding cannot serve. It waits with little on the stack.
-func (s *Server) openLegacy(out *stream, r *http.Request) {
+func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
 	session, name := s.newLegacy(out, r)
 	if session == nil {
 		return
@@ -90,18 +91,18 @@ func (s *Server) openLegacy(out *stream, r *http.Request) {
 	if session.announce(s.path+messagePath+"?sessionid="+name) != nil {
 		_ = session.Close()
 	}
-	<-out.Done()
+	<-out.Context().Done()
 	go s.forget(connected, session.id)
 }
 
 // newLegacy returns a session and what its client is to call it, nil when there can be none.
-func (s *Server) newLegacy(out *stream, r *http.Request) (session *legacySession, name string) {
-	if s.streams.isDraining() {
+func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *legacySession, name string) {
+	if s.open.IsDraining() {
 		unavailable(out, shuttingDown)
 		return nil, ""
 	}
 	session = &legacySession{id: rand.Text(), out: out, in: make(chan rpc.Message)}
-	name, err := s.sessionName(session.id, s.owner(&out.who.caller))
+	name, err := s.sessionName(session.id, s.owner(&out.Identity().Caller))
 	if err != nil {
 		s.noSession(out, r, err)
 		return nil, ""
@@ -111,20 +112,20 @@ func (s *Server) newLegacy(out *stream, r *http.Request) (session *legacySession
 
 // announce says where to post.
 func (s *legacySession) announce(address string) error {
-	s.out.Header().Set("Content-Type", eventStream)
+	s.out.Header().Set("Content-Type", response.EventStream)
 	s.out.Header().Set("Cache-Control", "no-cache, no-transform")
 	return s.send("endpoint", []byte(address))
 }
 
 // connect hands the session to the SDK, and answers when that is in vain.
 func (s *Server) connect(session *legacySession) *sdk.ServerSession {
-	connected, err := s.mcp.Connect(session.out.ending, session, nil)
+	connected, err := s.mcp.Connect(session.out.Context(), session, nil)
 	if err != nil {
-		s.options.Logger.ErrorContext(session.out, "cannot connect an SSE session", "error", err)
+		s.options.Logger.ErrorContext(session.out.Context(), "cannot connect an SSE session", "error", err)
 		unavailable(session.out, "The session cannot be opened just now")
 		return nil
 	}
-	if !s.streams.add(connected, &session.out.who.caller) {
+	if !s.open.AddSession(connected, &session.out.Identity().Caller) {
 		unavailable(session.out, shuttingDown)
 		_ = session.Close()
 		go s.forget(connected, session.id)
@@ -136,7 +137,7 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 // forget waits for calls, which the end of the session cancels: one that initializes would admit the session again.
 func (s *Server) forget(connected *sdk.ServerSession, id string) {
 	_ = connected.Close()
-	s.streams.remove(id)
+	s.open.RemoveSession(id)
 }
 
 // deliver is POST to the message endpoint.
@@ -148,7 +149,7 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, body []byte) {
 	found, _ := s.legacy.Load(id)
 	session, ok := found.(*legacySession)
-	if !ok || s.owner(&session.out.who.caller) != s.owner(&identityOf(r.Context()).caller) {
+	if !ok || s.owner(&session.out.Identity().Caller) != s.owner(&response.IdentityOf(r.Context()).Caller) {
 		s.noSession(w, r, oauth.ErrNotFound)
 		return
 	}
@@ -162,12 +163,12 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, bod
 		return
 	}
 	if request, ok := decoded.(*rpc.Request); ok {
-		request.Extra = &sdk.RequestExtra{TokenInfo: identityOf(r.Context()).tokenInfo(), Header: r.Header}
+		request.Extra = &sdk.RequestExtra{TokenInfo: response.IdentityOf(r.Context()).TokenInfo(), Header: r.Header}
 	}
 	select {
 	case session.in <- decoded:
 		w.WriteHeader(http.StatusAccepted)
-	case <-session.out.Done():
+	case <-session.out.Context().Done():
 		jsonrpc.WriteError(w, http.StatusNotFound, "Not Found: the session has ended")
 	case <-r.Context().Done():
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
@@ -27,17 +28,19 @@ func (w whenLogged) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// saidOnAll counts the bytes that were written.
-func (g *registry) saidOnAll() (all int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for out := range g.streams {
-		out.mu.Lock()
-		all += out.written
-		out.mu.Unlock()
-	}
-	return all
+// counted counts the bytes that are written.
+type counted struct {
+	http.ResponseWriter
+	bytes *atomic.Int64
 }
+
+func (c counted) Write(p []byte) (int, error) {
+	c.bytes.Add(int64(len(p)))
+	return c.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (c counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 	var s *site
@@ -65,9 +68,11 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 	})
 
 	It("says where to post when the SDK is ready to read, and not before", func(ctx SpecContext) {
-		said := make(chan int, 1)
+		said, written := make(chan int64, 1), new(atomic.Int64)
+		handler := s.Config.Handler
+		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(counted{w, written}, r) })
 		s.mcp.mcp = sdk.NewServer(&sdk.Implementation{Name: "cms", Version: "1"}, &sdk.ServerOptions{Logger: slog.New(whenLogged{
-			message: "server connecting", do: func() { said <- s.mcp.streams.saidOnAll() },
+			message: "server connecting", do: func() { said <- written.Load() },
 		})})
 		_, endpoint := open(ctx, alice)
 		Expect(said).To(Receive(BeZero()))
@@ -114,7 +119,7 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Eventually(func() int { streams, _ := s.mcp.Open(); return streams }).Should(BeZero())
 		close(goOn)
 		Eventually(initialized).Should(BeClosed())
-		Eventually(s.mcp.streams.count).Should(BeZero())
+		Eventually(s.mcp.Idle).Should(BeTrue())
 	})
 
 	It("cancels running calls when the client is gone, and forgets the session", func(ctx SpecContext) {
@@ -125,7 +130,7 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Eventually(s.holds).Should(Receive())
 		hangUp()
 		Eventually(s.ended).Should(Receive())
-		Eventually(s.mcp.streams.count).Should(BeZero())
+		Eventually(s.mcp.Idle).Should(BeTrue())
 		Eventually(func() int {
 			open := 0
 			s.mcp.legacy.Range(func(any, any) bool { open++; return true })

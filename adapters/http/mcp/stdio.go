@@ -10,6 +10,7 @@ import (
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -19,7 +20,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	if s.mcp == nil {
 		return errNoSDK
 	}
-	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: (&identity{sender: sender{caller: caller}}).tokenInfo()}
+	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: (&response.Identity{Sender: response.Sender{Caller: caller}}).TokenInfo()}
 	if err := s.mcp.Run(ctx, local); err != nil {
 		return fmt.Errorf("serving stdio: %w", err)
 	}

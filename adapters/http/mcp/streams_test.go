@@ -10,14 +10,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// sessionOf returns the id of the only session.
+// sessionOf returns the id of the only session, as the SDK calls it.
 func sessionOf(s *site) (id string) {
-	s.mcp.streams.mu.Lock()
-	defer s.mcp.streams.mu.Unlock()
-	for id = range s.mcp.streams.sessions {
+	for session := range s.sdk.Sessions() {
+		id = session.ID()
 	}
 	return id
 }
@@ -68,7 +68,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 
 			It("happens when the token no longer holds, which another process may have decided", func(ctx SpecContext) {
 				s := openSite()
-				s.mcp.streams.interval = 5 * time.Millisecond
+				s.mcp.open.KeepAlive = 5 * time.Millisecond
 				stream := open(ctx, s)
 				Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
 				s.tokens.revoke(alice)
@@ -77,7 +77,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 
 			It("does not happen during an outage", func(ctx SpecContext) {
 				s := openSite()
-				s.mcp.streams.interval = 5 * time.Millisecond
+				s.mcp.open.KeepAlive = 5 * time.Millisecond
 				stream := open(ctx, s)
 				s.tokens.set(func(t *tokens) { t.outage, t.asked = errors.New("down"), nil })
 				Eventually(func() bool { return drained(stream) || s.tokens.askedAtLeast(3) }).Should(BeTrue())
@@ -100,27 +100,26 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 				stream := open(ctx, s)
 				s.mcp.CloseGrant("A")
 				Eventually(stream.lines).Should(BeClosed())
-				Eventually(s.mcp.streams.count).Should(BeZero())
+				Eventually(s.mcp.Idle).Should(BeTrue())
 			})
 		})
 	}
 
 	DescribeTable("lets nothing be written afterwards",
-		func(ctx SpecContext, end func(*site, *stream)) {
+		func(ctx SpecContext, end func(*site, *response.Writer)) {
 			s, recorder := openSite(), httptest.NewRecorder()
-			who := &identity{token: alice, sender: sender{caller: oauth.Caller{Grant: "A"}}}
-			out, _ := s.mcp.streams.answer(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
-			s.mcp.streams.open(out, who)
-			out.begin(true)
-			DeferCleanup(out.finish)
+			out, _ := s.mcp.open.NewWriter(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
+			out.Identify(alice, oauth.Caller{Grant: "A"}, oauth.HostToken{})
+			out.Begin(nil, true)
+			DeferCleanup(out.Finish)
 			end(s, out)
 			_, err := out.Write([]byte("data: secret"))
 			Expect(err).To(MatchError(context.Canceled))
 			Expect(out.FlushError()).To(MatchError(context.Canceled))
 			Expect(recorder.Body.String()).To(BeEmpty())
 		},
-		Entry("when the grant ended", func(s *site, _ *stream) { s.mcp.CloseGrant("A") }),
-		Entry("when the request ended", func(_ *site, out *stream) { out.finish() }),
+		Entry("when the grant ended", func(s *site, _ *response.Writer) { s.mcp.CloseGrant("A") }),
+		Entry("when the request ended", func(_ *site, out *response.Writer) { out.Finish() }),
 	)
 
 	It("ends the sessions of the grant too", func(ctx SpecContext) {
@@ -153,7 +152,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			Expect(use(ctx, s, session, "ppa_later", "A2", same)).To(Equal(http.StatusOK))
 			_, sessions := s.mcp.Open()
 			Expect(sessions).To(Equal(1))
-			s.mcp.streams.use(sessionOf(s), "A") // a request that was admitted before the end
+			s.mcp.open.UseSession(sessionOf(s), "A") // a request that was admitted before the end
 			s.mcp.CloseGrant("A2")
 			Eventually(func() int { return use(ctx, s, session, "ppa_last", "A3", same) }).Should(Equal(http.StatusNotFound))
 		})
@@ -203,16 +202,10 @@ func (t *tokens) askedAtLeast(n int) bool {
 	return len(t.asked) >= n
 }
 
-func (g *registry) count() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.streams) + len(g.sessions)
-}
-
 var _ = Describe("Keeping streams open", func() {
 	It("outlives the write timeout of the site's server", func(ctx SpecContext) {
 		s := openSite()
-		s.mcp.streams.interval = 20 * time.Millisecond
+		s.mcp.open.KeepAlive = 20 * time.Millisecond
 		impatient := httptest.NewUnstartedServer(s.Config.Handler)
 		impatient.Config.WriteTimeout = 50 * time.Millisecond
 		impatient.Start()
@@ -226,6 +219,6 @@ var _ = Describe("Keeping streams open", func() {
 	})
 
 	It("asks often enough for a revocation elsewhere to be seen within a minute, whatever the store", Label("G16", "E9"), func() {
-		Expect(openSite().mcp.streams.interval).To(And(Equal(beatInterval), BeNumerically("<=", 50*time.Second)))
+		Expect(openSite().mcp.open.KeepAlive).To(And(BeNumerically(">", 0), BeNumerically("<=", 50*time.Second)))
 	})
 })

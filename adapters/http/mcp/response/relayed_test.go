@@ -1,7 +1,8 @@
-package mcp
+package response
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"time"
@@ -14,13 +15,13 @@ import (
 )
 
 // relayIn opens a long stream of the person.
-func relayIn(g *registry, person string) *stream {
+func relayIn(g *OpenSet, person string) *Writer {
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
-	s, _ := g.answer(httptest.NewRecorder(), r, r.Context())
-	g.open(s, &identity{sender: sender{caller: oauth.Caller{Subject: person}}})
-	s.begin(true)
-	g.relay(s)
-	DeferCleanup(s.finish)
+	s, _ := g.NewWriter(httptest.NewRecorder(), r, r.Context())
+	g.open(s, &Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}})
+	s.Begin(nil, true)
+	s.Relay()
+	DeferCleanup(s.Finish)
 	return s
 }
 
@@ -46,22 +47,22 @@ func (d *deadlined) SetWriteDeadline(until time.Time) error {
 }
 
 // openStream is an answer under way; relayed ones come from an upstream.
-func openStream(relayed bool) (*stream, *deadlined) {
+func openStream(relayed bool) (*Writer, *deadlined) {
 	to := &deadlined{ResponseRecorder: httptest.NewRecorder()}
-	g := newRegistry(&Server{options: Options{Now: time.Now}.withDefaults()})
-	g.interval, g.linger, g.relays = time.Hour, time.Hour, relayed
+	g := NewOpenSet(Options{Now: time.Now, Relays: relayed})
+	g.KeepAlive, g.FlushDelay = time.Hour, time.Hour
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
-	s, _ := g.answer(to, r, r.Context())
-	g.open(s, &identity{sender: sender{caller: oauth.Caller{Grant: "A"}}})
-	s.begin(true)
-	DeferCleanup(s.finish)
+	s, _ := g.NewWriter(to, r, r.Context())
+	g.open(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
+	s.Begin(nil, true)
+	DeferCleanup(s.Finish)
 	return s, to
 }
 
 var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 	DescribeTable("says so between events only:", func(chunks []string, between bool) {
 		s, to := openStream(true)
-		s.Header().Set("Content-Type", eventStream)
+		s.Header().Set("Content-Type", EventStream)
 		s.WriteHeader(http.StatusOK)
 		for _, chunk := range chunks {
 			_, err := s.Write([]byte(chunk))
@@ -111,11 +112,11 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 	DescribeTable("goes by the grant, and gives a call more time than its token:", func(long bool, age time.Duration, revoked, ends bool) {
 		s, _ := openStream(true)
 		expiry := time.Now()
-		s.long, s.who.caller.ExpiresAt = long, expiry
-		s.registry.now = func() time.Time { return expiry.Add(age) }
-		s.registry.authorization = judge{}
+		s.long, s.ctx.who.Caller.ExpiresAt = long, expiry
+		s.set.options.Now = func() time.Time { return expiry.Add(age) }
+		s.set.options.Authorization = judge{}
 		if revoked {
-			s.registry.authorization = judge{oauth.UnknownToken()}
+			s.set.options.Authorization = judge{oauth.UnknownToken()}
 		}
 		Expect(s.outlived()).To(Equal(ends))
 	},
@@ -127,36 +128,35 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 	It("asks about a token without a word to the trace, which the handler is writing meanwhile", func() {
 		s, _ := openStream(true)
 		walk := trace.Begin(context.Background(), trace.Origin{}, func(came trace.Origin) trace.Origin { return came })
-		s.Context = walk
+		s.ctx.Context = walk
 		asked := make(chan *trace.Walk, 1)
-		s.registry.authorization = asking(func(ctx context.Context) { asked <- trace.From(ctx) })
-		Expect(trace.From(s)).NotTo(BeNil())
+		s.set.options.Authorization = asking(func(ctx context.Context) { asked <- trace.From(ctx) })
+		Expect(trace.From(s.ctx)).NotTo(BeNil())
 		s.beat()
 		Expect(<-asked).To(BeNil())
 	})
 
 	DescribeTable("ends the oldest stream for a new one:", Label("G20"), func(limits oauth.Limits, other string, ends bool) {
 		limited := 0
-		o := Options{Limits: limits, Limited: func(limit oauth.Limit, effect oauth.LimitEffect) {
+		o := Options{Relays: true, Limits: limits.WithDefaults(), Logger: slog.New(slog.DiscardHandler), Limited: func(limit oauth.Limit, effect oauth.LimitEffect) {
 			Expect(limit).To(Equal(oauth.LimitSessions))
 			Expect(effect).To(Equal(oauth.LimitEvicted))
 			limited++
 		}}
-		g := newRegistry(&Server{options: o.withDefaults()})
-		g.relays = true
+		g := NewOpenSet(o)
 		first, second := relayIn(g, "alice"), relayIn(g, other)
-		Expect(context.Cause(second)).To(Succeed())
+		Expect(context.Cause(second.ctx)).To(Succeed())
 		if !ends {
-			Expect(context.Cause(first)).To(Succeed())
+			Expect(context.Cause(first.ctx)).To(Succeed())
 			Expect(limited).To(BeZero())
 			return
 		}
-		Expect(context.Cause(first)).To(MatchError(errEvicted))
+		Expect(context.Cause(first.ctx)).To(MatchError(ErrEvicted))
 		Expect(limited).To(Equal(1))
-		first.finish()
-		second.finish()
+		first.Finish()
+		second.Finish()
 		third := relayIn(g, "alice")
-		Expect(context.Cause(third)).To(Succeed())
+		Expect(context.Cause(third.ctx)).To(Succeed())
 		Expect(limited).To(Equal(1))
 	},
 		Entry("of the same person, in any client", oauth.Limits{MaxSessionsPerPerson: 1}, "alice", true),
@@ -176,7 +176,7 @@ var _ = Describe("Limiting how long an answer may take to be read", func() {
 			s.comment()
 			Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
 			until := to.until
-			s.finish()
+			s.Finish()
 			Expect(to.until).To(Equal(until))
 		}
 	})
@@ -189,49 +189,28 @@ var _ = Describe("Limiting how long the end of a short answer may take to be rea
 		_, err := s.Write([]byte("x"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(to.until).To(BeZero())
-		s.finish()
+		s.Finish()
 		Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
 	})
 })
 
 var _ = Describe("Limiting how long an answer may take that nobody said would last", Label("G16"), func() {
-	DescribeTable("sets a limit", func(relayed bool, write func(s *stream), limited bool) {
+	DescribeTable("sets a limit", func(relayed bool, write func(s *Writer), limited bool) {
 		s, to := openStream(relayed)
 		s.beats, s.long, s.limited, to.until = false, false, false, time.Time{}
 		write(s)
 		Expect(to.until.IsZero()).To(Equal(!limited))
 	},
-		Entry("for more than the server keeps back", false, func(s *stream) { _, _ = s.Write(make([]byte, buffered+1)) }, true),
-		Entry("but not for less", false, func(s *stream) { _, _ = s.Write(make([]byte, buffered)) }, false),
-		Entry("nor for a short answer of an upstream", true, func(s *stream) { _, _ = s.Write([]byte("{}")) }, false),
-		Entry("for an event, which is flushed", true, func(s *stream) {
-			s.Header().Set("Content-Type", eventStream)
+		Entry("for more than the server keeps back", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered+1)) }, true),
+		Entry("but not for less", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered)) }, false),
+		Entry("nor for a short answer of an upstream", true, func(s *Writer) { _, _ = s.Write([]byte("{}")) }, false),
+		Entry("for an event, which is flushed", true, func(s *Writer) {
+			s.Header().Set("Content-Type", EventStream)
 			_, _ = s.Write([]byte("data: x\n\n"))
 		}, true),
-		Entry("for whatever comes after what was limited", false, func(s *stream) {
+		Entry("for whatever comes after what was limited", false, func(s *Writer) {
 			s.limited = true
 			_, _ = s.Write([]byte("x"))
 		}, true),
 	)
-})
-
-var _ = Describe("Cutting an answer before it has begun", Label("G16", "G7"), func() {
-	It("says why to whoever waits, and nothing to whoever has gone", func() {
-		s := openSite()
-		for _, cut := range []struct {
-			cause  error
-			status int
-		}{{errOver, http.StatusUnauthorized}, {errDraining, http.StatusServiceUnavailable}, {nil, http.StatusOK}} {
-			out, to := openStream(true)
-			out.end(cut.cause)
-			s.mcp.answerCut(out)
-			Expect(to.Code).To(Equal(cut.status))
-		}
-		out, to := openStream(true)
-		out.WriteHeader(http.StatusAccepted)
-		out.end(errOver)
-		s.mcp.answerCut(out)
-		Expect(to.Code).To(Equal(http.StatusAccepted))
-		Expect(to.Header()).NotTo(HaveKey("Www-Authenticate"))
-	})
 })

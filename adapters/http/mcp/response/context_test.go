@@ -1,4 +1,4 @@
-package mcp
+package response
 
 import (
 	"context"
@@ -14,13 +14,13 @@ var _ = Describe("The context of an answer", Label("G16"), func() {
 	var (
 		request context.Context
 		hangUp  context.CancelFunc
-		answer  *ending
+		answer  *lazyCancelContext
 		cause   = errors.New("the grant has ended")
 	)
 	BeforeEach(func() {
 		request, hangUp = context.WithCancel(context.WithValue(context.Background(), identityKey{}, "somebody"))
 		DeferCleanup(hangUp)
-		answer = &ending{Context: request}
+		answer = &lazyCancelContext{Context: request}
 	})
 
 	It("has what the request has, and makes nothing of its own for whoever only looks", func() {
@@ -65,7 +65,7 @@ var _ = Describe("The context of an answer", Label("G16"), func() {
 
 	It("keeps nothing when the answer is done, for a session may keep it, and still says whose it is", func() {
 		answer.who = &answer.known
-		answer.known.caller = oauth.Caller{Grant: "A"}
+		answer.known.Caller = oauth.Caller{Grant: "A"}
 		answer.release()
 		Expect(answer.made.Load()).To(BeIdenticalTo(over))
 		Expect(answer.Done()).To(BeClosed())
@@ -78,7 +78,7 @@ var _ = Describe("The context of an answer", Label("G16"), func() {
 
 	It("is one for all who ask at once", func() {
 		for range 2000 {
-			answer := &ending{Context: request}
+			answer := &lazyCancelContext{Context: request}
 			start, asked := make(chan struct{}), make(chan (<-chan struct{}), 8)
 			for range cap(asked) {
 				go func() {

@@ -1,4 +1,4 @@
-package mcp
+package response
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -29,19 +30,22 @@ func (c *clocked) SetReadDeadline(until time.Time) error {
 	return nil
 }
 
-func (g *registry) listening() bool {
+func (g *OpenSet) listening() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for s := range g.streams {
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.listens
+		listens := s.listens
+		s.mu.Unlock()
+		if listens {
+			return true
+		}
 	}
 	return false
 }
 
 var _ = Describe("Waiting for a body", Label("G13"), func() {
-	var s *stream
+	var s *Writer
 	var to *clocked
 	deadlines := func() []time.Time {
 		s.mu.Lock()
@@ -50,17 +54,17 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 	}
 	pass := func(ticks int) {
 		for range ticks {
-			s.registry.pulse()
+			s.set.pulse()
 		}
 	}
 	BeforeEach(func() {
-		g := newRegistry(&Server{options: Options{Authorization: judge{errors.New("down")}}.withDefaults()})
+		g := NewOpenSet(Options{Authorization: judge{errors.New("down")}, Now: time.Now})
 		g.ticking = true
 		r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
 		to = &clocked{ResponseRecorder: httptest.NewRecorder()}
-		s, _ = g.answer(to, r, r.Context())
-		g.open(s, &identity{sender: sender{caller: oauth.Caller{Grant: "A"}}})
-		DeferCleanup(s.finish)
+		s, _ = g.NewWriter(to, r, r.Context())
+		g.open(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
+		DeferCleanup(s.Finish)
 	})
 
 	It("ends after a while, and for this body only", func() {
@@ -74,17 +78,23 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 	})
 
 	It("ends for whoever stalls in it, with an answer and without the connection", func(ctx SpecContext) {
-		site := openSite()
-		client, err := new(net.Dialer).DialContext(ctx, "tcp", site.Listener.Addr().String())
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			out, _ := s.set.NewWriter(w, r, r.Context())
+			defer out.Finish()
+			out.Identify("", oauth.Caller{Grant: "A"}, oauth.HostToken{})
+			if _, err := out.ReadBody(100, jsonrpc.NewBodyMemory(1<<10)); err != nil {
+				out.WriteHeader(http.StatusBadRequest)
+			}
+		}))
+		DeferCleanup(server.Close)
+		client, err := new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(client.Close)
 		Expect(client.SetReadDeadline(time.Now().Add(5 * time.Second))).To(Succeed())
-		_, err = fmt.Fprintf(client, "POST /mcp HTTP/1.1\r\nHost: cms.example\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", alice)
+		_, err = fmt.Fprint(client, "POST / HTTP/1.1\r\nHost: cms.example\r\nContent-Length: 100\r\n\r\n{")
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(site.mcp.streams.listening).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
-		for range bodyLimit / time.Second {
-			site.mcp.streams.pulse()
-		}
+		Eventually(s.set.listening).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
+		pass(int(bodyLimit / time.Second))
 		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
@@ -93,16 +103,16 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 
 	It("ends for whoever is turned away before it", func() {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader([]byte("{")))
-		refused, _ := s.registry.answer(to, r, r.Context())
-		refused.finish()
+		refused, _ := s.set.NewWriter(to, r, r.Context())
+		refused.Finish()
 		Expect(to.until).To(ConsistOf(BeTemporally("~", time.Now().Add(bodyLimit), time.Second)))
 	})
 
 	It("is no matter when there is none", func() {
 		for _, body := range []io.Reader{nil, http.NoBody} {
 			r := httptest.NewRequest(http.MethodGet, "/mcp", body)
-			refused, _ := s.registry.answer(to, r, r.Context())
-			refused.finish()
+			refused, _ := s.set.NewWriter(to, r, r.Context())
+			refused.Finish()
 		}
 		Expect(to.until).To(BeEmpty())
 	})
@@ -113,7 +123,7 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		pass(2 * int(bodyLimit/time.Second))
 		Consistently(deadlines, "20ms").Should(BeEmpty())
 		s.request.Body = &s.body
-		s.finish()
+		s.Finish()
 		Expect(deadlines()).To(BeEmpty())
 	})
 })
