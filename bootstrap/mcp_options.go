@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -34,7 +34,7 @@ func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 func FoldToolName(name string) string { return jsonrpc.FoldToolName(name) }
 
 // Bus carries messages between the replicas of a service; nats.Open makes one.
-type Bus = mcp.Bus
+type Bus = replica.Bus
 
 // WithBus lets every replica of a service answer every request: one for a session that another replica holds goes there and back over
 // the bus (R1). All replicas need the same server secret, and a bus each. Inside a session, tools then see of the headers of a request

@@ -40,6 +40,7 @@ var table = []law{
 	{of: []string{"adapters/http/mcp/jsonrpc"}, may: []string{
 		"domain/...", sdk + "mcp", sdk + "jsonrpc", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/...", "golang.org/x/text/..."}},
 	{of: []string{"adapters/http/mcp/response"}, may: []string{"domain/...", "adapters/http/mcp/jsonrpc", sdk + "auth", sdk + "jsonrpc"}},
+	{of: []string{"adapters/http/mcp/replica"}, may: []string{"domain/...", "adapters/http/mcp/jsonrpc", "adapters/http/mcp/response"}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
 		"domain/...", "application", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "..."}},
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},

@@ -71,3 +71,6 @@ func (b *wire) all() []carried {
 	defer b.mu.Unlock()
 	return append([]carried(nil), b.carried...)
 }
+
+// addressOf is where a replica listens.
+func addressOf(replica string) string { return "pasteport.replica." + replica }

@@ -1,14 +1,12 @@
 package mcp
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-const retryAfter = "5" // seconds
 
 // refusal is an answer of the bearer check; its texts are fixed and fit into a quoted-string (G12, G17).
 type refusal struct {
@@ -53,7 +51,7 @@ func (c challenger) refuse(w http.ResponseWriter, r refusal) {
 		w.WriteHeader(r.status)
 		return
 	}
-	writeJSON(w, r.status, map[string]string{"error": r.code, "error_description": r.description})
+	response.WriteError(w, r.status, r.code, r.description)
 }
 
 // header builds the one challenge, in the order of G12.
@@ -66,19 +64,4 @@ func (c challenger) header(r refusal) string {
 		params = append(params, `scope="`+r.scope.String()+`"`)
 	}
 	return "Bearer " + strings.Join(params, ", ")
-}
-
-// unavailable asks to come back; without a challenge, so that no client throws its tokens away (G11).
-func unavailable(w http.ResponseWriter, description string) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Retry-After", retryAfter)
-	writeJSON(w, http.StatusServiceUnavailable,
-		map[string]string{"error": oauth.TemporarilyUnavailable.Code(), "error_description": description})
-}
-
-func writeJSON(w http.ResponseWriter, status int, members map[string]string) {
-	body, _ := json.Marshal(members) // strings always encode
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
 }

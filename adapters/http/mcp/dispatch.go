@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -77,9 +78,9 @@ func (s *Server) answerCut(out *response.Writer) {
 	case errors.Is(cause, response.ErrEnded):
 		s.challenge.refuse(out.ResponseWriter, s.invalid)
 	case errors.Is(cause, response.ErrDraining):
-		unavailable(out.ResponseWriter, shuttingDown)
+		response.Unavailable(out.ResponseWriter, shuttingDown)
 	case errors.Is(cause, response.ErrEvicted):
-		unavailable(out.ResponseWriter, "There are too many open streams")
+		response.Unavailable(out.ResponseWriter, "There are too many open streams")
 	}
 }
 
@@ -101,7 +102,7 @@ func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 		jsonrpc.WriteError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
 	case errors.Is(err, jsonrpc.ErrNoMemory):
 		walk.Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "G19", err.Error()))
-		unavailable(w, tooManyBodies)
+		response.Unavailable(w, response.TooManyBodies)
 	default:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
 	}
@@ -139,7 +140,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 	case !m.Initialize:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 	case s.open.IsDraining():
-		unavailable(w, shuttingDown)
+		response.Unavailable(w, shuttingDown)
 	default:
 		owner := s.owner(&response.IdentityOf(r.Context()).Caller)
 		s.sessions.ServeHTTP(&introduction{ResponseWriter: w, name: func(id string) (string, error) { return s.sessionName(id, owner) }}, r)
@@ -153,5 +154,5 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Mes
 		s.sessions.ServeHTTP(w, r) // which says what is missing
 		return
 	}
-	s.hold(w, r, name, endpointMCP, m)
+	s.hold(w, r, name, replica.StreamableHTTP, m)
 }

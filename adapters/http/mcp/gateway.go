@@ -80,7 +80,7 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m jsonrpc.Mes
 		rpcFailure(w, failure.HTTPStatus(), m.ID, failure.Error())
 	default:
 		s.options.Logger.ErrorContext(ctx, "cannot relay a request", "error", err)
-		unavailable(w, "The request cannot be passed on just now")
+		response.Unavailable(w, "The request cannot be passed on just now")
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m js
 	case err != nil:
 		s.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
 		trace.From(ctx).Refuse(err)
-		unavailable(w, "The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
+		response.Unavailable(w, "The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
 	case s.namesSession(r):
 		refuseSession(w, r, "U16", forgotten)
 	default:
@@ -127,7 +127,7 @@ func refuseSession(w http.ResponseWriter, r *http.Request, rule, reason string) 
 // rpcFailure answers the request of that id, so that a client need not guess which one has failed.
 func rpcFailure(w http.ResponseWriter, status int, id []byte, text string) {
 	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", retryAfter)
+		w.Header().Set("Retry-After", response.RetryAfter)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	jsonrpc.WriteErrorFor(w, status, id, codeUnavailable, text)

@@ -64,7 +64,7 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 	default:
 		s.options.Logger.ErrorContext(ctx, "cannot check a bearer token", "error", err)
 		walk.Refuse(err)
-		unavailable(out, "The access token cannot be checked just now")
+		response.Unavailable(out, "The access token cannot be checked just now")
 	}
 	return false
 }

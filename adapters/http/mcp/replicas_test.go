@@ -3,8 +3,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -14,10 +12,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 )
 
 // replicas are two sites on one bus that know the same tokens.
-func replicas(bus Bus, change ...func(*Options)) (holder, other *site) {
+func replicas(bus replica.Bus, change ...func(*Options)) (holder, other *site) {
 	GinkgoHelper()
 	change = append(change, func(o *Options) { o.Bus = bus })
 	holder = openSite(change...)
@@ -60,16 +59,6 @@ func listen(ctx context.Context, s *site, session string) follow {
 	Eventually(f.lines).Should(Receive(Equal(": ok")))
 	return f
 }
-
-// slow is a client that takes a write when it reads.
-type slow struct {
-	header http.Header
-	io.Writer
-}
-
-func (s slow) Header() http.Header { return s.header }
-func (slow) WriteHeader(int)       {}
-func (slow) Flush()                {}
 
 var _ = Describe("Answering in the sessions of other replicas", Label("R1"), func() {
 	var bus *wire
@@ -118,7 +107,7 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		answer := other.send(ctx, http.MethodPost, "/mcp", numbers(length), in(session, alice)...)
 		Expect(strings.Contains(answer.body, `"text":"`+strings.Repeat("x", length)+`"`)).To(BeTrue(), "%d bytes", len(answer.body))
 		for _, one := range bus.all() {
-			Expect(len(one.message)).To(BeNumerically("<=", MaxBusMessage))
+			Expect(len(one.message)).To(BeNumerically("<=", replica.MaxMessage))
 		}
 	})
 
@@ -140,8 +129,8 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.body)
 		Expect(answer.body).To(ContainSubstring("alice"))
 		for _, one := range bus.all() {
-			Expect(len(one.message)).To(BeNumerically("<=", MaxBusMessage))
-			Expect(len(one.answer)).To(BeNumerically("<=", MaxBusMessage))
+			Expect(len(one.message)).To(BeNumerically("<=", replica.MaxMessage))
+			Expect(len(one.answer)).To(BeNumerically("<=", replica.MaxMessage))
 		}
 	})
 
@@ -188,14 +177,14 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		Expect(answer.data()).To(Equal("1"))
 		Expect(answer.Body.Close()).To(Succeed())
 		Eventually(ended).Should(BeClosed())
-		Eventually(holder.mcp.tunnel.exchanges.count).Should(BeZero())
-		Eventually(other.mcp.tunnel.exchanges.count).Should(BeZero())
+		Eventually(holder.mcp.forwarder.Pending).Should(BeZero())
+		Eventually(other.mcp.forwarder.Pending).Should(BeZero())
 	})
 
 	It("puts no sign of life into the middle of an event", Label("G16"), func(ctx SpecContext) {
 		other.mcp.open.KeepAlive = time.Millisecond
 		session := holder.session(ctx, alice)
-		event := "data: " + strings.Repeat("e", 3*chunk) + "\n\n"
+		event := "data: " + strings.Repeat("e", 3<<18) + "\n\n"
 		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			for range 5 {
@@ -208,124 +197,5 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		for part := range strings.SplitSeq(answer.body, ": keep-alive\n\n") {
 			Expect(part == "" || strings.HasSuffix(part, "\n\n")).To(BeTrue())
 		}
-	})
-
-	It("sends the next part when the one before was read, and none twice", func(ctx SpecContext) {
-		reader, writer := net.Pipe()
-		DeferCleanup(reader.Close)
-		e := &exchange{out: slow{http.Header{}, writer}, ended: make(chan struct{})}
-		first := make(chan kind, 2)
-		go func() { first <- e.take(part{}, []byte("first")) }()
-		go func() { first <- e.take(part{}, []byte("first")) }() // which nobody has heard of
-		Consistently(first, "50ms").ShouldNot(Receive())
-		Expect(io.ReadFull(reader, make([]byte, 5))).To(Equal(5))
-		Eventually(first).Should(Receive(Equal(kindDone)))
-		Eventually(first).Should(Receive(Equal(kindDone)))
-		Expect(e.parts).To(Equal(1))
-		Expect(e.take(part{Number: 2}, nil)).To(Equal(kindGone), "one is missing")
-		e.close()
-		Expect(e.take(part{Number: 1}, nil)).To(Equal(kindGone), "after the end nobody writes")
-	})
-})
-
-var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func() {
-	var bus *wire
-	var holder, other *site
-	var session string
-	BeforeEach(func(ctx SpecContext) {
-		bus = newWire()
-		holder, other = replicas(bus)
-		session = holder.session(ctx, alice)
-	})
-
-	there := func() string { return addressOf(holder.mcp.replica) }
-
-	It("is 404 at once when the holder has gone", func(ctx SpecContext) {
-		bus.set(func() { delete(bus.listeners, there()) })
-		answer := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
-		Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
-		Expect(answer.body).To(ContainSubstring("there is no such session"))
-	})
-
-	It("is 404 when the holder goes before it has said anything", func(ctx SpecContext) {
-		holder.mcp.sessions = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			bus.set(func() { delete(bus.listeners, there()) })
-			<-r.Context().Done()
-		})
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
-	})
-
-	It("is 503 when nobody hears anything, not even themselves", func(ctx SpecContext) {
-		bus.set(func() { bus.silent[there()], bus.silent[addressOf(other.mcp.replica)] = true, true })
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
-	})
-
-	It("ends a stream when the holder falls silent, and the holder's share when the other does", func(ctx SpecContext) {
-		f := listen(ctx, other, session)
-		bus.set(func() { bus.silent[there()], bus.silent[addressOf(other.mcp.replica)] = true, true })
-		Eventually(f.lines).Should(BeClosed())
-		Eventually(holder.mcp.tunnel.exchanges.count).Should(BeZero())
-		bus.set(func() { clear(bus.silent) })
-		listen(ctx, other, session)
-	})
-
-	It("ends a stream that only the holder has taken for lost", func(ctx SpecContext) {
-		f := listen(ctx, other, session)
-		bus.set(func() { bus.silent[addressOf(other.mcp.replica)] = true })
-		Eventually(holder.mcp.tunnel.exchanges.count).Should(BeZero())
-		bus.set(func() { clear(bus.silent) })
-		Eventually(f.lines).Should(BeClosed())
-	})
-
-	It("is 503 when the holder cannot answer", func(ctx SpecContext) {
-		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X-Huge", strings.Repeat("x", MaxBusMessage))
-		})
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
-	})
-
-	It("is 503 while the bus is down, and nothing is lost", func(ctx SpecContext) {
-		bus.set(func() { bus.outage = errDown })
-		answer := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
-		Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
-		Expect(answer.body).NotTo(ContainSubstring("down"))
-		Expect(holder.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusOK))
-		other.session(ctx, alice)
-		bus.set(func() { bus.outage = nil })
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
-	})
-
-	It("ends the streams of other replicas' clients when the holder shuts down", func(ctx SpecContext) {
-		f := listen(ctx, other, session)
-		holder.mcp.Drain()
-		Eventually(f.lines).Should(BeClosed())
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
-	})
-
-	It("lets a holder that stops finish what it was asked", func(ctx SpecContext) {
-		running, goOn := make(chan struct{}), make(chan struct{})
-		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			close(running)
-			<-goOn
-			_, _ = w.Write([]byte("done"))
-		})
-		answered := make(chan answer, 1)
-		go func() {
-			defer GinkgoRecover()
-			answered <- other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
-		}()
-		Eventually(running).Should(BeClosed())
-		settled := make(chan struct{})
-		go func() {
-			holder.mcp.Settle(ctx)
-			close(settled)
-		}()
-		Consistently(settled, "100ms").ShouldNot(BeClosed())
-		close(goOn)
-		var got answer
-		Eventually(answered).Should(Receive(&got))
-		Expect(got.body).To(Equal("done"))
-		Eventually(settled).Should(BeClosed())
 	})
 })

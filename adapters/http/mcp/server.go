@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -27,7 +27,6 @@ const (
 
 	defaultMaxBody = 4 << 20
 	defaultBodies  = 256 << 20
-	tooManyBodies  = "Too many messages are under way"
 )
 
 // Authorization is what the guard needs of the OAuth layer.
@@ -75,7 +74,7 @@ type Options struct {
 	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; 256 MiB for this one
 	SessionTimeout time.Duration       // without a POST; 1 hour
 
-	Bus Bus // to the other replicas of this server; nil when there are none
+	Bus replica.Bus // to the other replicas of this server; nil when there are none
 
 	Now    func() time.Time // time.Now
 	Logger *slog.Logger     // silent
@@ -123,11 +122,11 @@ type Server struct {
 	upstream Upstream // of a gateway; everything of the SDK is nil then
 
 	mcp       *sdk.Server
-	sessions  http.Handler // 2025-03-26 to 2025-11-25
-	stateless http.Handler // 2026-07-28 and whatever follows
-	legacy    sync.Map     // 2024-11-05: *legacySession by id
-	replica   string       // this very process, until it ends
-	tunnel    *tunnel      // nil without a Bus
+	sessions  http.Handler       // 2025-03-26 to 2025-11-25
+	stateless http.Handler       // 2026-07-28 and whatever follows
+	legacy    sync.Map           // 2024-11-05: *legacySession by id
+	replica   string             // this very process, until it ends
+	forwarder *replica.Forwarder // nil without a Bus
 	open      *response.OpenSet
 	challenge challenger
 	missing   refusal // of a token
@@ -149,7 +148,10 @@ func New(server *sdk.Server, o Options) *Server {
 	}))
 	server.AddReceivingMiddleware(s.receive)
 	if s.options.Bus != nil {
-		s.tunnel = newTunnel(s)
+		s.forwarder = replica.New(replica.Options{
+			Bus: s.options.Bus, Name: s.replica, Keys: s.options.Keys, Resource: s.options.Resource, MaxBody: s.options.MaxBody,
+			Bodies: s.options.Bodies, Now: s.options.Now, Logger: s.options.Logger, Serve: s.serveForwarded,
+		})
 	}
 	return s
 }
@@ -195,19 +197,16 @@ func (s *Server) Mount(e *echo.Echo) {
 
 // Join begins to answer what other replicas are asked about sessions of this one (R1).
 func (s *Server) Join() error {
-	if s.tunnel == nil {
+	if s.forwarder == nil {
 		return nil
 	}
-	if err := s.options.Bus.Listen(addressOf(s.replica), s.tunnel.take); err != nil {
-		return fmt.Errorf("listening for other replicas: %w", err)
-	}
-	return nil
+	return s.forwarder.Listen()
 }
 
 // Settle waits until no request of another replica is under way. http.Server.Shutdown waits for those of clients only.
 func (s *Server) Settle(ctx context.Context) {
-	for s.tunnel != nil && s.tunnel.exchanges.count() > 0 && ctx.Err() == nil {
-		rest(ctx)
+	if s.forwarder != nil {
+		s.forwarder.Wait(ctx)
 	}
 }
 

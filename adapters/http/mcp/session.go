@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -19,39 +20,60 @@ func (s *Server) sessionName(id, owner string) (string, error) {
 
 // openSession returns which replica holds the session of that name, and how it calls it. It fails with oauth.ErrNotFound for a name
 // of another owner, as after a login with another host token: only 404 tells a client to start another session.
-func (s *Server) openSession(name, owner string) (replica, id string, err error) {
+func (s *Server) openSession(name, owner string) (holder, id string, err error) {
 	opened, ok, err := s.options.Keys.OpenSession(name, owner)
 	if err != nil {
 		return "", "", fmt.Errorf("reading the name of a session: %w", err)
 	}
-	replica, id, named := strings.Cut(opened, ".")
+	holder, id, named := strings.Cut(opened, ".")
 	if !ok || !named {
 		return "", "", oauth.ErrNotFound
 	}
-	return replica, id, nil
+	return holder, id, nil
 }
 
 func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner(s.options.Resource) }
 
 // hold lets the holder of a session answer, which may be another replica.
-func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at endpoint, m jsonrpc.Message) {
+func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at replica.Endpoint, m jsonrpc.Message) {
 	who := &response.IdentityOf(r.Context()).Caller
-	replica, id, err := s.openSession(name, s.owner(who))
-	if err == nil && replica != s.replica && s.tunnel == nil {
+	holder, id, err := s.openSession(name, s.owner(who))
+	if err == nil && holder != s.replica && s.forwarder == nil {
 		err = oauth.ErrNotFound
 	}
 	if err != nil {
 		s.noSession(w, r, err)
 		return
 	}
-	if s.tunnel != nil {
-		r.Header = crossing(r.Header)
+	if s.forwarder != nil {
+		r.Header = replica.ForwardedHeaders(r.Header)
 	}
-	if replica != s.replica {
-		s.tunnel.forward(w, r, replica, request{Endpoint: at, Method: r.Method, Session: id, Header: r.Header, Caller: callerFrom(who)}, m.Body)
+	call := replica.Call{Endpoint: at, Session: id, Caller: *who, Body: m.Body}
+	if holder == s.replica {
+		s.serveHeld(w, r, call)
+	} else if err := s.forwarder.Forward(w, r, holder, call); err != nil {
+		s.noSession(w, r, err)
+	}
+}
+
+// serveForwarded answers a call that another replica has forwarded, in a session of this one.
+func (s *Server) serveForwarded(w http.ResponseWriter, r *http.Request, call replica.Call) {
+	who := &response.Identity{Sender: response.Sender{Caller: call.Caller}, Resource: s.options.Resource}
+	s.serveHeld(w, r.WithContext(response.WithIdentity(r.Context(), who)), call)
+}
+
+// serveHeld answers a request in a session of this replica.
+func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, call replica.Call) {
+	if s.refuseEvicted(w, r, call.Session) {
 		return
 	}
-	s.serveHeld(w, r, at, id, m.Body)
+	if call.Endpoint == replica.SSEMessage {
+		s.handOver(w, r, call.Session, call.Body)
+		return
+	}
+	s.open.UseSession(call.Session, call.Caller.Grant)
+	r.Header.Set(sessionHeader, call.Session)
+	s.sessions.ServeHTTP(w, r)
 }
 
 const noSuchSession = "Not Found: there is no such session"
@@ -63,7 +85,7 @@ func (s *Server) noSession(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	s.options.Logger.ErrorContext(r.Context(), "cannot reach a session", "error", err)
-	unavailable(w, "The session cannot be reached just now")
+	response.Unavailable(w, "The session cannot be reached just now")
 }
 
 // introduction is the answer to initialize, in which the SDK says how it calls the new session.
@@ -88,7 +110,7 @@ func (i *introduction) say() error {
 	if err != nil {
 		i.Header().Del(sessionHeader)
 		i.err = fmt.Errorf("naming a session: %w", err)
-		unavailable(i.ResponseWriter, "There can be no session just now")
+		response.Unavailable(i.ResponseWriter, "There can be no session just now")
 		return i.err
 	}
 	i.Header().Set(sessionHeader, name)

@@ -17,15 +17,23 @@ type rotated struct{ atomic.Pointer[[][]byte] }
 
 func (r *rotated) Secrets() ([][]byte, error) { return *r.Load(), nil }
 
+// deathLimit is how long a replica may be silent before its sessions count as lost.
+const deathLimit = 10 * time.Second
+
 var _ = Describe("Waiting for a replica that is silent", Label("R4", "R5"), func() {
 	var bus *wire
 	var holder, other *site
 	var session string
 	var ahead *atomic.Int64 // the clock of both
+	var secrets []*rotated  // of each
 	BeforeEach(func(ctx SpecContext) {
-		bus, ahead = newWire(), new(atomic.Int64)
+		bus, ahead, secrets = newWire(), new(atomic.Int64), nil
 		clock := ahead
 		holder, other = replicas(bus, func(o *Options) {
+			own := new(rotated)
+			own.Store(&[][]byte{make([]byte, 32)})
+			secrets = append(secrets, own)
+			o.Keys = seal.NewKeyRing(own)
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(clock.Load())) }
 		})
 		session = holder.session(ctx, alice)
@@ -62,34 +70,23 @@ var _ = Describe("Waiting for a replica that is silent", Label("R4", "R5"), func
 
 	It("lets a stream be opened again after a pause of the holder, however long", func(ctx SpecContext) {
 		f := listen(ctx, other, session)
-		other.mcp.tunnel.silences.meet(holder.mcp.replica, time.Now().Add(-deathLimit))
 		silence(true)
+		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		ahead.Add(int64(deathLimit))
 		Eventually(f.lines).Should(BeClosed())
-		Expect(holder.mcp.tunnel.exchanges.count()).To(Equal(1), "which still hears the other")
+		Expect(holder.mcp.forwarder.Pending()).To(Equal(1), "which still hears the other")
 		silence(false)
-		Eventually(holder.mcp.tunnel.exchanges.count).Should(BeZero())
+		Eventually(holder.mcp.forwarder.Pending).Should(BeZero())
 		listen(ctx, other, session)
 	})
 
 	It("is 503 for a holder that has not got the new server secret yet", func(ctx SpecContext) {
 		first, second := make([]byte, 32), bytes.Repeat([]byte{2}, 32)
-		known := new(rotated)
-		known.Store(&[][]byte{first})
-		holder.mcp.tunnel.keys = seal.NewKeyRing(known)
-		other.mcp.tunnel.keys = seal.NewKeyRing(seal.FixedSecrets{second, first})
+		secrets[1].Store(&[][]byte{second, first})
 		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		ahead.Add(int64(deathLimit))
 		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
-		known.Store(&[][]byte{second, first})
+		secrets[0].Store(&[][]byte{second, first})
 		Expect(post(ctx).body).To(ContainSubstring("ran read"))
-	})
-
-	It("forgets a silence that nobody has met for long", func() {
-		var s silences
-		start := time.Now()
-		Expect(s.meet("a", start)).To(BeZero())
-		Expect(s.meet("a", start.Add(silenceMemory))).To(Equal(silenceMemory))
-		Expect(s.meet("b", start.Add(2*silenceMemory+time.Second))).To(BeZero())
-		Expect(s.known).To(HaveLen(1))
 	})
 })

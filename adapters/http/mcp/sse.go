@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -98,7 +99,7 @@ func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
 // newLegacy returns a session and what its client is to call it, nil when there can be none.
 func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *legacySession, name string) {
 	if s.open.IsDraining() {
-		unavailable(out, shuttingDown)
+		response.Unavailable(out, shuttingDown)
 		return nil, ""
 	}
 	session = &legacySession{id: rand.Text(), out: out, in: make(chan rpc.Message)}
@@ -122,11 +123,11 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	connected, err := s.mcp.Connect(session.out.Context(), session, nil)
 	if err != nil {
 		s.options.Logger.ErrorContext(session.out.Context(), "cannot connect an SSE session", "error", err)
-		unavailable(session.out, "The session cannot be opened just now")
+		response.Unavailable(session.out, "The session cannot be opened just now")
 		return nil
 	}
 	if !s.open.AddSession(connected, &session.out.Identity().Caller) {
-		unavailable(session.out, shuttingDown)
+		response.Unavailable(session.out, shuttingDown)
 		_ = session.Close()
 		go s.forget(connected, session.id)
 		return nil
@@ -142,7 +143,7 @@ func (s *Server) forget(connected *sdk.ServerSession, id string) {
 
 // deliver is POST to the message endpoint.
 func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	s.hold(w, r, r.URL.Query().Get("sessionid"), endpointMessage, m)
+	s.hold(w, r, r.URL.Query().Get("sessionid"), replica.SSEMessage, m)
 }
 
 // handOver gives a message to the session of a stream. Every message carries its own caller: its token may be newer than the stream's.

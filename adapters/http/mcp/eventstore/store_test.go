@@ -22,19 +22,19 @@ const (
 )
 
 // begin opens streams of a session, as the SDK does: the one that answers nothing comes first.
-func (e *Store) begin(ctx context.Context, session string, streams ...string) {
+func (s *Store) begin(ctx context.Context, session string, streams ...string) {
 	GinkgoHelper()
 	for _, stream := range append([]string{""}, streams...) {
-		Expect(e.Open(ctx, session, stream)).To(Succeed())
+		Expect(s.Open(ctx, session, stream)).To(Succeed())
 	}
 }
 
 // keepAll opens a stream of session S and appends events to it.
-func (e *Store) keepAll(ctx context.Context, stream string, all ...string) {
+func (s *Store) keepAll(ctx context.Context, stream string, all ...string) {
 	GinkgoHelper()
-	e.begin(ctx, "S", stream)
+	s.begin(ctx, "S", stream)
 	for _, event := range all {
-		Expect(e.Append(ctx, "S", stream, []byte(event))).To(Succeed())
+		Expect(s.Append(ctx, "S", stream, []byte(event))).To(Succeed())
 	}
 }
 
@@ -50,14 +50,14 @@ func read(ctx context.Context, store sdk.EventStore, session, stream string, ind
 }
 
 // flood fills the store with calls of another session, whatever has been there.
-func (e *Store) flood(ctx context.Context) {
+func (s *Store) flood(ctx context.Context) {
 	GinkgoHelper()
 	event := []byte(`{"result":"` + strings.Repeat("x", 1000) + `"}`)
-	for i := range 2 * e.kept.capacity() / len(event) {
+	for i := range 2 * s.kept.capacity() / len(event) {
 		stream := fmt.Sprint("flood", i)
-		e.begin(ctx, "flood", stream)
-		Expect(e.Append(ctx, "flood", stream, nil)).To(Succeed())
-		Expect(e.Append(ctx, "flood", stream, event)).To(Succeed())
+		s.begin(ctx, "flood", stream)
+		Expect(s.Append(ctx, "flood", stream, nil)).To(Succeed())
+		Expect(s.Append(ctx, "flood", stream, event)).To(Succeed())
 	}
 }
 

@@ -30,10 +30,10 @@ func (c *clocked) SetReadDeadline(until time.Time) error {
 	return nil
 }
 
-func (g *OpenSet) listening() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for s := range g.streams {
+func (o *OpenSet) listening() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for s := range o.streams {
 		s.mu.Lock()
 		listens := s.listens
 		s.mu.Unlock()

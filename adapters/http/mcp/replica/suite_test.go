@@ -1,0 +1,9 @@
+package replica
+
+import (
+	"testing"
+
+	"github.com/pasteport/pasteport/features/suite"
+)
+
+func TestReplica(t *testing.T) { suite.Run(t, "Calls that cross between replicas") }
