@@ -42,7 +42,7 @@ var table = []law{
 	{of: []string{"adapters/http/mcp/response"}, may: []string{"domain/...", "adapters/http/mcp/jsonrpc", sdk + "auth", sdk + "jsonrpc"}},
 	{of: []string{"adapters/http/mcp/replica"}, may: []string{"domain/...", "adapters/http/mcp/jsonrpc", "adapters/http/mcp/response"}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
-		"domain/...", "application", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "..."}},
+		"domain/...", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "..."}},
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},
@@ -222,6 +222,8 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Entry("the SDK in the pages", "adapters/http/pages/pages.go", sdk+"mcp"),
 		Entry("one adapter in another", "adapters/http/routes.go", "adapters/http/mcp", "adapters/persistence", "adapters/cimd", "bootstrap"),
 		Entry("one adapter in another, from below", "adapters/http/mcp/guard.go", "adapters/http", "adapters/persistence", "adapters/cimd"),
+		Entry("a reader of messages that knows the server", "adapters/http/mcp/jsonrpc/message.go", "adapters/http/mcp", "adapters/http/mcp/response", echo),
+		Entry("a forwarder that knows the server", "adapters/http/mcp/replica/forwarder.go", "adapters/http/mcp", "adapters/nats", sdk+"mcp", echo),
 		Entry("a store with rules, wires or cgo", "adapters/persistence/store.go", "application", "adapters/cimd", echo, "github.com/mattn/go-sqlite3", "features/storespec"),
 		Entry("a SQLite file that knows the store", "adapters/persistence/sqlite/database.go", "adapters/persistence", "adapters/persistence/secretfile", "github.com/mattn/go-sqlite3"),
 		Entry("a directory with more than its libraries", "adapters/cimd/directory.go", "application", "adapters/http", echo, "golang.org/x/sync/errgroup"),
