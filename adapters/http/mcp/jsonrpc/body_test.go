@@ -24,7 +24,7 @@ var _ = Describe("Reading a body", Label("G13"), func() {
 				Expect(err).To(Equal(TooLargeError{limit}))
 				continue
 			}
-			Expect(reserved.taken).To(BeNumerically(">=", length))
+			Expect(reserved.taken).To(And(BeNumerically(">=", length), BeNumerically("<=", limit+1)))
 			Expect(cap(body)).To(BeNumerically("<=", reserved.taken))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(body).To(Equal(text))
