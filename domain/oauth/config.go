@@ -1,16 +1,12 @@
 package oauth
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/seal"
@@ -124,146 +120,36 @@ func orElse[T comparable](value *T, fallback T) {
 	}
 }
 
-func (c Config) checkURLs() []error {
-	var mistakes []error
-	switch {
-	case c.Issuer == "":
-		mistakes = append(mistakes, NewMistake("%s is empty: give the public https URL of this site, for example https://cms.example.com", Field("Issuer")))
-	default:
-		mistakes = checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
-	}
-	mistakes = append(mistakes, c.checkResources()...)
-	if c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
-		mistakes = append(mistakes, NewMistake("%s is set with the issuer %s: it is for development on this computer only, switch it off", Field("AllowLoopbackClients"), withoutUser(c.Issuer)))
-	}
-	return mistakes
-}
+// The lifetimes of a Config that names none.
+const (
+	DefaultAccessTokenTTL = time.Hour
+	DefaultAuthCodeTTL    = 5 * time.Minute
+	DefaultRefreshIdleTTL = 30 * 24 * time.Hour
+	DefaultGrantTTL       = 180 * 24 * time.Hour
+	DefaultRefreshGrace   = time.Minute
+	DefaultTicketTTL      = 10 * time.Minute
+)
 
-// checkURL holds issuer and resource to what clients compare byte for byte (F9), and names every mistake.
-func checkURL(field Field, raw string, loopbackAllowed bool) (mistakes []error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Opaque != "" {
-		return []error{NewMistake("%s %q is not an absolute URL: write it like https://cms.example.com", field, withoutUser(raw))}
-	}
-	if u.Scheme == "http" && loopbackIssuer(raw) && !loopbackAllowed {
-		mistakes = append(mistakes, NewMistake("%s %q is http: set %s if this is development on this computer, or use https", field, withoutUser(raw), Field("AllowLoopbackIssuer")))
-	}
-	port, _ := strconv.Atoi(u.Port())
-	for _, check := range []struct {
-		wrong  bool
-		remedy string
-	}{
-		{u.Scheme == "http" && !loopbackIssuer(raw), "is not https: clients refuse anything else but on this computer; use the public https address"},
-		{u.Scheme != "https" && u.Scheme != "http", "has another scheme: use https"},
-		{u.User != nil || strings.ContainsAny(raw, "?#"), "has a user, query or fragment: leave it out"},
-		{strings.HasSuffix(raw, "/"), "ends with a slash: leave it out, clients compare it byte for byte"},
-		{u.Host != strings.ToLower(u.Host), "has upper-case letters in its host: write it in lower case"},
-		{strings.HasSuffix(u.Host, ":") || port > 65535, "has a port that cannot be: leave it out or correct it"},
-		{u.String() != raw || strings.Contains(raw, `"`) || strings.ContainsAny(u.Path, ":*"), "has characters that cannot be routed or quoted: leave them out"},
-		{hasDotSegment(u.Path) || strings.Contains(u.Path, "//"), "has empty or dot segments in its path: leave them out"},
-	} {
-		if check.wrong {
-			mistakes = append(mistakes, NewMistake("%s %q %s", field, withoutUser(raw), check.remedy))
-		}
-	}
-	return mistakes
-}
+// MaxGrantTTL is the most that GrantTTL may be: nothing that is sealed is needed for longer.
+const MaxGrantTTL = 365 * 24 * time.Hour
 
-// withoutUser is a URL that may be repeated, because a password is left out.
-func withoutUser(raw string) string {
-	at := strings.LastIndexByte(raw, '@')
-	if at < 0 {
-		return raw
-	}
-	before, _, found := strings.Cut(raw[:at], "//")
-	if !found {
-		return "…" + raw[at:]
-	}
-	return before + "//…" + raw[at:]
-}
+// MinSecretLength is the least length of the server secret, in bytes.
+const MinSecretLength = seal.MinSecretLength
 
-func (c Config) checkScopes() []error {
-	var mistakes []error
-	names := make([]string, 0, len(c.Scopes))
-	for _, scope := range c.Scopes {
-		parsed, err := ParseScopes(scope.Name)
-		switch {
-		case err != nil || len(parsed.values) != 1:
-			mistakes = append(mistakes, NewMistake("%s has %q: a scope is one word of printable ASCII without quotes", Field("Scopes"), scope.Name))
-		case slices.Contains(names, scope.Name):
-			mistakes = append(mistakes, NewMistake("%s has %q twice: keep one", Field("Scopes"), scope.Name))
-		case scope.Name == OfflineAccess:
-			mistakes = append(mistakes, NewMistake("%s has offline_access: leave it out, it is always there", Field("Scopes")))
-		}
-		names = append(names, scope.Name)
-	}
-	for _, scope := range c.Scopes {
-		for _, implied := range scope.Implies {
-			if !slices.Contains(names, implied) {
-				mistakes = append(mistakes, NewMistake("%s has %q, which implies the unknown %q: add it or leave it out", Field("Scopes"), scope.Name, implied))
-			}
-		}
-	}
-	for _, name := range c.DefaultScopes {
-		if !slices.Contains(names, name) {
-			mistakes = append(mistakes, NewMistake("%s has %q: add it to %s or leave it out", Field("DefaultScopes"), name, Field("Scopes")))
-		}
-	}
-	return mistakes
-}
+// SecretKeeper keeps the server secrets for Config.Secrets. A Store may be one.
+type SecretKeeper = seal.SecretKeeper
 
-func (c Config) checkRest() []error {
-	var mistakes []error
-	if c.VerifyBearer == nil && c.Verifier == nil {
-		mistakes = append(mistakes, NewMistake("%s is nil: give the function that tells whether your site knows a token", Field("VerifyBearer")))
-	}
-	if c.VerifyBearer != nil && c.Verifier != nil {
-		mistakes = append(mistakes, NewMistake("%s and %s are both set: keep one of them", Field("VerifyBearer"), Field("Verifier")))
-	}
-	mistakes = append(mistakes, c.checkSecrets()...)
-	if c.MetadataProxy != "" && !isProxyURL(c.MetadataProxy) {
-		mistakes = append(mistakes, NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with user:password@ before "+
-			"the host if the proxy asks for them, %%2F for a slash of the password and so on, and nothing behind the port", Field("MetadataProxy")))
-	}
-	for _, port := range c.ClientIDPorts {
-		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-			mistakes = append(mistakes, NewMistake("%s has %q: a port is a number from 1 to 65535", Field("ClientIDPorts"), port))
-		}
-	}
-	for _, host := range c.TrustedRedirectHosts {
-		if host == "" || strings.ContainsAny(host, "/@?# ") {
-			mistakes = append(mistakes, NewMistake("%s has %q: write host or host:port, without scheme and path", Field("TrustedRedirectHosts"), host))
-		}
-	}
-	for _, scheme := range c.AllowedPrivateSchemes {
-		odd := strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != ""
-		if scheme == "" || odd || slices.Contains(forbiddenSchemes, scheme) || scheme == "http" || scheme == "https" {
-			mistakes = append(mistakes, NewMistake("%s has %q: only lower-case schemes of applications can be allowed", Field("AllowedPrivateSchemes"), scheme))
-		}
-	}
-	if c.Now == nil || c.Random == nil {
-		mistakes = append(mistakes, NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"), Field("Random")))
-	}
-	return mistakes
-}
+// Fingerprint is the keyed hash of a host token by which a Store finds its grants.
+type Fingerprint = seal.Fingerprint
 
-// isProxyURL reports whether raw names a proxy and nothing else. Errors must not repeat raw, because it may hold a password.
-func isProxyURL(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return false
+// keeper prefers the secrets of the configuration; an empty one is there to be refused.
+func (c Config) keeper() SecretKeeper {
+	if len(c.Secret) == 0 && c.Secrets != nil {
+		return c.Secrets
 	}
-	port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
-	return err == nil && port > 0 && !strings.HasSuffix(u.Host, ":") && strings.Trim(u.Path, "/") == "" && !strings.ContainsAny(raw, "?#")
-}
-
-// OnThisComputer reports whether the issuer is an address that only this computer reaches.
-func (c Config) OnThisComputer() bool { return loopbackIssuer(c.Issuer) }
-
-// loopbackIssuer reports whether the URL's host is this computer.
-func loopbackIssuer(raw string) bool { return loopbackHost(hostOf(hostPort(raw))) }
-
-func hostPort(raw string) string {
-	_, rest, _ := strings.Cut(raw, ":")
-	return authorityOf(rest)
+	secrets := seal.FixedSecrets{slices.Clone(c.Secret)}
+	for _, previous := range c.PreviousSecrets {
+		secrets = append(secrets, slices.Clone(previous))
+	}
+	return secrets
 }

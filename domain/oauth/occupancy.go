@@ -1,6 +1,8 @@
 package oauth
 
-import "container/list"
+import (
+	"container/list"
+)
 
 // Occupancy decides which session ends when a person, or all people together, have too many (G20). It never refuses a new session: the
 // idlest session of the same person ends or, when all places are taken, the idlest session of the person with most sessions. A session with

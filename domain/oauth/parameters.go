@@ -1,6 +1,8 @@
 package oauth
 
-import "slices"
+import (
+	"slices"
+)
 
 // Parameters are the decoded parameters of one request, from its query or its form, never from both.
 type Parameters map[string][]string

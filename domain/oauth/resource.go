@@ -1,6 +1,10 @@
 package oauth
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Resource is the canonical URI of a protected MCP server, to which every token is bound (RFC 8707).
 type Resource struct{ canonical string }
@@ -40,4 +44,100 @@ func comparableForm(uri string) string {
 		authority = strings.TrimSuffix(authority, ":80")
 	}
 	return scheme + "://" + authority + strings.TrimSuffix(rest[end:], "/")
+}
+
+// messageSuffix is what the message endpoint of HTTP with SSE adds to a resource.
+const messageSuffix = "/message"
+
+// ProtectedServer is a further MCP server under the same issuer (U1).
+type ProtectedServer struct {
+	Resource string         // its MCP endpoint
+	Name     string         // shown to people; the issuer's host
+	Verifier BearerVerifier // asked about the tokens that are pasted for it (U3); the one of the Config
+}
+
+// ProtectedResource is one of the MCP servers that tokens can be for.
+type ProtectedResource struct {
+	Resource Resource
+	Name     string
+}
+
+// resources are the one of Resource and those of MoreServers, in this order.
+func (c Config) resources() []ProtectedResource {
+	all := []ProtectedResource{{NewResource(c.Resource), c.ResourceName}}
+	for _, server := range c.MoreServers {
+		all = append(all, ProtectedResource{NewResource(server.Resource), cmp.Or(server.Name, hostPort(c.Issuer))})
+	}
+	return all
+}
+
+// Resource returns the first resource, the default for requests without a resource (U2).
+func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
+
+// protects reports whether the resource is one of ours; what was made for one that the configuration has dropped is worthless.
+func (s *Settings) protects(resource Resource) bool {
+	return slices.ContainsFunc(s.Resources, func(own ProtectedResource) bool { return own.Resource == resource })
+}
+
+// chosen returns the resource that all the requested URIs name (A28-A31, U2). It refuses with InvalidTarget when they name none
+// of ours, or more than one.
+func (s *Settings) chosen(requested []string) (resource Resource, err error) {
+	for _, own := range s.Resources {
+		if err = own.Resource.Accepts(requested); err == nil {
+			return own.Resource, nil
+		}
+	}
+	return Resource{}, err
+}
+
+// checkResources holds each resource to what clients compare and routers can tell apart (F9, U1).
+func (c Config) checkResources() (mistakes []error) {
+	if c.Resource != c.Issuer+"/mcp" { // otherwise it shares the issuer's mistakes
+		mistakes = c.checkResource("Resource", c.Resource)
+	}
+	taken, first := []string{c.Resource}, comparableForm(c.Resource)
+	for _, server := range c.MoreServers {
+		uri := server.Resource
+		mistakes = append(mistakes, c.checkResource("MoreServers", uri)...)
+		for _, other := range taken {
+			if clash := clashOf(uri, other); clash != "" {
+				mistakes = append(mistakes, NewMistake("%s %q %s %q: choose another path", Field("MoreServers"), withoutUser(uri), clash, withoutUser(other)))
+			}
+		}
+		if site := originOf(first); first != site && comparableForm(uri) == site {
+			mistakes = append(mistakes, NewMistake("%s %q has the metadata address that the first server has too: make it %s", Field("MoreServers"), withoutUser(uri), Field("Resource")))
+		}
+		taken = append(taken, uri)
+	}
+	return mistakes
+}
+
+func (c Config) checkResource(field Field, uri string) []error {
+	mistakes := checkURL(field, uri, c.AllowLoopbackIssuer)
+	rest, own := strings.CutPrefix(uri, c.Issuer)
+	if own && strings.HasPrefix(rest, "/oauth/") || strings.Contains(uri, "/.well-known/") {
+		mistakes = append(mistakes, NewMistake("%s %q is an address of this server itself: choose another path", field, withoutUser(uri)))
+	}
+	return mistakes
+}
+
+// clashOf says how two resources would share an address, "" when they do not.
+func clashOf(uri, other string) string {
+	mine, theirs := comparableForm(uri), comparableForm(other)
+	switch {
+	case mine == theirs:
+		return "is the same as"
+	case mine == theirs+messageSuffix:
+		return "is the message address of"
+	case mine+messageSuffix == theirs:
+		return "has as its message address"
+	}
+	return ""
+}
+
+// originOf cuts a URI in comparable form before its path.
+func originOf(uri string) string {
+	scheme, rest, _ := strings.Cut(uri, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + authority
 }

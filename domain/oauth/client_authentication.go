@@ -1,0 +1,179 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"time"
+)
+
+// AuthMethod is how a client proves at the token and revocation endpoints who it is; it is settled when a person approves.
+type AuthMethod string
+
+// The methods of RFC 7591 §2 that need no shared secret.
+const (
+	PublicClient  AuthMethod = "none"            // the client_id alone; PKCE and the secrecy of tokens do the rest (D11)
+	PrivateKeyJWT AuthMethod = "private_key_jwt" // an assertion signed with a key that the client publishes (D33)
+)
+
+// TokenPath is where the token endpoint lies below the issuer; assertions may be addressed to it.
+const TokenPath = "/oauth/token"
+
+// AssertionAlgorithms returns what assertions may be signed with, by the names of RFC 7518 and RFC 8037: never with "none" or
+// a shared secret (D33).
+func AssertionAlgorithms() []string { return []string{"ES256", "RS256", "PS256", "EdDSA"} }
+
+// Credentials are what a client says and shows at the token and revocation endpoints.
+type Credentials struct {
+	Client    string // the client_id; may be empty beside an assertion, which names the client too (RFC 7521 §4.2)
+	Assertion string // a signed JWT; empty for a public client
+}
+
+// ClientAssertion is what a JWT with a valid signature states (RFC 7523 §3); a time is zero when it states none.
+type ClientAssertion struct {
+	Issuer    string
+	Subject   string
+	Audience  []string
+	NotBefore time.Time
+	ExpiresAt time.Time
+	ID        string
+	Algorithm string
+}
+
+const (
+	assertionTTL         = 5 * time.Minute
+	assertionSkew        = 30 * time.Second // between the client's clock and ours
+	maxAssertionIDLength = 256
+)
+
+// Check refuses with InvalidClient what the client does not state about itself, to this server, for just now (D33).
+func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now time.Time) error {
+	switch {
+	case !slices.Contains(AssertionAlgorithms(), a.Algorithm), client.proof.algorithm != "" && a.Algorithm != client.proof.algorithm:
+		return refuseAssertion("is signed with another algorithm")
+	case a.Issuer != client.id.raw, a.Subject != client.id.raw:
+		return refuseAssertion("is not the client's own")
+	case len(a.Audience) != 1, a.Audience[0] != settings.Issuer && a.Audience[0] != settings.Issuer+TokenPath:
+		return refuseAssertion("is not addressed to this server alone")
+	case expired(a.ForgetAfter(), now), a.ExpiresAt.After(now.Add(assertionTTL + assertionSkew)):
+		return refuseAssertion("has expired, lives too long or for ever")
+	case a.NotBefore.After(now.Add(assertionSkew)):
+		return refuseAssertion("is not valid yet")
+	case a.ID == "", len(a.ID) > maxAssertionIDLength:
+		return refuseAssertion("has no usable jti")
+	}
+	return nil
+}
+
+// Digest returns under which the store remembers that the assertion was used (H4).
+func (a ClientAssertion) Digest() Digest {
+	return sha256.Sum256([]byte("pasteport/v1/jti\x00" + a.Subject + "\x00" + a.ID))
+}
+
+// ForgetAfter returns when the assertion would be refused anyway.
+func (a ClientAssertion) ForgetAfter() time.Time { return a.ExpiresAt.Add(assertionSkew) }
+
+func refuseAssertion(why string) error { return RefuseClient(errors.New("the assertion " + why)) }
+
+// RefuseClient is the one answer to whoever does not prove to be the client (D32, D33).
+func RefuseClient(causes ...error) error {
+	return Refuse(InvalidClient, "D33", "The client does not prove who it is", causes...)
+}
+
+// clientProof is how a client proves who it is, as its document has it.
+type clientProof struct {
+	method    AuthMethod
+	algorithm string   // the only one that the client signs with; "" is any of AssertionAlgorithms
+	keys      KeySet   // as the document holds them
+	keysAt    ClientID // where they are published instead; fetched like a document, so the same rules hold for the URL (C20)
+}
+
+func (d clientDocument) proof(rules ClientMetadataRules) (clientProof, error) {
+	method, err := d.authMethod(rules.PrivateKeyJWT)
+	if err != nil || method != PrivateKeyJWT {
+		return clientProof{method: method}, err
+	}
+	proof := clientProof{method: method}
+	proof.algorithm, _ = d["token_endpoint_auth_signing_alg"].(string)
+	if address, elsewhere := d["jwks_uri"].(string); elsewhere {
+		if proof.keysAt, err = ParseClientID(address, rules.KeySets); err != nil {
+			return clientProof{}, invalidDocument("C20", "the document's jwks_uri is no URL that can be fetched")
+		}
+		return proof, nil
+	}
+	inline, _ := d["jwks"].(map[string]any)
+	proof.keys, err = NewKeySet(inline)
+	return proof, err
+}
+
+var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
+
+// authMethod settles on what the client declares if this server offers it, otherwise on the first of the client's list that it
+// offers (C29, C30).
+func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
+	declared, hasDeclared := d["token_endpoint_auth_method"]
+	method, isText := declared.(string)
+	supported, hasList, ok := d.list("token_endpoint_auth_methods_supported")
+	switch {
+	case hasDeclared && !isText, hasList && !ok:
+		return "", invalidDocument("C30", "the document's authentication methods are malformed")
+	case slices.Contains(secretAuthMethods, method):
+		return "", invalidDocument("C29", "the document asks for a client secret, which everybody could read")
+	case hasDeclared && hasList && !slices.Contains(supported, method):
+		return "", invalidDocument("C30", "the document's authentication method is not in its own list")
+	case !hasDeclared && !hasList:
+		return PublicClient, nil
+	}
+	for _, wanted := range append([]string{method}, supported...) {
+		if wanted == string(PublicClient) || wanted == string(PrivateKeyJWT) && privateKeyJWT && d.signsAsOffered() {
+			return AuthMethod(wanted), nil
+		}
+	}
+	return "", Refuse(UnsupportedClient, "C30", "the client authenticates in a way that this server does not offer")
+}
+
+func (d clientDocument) signsAsOffered() bool {
+	algorithm, declared := d["token_endpoint_auth_signing_alg"]
+	name, _ := algorithm.(string)
+	return !declared || slices.Contains(AssertionAlgorithms(), name)
+}
+
+// Key is a client's public key: a decoded JSON Web Key (RFC 7517).
+type Key map[string]any
+
+// KeySet holds the keys that a client publishes.
+type KeySet struct{ keys []Key }
+
+var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
+
+// NewKeySet reads a decoded JWK set; it refuses with InvalidClientDocument one that holds anything but public keys (C31).
+func NewKeySet(members map[string]any) (KeySet, error) {
+	entries, ok := members["keys"].([]any)
+	if !ok {
+		return KeySet{}, invalidDocument("C31", "the client's jwks is no key set")
+	}
+	var set KeySet
+	for _, entry := range entries {
+		key, ok := entry.(map[string]any)
+		private := slices.ContainsFunc(privateKeyMembers, func(member string) bool { _, has := key[member]; return has })
+		if !ok || private || key["kty"] == any("oct") {
+			return KeySet{}, invalidDocument("C31", "the client's jwks holds a key that is no public key")
+		}
+		set.keys = append(set.keys, key)
+	}
+	return set, nil
+}
+
+// Key returns the one key of that id. An assertion that names none means the only key that there is.
+func (s KeySet) Key(id string) (Key, bool) {
+	var found []Key
+	for _, key := range s.keys {
+		if id == "" || key["kid"] == any(id) {
+			found = append(found, key)
+		}
+	}
+	if len(found) != 1 {
+		return nil, false
+	}
+	return found[0], true
+}
