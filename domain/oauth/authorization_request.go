@@ -1,6 +1,8 @@
 package oauth
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
 	"net/url"
 	"slices"
 	"strings"
@@ -168,4 +170,85 @@ func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 		Host:      r.redirect.Host(),
 		Automatic: r.settings.trustsRedirect(r.redirect),
 	}
+}
+
+// CodeChallenge is the S256 challenge of RFC 7636.
+type CodeChallenge struct{ encoded string }
+
+// ParseCodeChallenge accepts S256 only (A19-A21) and refuses with InvalidRequest.
+func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
+	switch {
+	case challenge == "":
+		return CodeChallenge{}, Refuse(InvalidRequest, "A19", "the code_challenge is missing")
+	case method != "S256":
+		return CodeChallenge{}, Refuse(InvalidRequest, "A20", "the code_challenge_method has to be S256")
+	}
+	if _, ok := decode32(challenge); !ok {
+		return CodeChallenge{}, Refuse(InvalidRequest, "A21", "the code_challenge is not the base64url form of a SHA-256")
+	}
+	return CodeChallenge{challenge}, nil
+}
+
+// RestoreCodeChallenge rebuilds a challenge that was accepted before.
+func RestoreCodeChallenge(encoded string) CodeChallenge { return CodeChallenge{encoded} }
+
+// String returns the challenge as it was sent; it is public.
+func (c CodeChallenge) String() string { return c.encoded }
+
+const (
+	minVerifierLength  = 43
+	maxVerifierLength  = 128
+	verifierCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+)
+
+// ProvedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6, D12, D16).
+func (c CodeChallenge) ProvedBy(verifier string) bool {
+	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength || strings.Trim(verifier, verifierCharacters) != "" {
+		return false
+	}
+	challenge, ok := decode32(c.encoded)
+	proof := sha256.Sum256([]byte(verifier))
+	return ok && subtle.ConstantTimeCompare(proof[:], challenge[:]) == 1
+}
+
+// Parameters are the decoded parameters of one request, from its query or its form, never from both.
+type Parameters map[string][]string
+
+// Get returns the value of a parameter that may occur once; an empty value counts as absent (A4).
+func (p Parameters) Get(name string) string {
+	if values := p.All(name); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// All returns the values of a parameter that may be repeated, without the empty ones.
+func (p Parameters) All(name string) []string {
+	if !slices.Contains(p[name], "") {
+		return p[name]
+	}
+	return slices.DeleteFunc(slices.Clone(p[name]), func(value string) bool { return value == "" })
+}
+
+// Once refuses with InvalidRequest when one of the named parameters occurs more than once (RFC 6749 §3.1, A5).
+func (p Parameters) Once(names ...string) error {
+	for _, name := range names {
+		if len(p.All(name)) > 1 {
+			return Refuse(InvalidRequest, "A5", "a parameter is repeated")
+		}
+	}
+	return nil
+}
+
+// OnceEach refuses like Once for every parameter but resource, the only one that may be repeated (D5, RFC 8707 §2).
+func (p Parameters) OnceEach() error {
+	for name := range p {
+		if name == "resource" {
+			continue
+		}
+		if len(p[name]) > 1 { // also when it is empty, because nobody has a reason to send that
+			return Refuse(InvalidRequest, "D5", "a parameter is repeated")
+		}
+	}
+	return nil
 }
