@@ -29,7 +29,7 @@ func (t *Table) explain(err error) (lines []string) {
 	case nil:
 		return nil
 	case *oauth.Mistake:
-		return []string{e.Spelled(t.spelling)}
+		return []string{e.WithNames(t.spelling)}
 	case interface{ Unwrap() []error }:
 		for _, branch := range e.Unwrap() {
 			lines = append(lines, t.explain(branch)...)

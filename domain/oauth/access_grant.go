@@ -13,7 +13,7 @@ const (
 	grantEnded  grantState = "ended"
 )
 
-// EndReason says why a grant ended, for logs and for the connections page.
+// EndReason is why a code or grant ended, for logs and for the connections page.
 type EndReason string
 
 // The reasons of I12.
@@ -38,12 +38,11 @@ const endedGrantRetention = 30 * 24 * time.Hour
 //
 // Use Copy: `*a = *b` would share state.
 type AccessGrant struct {
-	*facts
-	shared bool // with copies: a verb makes them its own before it changes any
+	*grantRecord
+	shared bool // with a copy
 }
 
-// facts are what is known of a grant.
-type facts struct {
+type grantRecord struct {
 	consent
 	state       grantState
 	endReason   EndReason
@@ -55,12 +54,12 @@ type facts struct {
 	generation  int       // of the newest refresh token
 	refresh     Digest    // of the newest refresh token
 	successor   []byte    // the newest refresh token, sealed for the holder of the one before it (J9)
-	graceEnd    time.Time // the one before it is reused from here on (D27)
+	graceEnd    time.Time // from here on the refresh token before the newest counts as reused (D27)
 	host        sealedHost
 	secrets     []heldSecret
 }
 
-// heldSecret is a secret of the grant as the store knows it.
+// heldSecret is a secret of the grant without its text.
 type heldSecret struct {
 	digest      Digest
 	kind        SecretKind
@@ -69,12 +68,12 @@ type heldSecret struct {
 	scopes      Scopes
 	wrap        []byte // of an access token that can open the host token (J8)
 	revokedAt   time.Time
-	forgetAfter time.Time // never for a refresh token, which goes with the grant: it has to be known as spent for as long (D27)
+	forgetAfter time.Time // zero for a refresh token, which is kept as long as the grant, so that its reuse is detected (D27)
 }
 
 // openGrant opens the grant of a code that is being redeemed, with its first tokens.
 func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *Settings, now time.Time) (*AccessGrant, *Tokens, error) {
-	g := &AccessGrant{facts: &facts{
+	g := &AccessGrant{grantRecord: &grantRecord{
 		consent: code.consent, state: grantActive, verifiedAt: code.createdAt, absoluteEnd: code.createdAt.Add(settings.GrantTTL), host: code.host,
 	}}
 	accessWrap, err := g.accessWrap(by.Code, by.Access, settings)
@@ -93,7 +92,7 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 	return g, g.issueRefresh(by.Refresh, tokens, settings, now), nil
 }
 
-// Admits returns who calls with the access token (G7, G8); it refuses with InvalidToken, the same for every reason.
+// Admits returns the caller of a request with the access token (G7, G8). It refuses with InvalidToken and one description for every reason.
 func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Caller, error) {
 	held, found := g.held(token)
 	switch {
@@ -112,7 +111,7 @@ func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Ca
 	}, nil
 }
 
-// refuseToken tells the client one thing and the log another.
+// refuseToken gives the client one description for every reason; the reason is for the log.
 func refuseToken(rule, reason string) error {
 	return Refuse(InvalidToken, rule, "The access token is invalid or has expired", fmt.Errorf("the access token is %s", reason))
 }
@@ -120,14 +119,14 @@ func refuseToken(rule, reason string) error {
 // UnknownToken is the refusal for a bearer that belongs to no grant; a client cannot tell it from any other (G7).
 func UnknownToken() error { return refuseToken("G7", "unknown") }
 
-// UnopeningToken is the refusal for an access token that cannot open the host token, such as one from before access tokens could
+// UnopeningToken is the refusal for an access token that cannot open the host token, such as one that was issued before HostTokenInUse was set
 // (U6).
 func UnopeningToken() error { return refuseToken("U6", "unable to open the host token") }
 
-// Revoke ends what the client asks to revoke: with a refresh token the grant, with an access token only that token (E6, E7).
-// A token of another client and a code are left alone without a word (E2, E8). It reports whether the grant ended.
+// Revoke ends the grant of a refresh token, but of an access token only the token itself (E6, E7). It ignores a token of another client (E2, E8).
+// It reports whether the grant ended.
 func (g *AccessGrant) Revoke(token Digest, client string, now time.Time) (grantEnded bool) {
-	g.own()
+	g.detach()
 	held, found := g.held(token)
 	if !found || (client != "" && client != g.client.raw) {
 		return false
@@ -148,7 +147,7 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) (wasAlive bool) {
 	if g.state == grantEnded {
 		return false
 	}
-	g.own()
+	g.detach()
 	wasAlive = g.alive(now)
 	g.state, g.endReason, g.endedAt = grantEnded, reason, now
 	g.host, g.hostPrint, g.successor = sealedHost{}, Fingerprint{}, nil
@@ -162,13 +161,13 @@ func (g *AccessGrant) alive(now time.Time) bool {
 	return g.state == grantActive && !expired(g.idleEnd, now)
 }
 
-// NotesUse reports whether Used has something to note.
+// NotesUse reports whether Used would change the grant.
 func (g *AccessGrant) NotesUse(now time.Time) bool { return now.Sub(g.lastUsedAt) >= time.Minute }
 
-// Used notes when the grant was last used, at most once a minute (G15).
+// Used records when the grant was last used, at most once a minute (G15).
 func (g *AccessGrant) Used(now time.Time) {
 	if g.NotesUse(now) {
-		g.own()
+		g.detach()
 		g.lastUsedAt = now
 	}
 }
@@ -202,16 +201,15 @@ func (g *AccessGrant) deleteAfter() time.Time {
 	return g.idleEnd.Add(time.Hour - 1).Truncate(time.Hour)
 }
 
-// NeedsRecheck reports that the site was last asked too long ago, and that the presented access token can open the host token
-// for asking again (J8). Tokens from before the setting was switched on cannot; their next refresh asks.
+// NeedsRecheck reports whether the host token was last verified more than RecheckEvery ago, and the presented access token can open it (J8).
+// Tokens that were issued before the setting was switched on cannot; the host token is then verified at the next refresh.
 func (g *AccessGrant) NeedsRecheck(token Digest, settings *Settings, now time.Time) bool {
 	held, found := g.held(token)
-	since := now.Sub(g.verifiedAt) // below zero when the clock was set back, and then nobody knows (I23)
+	since := now.Sub(g.verifiedAt) // negative when the clock was set back, so the age is unknown (I23)
 	return found && held.wrap != nil && settings.RecheckEvery > 0 && (since < 0 || since >= settings.RecheckEvery)
 }
 
-// HostTokenInUse opens the sealed host token with the presented access token; ErrHostTokenLost when no key fits, as for one from
-// before access tokens could.
+// HostTokenInUse opens the sealed host token with the presented access token. It returns ErrHostTokenLost when no key fits.
 func (g *AccessGrant) HostTokenInUse(presented Secret, settings *Settings) (HostToken, error) {
 	held, found := g.held(presented.Digest())
 	if !found {
@@ -225,27 +223,27 @@ func (g *AccessGrant) HostTokenInUse(presented Secret, settings *Settings) (Host
 	return opened.HostToken, nil
 }
 
-// StandsFor reports whether the site still describes the person of this grant, with a token that may grant anything of it. When
-// it does not, the host token holds no longer for this grant.
+// StandsFor reports whether the principal of the host token is still the person of this grant and may still grant one of its scopes. If not,
+// the caller ends the grant.
 func (g *AccessGrant) StandsFor(principal Principal, settings *Settings) bool {
 	return principal.Subject == g.subject && !g.scopesUnder(principal, settings).Without(OfflineAccess).Empty()
 }
 
-// Reverified notes what the site said about the person behind the host token when it was asked. Scopes only ever become fewer.
-// Of two answers the later one stays, whichever of them comes first; a grant that has ended is left alone.
+// Reverified records the principal that the site returned for a request at the time asked. It removes scopes and never adds one. An answer that
+// is older than the recorded one changes no roles. An ended grant stays unchanged.
 func (g *AccessGrant) Reverified(principal Principal, settings *Settings, asked time.Time) {
 	if g.state == grantEnded {
 		return
 	}
-	g.own()
+	g.detach()
 	g.scopes = g.scopesUnder(principal, settings)
-	if age := g.verifiedAt.Sub(asked); age <= 0 || age > answerLife {
+	if age := g.verifiedAt.Sub(asked); age <= 0 || age > maxAnswerAge {
 		g.roles, g.verifiedAt = principal.Roles, asked
 	}
 }
 
-// answerLife is longer than any answer is under way: what seems older still comes from a clock that was set back (I23).
-const answerLife = time.Minute
+// maxAnswerAge is longer than any verification takes. An answer that seems older comes from a clock that was set back (I23).
+const maxAnswerAge = time.Minute
 
 func (g *AccessGrant) scopesUnder(principal Principal, settings *Settings) Scopes {
 	if principal.Scopes == nil {
@@ -254,7 +252,7 @@ func (g *AccessGrant) scopesUnder(principal Principal, settings *Settings) Scope
 	return g.scopes.Intersect(settings.ceiling(principal))
 }
 
-// accessWrap lets the access token open the host token too; nil unless that is needed in use.
+// accessWrap wraps the data key for an access token. It returns nil unless access tokens have to open the host token.
 func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]byte, error) {
 	if !settings.opensHostInUse() || g.host.box == nil {
 		return nil, nil
@@ -263,7 +261,7 @@ func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]b
 	return held.wrap, err
 }
 
-// keepHostFor leaves the box only to an access token that can open it; without refresh tokens nobody else will (J4).
+// keepHostFor keeps the box only if an access token can open it. It is for grants without refresh tokens (J4).
 func (g *AccessGrant) keepHostFor(accessWrap []byte) {
 	if accessWrap == nil {
 		g.host = sealedHost{}

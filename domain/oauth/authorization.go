@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// consent is what a person allowed a client. It is the same before and after the code is redeemed.
+// consent is the part that a code and its grant have in common.
 type consent struct {
 	id         string // of the ticket that the person approved
 	client     ClientID
@@ -61,7 +61,7 @@ type Authorization interface {
 	Client() ClientID
 	AuthMethod() AuthMethod
 	HostPrint() Fingerprint
-	// Connection returns what its person may see; alive is false when there is nothing left to end.
+	// Connection returns the view for its person. alive is false when there is nothing left to end.
 	Connection(now time.Time) (shown Connection, alive bool)
 	// End withdraws the code or ends the grant. It reports whether it was alive.
 	End(reason EndReason, now time.Time) (wasAlive bool)
@@ -110,8 +110,8 @@ func (a Authorizations) End(chosen func(id string) bool, reason EndReason, now t
 	return ended
 }
 
-// Surplus returns the ids of those that end because one host token has more than limit (J14): expired ones first, then those that were unused
-// for longest. The one with the id made, which is new, never ends.
+// Surplus returns the ids of those that end because one host token has more than limit (J14): expired ones first, then the least recently used.
+// It never returns the id of the new one, made.
 func (a Authorizations) Surplus(made string, limit int, now time.Time) map[string]bool {
 	if len(a.Codes)+len(a.Grants) <= limit {
 		return nil
@@ -134,29 +134,29 @@ func lastSeen(one Authorization, now time.Time) time.Time {
 	return shown.LastSeen()
 }
 
-// Connection is a living grant, or a code that waits for its client, as its person and the operator see it.
+// Connection is a living grant, or a code that waits for its client, as shown to its person and to the operator.
 type Connection struct {
 	ID            string
-	Subject       string // whose it is, as the site says
+	Subject       string // the person's name at the site
 	ClientName    string // the client's own claim
 	ClientHost    string
 	Loopback      bool // its code went to a program on the person's computer
 	PrivateScheme bool // its code went to an installed app
 	Scopes        Scopes
-	Waiting       bool // its code was not exchanged yet
+	Waiting       bool // a code that is not redeemed
 	CreatedAt     time.Time
-	LastUsedAt    time.Time // to the minute; zero when it never was
+	LastUsedAt    time.Time // to the minute; zero when it was never used
 	EndsBy        time.Time // unless it is renewed
 }
 
-// Connection returns what the person may see of a living grant.
+// Connection returns the view of a grant for its person.
 func (g *AccessGrant) Connection(now time.Time) (shown Connection, alive bool) {
 	shown = g.connection()
 	shown.LastUsedAt, shown.EndsBy = g.lastUsedAt, g.idleEnd
 	return shown, g.alive(now)
 }
 
-// LastSeen returns when the connection was last used, or made if it never was.
+// LastSeen returns when the connection was last used, or made if it was never used.
 func (c Connection) LastSeen() time.Time {
 	if c.LastUsedAt.IsZero() {
 		return c.CreatedAt
@@ -166,7 +166,8 @@ func (c Connection) LastSeen() time.Time {
 
 const connectionsPurpose = "connections"
 
-// SealConnections lets whoever has shown a host token end the grants made with it, for as long as a consent page lives.
+// SealConnections seals the fingerprints of a pasted host token into the connections page, so that its form can end their grants. The form expires
+// after TicketTTL.
 func SealConnections(prints []Fingerprint, settings *Settings, now time.Time) (string, error) {
 	var joined strings.Builder
 	for _, print := range prints {
@@ -175,8 +176,8 @@ func SealConnections(prints []Fingerprint, settings *Settings, now time.Time) (s
 	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, "at", formatMillis(now), "prints", joined.String())
 }
 
-// OpenConnections gives back what SealConnections kept; it refuses like OpenTicket. What was sealed before the server secret was
-// replaced is too old, because it does not find the grants that were made since.
+// OpenConnections opens the fingerprints of SealConnections. It refuses like OpenTicket. A form from before a change of the server secret counts
+// as too old, because its fingerprints do not find newer grants.
 func OpenConnections(sealed string, settings *Settings, now time.Time) ([]Fingerprint, error) {
 	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: connectionsPurpose, Owner: settings.Issuer})
 	if err != nil {

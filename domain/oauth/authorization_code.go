@@ -46,8 +46,7 @@ type Approval struct {
 	Chance    io.Reader // source of the data key of the sealed host token
 }
 
-// IssueCode issues the code of an approval (I1). It refuses with AccessDenied when the host token may grant nothing that the client asks for
-// (B10).
+// IssueCode issues the code of an approval (I1). It refuses with AccessDenied when the host token may grant none of the requested scopes (B10).
 func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCode, error) {
 	request := a.Ticket.request
 	scopes := request.scopes.Intersect(settings.ceiling(a.Principal))
@@ -156,21 +155,21 @@ func unopened(err error) error {
 
 // narrowed returns the scopes for a code exchange: the granted scopes that the request repeats, or all when it names none (D18).
 func (c *AuthorizationCode) narrowed(scope string) (Scopes, error) {
-	asked, err := ParseScopes(scope)
-	if err != nil || asked.Empty() {
+	requested, err := ParseScopes(scope)
+	if err != nil || requested.Empty() {
 		return c.scopes, err
 	}
-	kept := c.scopes.Intersect(asked)
+	kept := c.scopes.Intersect(requested)
 	switch {
 	case kept.Empty():
 		return Scopes{}, Refuse(InvalidScope, "D18", "none of the requested scopes was granted")
-	case kept.Without(OfflineAccess).Empty(): // it opens nothing by itself (A25)
+	case kept.Without(OfflineAccess).Empty(): // it gives no access by itself (A25)
 		return c.scopes, nil
 	}
 	return kept, nil
 }
 
-// End withdraws a code that nobody has redeemed yet, and reports whether it could still be redeemed.
+// End withdraws a code that is not redeemed, and reports whether it could still be redeemed.
 func (c *AuthorizationCode) End(reason EndReason, now time.Time) (wasAlive bool) {
 	if c.state != codeIssued {
 		return false
@@ -208,5 +207,5 @@ func refuseGrant(rule string, cause error) error {
 	return Refuse(InvalidGrant, rule, "The code or refresh token is invalid, expired or already used", cause)
 }
 
-// UnknownGrant is the refusal of a code or refresh token that the store does not know; a client cannot tell it from any other.
+// UnknownGrant is the refusal of a code or refresh token that is not in the store. For a client it equals every other refusal.
 func UnknownGrant() error { return refuseGrant("D12, D22", errors.New("it is unknown")) }

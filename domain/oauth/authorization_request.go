@@ -24,15 +24,15 @@ type AuthorizationRequest struct {
 	settings    *Settings
 }
 
-// Redirect is an answer that may leave through the browser.
+// Redirect is an answer to the client through the browser.
 type Redirect struct {
 	Location string
 	Host     string
-	// Automatic allows it without a person's click: the receiver is loopback or trusted by the operator (M13).
+	// Automatic allows the redirect without a person's click, because the host is loopback or trusted by the operator (M13).
 	Automatic bool
 }
 
-// Refusal is an error that the client is told through Redirect, because client and redirect URI are already verified.
+// Refusal is an error that goes to the client through Redirect. Client and redirect URI are verified.
 type Refusal struct {
 	Redirect Redirect
 	Reason   error
@@ -43,8 +43,8 @@ func (r *Refusal) Error() string { return "authorization refused: " + r.Reason.E
 // Unwrap returns the refusing *Error.
 func (r *Refusal) Unwrap() error { return r.Reason }
 
-// NewAuthorizationRequest checks p in the order of A10-A31. Until the redirect URI is verified it returns a plain refusal, and also for a
-// state that cannot be given back: without it, a client takes no answer for its own. Afterwards it returns a *Refusal.
+// NewAuthorizationRequest checks p in the order of A10-A31. Until the redirect URI is verified it returns a plain *Error, and also for a
+// state that cannot be sent back, because clients ignore an answer without it. Afterwards it returns a *Refusal.
 func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Settings) (*AuthorizationRequest, error) {
 	if err := p.Once("client_id", "redirect_uri", "state"); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
 	return err
 }
 
-// readState takes a state that can be given back (A22).
+// readState refuses a state that cannot be sent back (A22).
 func readState(state string) (string, error) {
 	switch {
 	case len(state) > maxStateLength:
@@ -118,7 +118,7 @@ func checkResponse(p Parameters) error {
 // Client returns the client_id.
 func (r *AuthorizationRequest) Client() ClientID { return r.client }
 
-// ClientName returns the client's claim about its name.
+// ClientName returns the name that the client claims.
 func (r *AuthorizationRequest) ClientName() string { return r.clientName }
 
 // NamesItself reports whether the client's document carries its own client_id (C23).
@@ -127,10 +127,10 @@ func (r *AuthorizationRequest) NamesItself() bool { return r.namesItself }
 // RedirectURI returns the verified target.
 func (r *AuthorizationRequest) RedirectURI() RedirectURI { return r.redirect }
 
-// Resource returns the MCP server that the client would reach.
+// Resource returns the requested MCP server.
 func (r *AuthorizationRequest) Resource() Resource { return r.resource }
 
-// Scopes returns what would be granted.
+// Scopes returns the requested scopes.
 func (r *AuthorizationRequest) Scopes() Scopes { return r.scopes }
 
 // ForeignRedirect reports whether the answer goes to another host than the one that published the client (A36).
@@ -141,7 +141,7 @@ func (r *AuthorizationRequest) ForeignRedirect() bool {
 // Grant builds the successful answer (B11).
 func (r *AuthorizationRequest) Grant(code Secret) Redirect { return r.answer("code", code.Reveal()) }
 
-// Refuse builds the unsuccessful answer (A39); an err that is no refusal passes unchanged.
+// Refuse returns err as a *Refusal (A39). It returns an err that is no refusal unchanged.
 func (r *AuthorizationRequest) Refuse(err error) error {
 	kind, refused := KindOf(err)
 	if !refused {
@@ -151,7 +151,7 @@ func (r *AuthorizationRequest) Refuse(err error) error {
 	return &Refusal{Redirect: redirect, Reason: err}
 }
 
-// answer appends to the raw URI, which is never rebuilt, so its own query stays as it was published.
+// answer appends to the raw URI, so that its own query stays unchanged.
 func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 	if r.state != "" {
 		pairs = append(pairs, "state", r.state)
@@ -246,7 +246,7 @@ func (p Parameters) OnceEach() error {
 		if name == "resource" {
 			continue
 		}
-		if len(p[name]) > 1 { // also when it is empty, because nobody has a reason to send that
+		if len(p[name]) > 1 { // also an empty one: no client has a reason to send it
 			return Refuse(InvalidRequest, "D5", "a parameter is repeated")
 		}
 	}

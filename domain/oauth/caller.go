@@ -15,16 +15,16 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Principal is the person behind a host token, as the site's verifier describes them. Roles mean something to the site's own
-// tool policy only; the OAuth layer never reads them.
+// Principal is the person behind a host token, as the BearerVerifier returns them. The OAuth layer does not interpret the roles; they are for
+// the tool policy of the MCP server.
 type Principal struct {
 	Subject string
 	Roles   []string
-	Scopes  []string // the most that this token may grant; nil leaves it to the server's default (B10)
+	Scopes  []string // that this token may grant at most; nil means ScopeCatalogue.Ceiling (B10)
 }
 
-// Check refuses a principal whose roles cannot be kept apart, an empty one or one with a control character, and what not every store
-// can keep.
+// Check returns an error for a role that is empty or has a control character, because a store joins roles with line feeds, and for a text that not
+// every store can keep.
 func (p Principal) Check() error {
 	for _, text := range append([]string{p.Subject}, p.Roles...) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -39,8 +39,8 @@ func (p Principal) Check() error {
 	return nil
 }
 
-// KeyedSubject names a person to whom the site gives no subject by the fingerprint of their token. A name from before stays, when it was made
-// with a server secret that is still kept.
+// KeyedSubject returns the subject of a person to whom the site gives none: the fingerprint of their token. It returns the earlier subject, before,
+// if that was made with a server secret that is still kept.
 func KeyedSubject(host HostToken, before string, keys seal.KeyRing) (string, error) {
 	prints, err := keys.Fingerprints(host)
 	if err != nil {
@@ -54,25 +54,25 @@ func KeyedSubject(host HostToken, before string, keys seal.KeyRing) (string, err
 	return hex.EncodeToString(prints[0][:]), nil
 }
 
-// shortestSecret is the length in bytes below which a text is found in others by chance.
+// shortestSecret is the length in bytes below which a text occurs in others by chance.
 const shortestSecret = 8
 
-// Reveals reports whether the token is in what is stored in clear of the principal (H3). One that is shorter than a secret can be
-// is a word that may be somebody's name or role.
+// Reveals reports whether the subject or a role, which are stored in clear, contains the token (H3). A token below shortestSecret is not checked,
+// because it may be a word of a name.
 func (p Principal) Reveals(token HostToken) bool {
-	return len(token.Reveal()) >= shortestSecret && slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(said string) bool {
-		return strings.Contains(said, token.Reveal())
+	return len(token.Reveal()) >= shortestSecret && slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(text string) bool {
+		return strings.Contains(text, token.Reveal())
 	})
 }
 
-// Caller is who stands behind one request that presented a valid access token.
+// Caller is the sender of a request with a valid access token.
 type Caller struct {
 	Grant     string // stable over refreshes
 	Client    ClientID
 	Subject   string
 	Roles     []string
 	Scopes    Scopes
-	ExpiresAt time.Time // when the presented access token dies
+	ExpiresAt time.Time // of the access token
 }
 
 // SessionOwner returns the owner of the caller's sessions at a resource: the client together with the subject, which stands for the host

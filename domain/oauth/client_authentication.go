@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// AuthMethod is how a client proves at the token and revocation endpoints who it is; it is settled when a person approves.
+// AuthMethod is how a client authenticates at the token and revocation endpoints. It is fixed when a person approves.
 type AuthMethod string
 
 // The methods of RFC 7591 §2 that need no shared secret.
 const (
-	PublicClient  AuthMethod = "none"            // the client_id alone; PKCE and the secrecy of tokens do the rest (D11)
+	PublicClient  AuthMethod = "none"            // the client_id alone, with PKCE (D11)
 	PrivateKeyJWT AuthMethod = "private_key_jwt" // an assertion signed with a key that the client publishes (D33)
 )
 
-// TokenPath is where the token endpoint lies below the issuer; assertions may be addressed to it.
+// TokenPath is the path of the token endpoint below the issuer. Together they may be the audience of an assertion.
 const TokenPath = "/oauth/token"
 
-// AssertionAlgorithms returns what assertions may be signed with, by the names of RFC 7518 and RFC 8037: never with "none" or
-// a shared secret (D33).
+// AssertionAlgorithms returns the signature algorithms of assertions, by their names of RFC 7518 and RFC 8037. "none" and shared secrets are
+// never accepted (D33).
 func AssertionAlgorithms() []string { return []string{"ES256", "RS256", "PS256", "EdDSA"} }
 
-// Credentials are what a client says and shows at the token and revocation endpoints.
+// Credentials are the client authentication of a request to the token or revocation endpoint.
 type Credentials struct {
 	Client    string // the client_id; may be empty beside an assertion, which names the client too (RFC 7521 §4.2)
 	Assertion string // a signed JWT; empty for a public client
 }
 
-// ClientAssertion is what a JWT with a valid signature states (RFC 7523 §3); a time is zero when it states none.
+// ClientAssertion holds the claims of a JWT with a valid signature (RFC 7523 §3). A time without a claim is zero.
 type ClientAssertion struct {
 	Issuer    string
 	Subject   string
@@ -46,7 +46,7 @@ const (
 	maxAssertionIDLength = 256
 )
 
-// Check refuses with InvalidClient what the client does not state about itself, to this server, for just now (D33).
+// Check refuses an assertion that is not about the client, for this server and valid now, with InvalidClient (D33).
 func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now time.Time) error {
 	switch {
 	case !slices.Contains(AssertionAlgorithms(), a.Algorithm), client.proof.algorithm != "" && a.Algorithm != client.proof.algorithm:
@@ -65,27 +65,27 @@ func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now t
 	return nil
 }
 
-// Digest returns under which the store remembers that the assertion was used (H4).
+// Digest returns the digest under which the store records that the assertion was used (H4).
 func (a ClientAssertion) Digest() Digest {
 	return sha256.Sum256([]byte("pasteport/v1/jti\x00" + a.Subject + "\x00" + a.ID))
 }
 
-// ForgetAfter returns when the assertion would be refused anyway.
+// ForgetAfter returns when the assertion expires, with the tolerance for clocks.
 func (a ClientAssertion) ForgetAfter() time.Time { return a.ExpiresAt.Add(assertionSkew) }
 
 func refuseAssertion(why string) error { return RefuseClient(errors.New("the assertion " + why)) }
 
-// RefuseClient is the one answer to whoever does not prove to be the client (D32, D33).
+// RefuseClient is the refusal of every failed client authentication (D32, D33).
 func RefuseClient(causes ...error) error {
 	return Refuse(InvalidClient, "D33", "The client does not prove who it is", causes...)
 }
 
-// clientProof is how a client proves who it is, as its document has it.
+// clientProof is the client authentication that a metadata document declares.
 type clientProof struct {
 	method    AuthMethod
 	algorithm string   // the only one that the client signs with; "" is any of AssertionAlgorithms
 	keys      KeySet   // as the document holds them
-	keysAt    ClientID // where they are published instead; fetched like a document, so the same rules hold for the URL (C20)
+	keysAt    ClientID // the jwks_uri; it is fetched like a document, under the same rules (C20)
 }
 
 func (d clientDocument) proof(rules ClientMetadataRules) (clientProof, error) {
@@ -108,8 +108,7 @@ func (d clientDocument) proof(rules ClientMetadataRules) (clientProof, error) {
 
 var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
 
-// authMethod settles on what the client declares if this server offers it, otherwise on the first of the client's list that it
-// offers (C29, C30).
+// authMethod returns the declared method if this server offers it, otherwise the first offered one of the client's list (C29, C30).
 func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
 	declared, hasDeclared := d["token_endpoint_auth_method"]
 	method, isText := declared.(string)
@@ -146,7 +145,7 @@ type KeySet struct{ keys []Key }
 
 var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 
-// NewKeySet reads a decoded JWK set; it refuses with InvalidClientDocument one that holds anything but public keys (C31).
+// NewKeySet reads a decoded JWK set. It refuses a set with anything but public keys with InvalidClientDocument (C31).
 func NewKeySet(members map[string]any) (KeySet, error) {
 	entries, ok := members["keys"].([]any)
 	if !ok {
@@ -164,7 +163,7 @@ func NewKeySet(members map[string]any) (KeySet, error) {
 	return set, nil
 }
 
-// Key returns the one key of that id. An assertion that names none means the only key that there is.
+// Key returns the only key with the id, or the only key of the set when id is empty.
 func (s KeySet) Key(id string) (Key, bool) {
 	var found []Key
 	for _, key := range s.keys {

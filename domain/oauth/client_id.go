@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// ClientID is the raw URL of a client's metadata document. It is compared and stored as it was sent, never normalised (C10).
+// ClientID is the raw URL of a client's metadata document. It is compared and stored as it was sent, without normalization (C10).
 type ClientID struct{ raw, authority string }
 
-// ClientIDRules is what an operator may relax about client_id URLs (C7-C9).
+// ClientIDRules are the rules for client_id URLs that an operator may relax (C7-C9).
 type ClientIDRules struct {
 	Ports        []string // besides the default port; nil allows only 443
-	ForbidHost   string   // the issuer's own host, so that we never call ourselves
+	ForbidHost   string   // the issuer's own host, so that this server does not fetch from itself
 	AllowAnyHost bool     // development only (C49)
 }
 
@@ -48,7 +48,7 @@ func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 	if err := rules.checkAuthority(authority); err != nil {
 		return ClientID{}, err
 	}
-	if u, err := url.Parse(raw); err != nil || u.String() != raw { // what would be fetched is not what is named (C10)
+	if u, err := url.Parse(raw); err != nil || u.String() != raw { // a URL parser would fetch another URL (C10)
 		return refuse("C10", "the client_id is not a well-formed URL")
 	}
 	return ClientID{raw: raw, authority: authority}, nil
@@ -66,7 +66,7 @@ func (id ClientID) String() string { return id.raw }
 // Host returns the host with its port, if it names one.
 func (id ClientID) Host() string { return id.authority }
 
-// splitPath cuts "host:port/path?query" before its path; found is false when what follows the authority is no path.
+// splitPath cuts "host:port/path?query" before its path; found is false when it has no path.
 func splitPath(rest string) (authority, path string, found bool) {
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 || rest[end] != '/' {
@@ -76,7 +76,7 @@ func splitPath(rest string) (authority, path string, found bool) {
 	return rest[:end], path, true
 }
 
-// dots decodes what browsers decode before they resolve dot segments.
+// dots decodes dots as browsers do before they resolve dot segments.
 var dots = strings.NewReplacer("%2e", ".", "%2E", ".")
 
 func hasDotSegment(path string) bool {
@@ -112,8 +112,8 @@ func splitPort(authority string) (host, port string) {
 // specialNames are the suffixes that never name a public host (RFC 6761, RFC 6762, RFC 8375, C8).
 var specialNames = []string{"localhost", "local", "internal", "home.arpa", "onion", "test", "invalid"}
 
-// publicHostName reports whether host is a DNS name that could be public (C8): letters, digits and hyphens in two labels or
-// more, and no spelling of an IP address.
+// publicHostName reports whether host can be a public DNS name (C8): letters, digits and hyphens in two labels or more, and no form of an IP
+// address.
 func publicHostName(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || len(host) > 253 {
 		return false

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// ClientMetadata is what a client publishes about itself (CIMD). All of it but the URL is the client's own claim.
+// ClientMetadata is the metadata document of a client (CIMD). Only its URL is verified; all else is the claim of the client.
 type ClientMetadata struct {
 	id             ClientID
 	name           string
@@ -17,11 +17,11 @@ type ClientMetadata struct {
 	proof          clientProof
 }
 
-// ClientMetadataRules is what an operator may relax about metadata documents.
+// ClientMetadataRules are the rules for metadata documents that an operator may relax.
 type ClientMetadataRules struct {
 	AllowedPrivateSchemes         []string      // exact, lower case; none by default (A14)
 	AllowDocumentsWithoutClientID bool          // accepts the bare {client_name, redirect_uris} document (C23)
-	PrivateKeyJWT                 bool          // offers clients to prove by signed assertions who they are (D33)
+	PrivateKeyJWT                 bool          // offers private_key_jwt (D33)
 	KeySets                       ClientIDRules // for the URL at which a client publishes its keys (C20)
 }
 
@@ -30,8 +30,8 @@ const (
 	maxRedirectURIs = 50
 )
 
-// NewClientMetadata reads the members of a decoded metadata document that was fetched from id. It refuses what is published
-// wrongly with InvalidClientDocument (C23-C33) and what this server cannot serve with UnsupportedClient (C30, C34).
+// NewClientMetadata reads the members of a decoded metadata document that was fetched from id. It refuses an invalid document with
+// InvalidClientDocument (C23-C33), and a client that needs an unsupported feature with UnsupportedClient (C30, C34).
 func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadataRules) (*ClientMetadata, error) {
 	document := clientDocument(members)
 	named, err := document.checkIdentity(id, rules.AllowDocumentsWithoutClientID)
@@ -68,13 +68,13 @@ func (m *ClientMetadata) ID() ClientID { return m.id }
 // Name returns the name that the client claims.
 func (m *ClientMetadata) Name() string { return m.name }
 
-// NamesItself reports whether the document carries its own client_id; without it anybody's document would do (C23).
+// NamesItself reports whether the document has its own client_id. Without it a client could use the document of another (C23).
 func (m *ClientMetadata) NamesItself() bool { return m.namesItself }
 
 // IgnoredRedirects returns how many published redirect URIs cannot be used here (C27).
 func (m *ClientMetadata) IgnoredRedirects() int { return m.ignoredEntries }
 
-// Keys returns the keys with which the client signs, or the URL at which it publishes them instead (C31, D33).
+// Keys returns the keys of the client, or the URL at which it publishes them (C31, D33).
 func (m *ClientMetadata) Keys() (held KeySet, at ClientID) { return m.proof.keys, m.proof.keysAt }
 
 // Redirect returns the verified target of a request (A10-A14); it refuses with InvalidRequest or UnregisteredRedirect.
@@ -102,7 +102,7 @@ func (m *ClientMetadata) Lacks(requested string, rules ClientMetadataRules) bool
 	return kind == UnregisteredRedirect
 }
 
-// clientDocument is a decoded JSON object; its methods refuse what is wrong in it.
+// clientDocument is a decoded JSON object. Its methods check one member each.
 type clientDocument map[string]any
 
 func invalidDocument(rule, why string) error { return Refuse(InvalidClientDocument, rule, why) }
@@ -181,7 +181,7 @@ func (d clientDocument) checkKeys() error {
 	return err
 }
 
-// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor fetched, so their values do not matter (C33).
+// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor fetched, so they are not checked (C33).
 func (d clientDocument) checkKeysLink() error {
 	value, present := d["jwks_uri"]
 	if !present {
@@ -215,7 +215,7 @@ func (d clientDocument) checkDemands() error {
 	return nil
 }
 
-// list returns a member that has to be a list of strings; ok is false when it is present and something else.
+// list returns a member that has to be a list of strings. ok is false when it is something else.
 func (d clientDocument) list(member string) (values []string, present, ok bool) {
 	value, present := d[member]
 	if !present {

@@ -12,13 +12,13 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Config is what a host decides about its authorization server. Every zero value means the default in its comment.
+// Config configures an authorization server. A zero field has the default in its comment.
 type Config struct {
-	// Issuer is the public base URL, https and without a trailing slash; every URL that is published starts with it (F8).
+	// Issuer is the public base URL, https and without a trailing slash; every published URL starts with it (F8).
 	Issuer string
-	// VerifyBearer tells whether the site knows a pasted token. This or Verifier is required.
+	// VerifyBearer reports whether a pasted token is valid at the site. Set either VerifyBearer or Verifier.
 	VerifyBearer func(token string) bool
-	// Verifier also says who stands behind the token, or that the site cannot tell just now.
+	// Verifier also returns the person behind the token, or an error while the site cannot verify tokens.
 	Verifier BearerVerifier
 
 	AccessTokenTTL time.Duration // 1 hour; 1 minute to 24 hours
@@ -28,51 +28,51 @@ type Config struct {
 	RefreshGrace   time.Duration // 1 minute; at most 5 minutes; negative switches it off (D27)
 	TicketTTL      time.Duration // 10 minutes; 1 to 30 minutes
 
-	// RecheckEvery asks the site again during use, at most this often for a grant; 0 asks at refreshes only, else 1 minute or more
-	// (J8). Callers get 503 while the site cannot tell.
+	// RecheckEvery makes the site verify the host token of a grant also while access tokens are used, at most once in this time: 0, which means at
+	// refreshes only, or 1 minute or more (J8). Callers get 503 while the site cannot verify tokens.
 	RecheckEvery time.Duration
 
-	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the upstream that gave it out (J13, U6).
+	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the upstream server (J13, U6).
 	HostTokenInUse bool
 
 	Resource      string            // the MCP endpoint; Issuer + "/mcp"
 	ResourceName  string            // shown to people; the issuer's host
-	MoreServers   []ProtectedServer // further MCP servers under this issuer (U1)
+	MoreServers   []ProtectedServer // additional MCP servers under this issuer (U1)
 	Scopes        []Scope           // one scope, "mcp"
 	DefaultScopes []string          // granted when a client names none: the first of Scopes
 
 	// Secret seals tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store's own is used.
 	Secret []byte
-	// PreviousSecrets are those that Secret has replaced, the newest first: they still open what was sealed with them. Drop one
-	// when it was replaced GrantTTL ago.
+	// PreviousSecrets are the secrets that Secret has replaced, the newest first. They still open what was sealed with them. Remove a secret
+	// GrantTTL after it was replaced.
 	PreviousSecrets [][]byte
-	// Secrets keeps them instead, and may change them at any time. The store's own when Secret is empty.
+	// Secrets replaces Secret and PreviousSecrets by secrets that may change at any time. When Secret is empty, the store's own is used.
 	Secrets SecretKeeper
 
 	// AllowClient reports whether clients may connect whose client_id has this host, in lower case and without its port; nil allows all (A8).
 	AllowClient func(host string) bool
 
-	TrustedRedirectHosts          []string       // hosts to which an error may be redirected without a click (M13)
-	AutoErrorRedirect             bool           // every host is trusted in this way
+	TrustedRedirectHosts          []string       // hosts to which an error is redirected without a click (M13)
+	AutoErrorRedirect             bool           // redirects errors to every host without a click
 	AllowedPrivateSchemes         []string       // private-use redirect schemes such as "cursor" (A14)
-	AllowDocumentsWithoutClientID bool           // clients whose metadata does not name itself (C23)
-	PrivateKeyJWT                 bool           // clients may prove who they are by signed assertions (D33); one that does has to every time
+	AllowDocumentsWithoutClientID bool           // accepts metadata documents without a client_id (C23)
+	PrivateKeyJWT                 bool           // lets clients authenticate with private_key_jwt (RFC 7523, D33); a client that has used it once must keep using it
 	ClientIDPorts                 []string       // ports besides 443 that a client_id may name (C7)
 	AllowAnyContentType           bool           // accepts metadata documents of any media type (C14)
-	AllowNAT64                    bool           // metadata hosts may be reached through NAT64 (C19)
-	DeniedPrefixes                []netip.Prefix // further networks that metadata documents are never fetched from (C19)
+	AllowNAT64                    bool           // lets metadata hosts be reached through NAT64 (C19)
+	DeniedPrefixes                []netip.Prefix // more networks from which no metadata document is fetched (C19)
 	MetadataProxy                 string         // URL of the HTTP proxy through which metadata documents are fetched, with its password; "" for none (C51)
 	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
 	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
 
-	Limits Limits // what one address, one person and all of them together may use
+	Limits Limits // on what one address, one person and all together may use
 
-	Now    func() time.Time // the one clock; the system's
-	Random io.Reader        // the one source of chance; the system's
+	Now    func() time.Time // the clock; the system's
+	Random io.Reader        // the random source; the system's
 	Logger *slog.Logger     // slog.Default()
 }
 
-// Settings fills in the defaults. Every mistake is reported at once, by the field's name and with the remedy (F9).
+// Settings fills in the defaults and checks the result. Its error joins one Mistake for each wrong field (F9).
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkRest(), c.Limits.check())
@@ -93,7 +93,7 @@ func (c Config) Settings() (*Settings, error) {
 	}, nil
 }
 
-// WithDefaults fills in what is left out, which Settings does by itself.
+// WithDefaults returns the Config with a value in every field that has a default. Settings calls it.
 func (c Config) WithDefaults() Config {
 	orElse(&c.AccessTokenTTL, DefaultAccessTokenTTL)
 	orElse(&c.AuthCodeTTL, DefaultAuthCodeTTL)
@@ -120,7 +120,7 @@ func orElse[T comparable](value *T, fallback T) {
 	}
 }
 
-// The lifetimes of a Config that names none.
+// The default lifetimes.
 const (
 	DefaultAccessTokenTTL = time.Hour
 	DefaultAuthCodeTTL    = 5 * time.Minute
@@ -130,7 +130,7 @@ const (
 	DefaultTicketTTL      = 10 * time.Minute
 )
 
-// MaxGrantTTL is the most that GrantTTL may be: nothing that is sealed is needed for longer.
+// MaxGrantTTL is the upper bound of GrantTTL. Nothing that is sealed is needed for longer.
 const MaxGrantTTL = 365 * 24 * time.Hour
 
 // MinSecretLength is the least length of the server secret, in bytes.
@@ -142,7 +142,7 @@ type SecretKeeper = seal.SecretKeeper
 // Fingerprint is the keyed hash of a host token by which a Store finds its grants.
 type Fingerprint = seal.Fingerprint
 
-// keeper prefers the secrets of the configuration; an empty one is there to be refused.
+// keeper prefers the secrets of the Config. checkSecrets refuses an empty one.
 func (c Config) keeper() SecretKeeper {
 	if len(c.Secret) == 0 && c.Secrets != nil {
 		return c.Secrets

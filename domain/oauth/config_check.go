@@ -26,7 +26,7 @@ func (c Config) checkURLs() []error {
 	return mistakes
 }
 
-// checkURL holds issuer and resource to what clients compare byte for byte (F9), and names every mistake.
+// checkURL checks the issuer or a resource, which clients compare byte for byte (F9).
 func checkURL(field Field, raw string, loopbackAllowed bool) (mistakes []error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -56,7 +56,7 @@ func checkURL(field Field, raw string, loopbackAllowed bool) (mistakes []error) 
 	return mistakes
 }
 
-// withoutUser is a URL that may be repeated, because a password is left out.
+// withoutUser cuts the user and password out of a URL, so that an error may quote it.
 func withoutUser(raw string) string {
 	at := strings.LastIndexByte(raw, '@')
 	if at < 0 {
@@ -144,10 +144,9 @@ func isProxyURL(raw string) bool {
 	return err == nil && port > 0 && !strings.HasSuffix(u.Host, ":") && strings.Trim(u.Path, "/") == "" && !strings.ContainsAny(raw, "?#")
 }
 
-// OnThisComputer reports whether the issuer is an address that only this computer reaches.
+// OnThisComputer reports whether the issuer is a loopback address.
 func (c Config) OnThisComputer() bool { return loopbackIssuer(c.Issuer) }
 
-// loopbackIssuer reports whether the URL's host is this computer.
 func loopbackIssuer(raw string) bool { return loopbackHost(hostOf(hostPort(raw))) }
 
 func hostPort(raw string) string {
@@ -199,19 +198,21 @@ func (c Config) checkSecrets() (mistakes []error) {
 // Field is the name of a field of Config in a Mistake.
 type Field string
 
-// Mistake says what is wrong with a Config, by the names of its fields and with the remedy (F9).
+// Mistake is an error in a Config. Its text names the fields, the problem and the remedy (F9).
 type Mistake struct {
 	sentence string
 	values   []any
 }
 
-// NewMistake formats a sentence; those of its values that are a Field can be spelled in another way later.
+// NewMistake formats a sentence as fmt.Sprintf does. WithNames can replace the values that are a Field.
 func NewMistake(sentence string, values ...any) *Mistake { return &Mistake{sentence, values} }
 
-func (m *Mistake) Error() string { return m.Spelled(func(field Field) string { return string(field) }) }
+func (m *Mistake) Error() string {
+	return m.WithNames(func(field Field) string { return string(field) })
+}
 
-// Spelled is the same sentence for people who know the settings by other names, such as flags.
-func (m *Mistake) Spelled(name func(Field) string) string {
+// WithNames returns the sentence with other names for the fields, such as those of flags.
+func (m *Mistake) WithNames(name func(Field) string) string {
 	values := slices.Clone(m.values)
 	for i, value := range values {
 		if field, ok := value.(Field); ok {
@@ -221,8 +222,8 @@ func (m *Mistake) Spelled(name func(Field) string) string {
 	return fmt.Sprintf(m.sentence, values...)
 }
 
-// CheckPages reports every origin of web pages that no browser sends and every host that no client asks for, because such an entry would
-// let nobody in.
+// CheckPages returns an error for each allowed origin that no browser sends, and for each allowed host that no request can name. Such an entry
+// would never match.
 func CheckPages(origins, hosts []string) error {
 	var mistakes []error
 	for _, origin := range origins {
@@ -259,7 +260,7 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-// CheckHost finds what is wrong with a host that requests are to name.
+// CheckHost returns an error when no request can name the host.
 func CheckHost(host string) error {
 	switch {
 	case strings.Contains(host, "*"):

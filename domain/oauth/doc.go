@@ -1,17 +1,18 @@
-// Package oauth is the language of authorization: the rules of an OAuth 2.1 authorization server whose only credential is a
-// token that the site gave out itself. It knows no wire, disk, clock or source of chance; those are handed in.
+// Package oauth holds the rules of an OAuth 2.1 authorization server whose only credential is a token that the protected site has issued
+// itself. It does no I/O; the clock and the random source are parameters.
 //
 // Glossary
 //
-//	site, host      whoever runs the protected MCP server and gave its people API tokens
-//	host token      such a token, pasted once into the consent page; opened again only to ask the site whether it still holds, or for
-//	                the gateway that sends it to the upstream that gave it out
+//	site, host      the operator of the protected MCP server, which issues API tokens to its users
+//	host token      such a token, pasted once into the consent page; it is opened again only to verify it at the site, or for the gateway that
+//	                sends it to the upstream server
 //	client          an MCP client, named by the HTTPS URL of its metadata document (CIMD)
-//	ticket          the sealed memory of the consent page: what was shown is what is approved
-//	grant           what a person allowed one client, from consent until it ends
+//	ticket          the sealed state of the consent page, so that a person approves exactly the request that the page showed
+//	grant           the permission of one client, from the redemption of its code until it ends
 //	secret          an access token, refresh token or code in clear; only its digest is ever stored
 //
-// The aggregates are ClientMetadata, AuthorizationCode and AccessGrant. A code and its grant have the same id, that of the approved ticket:
+// The aggregates are ClientMetadata, AuthorizationCode and AccessGrant. A host writes a Config; Config.Settings checks it. Store, ClientDirectory
+// and BearerVerifier are the main ports. A code and its grant have the same id, that of the approved ticket:
 //
 //	         IssueCode          Redeem
 //	(ticket) ---------> issued ---------> redeemed code

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind names why a request is refused. Several kinds may share one RFC error code, because a person needs to be told apart
-// what a client need not.
+// Kind is the reason of a refusal. Several kinds may share one RFC error code, because the page for a person distinguishes more reasons than the
+// answer for a client.
 type Kind struct{ name, code string }
 
 // Code returns the error code of the RFCs, for example "invalid_grant".
@@ -33,7 +33,7 @@ var (
 	InsufficientScope       = kind("insufficient_scope")
 )
 
-// Kinds that say more than their code: what went wrong with a client's metadata document (C40-C46) or a pasted token (B6-B9).
+// Kinds that are finer than their code: for metadata documents (C40-C46) and pasted tokens (B6-B9).
 var (
 	MalformedClientID      = Kind{"malformed_client_id", "invalid_client"}
 	ClientUnreachable      = Kind{"client_unreachable", "invalid_client"}
@@ -75,12 +75,12 @@ var (
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
 )
 
-// Error is a refusal that may be told to whoever asked. Description is fixed text: it never repeats input.
+// Error is a refusal. Its Description may be sent to the client: it is fixed text and never repeats input.
 type Error struct {
 	Kind        Kind
 	Rule        string // of the catalogue, for logs and the trace
 	Description string
-	RetryAfter  time.Duration // when to try again, if that is known
+	RetryAfter  time.Duration // until a retry can succeed; 0 when unknown
 	cause       error
 }
 
@@ -104,12 +104,12 @@ func Refuse(kind Kind, rule, description string, causes ...error) error {
 	return &Error{Kind: kind, Rule: rule, Description: description, cause: errors.Join(causes...)}
 }
 
-// RefuseFor builds a refusal that may be over after wait.
+// RefuseFor builds a refusal of a request that may succeed after wait.
 func RefuseFor(wait time.Duration, kind Kind, rule, description string, causes ...error) error {
 	return &Error{Kind: kind, Rule: rule, Description: description, RetryAfter: wait, cause: errors.Join(causes...)}
 }
 
-// temporary is an error of a port that is over after a known time.
+// temporary is an error of a port with the wait after which a retry can succeed.
 type temporary struct {
 	error
 	wait time.Duration
@@ -117,10 +117,10 @@ type temporary struct {
 
 func (e *temporary) Unwrap() error { return e.error }
 
-// RetryableAfter notes that what failed with err can succeed after wait.
+// RetryableAfter returns err with the wait after which a retry can succeed.
 func RetryableAfter(wait time.Duration, err error) error { return &temporary{err, wait} }
 
-// WaitOf returns the time that RetryableAfter noted, 0 when it is not known.
+// WaitOf returns the wait of RetryableAfter, 0 without one.
 func WaitOf(err error) time.Duration {
 	var known *temporary
 	if !errors.As(err, &known) {
@@ -129,7 +129,7 @@ func WaitOf(err error) time.Duration {
 	return known.wait
 }
 
-// RuleOf returns under which rule err refuses, and nothing for a fault.
+// RuleOf returns the rule of the refusal in err's chain, "" when there is none.
 func RuleOf(err error) string {
 	var refused *Error
 	if !errors.As(err, &refused) {
@@ -138,7 +138,7 @@ func RuleOf(err error) string {
 	return refused.Rule
 }
 
-// KindOf returns the kind of the refusal in err's chain; ok is false when err is a fault and no refusal.
+// KindOf returns the kind of the refusal in err's chain; ok is false when there is none.
 func KindOf(err error) (kind Kind, ok bool) {
 	var refused *Error
 	if !errors.As(err, &refused) {
@@ -155,7 +155,7 @@ func descriptionOf(err error) string {
 	return refused.Description
 }
 
-// aboutClient carries whom a refusal is about, for the person's page (C46).
+// aboutClient is a refusal with the host of the client, for the error page (C46).
 type aboutClient struct {
 	error
 	host string
@@ -163,7 +163,7 @@ type aboutClient struct {
 
 func (e *aboutClient) Unwrap() error { return e.error }
 
-// AboutClient notes that err is about a client whose client_id is well-formed; nil stays nil.
+// AboutClient returns err with the host of a well-formed client_id. It returns nil for nil.
 func AboutClient(id ClientID, err error) error {
 	if err == nil {
 		return nil
@@ -171,7 +171,7 @@ func AboutClient(id ClientID, err error) error {
 	return &aboutClient{err, id.Host()}
 }
 
-// ClientHostOf returns the host of the client that err is about, or nothing.
+// ClientHostOf returns the client host of AboutClient, "" without one.
 func ClientHostOf(err error) string {
 	var about *aboutClient
 	if !errors.As(err, &about) {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Guess is an attempt with a pasted host token that is not checked yet (B6).
+// Guess is a pasted host token that is not verified yet (B6).
 type Guess struct {
 	By       Requester
 	Token    Fingerprint
 	Ticket   string // id of the consent page; "" on the connections page
-	Resource string // whose verifier checks the token; "" on the connections page, which asks no verifier
+	Resource string // whose verifier checks the token; "" on the connections page, which uses no verifier
 	Proven   bool   // the browser has sent a proof of work, or has waited
 	Holder   bool   // the token has living grants
 }

@@ -11,11 +11,11 @@ import (
 
 const maxHostTokenLength = 4096
 
-// HostToken is the site's own bearer token as a person pasted it. It prints as "[redacted]".
+// HostToken is a bearer token of the site that a person has pasted. It prints as "[redacted]".
 type HostToken struct{ confidential }
 
-// ParseHostToken trims what people paste along (B7). Nothing left is MissingHostToken; what cannot be a token is
-// WrongHostToken, "B7", as if the site had said so.
+// ParseHostToken trims white space and a "Bearer" prefix (B7). It refuses an empty text with MissingHostToken, and one that cannot be a token with
+// WrongHostToken.
 func ParseHostToken(pasted string) (HostToken, error) {
 	text := strings.Trim(pasted, " \t\r\n\f\v")
 	if prefix := "bearer "; len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {

@@ -163,5 +163,5 @@ func (o LimitObserver) Observe(limit Limit, effect LimitEffect) {
 	}
 }
 
-// NearMaxGrants reports whether a host token has nine tenths of the connections that it may have (J15).
+// NearMaxGrants reports whether a host token has nine tenths of MaxGrantsPerToken (J15).
 func (l Limits) NearMaxGrants(connections int) bool { return 10*connections >= 9*l.MaxGrantsPerToken }

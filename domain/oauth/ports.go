@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// BearerVerifier asks the site about one of its own tokens. ErrUnknownBearer, wrapped or not, means that the token does not
-// hold; any other error means that the site cannot tell just now, which never issues and never ends anything (B9, D25).
+// BearerVerifier verifies a host token at the site that issued it. ErrUnknownBearer, wrapped or not, means that the token is invalid. Any
+// other error is an outage, during which nothing is issued and nothing ends (B9, D25).
 type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
 
-// CannotTell is why a BearerVerifier cannot tell just now, in words of its own that are fit for the log and the trace: nothing that
-// was pasted, and nothing that the site said. Of other errors only the type is told, because their text may hold the token (B15).
+// CannotTell is the cause of an outage of a BearerVerifier, as text for the log and the trace. It must not contain the token or a part of the
+// site's answer. Of any other error only the type is logged, because its text may contain the token (B15).
 type CannotTell string
 
 func (c CannotTell) Error() string { return string(c) }
 
-// ClientDirectory finds what a client publishes under its client_id. A directory that remembers documents fetches one again, at most
-// once a minute, when it does not list the wanted redirect URI (C50); none is wanted when that is empty. It returns the refusals of
+// ClientDirectory finds the metadata document of a client. A directory with a cache fetches a document again, at most once a minute, when it
+// does not list redirectURI, unless that is empty (C50). It returns the refusals of
 // NewClientMetadata, ErrMetadataUnreachable (C41), ErrMetadataNoDocument (C42), ErrMetadataSlow (C53), ErrMetadataMalformed (C22) or
 // ErrMetadataBudget (C45), wrapped by RetryableAfter when the wait is known.
 type ClientDirectory interface {
@@ -29,22 +29,21 @@ type ClientDirectory interface {
 type ClientKeeper interface {
 	ClientDirectory
 	// Keep marks a client as in use: documents of other clients do not evict its document and its keys (C54), and their fetches do not
-	// take its places (C55). by is the host token that approved it, so that a token with many clients pushes out its own; it is zero for
-	// a client that had living grants at the start.
+	// take its places (C55). by is the host token that approved it, so that a token with many clients evicts documents of its own clients
+	// only. It is zero for a client that had living grants at the start.
 	Keep(id ClientID, by Fingerprint)
-	// Connected returns the document of a client that has a grant. One that has expired less than an hour ago serves when it cannot be
-	// renewed (C56).
+	// Connected returns the document of a client that has a grant. When it cannot be fetched, a cached document serves until an hour after
+	// it has expired (C56).
 	Connected(ctx context.Context, id ClientID) (*ClientMetadata, error)
 }
 
-// KeyDirectory finds the keys that a client publishes at a URL of their own (C20, D33). A set that lacks the wanted id is fetched
-// again, at most once a minute. Its errors are those of ClientDirectory.
+// KeyDirectory finds the keys at a client's jwks_uri (C20, D33). It fetches a set that lacks the wanted key id again, at most once a minute. Its errors are those of ClientDirectory.
 type KeyDirectory interface {
 	KeySet(ctx context.Context, at ClientID, wanted string) (KeySet, error)
 }
 
-// AssertionReader opens a signed assertion with the key of the id that it names, which keyOf finds. An error of keyOf is passed
-// on; ErrBadAssertion is what is no JWT, is signed with none of AssertionAlgorithms, or does not fit the key.
+// AssertionReader verifies the signature of an assertion with the key that keyOf finds by the key id. It returns the errors of keyOf, and
+// ErrBadAssertion for a malformed JWT, an algorithm that is not in AssertionAlgorithms, or a wrong signature.
 type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
 }

@@ -15,7 +15,7 @@ import (
 const (
 	proofPurpose = "proof"
 	proofTTL     = 5 * time.Minute
-	shortestWait = 2 * time.Second // until a browser may try again
+	shortestWait = 2 * time.Second // before a browser tries again
 
 	// ProofIterations is the cost of one try in rounds of PBKDF2-HMAC-SHA256 (RFC 8018), which browsers compute as fast as other programs.
 	ProofIterations = 1024

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// RedirectURI is the exact string to which an answer may be sent; it is never rebuilt from parsed parts.
+// RedirectURI is a verified redirect_uri, byte for byte as the client sent it.
 type RedirectURI struct{ raw string }
 
 const maxRedirectURILength = 2048
 
-// forbiddenSchemes could run script, read files or leave the OAuth world; no setting allows them (A14).
+// forbiddenSchemes could run scripts, read files or open other protocols. No setting allows them (A14).
 var forbiddenSchemes = []string{"javascript", "data", "vbscript", "file", "blob", "about", "mailto", "ws", "wss", "ftp", "filesystem", "view-source"}
 
-// ParseRedirectURI refuses with InvalidRequest what A11 and A14 refuse, and plain http to anything but loopback (C26).
+// ParseRedirectURI accepts https, http to a loopback host, and the given private-use schemes. It refuses all else with InvalidRequest (A11, A14, C26).
 func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) {
 	scheme, rest, found := strings.Cut(raw, ":")
 	authority := authorityOf(rest)
@@ -61,8 +61,7 @@ func (u RedirectURI) web() bool {
 	return strings.HasPrefix(u.raw, "https:") || strings.HasPrefix(u.raw, "http:")
 }
 
-// Matches reports whether u may be used where registered was published: byte for byte, but for the port of a loopback URI
-// (RFC 8252 §7.3, A12, A13).
+// Matches reports whether u equals a registered URI byte for byte. Only the port of a loopback URI may differ (RFC 8252 §7.3, A12, A13).
 func (u RedirectURI) Matches(registered RedirectURI) bool {
 	if !registered.Loopback() {
 		return u.raw == registered.raw
@@ -88,7 +87,7 @@ func withoutPort(raw string) (cut string, ok bool) {
 	return before + host + after, true
 }
 
-// authorityOf returns what stands between "//" and the path of "//host:port/path"; it is empty without "//".
+// authorityOf returns the host:port of "//host:port/path", "" without "//".
 func authorityOf(rest string) string {
 	rest, found := strings.CutPrefix(rest, "//")
 	if !found {
@@ -105,12 +104,12 @@ func hostOf(authority string) string {
 	return host
 }
 
-// loopbackHost knows exactly the three spellings that MCP clients register; no other is resolved or compared (A13).
+// loopbackHost accepts exactly the three spellings that MCP clients register (A13).
 func loopbackHost(host string) bool {
 	return host == "127.0.0.1" || host == "[::1]" || host == "localhost"
 }
 
-// unescape decodes a query component; what does not decode stays as it is.
+// unescape decodes a query component, and returns a malformed one unchanged.
 func unescape(component string) string {
 	decoded, err := url.QueryUnescape(component)
 	if err != nil {

@@ -22,14 +22,14 @@ type Refreshment struct {
 	Token     Secret
 	Resources []string
 	Scope     string
-	Principal Principal          // as the site described the host token when it was asked
-	Host      *UnsealedHostToken // which the site was asked about; may be nil
+	Principal Principal          // from the verification of the host token
+	Host      *UnsealedHostToken // that was verified; may be nil
 	Access    Secret
 	Successor Secret
 }
 
-// MayRefresh refuses what Refresh would refuse, so that the site is asked about live grants only. A token that was replaced
-// too long ago, or whose successor was used, is InvalidGrant with ErrReused, after which the grant has to be ended (D27).
+// MayRefresh refuses the requests that Refresh refuses, so that host tokens of live grants only are verified. For a token that was replaced too
+// long ago, or whose successor was used, the cause is ErrReused; the caller then ends the grant (D27).
 func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Time) error {
 	held, found := g.held(by.Token.Digest())
 	switch {
@@ -39,7 +39,7 @@ func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Ti
 		return refuseGrant("D22", errors.New("it belongs to another client"))
 	case g.state == grantEnded:
 		return refuseGrant("D23", errors.New("the grant has ended: "+string(g.endReason)))
-	case expired(g.idleEnd, now): // which is never past the absolute end
+	case expired(g.idleEnd, now): // never later than absoluteEnd
 		return refuseGrant("D23", errors.New("the grant has expired"))
 	case held.generation != g.generation && !g.inGrace(held, settings, now):
 		return refuseGrant("D27", ErrReused)
@@ -54,7 +54,7 @@ func (g *AccessGrant) MayRefresh(by Refreshment, settings *Settings, now time.Ti
 	return err
 }
 
-// scopes returns what the new access token is to have, empty for all; OfflineAccess opens nothing by itself (A25).
+// scopes returns the scopes of the new access token, empty for all. OfflineAccess gives no access by itself (A25).
 func (r Refreshment) scopes() (Scopes, error) {
 	asked, err := ParseScopes(r.Scope)
 	if asked.Without(OfflineAccess).Empty() {
@@ -63,15 +63,14 @@ func (r Refreshment) scopes() (Scopes, error) {
 	return asked, err
 }
 
-// inGrace reports whether the token is the direct predecessor of the newest one, which nobody has used yet, and was replaced
-// a moment ago.
+// inGrace reports whether the token is the direct predecessor of the newest one and was replaced within the grace window.
 func (g *AccessGrant) inGrace(held *heldSecret, settings *Settings, now time.Time) bool {
-	left := g.graceEnd.Sub(now) // more than the window when the clock was set back; by more than it again, nothing is reissued (I23)
+	left := g.graceEnd.Sub(now) // longer than the window when the clock was set back; up to twice the window is tolerated (I23)
 	return held.generation == g.generation-1 && left > 0 && left <= 2*settings.RefreshGrace
 }
 
-// HostToken opens the sealed host token with the presented refresh token, and leaves it to the caller to forget what opened it;
-// ErrHostTokenLost when no key fits (J6).
+// HostToken opens the sealed host token with the presented refresh token. The caller calls Forget. It returns ErrHostTokenLost when no key fits
+// (J6).
 func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (*UnsealedHostToken, error) {
 	holder, err := g.holder(presented, settings)
 	if err != nil {
@@ -80,7 +79,7 @@ func (g *AccessGrant) HostToken(presented Secret, settings *Settings) (*Unsealed
 	return g.host.open(holder, g.id, settings.Keys)
 }
 
-// holder is the newest refresh token, which its direct predecessor can still open.
+// holder returns the newest refresh token. Its direct predecessor can unseal it.
 func (g *AccessGrant) holder(presented Secret, settings *Settings) (Secret, error) {
 	held, found := g.held(presented.Digest())
 	switch {
@@ -92,9 +91,8 @@ func (g *AccessGrant) holder(presented Secret, settings *Settings) (Secret, erro
 	return g.successorOf(presented, settings.Keys)
 }
 
-// Refresh answers with a fresh access token and the next refresh token (D26). Everyone who presents the replaced token within
-// the grace window gets the same successor, so that parallel refreshes converge (D27, I15). now is when the token was presented,
-// which is before the site was asked.
+// Refresh issues an access token and the next refresh token (D26). Every request with the replaced token within the grace window gets the same
+// successor, so that parallel refreshes converge (D27, I15). now is when the request came, before the host token was verified.
 func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time) (*Tokens, error) {
 	if err := g.MayRefresh(by, settings, now); err != nil {
 		return nil, err
@@ -104,7 +102,7 @@ func (g *AccessGrant) Refresh(by Refreshment, settings *Settings, now time.Time)
 		return nil, err
 	}
 	g.Reverified(by.Principal, settings, now)
-	if !g.scopes.Contains(asked) { // any more
+	if !g.scopes.Contains(asked) { // Reverified may have removed one
 		return nil, Refuse(InvalidScope, "D24", "a requested scope is not granted any more")
 	}
 	held, _ := g.held(by.Token.Digest())
@@ -173,7 +171,7 @@ func (g *AccessGrant) successorOf(old Secret, keys seal.KeyRing) (Secret, error)
 	return Secret{conceal(string(text))}, nil
 }
 
-// issueAccess adds an access token that lives as long as the settings and the grant allow (D28); empty scopes mean all.
+// issueAccess adds an access token, which never outlives the grant (D28). Empty scopes mean all.
 func (g *AccessGrant) issueAccess(token Secret, wrap []byte, scopes Scopes, settings *Settings, now time.Time) *Tokens {
 	end := earlier(now.Add(settings.AccessTokenTTL), g.absoluteEnd)
 	held := heldSecret{kind: AccessTokenSecret, scopes: scopes, wrap: wrap, forgetAfter: end}
@@ -184,7 +182,7 @@ func (g *AccessGrant) issueAccess(token Secret, wrap []byte, scopes Scopes, sett
 	return &Tokens{Access: token, Scopes: g.scopesOf(&held), Lifetime: end.Sub(now)}
 }
 
-// issueRefresh adds the next generation and moves the idle end, never past the absolute one (D28).
+// issueRefresh adds the refresh token of the next generation and moves idleEnd, never past absoluteEnd (D28).
 func (g *AccessGrant) issueRefresh(token Secret, tokens *Tokens, settings *Settings, now time.Time) *Tokens {
 	g.generation++
 	g.idleEnd = earlier(now.Add(settings.RefreshIdleTTL), g.absoluteEnd)

@@ -15,8 +15,8 @@ func NewResource(canonical string) Resource { return Resource{canonical} }
 // String returns the exact configured URI.
 func (r Resource) String() string { return r.canonical }
 
-// Accepts checks the resource parameters of a request (A28-A31, D17): each must name this resource, none at all is fine.
-// It refuses with InvalidTarget.
+// Accepts checks the resource parameters of a request, which may have none: each must name this resource, or Accepts refuses with InvalidTarget
+// (A28-A31, D17).
 func (r Resource) Accepts(requested []string) error {
 	for _, uri := range requested {
 		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {
@@ -29,7 +29,7 @@ func (r Resource) Accepts(requested []string) error {
 	return nil
 }
 
-// comparableForm lower-cases scheme and host, drops the scheme's default port and one trailing slash; all else stays raw (A30).
+// comparableForm lower-cases scheme and host, and drops the default port of the scheme and one trailing slash (A30).
 func comparableForm(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	end := strings.IndexAny(rest, "/?")
@@ -46,23 +46,23 @@ func comparableForm(uri string) string {
 	return scheme + "://" + authority + strings.TrimSuffix(rest[end:], "/")
 }
 
-// messageSuffix is what the message endpoint of HTTP with SSE adds to a resource.
+// messageSuffix follows the resource in the path of the message endpoint (HTTP with SSE).
 const messageSuffix = "/message"
 
-// ProtectedServer is a further MCP server under the same issuer (U1).
+// ProtectedServer is an additional MCP server under the same issuer (U1).
 type ProtectedServer struct {
 	Resource string         // its MCP endpoint
 	Name     string         // shown to people; the issuer's host
-	Verifier BearerVerifier // asked about the tokens that are pasted for it (U3); the one of the Config
+	Verifier BearerVerifier // of the tokens that are pasted for it (U3); the one of the Config
 }
 
-// ProtectedResource is one of the MCP servers that tokens can be for.
+// ProtectedResource is an MCP server for which tokens are issued.
 type ProtectedResource struct {
 	Resource Resource
 	Name     string
 }
 
-// resources are the one of Resource and those of MoreServers, in this order.
+// resources returns Resource, then those of MoreServers.
 func (c Config) resources() []ProtectedResource {
 	all := []ProtectedResource{{NewResource(c.Resource), c.ResourceName}}
 	for _, server := range c.MoreServers {
@@ -74,13 +74,13 @@ func (c Config) resources() []ProtectedResource {
 // Resource returns the first resource, the default for requests without a resource (U2).
 func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 
-// protects reports whether the resource is one of ours; what was made for one that the configuration has dropped is worthless.
+// protects reports whether the resource is configured. Codes and tokens for a resource that was removed from the configuration are invalid.
 func (s *Settings) protects(resource Resource) bool {
 	return slices.ContainsFunc(s.Resources, func(own ProtectedResource) bool { return own.Resource == resource })
 }
 
-// chosen returns the resource that all the requested URIs name (A28-A31, U2). It refuses with InvalidTarget when they name none
-// of ours, or more than one.
+// chosen returns the resource that all requested URIs name (A28-A31, U2). It refuses with InvalidTarget when they name an unknown one, or more
+// than one.
 func (s *Settings) chosen(requested []string) (resource Resource, err error) {
 	for _, own := range s.Resources {
 		if err = own.Resource.Accepts(requested); err == nil {
@@ -90,9 +90,9 @@ func (s *Settings) chosen(requested []string) (resource Resource, err error) {
 	return Resource{}, err
 }
 
-// checkResources holds each resource to what clients compare and routers can tell apart (F9, U1).
+// checkResources checks each resource, and that no two of them share an address (F9, U1).
 func (c Config) checkResources() (mistakes []error) {
-	if c.Resource != c.Issuer+"/mcp" { // otherwise it shares the issuer's mistakes
+	if c.Resource != c.Issuer+"/mcp" { // otherwise checkURLs has reported the same for the issuer
 		mistakes = c.checkResource("Resource", c.Resource)
 	}
 	taken, first := []string{c.Resource}, comparableForm(c.Resource)
@@ -121,7 +121,7 @@ func (c Config) checkResource(field Field, uri string) []error {
 	return mistakes
 }
 
-// clashOf says how two resources would share an address, "" when they do not.
+// clashOf describes how two resources share an address, "" when they do not.
 func clashOf(uri, other string) string {
 	mine, theirs := comparableForm(uri), comparableForm(other)
 	switch {

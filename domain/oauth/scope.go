@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OfflineAccess is the scope that asks for a refresh token.
+// OfflineAccess is the scope that requests a refresh token.
 const OfflineAccess = "offline_access"
 
 const maxScopeLength = 1024
@@ -14,7 +14,7 @@ const maxScopeLength = 1024
 type Scopes struct{ values []string }
 
 // ParseScopes reads a space-separated scope parameter (RFC 6749 §3.3, A23). It refuses characters outside the grammar with
-// InvalidScope; extra spaces and duplicates are harmless.
+// InvalidScope, and ignores extra spaces and duplicates.
 func ParseScopes(text string) (Scopes, error) {
 	if len(text) > maxScopeLength {
 		return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter is too long")
@@ -24,13 +24,13 @@ func ParseScopes(text string) (Scopes, error) {
 			return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter holds a character that scopes cannot have")
 		}
 	}
-	return setOf(strings.Fields(strings.Clone(text))), nil // a token that keeps a scope does not keep the request
+	return setOf(strings.Fields(strings.Clone(text))), nil // Clone, so that a stored scope does not keep the request in memory
 }
 
 // NewScopes returns the set of the given values.
 func NewScopes(values ...string) Scopes { return setOf(slices.Clone(values)) }
 
-// setOf sorts values that nobody else holds.
+// setOf sorts the values in place and keeps them.
 func setOf(values []string) Scopes {
 	slices.Sort(values)
 	return Scopes{slices.Compact(values)}
@@ -45,7 +45,7 @@ func (s Scopes) Values() []string { return slices.Clone(s.values) }
 // Empty reports whether the set has no value.
 func (s Scopes) Empty() bool { return len(s.values) == 0 }
 
-// Has reports whether the set itself contains the value; hierarchy is the catalogue's business.
+// Has reports whether the set contains the value. Implied scopes are added by ScopeCatalogue.Expand only.
 func (s Scopes) Has(value string) bool { return slices.Contains(s.values, value) }
 
 // Contains reports whether every value of other is in s.
@@ -63,19 +63,19 @@ func (s Scopes) Without(value string) Scopes {
 	return Scopes{slices.DeleteFunc(slices.Clone(s.values), func(v string) bool { return v == value })}
 }
 
-// Intersect returns what both sets contain.
+// Intersect returns the values that are in both sets.
 func (s Scopes) Intersect(other Scopes) Scopes {
 	return Scopes{slices.DeleteFunc(slices.Clone(s.values), func(v string) bool { return !other.Has(v) })}
 }
 
-// Scope describes one scope value to people and says which narrower ones it implies (A27).
+// Scope is a scope value with its description for people and the narrower ones that it implies (A27).
 type Scope struct {
 	Name        string
 	Description string // a sentence for the consent page
 	Implies     []string
 }
 
-// ScopeCatalogue is what this server grants at all.
+// ScopeCatalogue holds the scopes that this server grants.
 type ScopeCatalogue struct {
 	known    []Scope
 	defaults Scopes
@@ -90,18 +90,18 @@ func (c ScopeCatalogue) Known() Scopes {
 	return NewScopes(names...).Without(OfflineAccess)
 }
 
-// Defaults returns what a request without a scope asks for (A24).
+// Defaults returns the scopes of a request that has no scope parameter (A24).
 func (c ScopeCatalogue) Defaults() Scopes { return c.defaults }
 
-// Describe returns the granted scopes with their sentences, in the catalogue's order.
+// Describe returns the granted scopes with their descriptions, in the order of the catalogue.
 func (c ScopeCatalogue) Describe(granted Scopes) []Scope {
 	return slices.DeleteFunc(slices.Clone(c.known), func(s Scope) bool { return !granted.Has(s.Name) })
 }
 
-// Ceiling returns what a host token that names no scopes of its own may grant (B10).
+// Ceiling returns the scopes that a host token may grant when its Principal names none (B10).
 func (c ScopeCatalogue) Ceiling() Scopes { return c.defaults.With(OfflineAccess) }
 
-// Expand adds everything that the granted scopes imply (A27).
+// Expand adds the implied scopes, also indirectly implied ones (A27).
 func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 	for {
 		wider := granted
@@ -117,8 +117,8 @@ func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 	}
 }
 
-// Request reduces what a client asks for to what is known (A23-A25): nothing known is InvalidScope, only OfflineAccess brings
-// the defaults with it.
+// Request returns the known ones of the requested scopes (A23-A25). It refuses with InvalidScope when none is known, and adds the defaults when
+// OfflineAccess is the only one.
 func (c ScopeCatalogue) Request(text string) (Scopes, error) {
 	asked, err := ParseScopes(text)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // SecretKind tells access tokens, refresh tokens and authorization codes apart by their prefix (H1).
 type SecretKind string
 
-// The prefixes let secret scanners find a leaked token, and let a token of the wrong kind be refused without a look-up.
+// With the prefixes secret scanners find a leaked token, and a token of the wrong kind is refused without a lookup.
 const (
 	AccessTokenSecret  SecretKind = "ppa_"
 	RefreshTokenSecret SecretKind = "ppr_"
@@ -35,7 +35,7 @@ func NewSecret(kind SecretKind, random io.Reader) (Secret, error) {
 	return Secret{conceal(string(kind) + base64.RawURLEncoding.EncodeToString(entropy[:]))}, nil
 }
 
-// ParseSecret accepts only what NewSecret of the same kind could have returned.
+// ParseSecret accepts only texts that NewSecret can return for the kind.
 func ParseSecret(kind SecretKind, text string) (Secret, bool) {
 	encoded, found := strings.CutPrefix(text, string(kind))
 	if !found {
@@ -47,7 +47,7 @@ func ParseSecret(kind SecretKind, text string) (Secret, bool) {
 	return Secret{conceal(text)}, true
 }
 
-// kind returns what the secret was parsed or made as; every kind's prefix has one length.
+// kind returns the prefix, which has the same length for every kind.
 func (s Secret) kind() SecretKind {
 	return SecretKind(s.Reveal()[:len(AccessTokenSecret)])
 }
@@ -66,18 +66,18 @@ func decode32(encoded string) (decoded [secretBytes]byte, ok bool) {
 
 var strictBase64 = base64.RawURLEncoding.Strict()
 
-// Digest is what the store keeps of a secret (H2).
+// Digest is the hash of a secret under which the store finds it (H2).
 type Digest [sha256.Size]byte
 
 const digestLabel = "pasteport/v1/id\x00"
 
-// Digest returns the SHA-256 under which the secret is found; it is no key to anything.
+// Digest returns the SHA-256 of the secret. No key is derived from it.
 func (s Secret) Digest() Digest {
-	var room [len(digestLabel) + 47]byte // keeps the text off the heap: every request bears one
+	var room [len(digestLabel) + 47]byte // keeps the text of every request's token off the heap
 	return sha256.Sum256(append(append(room[:0], digestLabel...), s.Reveal()...))
 }
 
-// bytes are nil for the digest of nothing.
+// bytes returns nil for the zero Digest.
 func (d Digest) bytes() []byte {
 	if d == (Digest{}) {
 		return nil
@@ -87,13 +87,13 @@ func (d Digest) bytes() []byte {
 
 const redacted = "[redacted]"
 
-// confidential is text that no formatter, encoder or logger prints (B15). It hides behind a pointer because fmt looks into
-// unexported fields without asking their methods.
+// confidential is text that no formatter, encoder or logger prints (B15). It is behind a pointer because fmt prints unexported fields without
+// calling their methods.
 type confidential struct{ text *string }
 
 func conceal(text string) confidential { return confidential{&text} }
 
-// Reveal returns the text itself; call it only where the text is put to its use.
+// Reveal returns the text. Call it only where the text is used.
 func (c confidential) Reveal() string {
 	if c.text == nil {
 		return ""

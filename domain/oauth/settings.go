@@ -27,7 +27,7 @@ type Settings struct {
 	autoErrorRedirect    bool
 }
 
-// CheckClient refuses with ClientNotAllowed whom the operator does not let connect (A8).
+// CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed (A8).
 func (s *Settings) CheckClient(id ClientID) error {
 	if s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(id.Host()))) {
 		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
@@ -35,10 +35,10 @@ func (s *Settings) CheckClient(id ClientID) error {
 	return nil
 }
 
-// opensHostInUse reports whether access tokens can open the host token: to ask the site again (J8), or to send it on (U6).
+// opensHostInUse reports whether access tokens can open the host token, to verify it again (J8) or to send it to an upstream server (U6).
 func (s *Settings) opensHostInUse() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
 
-// ceiling returns the most that a host token may grant (B10).
+// ceiling returns the scopes that a host token may grant at most (B10).
 func (s *Settings) ceiling(p Principal) Scopes {
 	if p.Scopes == nil {
 		return s.Catalogue.Ceiling()

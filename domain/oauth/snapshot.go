@@ -81,7 +81,7 @@ type GrantSnapshot struct {
 	AbsoluteEnd   time.Time
 	ForgetAfter   time.Time
 	Generation    int
-	RefreshDigest []byte // of the newest refresh token, from which Predecessor leads to all others; nil also where an earlier version has made it
+	RefreshDigest []byte // of the newest refresh token, from which Predecessor leads to all others; nil also in a row of an earlier version
 	SuccessorBox  []byte
 	GraceEnd      time.Time // the successor box may be emptied then
 	HostPrint     []byte
@@ -99,10 +99,10 @@ type SecretSnapshot struct {
 	Scopes      string // of an access token that has fewer than its grant; "" means all
 	HostWrap    []byte // of an access token that can open the host token
 	RevokedAt   time.Time
-	ForgetAfter time.Time // for an access token also when it dies; zero for a refresh token, which goes with its grant
+	ForgetAfter time.Time // of an access token when it expires; zero for a refresh token, which is deleted with its grant
 }
 
-// Snapshot returns the grant and the secrets that it holds in memory. Bytes in it are the grant's own: nobody writes into them.
+// Snapshot returns the grant and the secrets that it holds in memory. Its bytes are shared with the grant and must not be changed.
 func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 	secrets := make([]SecretSnapshot, 0, len(g.secrets))
 	for i := range g.secrets {
@@ -124,7 +124,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 
 // RestoreGrant rebuilds a grant with the given ones of its secrets.
 func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
-	g := &AccessGrant{facts: &facts{
+	g := &AccessGrant{grantRecord: &grantRecord{
 		consent: consent{
 			id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
 			resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject, roles: restoreRoles(s.Roles), createdAt: s.CreatedAt,
@@ -142,29 +142,29 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 	return g
 }
 
-// Share makes Copy cheap: whichever of the copies is changed pays for it then. Share itself is a change.
+// Share makes the next Copy share the state of g; the first change of either detaches it. Share itself needs the same lock as a change.
 func (g *AccessGrant) Share() *AccessGrant {
 	g.shared = true
 	return g
 }
 
-// Copy returns a grant of its own; a change of one is no change of the other.
+// Copy returns an independent grant.
 func (g *AccessGrant) Copy() *AccessGrant {
-	other := &AccessGrant{g.facts, true}
+	other := &AccessGrant{g.grantRecord, true}
 	if !g.shared {
-		other.own()
+		other.detach()
 	}
 	return other
 }
 
-// own comes before every change.
-func (g *AccessGrant) own() {
+// detach stops sharing the state with copies. Every method that changes the grant calls it first.
+func (g *AccessGrant) detach() {
 	if !g.shared {
 		return
 	}
-	mine := *g.facts
+	mine := *g.grantRecord
 	mine.secrets = append(make([]heldSecret, 0, len(g.secrets)+2), g.secrets...) // with room for two tokens
-	g.facts, g.shared = &mine, false
+	g.grantRecord, g.shared = &mine, false
 }
 
 func restoreSecret(s SecretSnapshot) heldSecret {
@@ -177,7 +177,6 @@ func restoreSecret(s SecretSnapshot) heldSecret {
 	return held
 }
 
-// restoreScopes rebuilds a set that was accepted before.
 func restoreScopes(text string) Scopes { return setOf(strings.Fields(text)) }
 
 func restoreRoles(text string) []string {

@@ -8,6 +8,9 @@ import (
 // Store keeps codes and grants, apart from the site's content. Every state change is one closure in one transaction, so single use holds in
 // every implementation; features/storespec is its contract. A closure may run more than once and changes only its argument. When it returns an
 // error, the store returns that error and keeps nothing.
+//
+// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientLister, SecretKeeper, SecretWitness, EndWatcher, WindowCounter
+// and trace.Log. A host that wraps its store has to implement those that it needs, because the wrapper hides them.
 type Store interface {
 	// AddCode keeps a new code. When there is one with the same id, supersede decides inside the transaction: nil replaces the earlier code, which
 	// may have the same digest. ErrDuplicate if a code with another id has the digest.
@@ -34,7 +37,7 @@ type Store interface {
 	// rows locks the codes before the grants, so that the change sees the grant of a simultaneous redemption.
 	UpdateAuthorizationsOf(ctx context.Context, host Fingerprint, change func(Authorizations) error) error
 
-	// UseOnce notes that an assertion was used, until it may be forgotten: of all who note it exactly one succeeds. ErrDuplicate.
+	// UseOnce records that an assertion was used, until forgetAfter. Of several calls with one assertion exactly one succeeds. ErrDuplicate.
 	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
 
 	// DeleteExpired deletes codes, grants, secrets and used assertions whose ForgetAfter has come, with a grant all its secrets, and returns how many
@@ -43,7 +46,7 @@ type Store interface {
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 
-// AuthorizationLister is a Store that lists everything for an operator.
+// AuthorizationLister is a Store that lists all codes and grants for an operator.
 type AuthorizationLister interface {
 	// Authorizations returns every code and grant in the store, also those that have ended, each oldest first and the grants without secrets.
 	Authorizations(ctx context.Context) (Authorizations, error)
@@ -63,14 +66,14 @@ type SecretWitness interface {
 	Agree(ctx context.Context, prints []Fingerprint) error
 }
 
-// Ended is what opens nothing any more.
+// Ended holds what became invalid.
 type Ended struct {
-	Grants []string // whole ones, by id
-	Tokens []Digest // single ones that were revoked
+	Grants []string // ids of grants that ended
+	Tokens []Digest // of tokens that were revoked while their grant lives
 }
 
-// EndWatcher is a Store that can say what has ended of late, whichever process ended it, so that every process that uses the store
-// closes what it holds open for it within a second (G16). With another store a process notices at the next beat of a stream.
+// EndWatcher is a Store that lists what ended recently in any process, so that every process closes the open streams of an ended grant within
+// a second (G16). With another store a process notices it at the next heartbeat of a stream.
 type EndWatcher interface {
 	// EndedSince returns the grants that ended at that time or after it, and the tokens that were revoked.
 	EndedSince(ctx context.Context, since time.Time) (Ended, error)

@@ -24,15 +24,15 @@ const (
 	ticketIDClock  = 6 // of them
 )
 
-// Ticket is the sealed memory of a consent page: nothing is stored until the person approves (A34, B4).
+// Ticket is the state of a consent page. The page carries it sealed, so nothing is stored until the person approves (A34, B4).
 type Ticket struct {
 	id       string
 	issuedAt time.Time
 	request  *AuthorizationRequest
 }
 
-// NewTicket draws the id under which an approval will be known. It begins with the time in milliseconds, so that a store finds what is
-// new side by side.
+// NewTicket returns a ticket with a random id, which the code and the grant get too. The id begins with the time in milliseconds, so that new
+// rows are neighbours in the index of a store.
 func NewTicket(request *AuthorizationRequest, chance io.Reader, now time.Time) (*Ticket, error) {
 	var id [ticketIDBytes]byte
 	binary.BigEndian.PutUint64(id[:], uint64(now.UnixMilli())<<(64-8*ticketIDClock))
@@ -42,19 +42,17 @@ func NewTicket(request *AuthorizationRequest, chance io.Reader, now time.Time) (
 	return &Ticket{id: hex.EncodeToString(id[:]), issuedAt: now, request: request}, nil
 }
 
-// shownID is how much of an id a person sees in a list.
-const shownID = 8
+const shortIDLength = 8
 
-// ShortID returns enough of the id of a ticket or grant to tell it from others: what stands behind its time, which those of one minute
-// share.
+// ShortID returns the first random characters of the id of a ticket or grant. The time before them is almost the same in ids of one minute.
 func ShortID(id string) string {
-	if chance := 2 * ticketIDClock; len(id) >= chance+shownID {
+	if chance := 2 * ticketIDClock; len(id) >= chance+shortIDLength {
 		id = id[chance:]
 	}
-	return id[:min(len(id), shownID)]
+	return id[:min(len(id), shortIDLength)]
 }
 
-// NamesID reports whether a person who typed that means the id: its beginning, or that of its short form.
+// NamesID reports whether the id or its short form begins with the typed text.
 func NamesID(typed, id string) bool {
 	chance := min(2*ticketIDClock, len(id))
 	return strings.HasPrefix(id, typed) || strings.HasPrefix(id[chance:], typed)
@@ -63,7 +61,7 @@ func NamesID(typed, id string) bool {
 // ID returns the ticket's id, which is no secret.
 func (t *Ticket) ID() string { return t.id }
 
-// Request returns what was shown.
+// Request returns the request that the page showed.
 func (t *Ticket) Request() *AuthorizationRequest { return t.request }
 
 // Seal returns the ticket as an opaque form value that only a server with the same secret and issuer can open.
@@ -75,9 +73,9 @@ func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
 		"state", r.state, "scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge", r.challenge.encoded)
 }
 
-// Code returns the authorization code for an approval of the ticket with the host token. However often the form is sent, the code is the
-// same under one server secret, so that each of the answers opens the one grant (B13). Without the newest server secret and the host token
-// it cannot be told from a random code.
+// Code returns the authorization code for an approval of the ticket with the host token. It is the same each time
+// that the form is sent, under one server secret, so that each answer opens the same grant (B13). Without the newest server secret and the host
+// token it looks random.
 func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
 	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal())
 	if err != nil {
@@ -86,7 +84,7 @@ func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
 	return NewSecret(CodeSecret, bytes.NewReader(tags[0][:]))
 }
 
-// OpenTicket refuses with InvalidTicket what was not sealed by this issuer for one of its resources, and with ExpiredTicket what is too old.
+// OpenTicket refuses a ticket that was not sealed by this issuer for one of its resources with InvalidTicket, an old one with ExpiredTicket.
 func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, error) {
 	values, issuedAt, err := openValues(settings, consentPurpose, sealed)
 	if err != nil {
@@ -107,13 +105,13 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 	}}, nil
 }
 
-// SealReturn keeps a withheld error redirect for the person's click on "return" (B17).
+// SealReturn seals an error redirect that needs the person's click on "return" (B17).
 func SealReturn(redirect Redirect, settings *Settings, now time.Time) (string, error) {
 	return sealValues(settings.Keys, returnPurpose, settings.Issuer,
 		"at", formatMillis(now), "location", redirect.Location, "host", redirect.Host)
 }
 
-// OpenReturn gives back what SealReturn kept; it refuses like OpenTicket.
+// OpenReturn opens a redirect of SealReturn. It refuses like OpenTicket.
 func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, error) {
 	values, issuedAt, err := openValues(settings, returnPurpose, sealed)
 	if err != nil {
@@ -125,7 +123,7 @@ func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, err
 	return Redirect{Location: values.Get("location"), Host: values.Get("host"), Automatic: true}, nil
 }
 
-// sealValues seals names, each with its value behind it.
+// sealValues seals pairs of a name and a value.
 func sealValues(keys seal.KeyRing, purpose, issuer string, pairs ...string) (string, error) {
 	sealers, err := keys.Sealers(seal.Binding{Kind: purpose, Owner: issuer})
 	if err != nil {
@@ -168,8 +166,7 @@ func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 
 // expired reports whether end has been reached; the exact instant counts as expired, everywhere (I20).
 func expired(end, now time.Time) bool { return !now.Before(end) }
 
-// pack puts texts one after the other, each behind its length: escaping would make the largest request larger than the form that has
-// to carry it (B1).
+// pack joins texts, each behind its length. Escaping would make the largest request too large for its form (B1).
 func pack(texts []string) (packed []byte) {
 	for _, text := range texts {
 		packed = strconv.AppendInt(packed, int64(len(text)), 10)
@@ -187,7 +184,7 @@ func unpack(packed []byte) (url.Values, error) {
 		if err != nil || end < 0 || end > len(after) {
 			return nil, errors.New("it is cut off")
 		}
-		texts, rest = append(texts, strings.Clone(after[:end])), after[end:] // whoever keeps one does not keep all
+		texts, rest = append(texts, strings.Clone(after[:end])), after[end:] // Clone, so that a stored text does not keep all of them in memory
 	}
 	values := url.Values{}
 	for pair := range slices.Chunk(texts, 2) {

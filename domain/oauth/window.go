@@ -8,8 +8,8 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Window is a limit on how often something may happen within a time that begins with the first. Its name is a keyed hash, so that the
-// store learns neither what is counted nor an address.
+// Window is a limit on the number of events in a time that begins with the first one. Its name is a keyed hash, so that the store learns neither
+// the kind of event nor an address.
 type Window struct {
 	Name   Digest
 	Limit  int
