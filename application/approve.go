@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// OpenConsent reads the ticket of an answered form; it refuses with InvalidTicket or ExpiredTicket (B4).
+// OpenConsent opens the ticket of a submitted form. It refuses with InvalidTicket or ExpiredTicket (B4).
 func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 	ticket, err := oauth.OpenTicket(sealed, s.settings, s.now())
 	if err != nil {
@@ -17,9 +17,9 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 	return &Consent{ticket, sealed}, nil
 }
 
-// Approve returns the redirect with a code when the site knows the pasted token (B6-B13). Refusals that end the request are an
-// *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses the person can try again. TooManyGuesses
-// may come as an *oauth.ProofDemand.
+// Approve verifies the pasted token and returns the redirect with a code (B6-B13). A refusal that ends the request is an *oauth.Refusal; after
+// MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses the person can try again. TooManyGuesses may be an
+// *oauth.ProofDemand.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	request := consent.Ticket.Request()
 	walk := trace.From(ctx)
@@ -27,7 +27,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	walk.About(consent.Ticket.ID(), request.Client().String())
 	token, err := s.checkPasted(ctx, consent.Ticket, pasted)
 	if err != nil {
-		return oauth.Redirect{}, s.rejected(ctx, request, err)
+		return oauth.Redirect{}, s.auditRejection(ctx, request, err)
 	}
 	defer token.place.Leave()
 	walk.Reach(trace.CodeIssued)
@@ -50,13 +50,13 @@ func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *che
 		return oauth.Redirect{}, err
 	}
 	s.keepClient(code)
-	if err := s.confirm(ctx, code, token.host); err != nil {
-		return oauth.Redirect{}, s.rejected(ctx, request, err)
+	if err := s.confirmHostToken(ctx, code, token.host); err != nil {
+		return oauth.Redirect{}, s.auditRejection(ctx, request, err)
 	}
 	return request.Grant(secret), nil
 }
 
-// addCode stores a new code. A form that is sent twice finds its code already there.
+// addCode stores a new code. The code of a form that is submitted twice exists already.
 func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) error {
 	err := s.ports.Store.AddCode(ctx, code, code.Supersedes)
 	switch {
@@ -66,28 +66,29 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) err
 		return err
 	}
 	s.audit(ctx, "grant_created", "grant", code.ID(), "client", code.Client().Host(), "scope", code.Scopes().String())
-	s.makeRoom(ctx, code)
+	s.enforceGrantLimit(ctx, code)
 	return nil
 }
 
-// confirm asks the site again now that its push would find the code. A token that the site revoked since it was asked leaves no code behind,
-// whether the push came before the code or after it (J10). When the site cannot answer, the code is not handed out.
-func (s *Server) confirm(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
-	_, err := s.judgeOf(code.Resource()).askPasted(ctx, host)
+// confirmHostToken verifies the token again after the code is stored (J10). A push of the site that came before the code found nothing to end; this
+// call then ends the code. When the site cannot answer, the client does not receive the code.
+func (s *Server) confirmHostToken(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
+	_, err := s.guardFor(code.Resource()).verifyPasted(ctx, host)
 	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
 		return err
 	}
 	return errors.Join(err, s.endOf(ctx, code, oauth.EndedByHostToken))
 }
 
-func (s *Server) rejected(ctx context.Context, request *oauth.AuthorizationRequest, err error) error {
+// auditRejection logs a token that the site does not know.
+func (s *Server) auditRejection(ctx context.Context, request *oauth.AuthorizationRequest, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
 		s.audit(ctx, "host_token_rejected", "client", request.Client().Host(), "error", err)
 	}
 	return err
 }
 
-// Deny tells the client that the person said no; the site is not asked (B5).
+// Deny returns the redirect with access_denied. It does not call the verifier (B5).
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	trace.From(ctx).Reach(trace.TokenJudged)
@@ -96,12 +97,12 @@ func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }
 
-// WithholdRedirect seals an error redirect behind a button, so that nobody can use this server to send people elsewhere (M13).
-func (s *Server) WithholdRedirect(redirect oauth.Redirect) (string, error) {
+// SealRedirect seals an error redirect for the button of a page, so that this server is no open redirector (M13).
+func (s *Server) SealRedirect(redirect oauth.Redirect) (string, error) {
 	return oauth.SealReturn(redirect, s.settings, s.now())
 }
 
-// Return opens what WithholdRedirect sealed (B17).
-func (s *Server) Return(sealed string) (oauth.Redirect, error) {
+// OpenRedirect opens a redirect of SealRedirect (B17).
+func (s *Server) OpenRedirect(sealed string) (oauth.Redirect, error) {
 	return oauth.OpenReturn(sealed, s.settings, s.now())
 }

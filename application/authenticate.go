@@ -9,11 +9,11 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// noteLimit is how long a call may be held up to note that it happened.
-const noteLimit = 250 * time.Millisecond
+// recordUseTimeout bounds the delay of a call by the write of its last use.
+const recordUseTimeout = 250 * time.Millisecond
 
-// Authenticate returns who stands behind an access token for one resource (G6-G8). It refuses with InvalidToken; any other
-// error is an outage and says nothing about the token (G11).
+// Authenticate returns the caller of an access token for one resource (G6-G8). It refuses with InvalidToken; any other error is an outage, and the
+// token may be valid (G11).
 func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
 	token, err := accessToken(bearer)
 	if err != nil {
@@ -39,13 +39,13 @@ func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource 
 		if err := s.recheck(ctx, grant, token); err != nil {
 			return nil, oauth.Caller{}, err
 		}
-		grant, caller, err = s.admit(ctx, presented, resource, now) // it may have changed, or ended, while the site was asked (I18)
+		grant, caller, err = s.admit(ctx, presented, resource, now) // the grant may have changed or ended during the recheck (I18)
 	}
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
 	if grant.NotesUse(now) {
-		s.noteUse(ctx, presented)
+		s.recordUse(ctx, presented)
 	}
 	return grant, caller, nil
 }
@@ -63,9 +63,9 @@ func (s *Server) admit(ctx context.Context, token oauth.Digest, resource oauth.R
 	return grant, caller, err
 }
 
-// noteUse keeps when the grant was last used; a store that cannot is no reason to turn the caller away.
-func (s *Server) noteUse(ctx context.Context, token oauth.Digest) {
-	ctx, cancel := context.WithTimeout(ctx, noteLimit)
+// recordUse stores the time of the last use. A failure is only logged.
+func (s *Server) recordUse(ctx context.Context, token oauth.Digest) {
+	ctx, cancel := context.WithTimeout(ctx, recordUseTimeout)
 	defer cancel()
 	now := s.now()
 	err := s.ports.Store.UpdateGrant(ctx, token, func(g *oauth.AccessGrant) error {
@@ -73,6 +73,6 @@ func (s *Server) noteUse(ctx context.Context, token oauth.Digest) {
 		return nil
 	})
 	if err != nil {
-		s.ports.Logger.WarnContext(ctx, "last use not stored", "error", err)
+		s.ports.Logger.WarnContext(ctx, "cannot store the last use of a grant", "error", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// keepClient marks a client as in use, on account of the host token (C54). A grant that has ended has no host token any more.
+// keepClient marks a client as in use for the host token (C54). A grant that has ended has no fingerprint of a host token.
 func (s *Server) keepClient(of oauth.Authorization) {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
 	if by := of.HostPrint(); keeps && by != (oauth.Fingerprint{}) {
@@ -26,7 +26,7 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth
 // maxKept bounds the clients that are marked as in use at the start.
 const maxKept = 10_000
 
-// KeepClients marks the clients with most living grants as in use, if the store can list them. Call it once after the start.
+// KeepClients marks the clients with the most living grants as in use if the store is an oauth.ClientLister. Call it once after the start.
 func (s *Server) KeepClients(ctx context.Context) error {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
 	lister, lists := s.ports.Store.(oauth.ClientLister)
@@ -34,7 +34,7 @@ func (s *Server) KeepClients(ctx context.Context) error {
 		return nil
 	}
 	clients, err := lister.Clients(ctx, s.now(), maxKept)
-	for _, id := range slices.Backward(clients) { // the last is the most recently used
+	for _, id := range slices.Backward(clients) { // the directory evicts the last one last
 		keeper.Keep(id, oauth.Fingerprint{})
 	}
 	return err

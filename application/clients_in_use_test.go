@@ -44,7 +44,7 @@ var _ = Describe("Marking clients as in use", Label("C54"), func() {
 		return server
 	}
 
-	It("counts a client for the host token that approved it, and for none after the grant has ended", func(ctx SpecContext) {
+	It("marks a client for the host token that approved it, and not after the grant has ended", func(ctx SpecContext) {
 		store := openStore()
 		server := using(store)
 		tokens := server.connect(ctx, "mcp")
@@ -59,7 +59,7 @@ var _ = Describe("Marking clients as in use", Label("C54"), func() {
 		Expect(kept.ids).To(HaveLen(1))
 	})
 
-	It("uses those with most grants last at the start, so that they are evicted last", func(ctx SpecContext) {
+	It("marks the clients with most grants last at the start, so that the directory evicts them last", func(ctx SpecContext) {
 		most, least := oauth.RestoreClientID("https://most.example/c"), oauth.RestoreClientID("https://least.example/c")
 		Expect(using(&listed{openStore(), []oauth.ClientID{most, least}}).KeepClients(ctx)).To(Succeed())
 		Expect(kept.ids).To(Equal([]string{least.String(), most.String()}))

@@ -7,8 +7,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// EndGrantsOf ends every grant that was made with the host token, at once; a site calls it when it revokes one of its tokens
-// (J10). It returns how many were alive.
+// EndGrantsOf ends every grant of the host token and returns how many were alive. A site calls it when it revokes one of its tokens (J10).
 func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error) {
 	host, err := oauth.ParseHostToken(hostToken)
 	if err != nil {
@@ -21,7 +20,7 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 	return s.endConnections(ctx, prints, oauth.EndedByHost, func(string) bool { return true })
 }
 
-// Connections are the living grants of one host token as the person sees them, the last used first.
+// Connections are the living grants of one host token, the last used first.
 type Connections struct {
 	Living []oauth.Connection
 	Sealed string // for ShowConnections and EndConnection
@@ -29,9 +28,9 @@ type Connections struct {
 
 // FindConnections finds the connections of the pasted token. It does not check the token with the site, so that a person sees the
 // connections of a token that the site has revoked. It refuses with MissingHostToken and TooManyGuesses, as Approve does. A wrong token
-// finds nothing, as one without connections does, and both count as a wrong guess (B6): otherwise the count would tell them apart.
+// and a token without connections both find nothing and count as a wrong guess (B6), so that a guesser cannot distinguish them.
 func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
-	a, err := s.attemptOf(pasted, "")
+	a, err := s.newAttempt(pasted, "")
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
 		return Connections{}, nil
 	}
@@ -64,8 +63,8 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 	return s.living(ctx, prints)
 }
 
-// living finds the grants under each fingerprint of one host token. It seals the current fingerprint and those with grants only, so that the
-// form is never too large to be sent.
+// living finds the grants of each fingerprint of one host token. It seals only the current fingerprint and those with grants, which bounds the size
+// of the form.
 func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
 	for i, print := range slices.Backward(prints) {
@@ -84,7 +83,7 @@ func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found 
 	return found, err
 }
 
-// ShowConnections returns the present state of Connections that were sealed. It refuses with InvalidTicket or ExpiredTicket.
+// ShowConnections returns the current state of sealed Connections. It refuses with InvalidTicket or ExpiredTicket.
 func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connections, error) {
 	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
@@ -93,8 +92,7 @@ func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connection
 	return s.living(ctx, prints)
 }
 
-// EndConnection ends one of the connections that Connections has sealed, or all of them when id is empty, and returns what is
-// left. It refuses with InvalidTicket or ExpiredTicket.
+// EndConnection ends one of the sealed connections, or all of them when id is empty, and returns the remaining ones. It refuses with InvalidTicket or ExpiredTicket.
 func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connections, error) {
 	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
@@ -107,7 +105,7 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connecti
 	return s.living(ctx, prints)
 }
 
-// endConnections ends the chosen grants under some fingerprints and returns how many of them were alive.
+// endConnections ends the chosen grants of some fingerprints and returns how many were alive.
 func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (all int, err error) {
 	for _, print := range prints {
 		ended, err := s.endUnder(ctx, print, reason, chosen)
@@ -119,7 +117,7 @@ func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint,
 	return all, nil
 }
 
-// endUnder ends the chosen codes and grants under one fingerprint in one transaction.
+// endUnder ends the chosen codes and grants of one fingerprint in one transaction.
 func (s *Server) endUnder(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (int, error) {
 	var ended []string
 	now := s.now()

@@ -11,15 +11,15 @@ import (
 // Exchange redeems an authorization code for tokens (D12-D21).
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Reach(trace.Exchange)
-	trace.From(ctx).About("", s.named(client))
-	code, err := s.presented(ctx, p, "code", oauth.CodeSecret)
+	trace.From(ctx).About("", s.claimedClient(client))
+	code, err := s.readSecret(ctx, p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
 	}
 	if p.Get("code_verifier") == "" {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "D12", "the code_verifier is missing")
 	}
-	fresh, err := s.secrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
+	fresh, err := s.newSecrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 	})
 }
 
-// redeem reads before it writes. A request that loses a race for the code is refused and does not end the winner's grant (D20, I14).
+// redeem checks the code before the transaction and in it. A request that loses a race for the code does not end the winner's grant (D20, I14).
 func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
 	code, err := s.codeOf(ctx, by.Code)
 	if err != nil {

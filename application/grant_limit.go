@@ -6,12 +6,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// makeRoom ends the surplus connections of a host token after a new one was made (J14). A failure is only logged: the new connection works, and
-// the next approval ends the surplus.
-func (s *Server) makeRoom(ctx context.Context, made *oauth.AuthorizationCode) {
+// enforceGrantLimit ends the surplus connections of a host token after a new code was stored (J14). A failure is only logged: the next approval ends
+// the surplus.
+func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.AuthorizationCode) {
 	ended, err := s.endSurplus(ctx, made)
 	if err != nil {
-		s.ports.Logger.ErrorContext(ctx, "cannot end surplus connections", "grant", made.ID(), "error", err)
+		s.ports.Logger.ErrorContext(ctx, "cannot end the connections beyond the limit of a token", "grant", made.ID(), "error", err)
 	}
 	for range ended {
 		s.ports.Limited.Observe(oauth.LimitGrants, oauth.LimitEvicted)

@@ -8,13 +8,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Grants returns everybody's living grants and the codes that wait for their clients, oldest first, for the operator.
+// Grants returns all living grants and unredeemed codes, oldest first. The store has to be an oauth.AuthorizationLister.
 func (s *Server) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	all, err := s.authorizations(ctx)
 	return all.Connections(s.now()), err
 }
 
-// EndGrants ends the chosen ones of the living grants, at once, and returns how many of them were still alive then.
+// EndGrants ends the chosen living grants and returns how many were still alive.
 func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	all, err := s.authorizations(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bo
 func (s *Server) authorizations(ctx context.Context) (oauth.Authorizations, error) {
 	lister, lists := s.ports.Store.(oauth.AuthorizationLister)
 	if !lists {
-		return oauth.Authorizations{}, errors.New("listing grants: the store is no oauth.AuthorizationLister")
+		return oauth.Authorizations{}, errors.New("listing grants: the store does not implement oauth.AuthorizationLister")
 	}
 	return lister.Authorizations(ctx)
 }

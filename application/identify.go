@@ -7,43 +7,43 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// named is the client that a request claims to come from, for the trace; what is no client_id may be anything, even a secret.
-func (s *Server) named(by oauth.Credentials) string {
+// claimedClient returns the client_id of a request for the trace, "" when it is not valid: it may then be anything, even a secret.
+func (s *Server) claimedClient(by oauth.Credentials) string {
 	id, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
 	return id.String()
 }
 
 // identify returns the client that presents a code or a refresh token (D11). A client that was approved with private_key_jwt has to authenticate
-// with it (D33). For a public client nothing is fetched (C47).
+// with it (D33). The keys of a public client are not fetched (C47).
 func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.Credentials) (client string, err error) {
 	owner, signs := of.Client(), of.AuthMethod() == oauth.PrivateKeyJWT
 	switch {
 	case by.Client != "" && by.Client != owner.String():
-		return by.Client, nil // another client, which the grant then refuses (D13, D22, E4)
+		return by.Client, nil // the grant refuses another client (D13, D22, E4)
 	case signs != (by.Assertion != ""):
 		return "", oauth.RefuseClient(errors.New("the client authenticates in another way than it was approved with"))
 	case !signs:
 		return by.Client, nil
 	}
-	return owner.String(), s.prove(ctx, of, by.Assertion)
+	return owner.String(), s.checkAssertion(ctx, of, by.Assertion)
 }
 
-// prove refuses with InvalidClient what is not the client's own assertion, presented for the first time, and with
-// TemporarilyUnavailable when the client's keys cannot be had. Only a valid assertion is used up.
-func (s *Server) prove(ctx context.Context, of oauth.Authorization, text string) error {
+// checkAssertion refuses with InvalidClient unless the assertion is the client's and is presented for the first time, and with
+// TemporarilyUnavailable when the client's keys cannot be fetched. Only a valid assertion is stored as used.
+func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, text string) error {
 	client, err := s.connectedClient(ctx, of.Client())
 	if err != nil {
-		return unproven(err)
+		return assertionRefusal(err)
 	}
 	assertion, err := s.ports.Assertions.ReadAssertion(text, func(key string) (oauth.Key, error) { return s.key(ctx, client, key) })
 	if err != nil {
-		return unproven(err)
+		return assertionRefusal(err)
 	}
 	if err := assertion.Check(client, s.settings, s.now()); err != nil {
 		return err
 	}
 	s.keepClient(of)
-	return unproven(s.ports.Store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
+	return assertionRefusal(s.ports.Store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
 }
 
 func (s *Server) key(ctx context.Context, client *oauth.ClientMetadata, id string) (oauth.Key, error) {
@@ -61,8 +61,8 @@ func (s *Server) key(ctx context.Context, client *oauth.ClientMetadata, id strin
 	return key, nil
 }
 
-// unproven blames the client for all but an outage, its own (D33) or that of the store (D30).
-func unproven(err error) error {
+// assertionRefusal refuses with InvalidClient, except for an outage of the key set (D33) or of the store (D30).
+func assertionRefusal(err error) error {
 	_, refused := oauth.KindOf(err)
 	switch {
 	case errors.Is(err, oauth.ErrMetadataUnreachable), errors.Is(err, oauth.ErrMetadataBudget):

@@ -7,40 +7,50 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// recheck asks the site during use, once for all calls of a grant at the same time (J8). A host token that no longer holds ends
-// the grant and is InvalidToken; while the site cannot tell, the error is no refusal of the token.
+// recheck verifies the host token of a grant in use, once for all concurrent calls of the grant (J8). When the site does not know the token any more,
+// it ends the grant and refuses with InvalidToken. Any other error is an outage.
 func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	_, err, _ := s.rechecks.Do(grant.ID(), func() (any, error) {
-		return nil, s.askDuringUse(context.WithoutCancel(ctx), grant, token)
+		return nil, s.verifyInUse(context.WithoutCancel(ctx), grant, token)
 	})
 	return err
 }
 
-func (s *Server) askDuringUse(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
+func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	host, err := grant.HostTokenInUse(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return s.endByLostKey(ctx, token, s.endInUse)
+		return s.endByLostKey(ctx, token.Digest(), oauth.UnknownToken())
 	}
 	if err != nil {
 		return err
 	}
-	asked := s.now()
-	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
-		return s.endInUse(ctx, token, oauth.EndedByHostToken)
-	}
+	start := s.now()
+	principal, err := s.reverify(ctx, grant, token.Digest(), host, oauth.UnknownToken())
 	if err != nil {
 		return err
 	}
 	return s.ports.Store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) error {
-		g.Reverified(principal, s.settings, asked)
+		g.Reverified(principal, s.settings, start)
 		return nil
 	})
 }
 
-func (s *Server) endInUse(ctx context.Context, token oauth.Secret, reason oauth.EndReason) error {
-	if err := s.end(ctx, token.Digest(), reason); err != nil {
+// reverify verifies the host token of a grant outside of any transaction (I18). When the site does not know it any more, or names another person, it
+// ends the grant and returns refusal (J6); after any other error the grant stays (D25).
+func (s *Server) reverify(
+	ctx context.Context, grant *oauth.AccessGrant, secret oauth.Digest, host oauth.HostToken, refusal error,
+) (oauth.Principal, error) {
+	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
+		return oauth.Principal{}, s.endAndRefuse(ctx, secret, oauth.EndedByHostToken, refusal)
+	}
+	return principal, err
+}
+
+// endAndRefuse ends the grant of a secret and returns refusal, or the error of the store.
+func (s *Server) endAndRefuse(ctx context.Context, secret oauth.Digest, reason oauth.EndReason, refusal error) error {
+	if err := s.end(ctx, secret, reason); err != nil {
 		return err
 	}
-	return oauth.UnknownToken()
+	return refusal
 }

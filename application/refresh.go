@@ -9,11 +9,11 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Refresh rotates a refresh token after asking the site whether the host token still holds (D22-D28).
+// Refresh verifies the host token again and rotates the refresh token (D22-D28).
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Reach(trace.Refresh)
-	trace.From(ctx).About("", s.named(client))
-	token, err := s.presented(ctx, p, "refresh_token", oauth.RefreshTokenSecret)
+	trace.From(ctx).About("", s.claimedClient(client))
+	token, err := s.readSecret(ctx, p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
 	}
@@ -30,14 +30,14 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err := grant.MayRefresh(by, s.settings, now); err != nil {
 		return nil, s.refuseRefresh(ctx, token.Digest(), err)
 	}
-	if by.Host, err = s.openHost(ctx, grant, token); err != nil {
+	if by.Host, err = s.unsealHost(ctx, grant, token); err != nil {
 		return nil, err
 	}
 	defer by.Host.Forget()
-	if by.Principal, err = s.reverify(ctx, grant, token, by.Host.HostToken); err != nil {
+	if by.Principal, err = s.reverify(ctx, grant, token.Digest(), by.Host.HostToken, oauth.UnknownGrant()); err != nil {
 		return nil, err
 	}
-	fresh, err := s.secrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
+	fresh, err := s.newSecrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
 	}
@@ -45,27 +45,17 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	return s.rotate(ctx, by, now)
 }
 
-// openHost ends a grant whose host token cannot be opened any more (J6).
-func (s *Server) openHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.UnsealedHostToken, error) {
+// unsealHost unseals the host token. It ends a grant whose host token cannot be unsealed any more (J6).
+func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.UnsealedHostToken, error) {
 	host, err := grant.HostToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return nil, s.endByLostKey(ctx, token, s.endRefused)
+		return nil, s.endByLostKey(ctx, token.Digest(), oauth.UnknownGrant())
 	}
 	return host, err
 }
 
-// reverify asks the site again, outside any transaction (I18): a token that no longer holds ends the grant (J6); a site that cannot tell changes
-// nothing (D25).
-func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret, host oauth.HostToken) (oauth.Principal, error) {
-	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
-		return oauth.Principal{}, s.endRefused(ctx, token, oauth.EndedByHostToken)
-	}
-	return principal, err
-}
-
-// rotate goes by the instant at which the token was presented: however long the site took, the window counts from there (D27).
-// Who is overtaken meanwhile presented an honest token and does not end the family.
+// rotate counts the grace window from now, the time at which the token was presented, even if the verifier took long (D27). A request that loses a
+// race does not end the family.
 func (s *Server) rotate(ctx context.Context, by oauth.Refreshment, now time.Time) (*oauth.Tokens, error) {
 	var tokens *oauth.Tokens
 	var grant string
@@ -81,20 +71,10 @@ func (s *Server) rotate(ctx context.Context, by oauth.Refreshment, now time.Time
 	return tokens, nil
 }
 
-// refuseRefresh ends the whole family when a replaced token comes back too late (D27).
+// refuseRefresh ends the family when a replaced token is presented after the grace window (D27).
 func (s *Server) refuseRefresh(ctx context.Context, token oauth.Digest, refusal error) error {
 	if !errors.Is(refusal, oauth.ErrReused) {
 		return refusal
 	}
-	if err := s.end(ctx, token, oauth.EndedByReuse); err != nil {
-		return err
-	}
-	return refusal
-}
-
-func (s *Server) endRefused(ctx context.Context, token oauth.Secret, reason oauth.EndReason) error {
-	if err := s.end(ctx, token.Digest(), reason); err != nil {
-		return err
-	}
-	return oauth.UnknownGrant()
+	return s.endAndRefuse(ctx, token, oauth.EndedByReuse, refusal)
 }

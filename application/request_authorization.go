@@ -9,14 +9,14 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Consent is what a person is asked, with the sealed ticket that carries it to their answer.
+// Consent is the question to the person; its sealed ticket is a field of the form.
 type Consent struct {
 	Ticket *oauth.Ticket
 	Sealed string
 }
 
-// RequestAuthorization checks a client's request (A5-A31) and returns the question for the person. A refusal that the client
-// may be told is an *oauth.Refusal; every other one is for the person only.
+// RequestAuthorization checks a client's request (A5-A31) and returns the question to the person. An error for the client is an
+// *oauth.Refusal; every other error is for the person only.
 func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
 	walk := trace.From(ctx)
 	walk.Reach(trace.Authorize)
@@ -71,8 +71,8 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 
 const notFetched = "the app's published description cannot be fetched"
 
-// clientRefusal has one text for every address that cannot be reached or answers with something else, so that it is no oracle for
-// internal hosts (C41, C42). The rule is for the operator's log and trace only.
+// clientRefusal has one text for every failed fetch, so that the page does not reveal which internal hosts exist (C41, C42). Only the log and the trace
+// name the rule.
 func clientRefusal(err error) error {
 	switch {
 	case errors.Is(err, oauth.ErrMetadataSlow):

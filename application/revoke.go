@@ -7,8 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Revoke ends a refresh token's grant or a single access token (E1-E10). Whatever is not the client's own live token is passed
-// over without a word; only an outage is an error, and a client that does not prove who it is where it has to (D33).
+// Revoke ends the grant of a refresh token, or a single access token (E1-E10). It ignores tokens that are unknown or of another client. It fails for
+// an outage, and for a client that fails to authenticate (D33).
 func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string) error {
 	secret, ok := oauth.ParseSecret(oauth.RefreshTokenSecret, token)
 	if !ok {
@@ -18,8 +18,8 @@ func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string)
 		return nil
 	}
 	found, err := s.ports.Store.Grant(ctx, secret.Digest())
-	if err != nil { // strangers' tokens never take the write lock
-		return forgiveUnknown(err)
+	if err != nil { // unknown tokens never take the write lock
+		return ignoreNotFound(err)
 	}
 	client, err := s.identify(ctx, found, by)
 	if err != nil {
@@ -39,10 +39,10 @@ func (s *Server) revoke(ctx context.Context, token oauth.Digest, client string) 
 	if err == nil && ended {
 		s.announceEnd(ctx, grant, oauth.EndedByRevocation)
 	}
-	return forgiveUnknown(err)
+	return ignoreNotFound(err)
 }
 
-func forgiveUnknown(err error) error {
+func ignoreNotFound(err error) error {
 	if errors.Is(err, oauth.ErrNotFound) {
 		return nil
 	}

@@ -1,4 +1,6 @@
-// Package application holds the use cases of the authorization server: one file is one thing that somebody can do.
+// Package application holds the use cases of the authorization server. Server has a method for each: RequestAuthorization and Approve lead to a code,
+// Exchange and Refresh issue tokens, Authenticate checks them, Revoke and EndGrants end grants. Ports are the interfaces it needs: the store, the
+// clients' documents, the site's verifier and the limits.
 package application
 
 import (
@@ -13,77 +15,76 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Ports are what the use cases need of the outside world.
+// Ports are the dependencies of the use cases.
 type Ports struct {
 	Store      oauth.Store
 	Clients    oauth.ClientDirectory
 	Keys       oauth.KeyDirectory
 	Assertions oauth.AssertionReader
 	Verifier   oauth.BearerVerifier
-	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources that have one of their own (U3)
+	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a verifier of their own (U3)
 	Guesses    oauth.GuessLimit
 	Failures   oauth.FailureLimit  // counts unknown codes and refresh tokens
-	Witness    oauth.SecretWitness // nil when no other machine shares the store
+	Witness    oauth.SecretWitness // nil when no other process shares the store
 	Trace      trace.Log           // nil: connections are not traced
-	Journal    trace.Journal       // in front of Trace; nil like it
-	Decided    func(event string)  // counts decisions; nil counts none
-	Limited    oauth.LimitObserver // nil counts none
+	Journal    trace.Journal       // buffers the writes to Trace; nil without it
+	OnDecision func(event string)  // called with each audit event; may be nil
+	Limited    oauth.LimitObserver // may be nil
 	Now        func() time.Time
 	Random     io.Reader
 	Logger     *slog.Logger
 }
 
-// Server offers every use case as one method.
+// Server runs the use cases. It is safe for concurrent use.
 type Server struct {
-	settings *oauth.Settings
-	ports    Ports
-	judge    judge
-	judges   map[oauth.Resource]judge
-	ended    func(grant string)
-	rechecks singleflight.Group
-
+	settings      *oauth.Settings
+	ports         Ports
+	guard         verifierGuard
+	ownGuards     map[oauth.Resource]verifierGuard
+	onGrantEnded  func(grant string)
+	rechecks      singleflight.Group
 	afterRefusals singleflight.Group
 	verified      verifications
 }
 
-// NewServer expects complete ports.
+// NewServer returns a server. Ports that are not documented as optional must be set.
 func NewServer(settings *oauth.Settings, ports Ports) *Server {
-	s := &Server{settings: settings, ports: ports, judge: newJudge(ports.Verifier, settings.Limits), judges: map[oauth.Resource]judge{}, ended: func(string) {}}
+	s := &Server{settings: settings, ports: ports, ownGuards: map[oauth.Resource]verifierGuard{}, onGrantEnded: func(string) {}}
+	s.guard = newVerifierGuard(ports.Verifier, settings.Limits)
 	for resource, verifier := range ports.Verifiers {
-		s.judges[resource] = newJudge(verifier, settings.Limits)
+		s.ownGuards[resource] = newVerifierGuard(verifier, settings.Limits)
 	}
 	return s
 }
 
-// OnGrantEnded adds somebody who is told, after the fact is stored, that a grant ended; call it before serving.
-func (s *Server) OnGrantEnded(told func(grant string)) {
-	others := s.ended
-	s.ended = func(grant string) {
+// OnGrantEnded adds a function that is called after the end of a grant is stored. Call it before serving.
+func (s *Server) OnGrantEnded(call func(grant string)) {
+	others := s.onGrantEnded
+	s.onGrantEnded = func(grant string) {
 		others(grant)
-		told(grant)
+		call(grant)
 	}
 }
 
-// Settings returns what the server was configured with.
 func (s *Server) Settings() *oauth.Settings { return s.settings }
 
-// now returns this use case's one instant, as precise as a store keeps it.
+// now returns the time in milliseconds, the precision of a store.
 func (s *Server) now() time.Time { return s.ports.Now().UTC().Truncate(time.Millisecond) }
 
-// secrets draws one fresh secret per kind, outside any transaction because closures may run more than once.
-func (s *Server) secrets(kinds ...oauth.SecretKind) ([]oauth.Secret, error) {
-	drawn := make([]oauth.Secret, 0, len(kinds))
+// newSecrets creates a secret of each kind, before the transaction, whose closure may run more than once.
+func (s *Server) newSecrets(kinds ...oauth.SecretKind) ([]oauth.Secret, error) {
+	secrets := make([]oauth.Secret, 0, len(kinds))
 	for _, kind := range kinds {
 		secret, err := oauth.NewSecret(kind, s.ports.Random)
 		if err != nil {
 			return nil, err
 		}
-		drawn = append(drawn, secret)
+		secrets = append(secrets, secret)
 	}
-	return drawn, nil
+	return secrets, nil
 }
 
-// end ends the grant that the secret belongs to and tells whoever holds streams open for it.
+// end ends the grant of a secret and closes its open streams.
 func (s *Server) end(ctx context.Context, secret oauth.Digest, reason oauth.EndReason) error {
 	var grant string
 	var alive bool
@@ -106,18 +107,18 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 			At: s.now(), Kind: trace.Ended, Outcome: trace.Passed, Attempt: grant, Request: trace.From(ctx).Request(), Reason: string(reason),
 		})
 	}
-	s.ended(grant)
+	s.onGrantEnded(grant)
 }
 
-// Events returns the names of all decisions, so that whoever counts them knows those that have not happened yet.
+// Events returns the names of all audit events, so that metrics can begin at zero.
 func Events() []string {
 	return []string{"cimd_rejected", "code_redeemed", "consent_denied", "grant_created", "grant_ended", "host_token_rejected", "refreshed"}
 }
 
-// audit writes one line per decision; it never receives a secret (H8).
+// audit logs a decision. The attributes must not contain secrets (H8).
 func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
 	s.ports.Logger.InfoContext(ctx, event, attributes...)
-	if s.ports.Decided != nil {
-		s.ports.Decided(event)
+	if s.ports.OnDecision != nil {
+		s.ports.OnDecision(event)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Sweep forgets what can no longer matter (H6) and returns how many rows went; no answer ever changes by it (I21).
+// Sweep deletes expired rows and old trace steps (H6) and returns their number. No answer to a client depends on it (I21).
 func (s *Server) Sweep(ctx context.Context) (int, error) {
 	now := s.now()
 	rows, err := s.ports.Store.DeleteExpired(ctx, now)

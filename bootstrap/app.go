@@ -83,7 +83,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
 		Verifier: verifierOf(config), Verifiers: ownVerifiers(config), Guesses: newGuesses(counter, config, settings),
 		Failures: throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
-		Witness:  witness, Trace: authz.trace, Journal: noted, Decided: chosen.decided, Limited: chosen.limited,
+		Witness:  witness, Trace: authz.trace, Journal: noted, OnDecision: chosen.decided, Limited: chosen.limited,
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{

@@ -39,7 +39,7 @@ func (e *Endpoints) decide(c echo.Context) error {
 	case "approve", "deny":
 		return e.settle(c, form)
 	case "return":
-		redirect, err := e.server.Return(form.Get("ticket"))
+		redirect, err := e.server.OpenRedirect(form.Get("ticket"))
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 	if refusal.Redirect.Automatic || c.Request().Method == http.MethodPost {
 		return leave(c, refusal.Redirect)
 	}
-	sealed, sealErr := e.server.WithholdRedirect(refusal.Redirect)
+	sealed, sealErr := e.server.SealRedirect(refusal.Redirect)
 	if sealErr != nil {
 		return e.showProblem(c, sealErr, nil)
 	}

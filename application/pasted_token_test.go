@@ -29,7 +29,7 @@ func (s *Server) consent(ctx context.Context, scope string) *Consent {
 	return consent
 }
 
-var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
+var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), func() {
 	const office, home = "203.0.113.7", "198.51.100.7"
 	var server *Server
 	var checking atomic.Int32
@@ -78,13 +78,13 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 	}
 	nowChecking := func() int32 { return checking.Load() }
 
-	It("checks the share of an address at once, and others of it in turns, and leaves places for other addresses", func(ctx SpecContext) {
+	It("verifies the share of one address at once, queues the rest, and leaves places for other addresses", func(ctx SpecContext) {
 		colleagues := paste(ctx, 20, office)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(3))
-		Eventually(server.judge.queue.Waiting).WithContext(ctx).Should(Equal(17))
+		Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(17))
 		another := paste(ctx, 1, home)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(4))
-		Expect(server.judge.queue.Waiting()).To(Equal(17))
+		Expect(server.guard.queue.Waiting()).To(Equal(17))
 		release()
 		Eventually(another).WithContext(ctx).Should(Receive(Succeed()))
 		for range 20 {
@@ -99,7 +99,7 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 			effects.Store(string(limit)+" "+string(effect), true)
 		}
 		colleagues := paste(ctx, 3+fit, office)
-		Eventually(server.judge.queue.Waiting).WithContext(ctx).Should(Equal(fit))
+		Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(fit))
 		var err error
 		Eventually(paste(ctx, 1, office)).WithContext(ctx).Should(Receive(&err))
 		var refusal *oauth.Error
@@ -118,12 +118,12 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 		Expect(slowed).To(BeTrue())
 	})
 
-	It("lets a token that floods an address keep no other token of it waiting", func(ctx SpecContext) {
+	It("does not let one flooding token delay another token of the same address", func(ctx SpecContext) {
 		limit(8, 6)
-		server.answering(server.judge.verifier.(site))
+		server.answering(server.guard.verifier.(site))
 		flood := pasteEach(ctx, office, slices.Repeat([]string{"flood"}, 200)...)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(placesPerToken))
-		Eventually(server.judge.queue.Waiting).WithContext(ctx).Should(Equal(6 * waitingPerPlaceAndAddress))
+		Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(6 * waitingPerPlaceAndAddress))
 		colleague := pasteEach(ctx, office, "colleague")
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(placesPerToken + 1))
 		colleagues := paste(ctx, 5, office)
@@ -138,9 +138,9 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 		}
 	})
 
-	Describe("of a site that knows none", func() {
+	Describe("when the site knows no token", func() {
 		BeforeEach(func() {
-			known := server.judge.verifier.(site)
+			known := server.guard.verifier.(site)
 			limit(1, 1)
 			server.answering(func(ctx context.Context, token string) (oauth.Principal, error) {
 				_, _ = known(ctx, token)
@@ -148,7 +148,7 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 			})
 		})
 
-		It("checks a token to the end when its client hangs up, and repeats the verdict", Label("B6"), func(ctx SpecContext) {
+		It("finishes a verification when the client hangs up, and repeats its result", Label("B6"), func(ctx SpecContext) {
 			impatient, hangUp := context.WithCancel(ctx)
 			answer := pasteEach(impatient, office, "wrong")
 			Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(1))
@@ -165,9 +165,9 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 			Expect(nowChecking()).To(BeEquivalentTo(1))
 		})
 
-		It("admits a token once more after it has waited", Label("B6", "B18"), func(ctx SpecContext) {
+		It("admits a token again after it has waited", Label("B6", "B18"), func(ctx SpecContext) {
 			answers := paste(ctx, 8, office)
-			Eventually(server.judge.queue.Waiting).WithContext(ctx).Should(Equal(7))
+			Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(7))
 			release()
 			demanded := 0
 			for range 8 {
@@ -184,7 +184,7 @@ var _ = Describe("Checking pasted tokens in turns", Label("B20"), func() {
 	})
 })
 
-var _ = Describe("Settling a pasted token", Label("B6"), func() {
+var _ = Describe("Counting the outcome of a pasted token", Label("B6"), func() {
 	DescribeTable("counts", func(err error, outcome oauth.Outcome) { Expect(outcomeOf(err)).To(Equal(outcome)) },
 		Entry("a right token as right", nil, oauth.Right),
 		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""), oauth.Wrong),

@@ -22,6 +22,6 @@ var _ = DescribeTable("Refusing a request because a document or key set is not f
 	},
 	Entry("a document of a slow host", clientRefusal, oauth.ErrMetadataSlow, "C53"),
 	Entry("a document beyond the budget", clientRefusal, oauth.ErrMetadataBudget, "C21"),
-	Entry("keys of a slow host", unproven, oauth.ErrMetadataSlow, "D33"),
-	Entry("keys beyond the budget", unproven, oauth.ErrMetadataBudget, "D33"),
+	Entry("keys of a slow host", assertionRefusal, oauth.ErrMetadataSlow, "D33"),
+	Entry("keys beyond the budget", assertionRefusal, oauth.ErrMetadataBudget, "D33"),
 )

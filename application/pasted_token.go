@@ -8,34 +8,34 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Pasted is what a person has sent with a form: a host token, or a proof of work that contains the token.
+// Pasted is the host token of a submitted form, or a proof of work that contains it.
 type Pasted struct {
 	Token        string
 	Proof, Nonce string
 	By           oauth.Requester
 }
 
-// queueFullWait is the wait of a refusal because too many tokens wait for their check.
+// queueFullWait is the Retry-After while the queue is full.
 const queueFullWait = time.Second
 
-// attempt is a guess with its token.
+// attempt is a guess and its token.
 type attempt struct {
 	oauth.Guess
 	host   oauth.HostToken
-	failed *oauth.Proof // a proof that is not solved, to be demanded again; nil for none
+	failed *oauth.Proof // an unsolved proof, to be demanded again; nil for none
 }
 
 // checked is a pasted token that the verifier knows.
 type checked struct {
 	host      oauth.HostToken
 	principal oauth.Principal
-	place     *fairqueue.Place // held until the token is checked again
+	place     *fairqueue.Place // held until the second verification
 }
 
-// checkPasted checks the token with the verifier, within the limits on wrong tokens (B6, B18, B20). The caller leaves the place.
+// checkPasted verifies the token within the limits on wrong tokens (B6, B18, B20). The caller has to call place.Leave.
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*checked, error) {
 	resource := ticket.Request().Resource()
-	a, err := s.attemptOf(pasted, ticket.ID())
+	a, err := s.newAttempt(pasted, ticket.ID())
 	if err != nil {
 		return nil, err
 	}
@@ -43,12 +43,12 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	if err := s.admitAttempt(ctx, a); err != nil {
 		return nil, err
 	}
-	place, err := s.enterAdmitted(ctx, resource, a)
+	place, err := s.enterQueueAdmitted(ctx, resource, a)
 	if err != nil {
 		s.ports.Guesses.Settle(ctx, a.Guess, oauth.Undecided, s.now())
 		return nil, err
 	}
-	// A check that has begun goes on when the client hangs up, because a client could otherwise have tokens checked without limit.
+	// The verification ignores a canceled request: a client that hangs up could otherwise have tokens verified without being counted.
 	principal, err := s.verify(context.WithoutCancel(ctx), resource, a.host)
 	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOf(err), s.now())
 	if err != nil {
@@ -58,10 +58,10 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	return &checked{a.host, principal, place}, nil
 }
 
-// enterAdmitted admits the attempt once more if it has waited, because others may have pasted wrong tokens meanwhile. Weak tokens keep the
-// place in their limits that they have taken.
-func (s *Server) enterAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
-	place, err := s.enter(ctx, resource, a)
+// enterQueueAdmitted waits for a place and admits the attempt again if it had to wait, because wrong tokens of others may have been counted since.
+// Attempts with weak tokens are counted at admission, and are not admitted twice.
+func (s *Server) enterQueueAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
+	place, err := s.enterQueue(ctx, resource, a)
 	if err != nil || !place.Waited || s.settings.Limits.WeakTokens {
 		return place, err
 	}
@@ -83,8 +83,8 @@ func outcomeOf(err error) oauth.Outcome {
 	return oauth.Undecided
 }
 
-// attemptOf reads what was pasted into the form of a ticket, "" for the connections page.
-func (s *Server) attemptOf(pasted Pasted, ticket string) (*attempt, error) {
+// newAttempt parses the token or proof from the form of a ticket; ticket is "" for the connections page.
+func (s *Server) newAttempt(pasted Pasted, ticket string) (*attempt, error) {
 	a := &attempt{Guess: oauth.Guess{By: pasted.By, Ticket: ticket}}
 	var err error
 	if pasted.Proof == "" {
@@ -98,7 +98,7 @@ func (s *Server) attemptOf(pasted Pasted, ticket string) (*attempt, error) {
 	return a, err
 }
 
-// readProof takes the token from a proof. A proof that was used before proves nothing.
+// readProof takes the token from a proof. A proof counts once.
 func (s *Server) readProof(a *attempt, pasted Pasted) error {
 	now := s.now()
 	proof, err := oauth.OpenProof(pasted.Proof, a.Ticket, s.settings, now)
@@ -114,8 +114,8 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 	return nil
 }
 
-// admitAttempt refuses with WrongHostToken a token that the site refused a moment ago, and with TooManyGuesses beyond the limits. A token with
-// living grants has a limit of its own. It is looked up only when the limits of its network are reached, at a limited rate.
+// admitAttempt refuses with WrongHostToken for a token that the verifier has just refused, and with TooManyGuesses beyond the limits. A token with
+// living grants has a limit of its own. It looks up the grants only when the limits of the network are reached, at a limited rate.
 func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	now := s.now()
 	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
@@ -140,7 +140,7 @@ func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// demandProof repeats a demand that is not met yet, so that the wait does not begin anew.
+// demandProof repeats an unmet demand, so that its wait does not start again.
 func (s *Server) demandProof(a *attempt, now time.Time) error {
 	if a.failed != nil {
 		return a.failed.Demand(now)
@@ -167,19 +167,19 @@ func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, e
 	return false, nil
 }
 
-// verify checks a pasted token with the verifier of the resource (U3).
+// verify verifies a pasted token with the verifier of the resource (U3).
 func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth.HostToken) (oauth.Principal, error) {
-	principal, err := s.judgeOf(resource).askPasted(ctx, host)
+	principal, err := s.guardFor(resource).verifyPasted(ctx, host)
 	return s.withSubject(principal, err, host, "")
 }
 
-// verifyAgain checks the token of a grant (U3), whose subject was before.
+// verifyAgain verifies the host token of a grant (U3) with the subject before.
 func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
-	principal, err := s.judgeOf(resource).ask(ctx, host)
+	principal, err := s.guardFor(resource).verifyGranted(ctx, host)
 	return s.withSubject(principal, err, host, before)
 }
 
-// withSubject gives a principal without a subject the keyed fingerprint of the token, or the subject from before.
+// withSubject sets a missing subject to the keyed fingerprint of the token; the grant keeps its subject before.
 func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken, before string) (oauth.Principal, error) {
 	if err != nil || principal.Subject != "" {
 		return principal, err

@@ -7,8 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// presented reads a secret from the form. It refuses a missing one with InvalidRequest, and one in another format as unknown (D12, D22).
-func (s *Server) presented(ctx context.Context, p oauth.Parameters, name string, kind oauth.SecretKind) (oauth.Secret, error) {
+// readSecret parses a secret of the form. It refuses with InvalidRequest when it is missing, and as unknown when it has another format (D12, D22).
+func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string, kind oauth.SecretKind) (oauth.Secret, error) {
 	text := p.Get(name)
 	if text == "" {
 		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "D12, D22", "the "+name+" is missing")
@@ -20,13 +20,13 @@ func (s *Server) presented(ctx context.Context, p oauth.Parameters, name string,
 	return secret, nil
 }
 
-// codeOf looks up a code. No limit applies to a code that is found, even if the request is then refused.
+// codeOf looks up a code. No limit applies to a known code, even if the request is then refused.
 func (s *Server) codeOf(ctx context.Context, presented oauth.Secret) (*oauth.AuthorizationCode, error) {
 	code, err := s.ports.Store.Code(ctx, presented.Digest())
 	return code, s.limitUnknown(ctx, err)
 }
 
-// grantOf looks up the grant of a refresh token. No limit applies to a token that is found, even if the request is then refused.
+// grantOf looks up the grant of a refresh token. No limit applies to a known token, even if the request is then refused.
 func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.AccessGrant, error) {
 	grant, err := s.ports.Store.Grant(ctx, presented.Digest())
 	return grant, s.limitUnknown(ctx, err)
@@ -39,8 +39,8 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 	return err
 }
 
-// refuseUnknown counts an unknown code or refresh token for the requester, and refuses with TooManyFailures when there are too many (D31). It
-// is called after the lookup, so that known secrets are never refused for their address.
+// refuseUnknown counts an unknown code or refresh token for the requester, and refuses with TooManyFailures when there are too many (D31). It runs
+// after the lookup, so that a known secret is never refused for its address.
 func (s *Server) refuseUnknown(ctx context.Context) error {
 	requester := oauth.RequesterFrom(ctx)
 	if !requester.Limited() {
@@ -54,7 +54,7 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 	return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31", "Too many unknown codes and refresh tokens came from this network")
 }
 
-// unknownGrant turns ErrNotFound, for a grant that was forgotten after the lookup, into the refusal of an unknown secret (D32).
+// unknownGrant turns ErrNotFound, of a row that was deleted after the lookup, into the refusal of an unknown secret (D32).
 func unknownGrant(err error) error {
 	if errors.Is(err, oauth.ErrNotFound) {
 		return oauth.UnknownGrant()

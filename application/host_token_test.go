@@ -66,7 +66,7 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 }
 
 // answering replaces the verifier.
-func (s *Server) answering(verify site) { s.judge = newJudge(verify, s.settings.Limits) }
+func (s *Server) answering(verify site) { s.guard = newVerifierGuard(verify, s.settings.Limits) }
 
 // connect goes all the way from the request to tokens.
 func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {
@@ -84,7 +84,7 @@ func (s *Server) refresh(ctx context.Context, token oauth.Secret) (*oauth.Tokens
 	return s.Refresh(ctx, oauth.Credentials{Client: clientID}, oauth.Parameters{"refresh_token": {token.Reveal()}})
 }
 
-var _ = Describe("Sending the host token on to the upstream", func() {
+var _ = Describe("Forwarding the host token to the upstream", func() {
 	var store *countingStore
 	var server *Server
 	sendingOn := func(c *oauth.Config) { c.HostTokenInUse = true }
@@ -98,7 +98,7 @@ var _ = Describe("Sending the host token on to the upstream", func() {
 		Expect(found).To(Equal(kind), "%v", err)
 	}
 
-	DescribeTable("opens it with the access token, in one look at the store", Label("U6", "J3", "J13"), func(ctx SpecContext, scope string) {
+	DescribeTable("unseals it with the access token, with one read of the store", Label("U6", "J3", "J13"), func(ctx SpecContext, scope string) {
 		tokens := server.connect(ctx, scope)
 		store.reads = 0
 		caller, host, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
@@ -108,7 +108,7 @@ var _ = Describe("Sending the host token on to the upstream", func() {
 		Expect(store.reads).To(Equal(2), "one for each")
 	}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
 
-	DescribeTable("gives it to nobody who presents", Label("U6", "G7", "G8"), func(ctx SpecContext, present func(*oauth.Tokens) (string, string)) {
+	DescribeTable("refuses", Label("U6", "G7", "G8"), func(ctx SpecContext, present func(*oauth.Tokens) (string, string)) {
 		bearer, resource := present(server.connect(ctx, "mcp offline_access"))
 		_, host, err := server.AuthenticateWithHostToken(ctx, bearer, oauth.NewResource(resource))
 		refusedAs(oauth.InvalidToken, err)
@@ -119,7 +119,7 @@ var _ = Describe("Sending the host token on to the upstream", func() {
 		Entry("no token of ours", func(*oauth.Tokens) (string, string) { return "host-token", issuer + "/mcp" }),
 	)
 
-	It("refuses a token from before it was sent on, and its refresh brings one that can", Label("U6"), func(ctx SpecContext) {
+	It("refuses a token from before the setting, and a refresh returns one that works", Label("U6"), func(ctx SpecContext) {
 		tokens := serverOver(store, func(*oauth.Config) {}).connect(ctx, "mcp offline_access")
 		_, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
 		refusedAs(oauth.InvalidToken, err)
@@ -130,7 +130,7 @@ var _ = Describe("Sending the host token on to the upstream", func() {
 		Expect(host.Reveal()).To(Equal("host-token"))
 	})
 
-	It("ends the grant when the site does not know the host token any more, and says so", Label("U8", "I12"), func(ctx SpecContext) {
+	It("ends the grant when the site does not know the host token any more", Label("U8", "I12"), func(ctx SpecContext) {
 		var told []string
 		server.OnGrantEnded(func(grant string) { told = append(told, grant) })
 		tokens := server.connect(ctx, "mcp offline_access")
@@ -158,7 +158,7 @@ var _ = Describe("Sending the host token on to the upstream", func() {
 		}
 	})
 
-	It("ends nothing while the site knows the host token, and asks again after ten seconds", Label("U8"), func(ctx SpecContext) {
+	It("ends nothing while the site knows the host token, and verifies again after ten seconds", Label("U8"), func(ctx SpecContext) {
 		tokens := server.connect(ctx, "mcp offline_access")
 		now, asked := time.Now(), 0
 		server.ports.Now = func() time.Time { return now }
@@ -182,7 +182,7 @@ var _ = Describe("Sending the host token on to the upstream", func() {
 		Expect(asked).To(Equal(3))
 	})
 
-	It("ends nothing while the site cannot tell", Label("U8", "B9"), func(ctx SpecContext) {
+	It("ends nothing during an outage of the verifier", Label("U8", "B9"), func(ctx SpecContext) {
 		tokens := server.connect(ctx, "mcp offline_access")
 		server.answering(func(context.Context, string) (oauth.Principal, error) {
 			return oauth.Principal{}, oauth.CannotTell("it is away")

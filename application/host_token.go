@@ -1,0 +1,100 @@
+package application
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that issued it (J13, U6). An access token that was
+// issued before HostTokenInUse cannot unseal it: it is refused, its grant stays, and the next refresh returns one that can.
+func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, oauth.HostToken, error) {
+	token, err := accessToken(bearer)
+	if err != nil {
+		return oauth.Caller{}, oauth.HostToken{}, err
+	}
+	grant, caller, err := s.authenticate(ctx, token, resource)
+	if err != nil {
+		return oauth.Caller{}, oauth.HostToken{}, err
+	}
+	host, err := grant.HostTokenInUse(token, s.settings)
+	if errors.Is(err, oauth.ErrHostTokenLost) {
+		err = cmp.Or(s.checkSecretAgreement(ctx), oauth.UnopeningToken())
+	}
+	if err != nil {
+		return oauth.Caller{}, oauth.HostToken{}, err
+	}
+	return caller, host, nil
+}
+
+// Results of the verifier are cached, so that an upstream that answers 401 to everything causes few calls.
+const (
+	confirmationLife = 10 * time.Second
+	outageLife       = 5 * time.Second
+)
+
+// VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401 (U8). It returns nil when the site knows the host
+// token. When the site does not, it ends the grant and returns InvalidToken; any other error is an outage of the site. Concurrent calls for one
+// grant share one verification, and its result is cached for some seconds.
+func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
+	token, err := accessToken(bearer)
+	if err != nil {
+		return err
+	}
+	grant, _, err := s.admit(ctx, token.Digest(), resource, s.now())
+	if err != nil {
+		return err
+	}
+	_, err, _ = s.afterRefusals.Do(grant.ID(), func() (any, error) {
+		if err, known := s.verified.lookup(grant.ID(), s.now()); known {
+			return nil, err
+		}
+		err := s.recheck(ctx, grant, token)
+		s.verified.add(grant.ID(), verification{at: s.now(), err: err})
+		return nil, err
+	})
+	return err
+}
+
+// verification is a result of the verifier for the host token of a grant.
+type verification struct {
+	at  time.Time
+	err error
+}
+
+// fresh is false for a time in the future: the clock was set back.
+func (v verification) fresh(now time.Time) bool {
+	life := confirmationLife
+	if v.err != nil {
+		life = outageLife
+	}
+	return !v.at.After(now) && now.Sub(v.at) < life
+}
+
+// verifications caches the fresh verification of each grant; the zero value is ready to use.
+type verifications struct {
+	mu      sync.Mutex
+	byGrant map[string]verification
+}
+
+func (v *verifications) lookup(grant string, now time.Time) (err error, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	last, found := v.byGrant[grant]
+	return last.err, found && last.fresh(now)
+}
+
+func (v *verifications) add(grant string, last verification) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.byGrant == nil {
+		v.byGrant = map[string]verification{}
+	}
+	maps.DeleteFunc(v.byGrant, func(_ string, one verification) bool { return !one.fresh(last.at) })
+	v.byGrant[grant] = last
+}

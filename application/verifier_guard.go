@@ -1,0 +1,155 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/fairqueue"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	// verifyTimeout bounds a call of the verifier (B9).
+	verifyTimeout = 5 * time.Second
+	// grantedPlaces bounds the concurrent calls of the verifier for grants, so that a verifier that hangs cannot pile up goroutines. Pasted tokens
+	// have places of their own, so that they cannot delay a refresh.
+	grantedPlaces = 64
+	// placesPerToken bounds the concurrent verifications of one pasted token.
+	placesPerToken = 4
+	// queueTimeout bounds the wait of a pasted token for its verification.
+	queueTimeout = 10 * time.Second
+	// The length of the queue, for each place in all and for each place of one address.
+	waitingPerPlace           = 16
+	waitingPerPlaceAndAddress = 8
+)
+
+// verifierGuard calls a verifier of the site and survives panics and hangs of it. Each verifier has a guard of its own, so that one that hangs takes
+// no places of another.
+type verifierGuard struct {
+	verifier oauth.BearerVerifier
+	granted  chan struct{}    // semaphore for tokens of grants
+	pasted   chan struct{}    // semaphore for pasted tokens
+	queue    *fairqueue.Queue // of pasted tokens
+}
+
+func newVerifierGuard(verifier oauth.BearerVerifier, limits oauth.Limits) verifierGuard {
+	queue := fairqueue.New(fairqueue.Limits{
+		Places: limits.MaxVerifications, Waiting: waitingPerPlace * limits.MaxVerifications,
+		WaitingPerAddress: waitingPerPlaceAndAddress * limits.MaxVerificationsPerAddress,
+	})
+	return verifierGuard{verifier, make(chan struct{}, grantedPlaces), make(chan struct{}, limits.MaxVerifications), queue}
+}
+
+// guardFor returns the guard of the verifier of a resource (U3).
+func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
+	if own, has := s.ownGuards[resource]; has {
+		return own
+	}
+	return s.guard
+}
+
+// enterQueue waits for one of the places for pasted tokens, which networks share fairly, and within a network its tokens (B20). It refuses with
+// TooManyGuesses, for a second, when the queue is full.
+func (s *Server) enterQueue(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
+	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	token := string(a.Token[:])
+	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token, Shares: []fairqueue.Share{{Key: token, Max: placesPerToken}}}
+	if a.By.Limited() {
+		claim.Shares = append(claim.Shares, fairqueue.Share{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
+	}
+	place, err := s.guardFor(resource).queue.Enter(ctx, claim)
+	switch {
+	case err != nil:
+		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
+		return nil, oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20", "too many tokens are being checked", err)
+	case place.Waited:
+		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitSlowed)
+	}
+	return place, nil
+}
+
+type verifierResult struct {
+	principal oauth.Principal
+	err       error
+}
+
+// verifyGranted verifies the token of a grant. It refuses with WrongHostToken when the site does not know the token, and with
+// HostTokenNotVerifiable when the verifier panics, fails or takes too long (B8, B9).
+func (g verifierGuard) verifyGranted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
+	return g.verifyWithin(ctx, g.granted, host)
+}
+
+// verifyPasted is verifyGranted for a pasted token.
+func (g verifierGuard) verifyPasted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
+	return g.verifyWithin(ctx, g.pasted, host)
+}
+
+func (g verifierGuard) verifyWithin(ctx context.Context, places chan struct{}, host oauth.HostToken) (oauth.Principal, error) {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return oauth.Principal{}, notVerifiable(ctx.Err())
+	}
+	answer := make(chan verifierResult, 1)
+	go func() {
+		defer func() { <-places }()
+		answer <- g.call(ctx, host)
+	}()
+	select {
+	case v := <-answer:
+		return v.principal, verifierRefusal(v.err)
+	case <-ctx.Done():
+		return oauth.Principal{}, notVerifiable(ctx.Err())
+	}
+}
+
+// call turns a panic into an error. It drops the value of the panic, which may contain the token (B15).
+func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifierResult) {
+	defer func() {
+		if recover() != nil {
+			v = verifierResult{err: oauth.CannotTell("the site's verifier panicked")}
+		}
+	}()
+	principal, err := g.verifier.VerifyBearer(ctx, host.Reveal())
+	if err != nil {
+		return verifierResult{err: err}
+	}
+	if err := principal.Check(); err != nil {
+		return verifierResult{err: oauth.CannotTell("the site's verifier named a person who cannot be: " + err.Error())}
+	}
+	if principal.Reveals(host) {
+		return verifierResult{err: oauth.CannotTell("the site's verifier named the token itself as subject or role, which would be stored in clear")}
+	}
+	return verifierResult{principal, nil}
+}
+
+func verifierRefusal(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, oauth.ErrUnknownBearer):
+		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token")
+	}
+	return notVerifiable(err)
+}
+
+func notVerifiable(err error) error {
+	return oauth.RefuseFor(verifyTimeout, oauth.HostTokenNotVerifiable, "B9", "the site cannot check tokens just now", loggable(err))
+}
+
+// loggable keeps only the type of a foreign error, because its text may contain the token (B15): the error of an HTTP client contains the URL.
+func loggable(err error) error {
+	var own oauth.CannotTell
+	switch {
+	case errors.As(err, &own): // without the text of the wrapping errors
+		return own
+	case err == context.DeadlineExceeded, err == context.Canceled: //nolint:errorlint // the text of a wrapping error may contain the token
+		return err
+	}
+	return fmt.Errorf("the site's verifier failed with %T", err)
+}
