@@ -59,7 +59,7 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 		Expect(d.With("failure")).To(Equal([]string{"flow.tools", "flow.stream"}), d.Out)
 		Expect(d.Of("flow.tools").Seen).To(Equal("The MCP server behind this gateway " + seen))
 		Expect(d.Of("flow.tools").Mend).To(HavePrefix("Check the MCP server behind the gateway"))
-		Expect(d.Next).To(ContainSubstring("at the very address that upstream names"))
+		Expect(d.Next).To(ContainSubstring("at the exact address in upstream"))
 	},
 		Entry("hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cannot be reached"),
 		Entry("fails", failing(500, "text/html", "<h1>at db.go:12</h1>"), "has failed"),
@@ -89,7 +89,7 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 	DescribeTable("says who is asked about tokens when the upstream cannot say:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
 		d := examine(ctx, NewGateway(upstream().URL+"/mcp"))
 		Expect(d.With("failure")).To(Equal([]string{"flow.approve"}), d.Out)
-		Expect(d.Of("flow.approve").Seen).To(HavePrefix("the page says 503"))
+		Expect(d.Of("flow.approve").Seen).To(HavePrefix("the page shows 503"))
 		Expect(d.Of("flow.approve").Mend).To(And(ContainSubstring("the MCP server behind it"), ContainSubstring("refuse tokens that it does not know")))
 	},
 		Entry("it takes any token", func() *UpstreamServer { return NewUpstream() }),

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// stranger is the origin of a page that no server knows.
-const stranger = "https://pasteport-doctor.invalid"
+// unknownOrigin is an origin that no server allows by name.
+const unknownOrigin = "https://pasteport-doctor.invalid"
 
 var browserChecks = []check{
 	{
-		id: "cors.metadata", asks: "May pages read the documents?", needs: []string{"server.document"},
-		why:    "Clients that are web pages can read only what is opened to them by CORS.",
-		breaks: []string{browsers}, look: (*examination).metadataOpen,
+		id: "cors.metadata", question: "Can web pages read the documents?", needs: []string{"server.document"},
+		why:    "Clients that are web pages can read only what CORS allows.",
+		breaks: []string{browsers}, run: (*examination).metadataOpen,
 	},
 	{
-		id: "cors.token", asks: "May pages exchange codes?", needs: []string{"token.answer"},
+		id: "cors.token", question: "Can web pages exchange codes?", needs: []string{"token.answer"},
 		why:    "Clients that are web pages send their code from the page.",
-		breaks: []string{browsers}, look: (*examination).tokenOpen,
+		breaks: []string{browsers}, run: (*examination).tokenOpen,
 	},
 	{
-		id: "cors.endpoint", asks: "May pages that are let in read the challenge and the session?", needs: []string{"challenge.status"},
-		why: "Pages see WWW-Authenticate and Mcp-Session-Id only if both are exposed. A server may keep foreign origins out; " +
-			"one that lets them in must say so.",
-		breaks: []string{browsers}, look: (*examination).endpointOpen,
+		id: "cors.endpoint", question: "Can allowed web pages read the challenge and the session ID?", needs: []string{"challenge.status"},
+		why: "Pages see WWW-Authenticate and Mcp-Session-Id only if both are exposed. A server may refuse foreign origins; " +
+			"if it allows one, its answer must name it.",
+		breaks: []string{browsers}, run: (*examination).endpointOpen,
 	},
 }
 
@@ -33,27 +33,27 @@ func (e *examination) origin() string {
 	if e.Origin != "" {
 		return e.Origin
 	}
-	return stranger
+	return unknownOrigin
 }
 
-// opened tells whether a page of our origin may read the answer.
-func (e *examination) opened(a answer) bool {
+// allowsOrigin reports whether a page of our origin may read the answer.
+func (e *examination) allowsOrigin(a answer) bool {
 	allowed := a.header.Get("Access-Control-Allow-Origin")
 	return allowed == "*" || allowed == e.origin()
 }
 
-// preflight asks whether a page may send the request.
+// preflight reports whether a page may send the request.
 func (e *examination) preflight(ctx context.Context, method, target string, headers ...string) (answer, bool) {
-	a, err := e.wire.ask(ctx, question{method: http.MethodOptions, url: target, header: []string{
+	a, err := e.wire.send(ctx, request{method: http.MethodOptions, url: target, header: []string{
 		"Origin", e.origin(), "Access-Control-Request-Method", method, "Access-Control-Request-Headers", strings.Join(headers, ","),
 	}})
-	if err != nil || a.status < 200 || a.status >= 300 || !e.opened(a) {
+	if err != nil || a.status < 200 || a.status >= 300 || !e.allowsOrigin(a) {
 		return a, false
 	}
 	return a, !slices.ContainsFunc(headers, func(name string) bool { return !lists(a, "Access-Control-Allow-Headers", name) })
 }
 
-// lists tells whether the header of the answer has the name in its list; no list of names but * covers Authorization.
+// lists reports whether the header of the answer lists the name. The wildcard * does not cover Authorization.
 func lists(a answer, header, name string) bool {
 	for listed := range strings.SplitSeq(strings.Join(a.header.Values(header), ","), ",") {
 		if listed = strings.TrimSpace(listed); strings.EqualFold(listed, name) || listed == "*" && !strings.EqualFold(name, "Authorization") {
@@ -68,7 +68,7 @@ func (e *examination) metadataOpen(ctx context.Context) verdict {
 		"and answer OPTIONS with Access-Control-Allow-Headers: MCP-Protocol-Version, Content-Type."
 	for _, d := range []document{e.resource, e.server} {
 		a, err := e.wire.get(ctx, d.url, "Origin", e.origin())
-		if err != nil || !e.opened(a) {
+		if err != nil || !e.allowsOrigin(a) {
 			return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(), a.header.Get("Access-Control-Allow-Origin"))
 		}
 		if a, allowed := e.preflight(ctx, http.MethodGet, d.url, "mcp-protocol-version"); !allowed {
@@ -84,7 +84,7 @@ func (e *examination) metadataOpen(ctx context.Context) verdict {
 func (e *examination) tokenOpen(ctx context.Context) verdict {
 	const mend = "Send Access-Control-Allow-Origin: * with every answer of the token endpoint, errors too, and answer OPTIONS there " +
 		"with Access-Control-Allow-Headers: Authorization, Content-Type."
-	if !e.opened(e.flow.token) {
+	if !e.allowsOrigin(e.flow.token) {
 		return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", e.flow.token, e.origin(),
 			e.flow.token.header.Get("Access-Control-Allow-Origin"))
 	}
@@ -96,17 +96,18 @@ func (e *examination) tokenOpen(ctx context.Context) verdict {
 
 func (e *examination) endpointOpen(ctx context.Context) verdict {
 	const expose = "Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id."
-	mend := "Allow the origin of the page (" + e.origin() + ") at the MCP endpoint (Pasteport: the setting allowed-origins, in your own program WithAllowedOrigins), answer OPTIONS without asking for a token, and send " + expose
+	mend := "Allow the origin of the page (" + e.origin() + ") at the MCP endpoint (Pasteport: the setting allowed-origins, in your own " +
+		"program WithAllowedOrigins), answer OPTIONS without a token, and send " + expose
 	a, err := e.call(ctx, "Origin", e.origin())
 	switch {
 	case err != nil:
-		return fail("Let the MCP endpoint answer requests with an Origin.", "%v", err)
+		return fail("Let the MCP endpoint answer requests with an Origin header.", "%v", err)
 	case a.status == http.StatusForbidden && e.Origin == "":
-		return ok("pages of foreign origins are kept out with 403; see with --origin whether one that you have let in gets through")
-	case !e.opened(a) && e.Origin == "":
-		return warn("If clients that are web pages shall connect, allow their origins, refuse others with 403, and send "+expose,
+		return ok("pages of foreign origins get 403; use --origin to check an origin that you allow")
+	case !e.allowsOrigin(a) && e.Origin == "":
+		return warn("If clients that are web pages must connect, allow their origins, refuse others with 403, and send "+expose,
 			"%s to the page %s, without a word about origins", a, e.origin())
-	case !e.opened(a):
+	case !e.allowsOrigin(a):
 		return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(), a.header.Get("Access-Control-Allow-Origin"))
 	}
 	for _, name := range []string{"WWW-Authenticate", "Mcp-Session-Id"} {

@@ -5,25 +5,27 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"sync/atomic"
 	"time"
 )
 
-// redirect is where the code would go. Nobody listens there: doctor plays the browser and reads it from the answer. The port is
-// not in the document, as with Claude Code, so a server has to leave it open (RFC 8252 §7.3).
+// redirect is the redirect URI of the login. Nothing listens there: doctor acts as the browser and reads the code from the Location
+// header. The document leaves the port out, as Claude Code's does; a server must accept any port of a loopback address (RFC 8252 §7.3).
 const redirect = "http://127.0.0.1:33571/callback"
 
-// Client is who doctor is for the authorization server: the address of its Client ID Metadata Document.
+// Client is doctor's OAuth client. Its ID is the URL of its Client ID Metadata Document.
 type Client struct {
 	ID string
 
-	certificate string // its name, when the document is served from here
+	certificate string // file name, when ServeClient serves the document
 	fetches     atomic.Int64
 	server      *http.Server
 }
 
-// Document is the metadata document that has to be published at id.
+// Document returns the metadata document to publish at id.
 func Document(id string) []byte {
 	document, _ := json.MarshalIndent(map[string]any{ // strings always encode
 		"client_id": id, "client_name": "Pasteport doctor",
@@ -35,15 +37,15 @@ func Document(id string) []byte {
 	return append(document, '\n')
 }
 
-// ServeClient publishes the document on this computer, for a server that runs here too and trusts the certificate. The name is
-// what its operator calls the certificate.
+// ServeClient serves the document on this computer, for a server that runs here too and trusts the certificate. name is the file of
+// the certificate, for messages.
 func ServeClient(certificate tls.Certificate, name string) (*Client, error) {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	if err != nil {
 		return nil, fmt.Errorf("serving the client's document: %w", err)
 	}
 	c := &Client{ID: "https://" + listener.Addr().String() + "/client.json", certificate: name}
-	c.server = &http.Server{Handler: http.HandlerFunc(c.publish), ReadHeaderTimeout: 5 * time.Second, ErrorLog: silent}
+	c.server = &http.Server{Handler: http.HandlerFunc(c.publish), ReadHeaderTimeout: 5 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = c.server.Serve(listener) }() // ends with Close
 	return c, nil
 }
@@ -58,7 +60,7 @@ func (c *Client) publish(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(Document(c.ID))
 }
 
-// Close takes the document down.
+// Close stops serving the document.
 func (c *Client) Close() error {
 	if c.server == nil {
 		return nil
@@ -66,8 +68,11 @@ func (c *Client) Close() error {
 	return c.server.Close()
 }
 
-// document looks at the client's own document, where others host it.
+// document checks the client's own document.
 func (e *examination) document(ctx context.Context) verdict {
+	if e.Token == "" {
+		return skip("because there is no --token to go through the whole flow with")
+	}
 	mend := "Host what `pasteport doctor --print-client-document --client-id " + e.Client.ID + "` prints at this address, as application/json."
 	if e.Client.server != nil {
 		return ok("served from this computer: %s", e.Client.ID)

@@ -1,5 +1,6 @@
-// Package doctor examines an MCP server with OAuth from outside, as its clients meet it: any server, not only ours. Every request
-// is bounded in time and size, no redirect is followed, and nobody is asked but the given URL and what its metadata names.
+// Package doctor checks any MCP server with OAuth from outside, as a client sees it. Examine runs the tables of checks in order and
+// returns a Diagnosis with one Finding per check. Every request is limited in time and size, follows no redirect, and goes only to
+// the given URL or to an address that its metadata names.
 package doctor
 
 import (
@@ -12,45 +13,45 @@ import (
 	"time"
 )
 
-// Options says what is examined, and how.
+// Options names the server and configures the examination.
 type Options struct {
-	Endpoint *url.URL       // of the MCP server, https, or http on this computer
-	Token    string         // of the site, to go through the whole flow; "" leaves the flow out
-	Client   *Client        // as whom; needed with Token
-	Origin   string         // of a page that shall be able to connect; "" asks as one that nobody knows
-	Roots    *x509.CertPool // nil: the system's
-	Limit    time.Duration  // for each request
+	Endpoint *url.URL       // of the MCP server: https, or http on this computer
+	Token    string         // of the site, for the login; "" skips the login
+	Client   *Client        // the OAuth client of the login; required with Token
+	Origin   string         // of a web page that must be able to connect; "" uses an unknown origin
+	Roots    *x509.CertPool // nil uses the system's
+	Limit    time.Duration  // of each request
 	Now      func() time.Time
 
-	Begins func(question string) // told before each check
-	Ends   func(Finding)         // told after each check
+	Begins func(question string) // called before each check
+	Ends   func(Finding)         // called after each check
 }
 
-// examination is what has been learned so far.
+// examination is the state that later checks need.
 type examination struct {
 	Options
 	wire    *wire
-	unmet   map[string]string // checks on which others cannot build, and why not
-	secrets []string          // never shown, wherever they come back
+	blocked map[string]string // the reason, by the ID of a failed or skipped check
+	secrets []string          // pairs for strings.NewReplacer
 
 	first     answer // to a request without a token
-	challenge string // the address of the resource metadata that it names
+	challenge string // the resource_metadata of its challenge
 	resource  document
-	issuer    string // the authorization server that the resource names
+	issuer    string // the first of authorization_servers
 	server    document
 	flow      flow
 }
 
-// check is one question to the deployment.
+// check is one row of a table. why, breaks (the affected clients) and the fix are printed when it warns or fails.
 type check struct {
-	id, asks string
-	needs    []string // checks that must have gone well
-	why      string
-	breaks   []string
-	look     func(*examination, context.Context) verdict
+	id, question string
+	needs        []string // IDs of checks that must not fail or be skipped
+	why          string
+	breaks       []string
+	run          func(*examination, context.Context) verdict
 }
 
-// Examine asks everything, in order. It fails only when ctx ends.
+// Examine runs all checks in order. It returns an error only when ctx ends.
 func Examine(ctx context.Context, o Options) (Diagnosis, error) {
 	e := newExamination(o)
 	defer e.wire.close()
@@ -58,18 +59,20 @@ func Examine(ctx context.Context, o Options) (Diagnosis, error) {
 }
 
 func newExamination(o Options) *examination {
-	e := &examination{Options: o, wire: newWire(o), unmet: map[string]string{}}
+	e := &examination{Options: o, wire: newWire(o), blocked: map[string]string{}}
 	e.hide(o.Token)
 	return e
 }
 
 func (e *examination) examine(ctx context.Context) (Diagnosis, error) {
 	report := Diagnosis{URL: e.Endpoint.String(), Result: OK}
-	for _, c := range slices.Concat(reaching, challenging, resourceChecks, serverChecks, tokenChecks, browserChecks, flowChecks) {
-		e.Begins(c.asks)
-		found := e.finding(c, e.judge(ctx, c))
+	for _, c := range slices.Concat(reachChecks, challengeChecks, resourceChecks, serverChecks, tokenChecks, browserChecks, flowChecks) {
+		e.Begins(c.question)
+		found := e.finding(c, e.run(ctx, c))
 		if err := ctx.Err(); err != nil {
-			e.giveBack(context.WithoutCancel(ctx))
+			if e.flow.access != "" {
+				e.revoke(context.WithoutCancel(ctx))
+			}
 			return report, fmt.Errorf("examining %s: %w", e.Endpoint, err)
 		}
 		report.add(found)
@@ -78,31 +81,31 @@ func (e *examination) examine(ctx context.Context) (Diagnosis, error) {
 	return report, nil
 }
 
-// judge asks the question if what it builds on went well.
-func (e *examination) judge(ctx context.Context, c check) verdict {
+// run skips a check whose needs are not met.
+func (e *examination) run(ctx context.Context, c check) verdict {
 	for _, need := range c.needs {
-		if reason := e.unmet[need]; reason != "" {
+		if reason := e.blocked[need]; reason != "" {
 			return skip("%s", reason)
 		}
 	}
-	return c.look(e, ctx)
+	return c.run(e, ctx)
 }
 
 func (e *examination) finding(c check, v verdict) Finding {
 	switch v.status {
 	case Failure:
-		e.unmet[c.id] = "because " + c.id + " failed"
+		e.blocked[c.id] = "because " + c.id + " failed"
 	case Skipped:
-		e.unmet[c.id] = v.seen
+		e.blocked[c.id] = v.seen
 	}
-	found := Finding{ID: c.id, Asks: c.asks, Status: v.status, Seen: e.clean(v.seen)}
+	found := Finding{ID: c.id, Asks: c.question, Status: v.status, Seen: e.clean(v.seen)}
 	if v.status == Failure || v.status == Warning {
 		found.Why, found.Breaks, found.Mend = c.why, c.breaks, e.clean(v.mend)
 	}
 	return found
 }
 
-// hide keeps a secret out of everything that is shown.
+// hide keeps secrets out of the report.
 func (e *examination) hide(secrets ...string) {
 	for _, secret := range secrets {
 		if secret != "" {
@@ -111,9 +114,9 @@ func (e *examination) hide(secrets ...string) {
 	}
 }
 
-const maxText = 600 // bytes of what a server may say in a report
+const maxText = 600 // bytes of a server's text in a report
 
-// clean makes a text of a server fit to be shown: without secrets, without what a terminal would obey, and not too long.
+// clean removes secrets and control characters from a server's text, and cuts it to maxText.
 func (e *examination) clean(text string) string {
 	text = strings.NewReplacer(e.secrets...).Replace(text)
 	text = strings.Map(func(r rune) rune {

@@ -24,7 +24,7 @@ func TestDoctor(t *testing.T) {
 	suite.Run(t, "The doctor")
 }
 
-// script is what a server says. In every text, ISSUER stands for its own address.
+// script holds the answers of a server. In every text, ISSUER stands for its own address.
 type script struct{ challenge, resource, server, page, location, token string }
 
 const hostToken = "host-token-of-the-specs"
@@ -39,7 +39,7 @@ var honest = script{
 	token:    `{"access_token":"access-of-the-specs","token_type":"Bearer","error":"invalid_grant"}`,
 }
 
-// serve answers as the script says.
+// serve returns a handler that answers from the script.
 func (s script) serve(address string) http.Handler {
 	mux := http.NewServeMux()
 	say := func(pattern string, status int, mediaType, text string) {
@@ -69,7 +69,7 @@ func (s script) serve(address string) http.Handler {
 	return mux
 }
 
-// examined is the report about a server with the script. Whatever address it names, nobody but that server is asked.
+// examined returns the report about a server with the script. All connections go to that server, whatever address it names.
 func examined(s script) Diagnosis {
 	server := httptest.NewUnstartedServer(nil)
 	address := "http://" + server.Listener.Addr().String()
@@ -92,7 +92,7 @@ func examined(s script) Diagnosis {
 	return report
 }
 
-// unfit is what must not be shown of a report, "" when all may.
+// unfit describes the first secret, control character or overlong text in a report, or returns "".
 func unfit(r Diagnosis, secrets ...string) string {
 	for _, f := range r.Checks {
 		text := f.Seen + f.Mend
@@ -117,8 +117,8 @@ func statusOf(r Diagnosis, id string) Status {
 	return ""
 }
 
-var _ = Describe("Listening to a server that cannot be trusted", func() {
-	It("has every check of the table in the report, and each has a name of its own", func() {
+var _ = Describe("Examining a server that cannot be trusted", func() {
+	It("reports every check, each with a unique ID", func() {
 		r := examined(honest)
 		names := map[string]bool{}
 		for _, f := range r.Checks {
@@ -129,30 +129,30 @@ var _ = Describe("Listening to a server that cannot be trusted", func() {
 		Expect(statusOf(r, "flow.consent")).To(Equal(OK), "the script is good enough to come this far")
 	})
 
-	DescribeTable("fails the check, and shows neither secrets nor what a terminal obeys", func(change func(*script), id string) {
+	DescribeTable("fails the check and shows neither secrets nor control characters", func(change func(*script), id string) {
 		s := honest
 		change(&s)
 		r := examined(s)
 		Expect(statusOf(r, id)).To(Equal(Failure))
 		Expect(unfit(r, hostToken, "access-of-the-specs", "code-of-the-specs")).To(BeEmpty())
 	},
-		Entry("when the challenge ends in the middle", func(s *script) { s.challenge = `Bearer a="` }, "challenge.header"),
+		Entry("when the challenge is cut off", func(s *script) { s.challenge = `Bearer a="` }, "challenge.header"),
 		Entry("when the challenge names nonsense", func(s *script) { s.challenge = `Bearer resource_metadata="%zz"` }, "challenge.metadata"),
 		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource.document"),
 		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource.document"),
 		Entry("when the document is endless", func(s *script) { s.resource = `{"x":"` + strings.Repeat("x", maxBody) + `"}` }, "resource.document"),
-		Entry("when members are of other kinds", func(s *script) { s.resource = `{"resource":1,"authorization_servers":{}}` }, "resource.identifier"),
+		Entry("when members have wrong types", func(s *script) { s.resource = `{"resource":1,"authorization_servers":{}}` }, "resource.identifier"),
 		Entry("when an issuer is no URL", func(s *script) { s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}` }, "resource.addresses"),
-		Entry("when an endpoint is a script", func(s *script) { s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1) }, "server.endpoints"),
-		Entry("when the page is on its way to somebody else", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1) }, "flow.consent"),
-		Entry("when the form leads nowhere", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "%zz", 1) }, "flow.consent"),
-		Entry("when the browser is sent nowhere", func(s *script) { s.location = "%zz" }, "flow.approve"),
-		Entry("when the browser is sent elsewhere with the token", func(s *script) { s.location = "https://thief.example/?" + hostToken }, "flow.approve"),
+		Entry("when an endpoint is a script URL", func(s *script) { s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1) }, "server.endpoints"),
+		Entry("when the form posts to another server", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1) }, "flow.consent"),
+		Entry("when the action of the form is no URL", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "%zz", 1) }, "flow.consent"),
+		Entry("when the redirect is no URL", func(s *script) { s.location = "%zz" }, "flow.approve"),
+		Entry("when the redirect goes elsewhere with the token", func(s *script) { s.location = "https://thief.example/?" + hostToken }, "flow.approve"),
 		Entry("when the title is the token, in red", func(s *script) { s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, "" }, "flow.approve"),
 	)
 })
 
-// FuzzExamine lets a server say anything: nothing panics, and no secret or control character is shown.
+// FuzzExamine examines servers with arbitrary answers: nothing panics, and no secret or control character is shown.
 func FuzzExamine(f *testing.F) {
 	f.Add(honest.challenge, honest.resource, honest.server, honest.page, honest.location, honest.token)
 	f.Add(`Bearer`, `{}`, `{"issuer":[]}`, `<form>`, `//x`, hostToken)

@@ -2,10 +2,10 @@ package doctor
 
 import "fmt"
 
-// Status is how a check ended.
+// Status is the result of a check.
 type Status string
 
-// The four ways in which a check ends. Only a failure keeps somebody from connecting.
+// The results of a check. Only a failure prevents clients from connecting.
 const (
 	OK      Status = "ok"
 	Warning Status = "warning"
@@ -13,7 +13,7 @@ const (
 	Skipped Status = "skipped"
 )
 
-// Finding is the outcome of one check. Why, Breaks and Mend are said of warnings and failures only.
+// Finding is the outcome of one check. Why, Breaks and Mend (the fix) are set for warnings and failures only.
 type Finding struct {
 	ID     string   `json:"id"`
 	Asks   string   `json:"asks"`
@@ -24,7 +24,7 @@ type Finding struct {
 	Mend   string   `json:"mend,omitempty"`
 }
 
-// Diagnosis is everything that was found. Result is the worst of the checks that were not skipped.
+// Diagnosis is the report of an examination. Result is the worst status of the checks that were not skipped.
 type Diagnosis struct {
 	URL    string    `json:"url"`
 	Result Status    `json:"result"`
@@ -39,7 +39,7 @@ func (d *Diagnosis) add(f Finding) {
 	}
 }
 
-// Count tells how many checks ended in this way.
+// Count returns the number of checks with this status.
 func (d Diagnosis) Count(status Status) (n int) {
 	for _, f := range d.Checks {
 		if f.Status == status {
@@ -49,7 +49,7 @@ func (d Diagnosis) Count(status Status) (n int) {
 	return n
 }
 
-// First is the first check that ended in this way, the one to mend first; empty when there is none.
+// First returns the first check with this status, which is the first to fix, or an empty Finding.
 func (d Diagnosis) First(status Status) Finding {
 	for _, f := range d.Checks {
 		if f.Status == status {
@@ -59,7 +59,7 @@ func (d Diagnosis) First(status Status) Finding {
 	return Finding{}
 }
 
-// verdict is what a check has seen, and how to mend it.
+// verdict is the result of a check: what it saw, and how to fix it.
 type verdict struct {
 	status     Status
 	seen, mend string

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// flow is one login from its beginning to its end.
+// flow is the state of one login.
 type flow struct {
-	token answer // of the token endpoint, to a wrong code
+	token answer // of the token endpoint to an invalid code
 
 	state, verifier string
-	address         string // of the page
+	address         string // of the consent page
 	page            page
 	code            string
 	granted         answer
@@ -25,73 +25,64 @@ type flow struct {
 
 var flowChecks = []check{
 	{
-		id: "flow.document", asks: "Is the client's own document in order?", needs: []string{"server.documents"},
-		why: "The authorization server reads it to learn who asks.", breaks: []string{"this examination"}, look: withToken((*examination).document),
+		id: "flow.document", question: "Is the client's own document in order?", needs: []string{"server.documents"},
+		why: "The authorization server reads it to identify the client.", breaks: []string{"this examination"}, run: (*examination).document,
 	},
 	{
-		id: "flow.client", asks: "Does the authorization server take the client?", needs: []string{"flow.document", "authorize.page"},
-		why:    "It has to fetch the client's document over https. Where that fails, people see an error page instead of the question.",
+		id: "flow.client", question: "Does the authorization server accept the client?", needs: []string{"flow.document", "authorize.page"},
+		why:    "It must fetch the client's document over https. If that fails, people see an error page instead of the consent page.",
 		breaks: []string{claude, claudeCode, chatGPT, vsCode, "every client that is named by a document"},
-		look:   (*examination).introduce,
+		run:    (*examination).authorize,
 	},
 	{
-		id: "flow.consent", asks: "Is the person asked?", needs: []string{"flow.client"},
-		why: "Nobody may get a token without a person's yes.", breaks: everybody, look: (*examination).consent,
+		id: "flow.consent", question: "Does the person have to consent?", needs: []string{"flow.client"},
+		why: "A client must not get a token without the person's consent.", breaks: everybody, run: (*examination).consent,
 	},
 	{
-		id: "flow.approve", asks: "Does the browser bring a code back?", needs: []string{"flow.consent"},
-		why:    "The code has to arrive once, with the state that was sent (RFC 6749 §4.1.2) and the issuer that was promised (RFC 9207).",
-		breaks: everybody, look: (*examination).approve,
+		id: "flow.approve", question: "Does the browser return with a code?", needs: []string{"flow.consent"},
+		why:    "The redirect must carry the code once, the state of the request (RFC 6749 §4.1.2) and the issuer (RFC 9207).",
+		breaks: everybody, run: (*examination).approve,
 	},
 	{
-		id: "flow.exchange", asks: "Is the code exchanged for tokens?", needs: []string{"flow.approve", "token.answer"},
+		id: "flow.exchange", question: "Is the code exchanged for tokens?", needs: []string{"flow.approve", "token.answer"},
 		why:    "The client proves with its PKCE verifier that it began this login.",
-		breaks: everybody, look: (*examination).exchange,
+		breaks: everybody, run: (*examination).exchange,
 	},
 	{
-		id: "flow.cache", asks: "Is the answer with the tokens kept out of caches?", needs: []string{"flow.exchange"},
+		id: "flow.cache", question: "Is the answer with the tokens kept out of caches?", needs: []string{"flow.exchange"},
 		why:    "It must carry Cache-Control: no-store (RFC 6749 §5.1).",
-		breaks: []string{"nobody visibly; it leaks tokens"}, look: func(e *examination, _ context.Context) verdict { return noStore(e.flow.granted) },
+		breaks: []string{"no client visibly, but tokens can leak"}, run: func(e *examination, _ context.Context) verdict { return noStore(e.flow.granted) },
 	},
 	{
-		id: "flow.tools", asks: "Does the token open the MCP server?", needs: []string{"flow.exchange"},
-		why:    "This is what all of it is for: a session, and the list of tools.",
-		breaks: everybody, look: (*examination).tools,
+		id: "flow.tools", question: "Does the token open the MCP server?", needs: []string{"flow.exchange"},
+		why:    "The purpose of the login is a session and the list of tools.",
+		breaks: everybody, run: (*examination).tools,
 	},
 	{
-		id: "flow.stream", asks: "Do events arrive at once?", needs: []string{"flow.exchange"},
-		why:    "A proxy that collects an answer before it passes it on holds back events until the client gives up.",
-		breaks: []string{older, "every client that waits for progress or notifications"},
-		look:   (*examination).stream,
+		id: "flow.stream", question: "Do events arrive immediately?", needs: []string{"flow.exchange"},
+		why:    "A proxy that buffers responses holds events back until the client times out.",
+		breaks: []string{oldTransport, "every client that waits for progress or notifications"},
+		run:    (*examination).stream,
 	},
 	{
-		id: "flow.refresh", asks: "Can the tokens be renewed?", needs: []string{"flow.exchange"},
-		why:    "Otherwise people log in again whenever the access token ends.",
-		breaks: []string{"everybody, after an hour"}, look: (*examination).renew,
+		id: "flow.refresh", question: "Can the tokens be renewed?", needs: []string{"flow.exchange"},
+		why:    "Otherwise people must log in again whenever the access token expires.",
+		breaks: []string{"every client, when the access token expires"}, run: (*examination).renew,
 	},
 	{
-		id: "flow.revoke", asks: "Can the tokens be given back?", needs: []string{"flow.exchange"},
-		why:    "A client that is removed should leave nothing behind (RFC 7009).",
-		breaks: []string{"nobody visibly; the tokens of removed clients live on"}, look: (*examination).revoke,
+		id: "flow.revoke", question: "Can the tokens be revoked?", needs: []string{"flow.exchange"},
+		why:    "The tokens of a removed client should end with it (RFC 7009).",
+		breaks: []string{"no client visibly; the tokens of removed clients stay valid"}, run: (*examination).revoke,
 	},
 	{
-		id: "flow.revoked", asks: "Is a token that was given back refused?", needs: []string{"flow.revoke"},
-		why:    "Whoever stole it could go on.",
-		breaks: []string{"nobody visibly; it is no protection"}, look: (*examination).revoked,
+		id: "flow.revoked", question: "Is a revoked token refused?", needs: []string{"flow.revoke"},
+		why:    "A stolen token would stay usable.",
+		breaks: []string{"no client visibly; revocation has no effect"}, run: (*examination).revoked,
 	},
 }
 
-func withToken(look func(*examination, context.Context) verdict) func(*examination, context.Context) verdict {
-	return func(e *examination, ctx context.Context) verdict {
-		if e.Token == "" {
-			return skip("because there is no --token to go through the whole flow with")
-		}
-		return look(e, ctx)
-	}
-}
-
-// introduce sends the browser to the authorization endpoint.
-func (e *examination) introduce(ctx context.Context) verdict {
+// authorize opens the authorization endpoint, as the browser does.
+func (e *examination) authorize(ctx context.Context) verdict {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
 	e.flow.address = e.authorizationURL()
@@ -107,10 +98,10 @@ func (e *examination) introduce(ctx context.Context) verdict {
 	back := a.location()
 	switch {
 	case a.status >= http.StatusBadRequest:
-		return fail("Fetch "+e.Client.ID+" from the machine of the authorization server: DNS, its firewall (port 443 out, or metadata-proxy of Pasteport where a proxy is the only way out), the certificate and the authorities "+
-			"that it trusts must be in order. Its log says more.", "the page says %d: %q, %s", a.status, e.flow.page.title, e.flow.page.code)
+		return fail("Fetch "+e.Client.ID+" from the machine of the authorization server: check DNS, its firewall (outgoing port 443, "+
+			"or metadata-proxy of Pasteport if a proxy is the only way out), the certificate and the trusted authorities. Its log has the cause.", "the page shows %d: %q, %s", a.status, e.flow.page.title, e.flow.page.code)
 	case a.redirects() && back.Query().Get("error") != "":
-		return fail("Let the server accept what its own metadata offers.", "it answers %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
+		return fail("Make the server accept what its own metadata offers.", "it answers %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
 	}
 	return ok("%d %q", a.status, e.flow.page.title)
 }
@@ -140,15 +131,15 @@ func (e *examination) scope() string {
 	return strings.Join(scopes, " ")
 }
 
-// consent knows the forms of Pasteport; on the pages of others, a person has to decide.
+// consent recognises the form of Pasteport; the page of another server needs a person.
 func (e *examination) consent(context.Context) verdict {
 	p := e.flow.page
 	if !p.fields.Has("ticket") || !p.fields.Has("bearer_token") {
-		return skip("because this page is not Pasteport's and needs a person; open it to see what people see: %s", e.flow.address)
+		return skip("because this page is not Pasteport's and needs a person; open it to see it as people do: %s", e.flow.address)
 	}
 	if !sameOrigin(p.action, e.server.text("authorization_endpoint")) {
-		return fail("Let the form lead to the authorization endpoint; look into the proxy if it rewrites pages.",
-			"the form would send the token to %q, so doctor does not", p.action)
+		return fail("Let the form post to the authorization endpoint; check whether the proxy rewrites pages.",
+			"the form would send the token to %q, so doctor does not submit it", p.action)
 	}
 	return ok("%q", p.title)
 }
@@ -165,28 +156,28 @@ func (e *examination) approve(ctx context.Context) verdict {
 	e.hide(back.Query().Get("code"))
 	switch answer := readPage(a); {
 	case a.status == http.StatusForbidden:
-		return fail("Give doctor a --token that the site knows; or see why the site does not know it.", "the page says %d: %q", a.status, answer.title)
+		return fail("Pass a --token that the site accepts, or find out why the site refuses it.", "the page shows %d: %q", a.status, answer.title)
 	case a.status == http.StatusServiceUnavailable:
-		return fail("Look at who is asked about tokens: the site, or with a gateway the MCP server behind it, which has to run at the very address that "+
-			"upstream names, answer there itself without a redirect, and refuse tokens that it does not know. The log has the cause, and `pasteport trace`.",
-			"the page says 503: %q", answer.title)
+		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must run at the exact address in "+
+			"upstream, answer there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace` have the cause.",
+			"the page shows 503: %q", answer.title)
 	case a.status != http.StatusSeeOther && a.status != http.StatusFound:
-		return fail("See the log of the authorization server, and of the verifier of its tokens.", "the page says %d: %q", a.status, answer.title)
+		return fail("See the log of the authorization server, and of the verifier of its tokens.", "the page shows %d: %q", a.status, answer.title)
 	case back.Query().Get("error") != "":
 		return fail("See the log of the authorization server.", "it answers %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
 	case !strings.HasPrefix(a.header.Get("Location"), redirect+"?"):
 		return fail("Send the browser to the redirect_uri of the request, byte for byte.", "it sends the browser to %s", originOf(back))
 	}
-	return e.arrived(back.Query())
+	return e.readCallback(back.Query())
 }
 
-func (e *examination) arrived(query url.Values) verdict {
+func (e *examination) readCallback(query url.Values) verdict {
 	iss := query.Get("iss")
 	switch {
 	case len(query["code"]) != 1 || query.Get("code") == "":
-		return fail("Send the code exactly once.", "%d codes arrive", len(query["code"]))
+		return fail("Send the code exactly once.", "the redirect has %d codes", len(query["code"]))
 	case !slices.Equal(query["state"], []string{e.flow.state}):
-		return fail("Send state back exactly as it came, once.", "state comes back changed, twice or not at all")
+		return fail("Send state back exactly as it came, once.", "state is changed, repeated or missing")
 	case iss != e.server.text("issuer") && (iss != "" || e.server.flag("authorization_response_iss_parameter_supported")):
 		return fail("Send iss, spelled as issuer in the metadata.", "iss is %q, the issuer %q", iss, e.server.text("issuer"))
 	}
@@ -208,7 +199,7 @@ func (e *examination) redeem(ctx context.Context, form url.Values) verdict {
 	case err != nil:
 		return fail("Answer with JSON.", "%v", err)
 	case a.status != http.StatusOK:
-		return fail("See the log of the authorization server; a code may be used once, within minutes, by whoever asked for it.",
+		return fail("See the log of the authorization server; a code can be used once, within minutes, by the client that requested it.",
 			"%d %s: %s", a.status, d.text("error"), d.text("error_description"))
 	case d.text("access_token") == "" || !strings.EqualFold(d.text("token_type"), "Bearer"):
 		return fail("Answer with access_token and token_type Bearer (RFC 6749 §5.1).", "the answer has no bearer token")

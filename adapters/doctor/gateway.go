@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	gatewayCode  = -32000
-	gatewayWords = "The MCP server behind this gateway "
+	gatewayCode   = -32000
+	gatewayPrefix = "The MCP server behind this gateway "
 )
 
-const mendBehind = "Check the MCP server behind the gateway, not the network between: it must run at the very address that upstream names, answer " +
-	"there itself without a redirect, know the host name that it is asked under (else set upstream-host), accept the gateway's credential, and " +
+const mendUpstream = "Check the MCP server behind the gateway, not the network between: it must run at the exact address in upstream, answer " +
+	"there without a redirect, accept the host name of the request (else set upstream-host) and the gateway's credential, and " +
 	"begin its answers within upstream-timeout. With host-token it accepts the same tokens as the verifier. The gateway's log has the cause."
 
-// behind is what Pasteport's gateway says in place of the MCP server behind it (U9, U10).
+// behind is the error of Pasteport's gateway about the MCP server behind it (U9, U10).
 type behind string
 
 func (b behind) Error() string { return string(b) }
 
-// spokenFor is an error if the gateway has answered in place of the server behind it. The body can be read as before.
-func spokenFor(response *http.Response) error {
+// gatewayFailure returns an error if the gateway answered for the server behind it. The body stays readable.
+func gatewayFailure(response *http.Response) error {
 	if response.StatusCode < http.StatusInternalServerError {
 		return nil
 	}
@@ -42,7 +42,7 @@ func spokenFor(response *http.Response) error {
 			Message string
 		}
 	}
-	if json.Unmarshal(body, &message) != nil || message.Error.Code != gatewayCode || !strings.HasPrefix(message.Error.Message, gatewayWords) {
+	if json.Unmarshal(body, &message) != nil || message.Error.Code != gatewayCode || !strings.HasPrefix(message.Error.Message, gatewayPrefix) {
 		return nil
 	}
 	return behind(message.Error.Message)

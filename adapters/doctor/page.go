@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// page is what a browser finds: the title, an error code for a report, and the form.
+// page is the title, the first code element (of an error), and the form of an HTML page.
 type page struct {
 	title, code, action string
 	fields              url.Values

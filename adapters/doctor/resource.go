@@ -17,53 +17,53 @@ const (
 
 var resourceChecks = []check{
 	{
-		id: "resource.document", asks: "Can the resource metadata be read?", needs: []string{"reach.answer"},
-		why:    "It tells clients which authorization server to ask (RFC 9728 §3). The official TypeScript SDK follows no redirect to another origin.",
-		breaks: everybody, look: (*examination).readResource,
+		id: "resource.document", question: "Can the resource metadata be read?", needs: []string{"reach.answer"},
+		why:    "It names the authorization server (RFC 9728 §3). The official TypeScript SDK follows no redirect to another origin.",
+		breaks: everybody, run: (*examination).readResource,
 	},
 	{
-		id: "resource.type", asks: "Is it served as application/json?", needs: []string{"resource.document"},
-		why: "RFC 9728 §3.2 wants this content type.", breaks: []string{goSDK + ", which ignore the document"},
-		look: func(e *examination, _ context.Context) verdict { return typeOf(e.resource) },
+		id: "resource.type", question: "Is it served as application/json?", needs: []string{"resource.document"},
+		why: "RFC 9728 §3.2 requires this content type.", breaks: []string{goSDK + ", which ignore the document"},
+		run: func(e *examination, _ context.Context) verdict { return typeOf(e.resource) },
 	},
 	{
-		id: "resource.addresses", asks: "Are the addresses in it those that clients use?", needs: []string{"resource.document"},
-		why: "Behind a proxy that speaks TLS, a server that builds URLs from the request publishes http or an inner name. Clients refuse them, " +
+		id: "resource.addresses", question: "Do clients use the addresses in it?", needs: []string{"resource.document"},
+		why: "Behind a TLS proxy, a server that builds URLs from the request publishes http or an internal name. Clients refuse them, " +
 			"cannot reach them, or send codes in clear.",
-		breaks: everybody, look: (*examination).addresses,
+		breaks: everybody, run: (*examination).addresses,
 	},
 	{
-		id: "resource.identifier", asks: "Is `resource` exactly the URL that people type?", needs: []string{"resource.addresses"},
-		why: "Clients compare it byte for byte (RFC 9728 §3.3) and send it on as the audience of the token. One slash too many, or the origin " +
-			"instead of the endpoint, and the document or the token is dropped.",
-		breaks: []string{goSDK + ", which ignore the document", vsCode, claude}, look: (*examination).identifier,
+		id: "resource.identifier", question: "Is `resource` exactly the URL that people type?", needs: []string{"resource.addresses"},
+		why: "Clients compare it byte for byte (RFC 9728 §3.3) and use it as the audience of the token. With an extra slash, or the origin " +
+			"instead of the endpoint, they reject the document or the token.",
+		breaks: []string{goSDK + ", which ignore the document", vsCode, claude}, run: (*examination).identifier,
 	},
 	{
-		id: "resource.well_known", asks: "Is it at the address that follows from the endpoint?", needs: []string{"resource.document"},
-		why:    "Clients that have no challenge at hand insert the well-known path before the path of the endpoint (RFC 9728 §3.1).",
-		breaks: []string{"clients that begin without a challenge"}, look: (*examination).inserted,
+		id: "resource.well_known", question: "Is it at the well-known address of the endpoint?", needs: []string{"resource.document"},
+		why:    "Clients without a challenge insert the well-known path before the path of the endpoint (RFC 9728 §3.1).",
+		breaks: []string{"clients that begin without a challenge"}, run: (*examination).wellKnown,
 	},
 	{
-		id: "resource.root", asks: "Does the address without a path say the same?", needs: []string{"resource.document"},
-		why:    "Clients try it when the other address has nothing; a page, a redirect or another document sends them astray.",
-		breaks: []string{"clients that try the root"}, look: (*examination).root,
+		id: "resource.root", question: "Does the address without a path have the same document?", needs: []string{"resource.document"},
+		why:    "Clients try it when the other address has no document; a page, a redirect or another document misleads them.",
+		breaks: []string{"clients that try the root"}, run: (*examination).root,
 	},
 	{
-		id: "resource.servers", asks: "Does it name an authorization server?", needs: []string{"resource.addresses"},
-		why: "Clients take the first and look for its metadata at an address made from this text; a slash at its end makes another address.",
-		breaks: []string{goSDK + ", which fail without one and look up a wrong address when it ends with a slash",
-			"every client, when there is none"},
-		look: (*examination).servers,
+		id: "resource.servers", question: "Does it name an authorization server?", needs: []string{"resource.addresses"},
+		why: "Clients take the first and build the address of its metadata from it; a slash at its end changes that address.",
+		breaks: []string{goSDK + ", which fail without one, and request a wrong address if it ends with a slash",
+			"every client, if there is none"},
+		run: (*examination).servers,
 	},
 	{
-		id: "resource.scopes", asks: "Are its scopes those of the resource?", needs: []string{"resource.document"},
-		why:    "offline_access belongs into the metadata of the authorization server, which alone gives refresh tokens; the MCP specification wants it left out here.",
-		breaks: []string{"clients that ask for all scopes which are listed"}, look: (*examination).scopes,
+		id: "resource.scopes", question: "Are its scopes those of the resource?", needs: []string{"resource.document"},
+		why:    "offline_access belongs in the metadata of the authorization server, which issues refresh tokens; the MCP specification excludes it here.",
+		breaks: []string{"clients that request all listed scopes"}, run: (*examination).scopes,
 	},
 }
 
-// insertedURL is where the document is when there is no challenge (RFC 9728 §3.1).
-func (e *examination) insertedURL() string {
+// wellKnownURL returns the address of the document for clients without a challenge (RFC 9728 §3.1).
+func (e *examination) wellKnownURL() string {
 	path := e.Endpoint.EscapedPath()
 	if path == "/" {
 		path = ""
@@ -71,9 +71,9 @@ func (e *examination) insertedURL() string {
 	return originOf(e.Endpoint) + resourceWellKnown + path
 }
 
-// resourceURLs are the places of the document, the best one first. A challenge that names another origin is judged by addresses.
+// resourceURLs returns the places of the document, the preferred one first. addresses reports a challenge that names another origin.
 func (e *examination) resourceURLs() []string {
-	places := []string{e.insertedURL(), strings.TrimSuffix(e.insertedURL(), "/"), originOf(e.Endpoint) + resourceWellKnown}
+	places := []string{e.wellKnownURL(), strings.TrimSuffix(e.wellKnownURL(), "/"), originOf(e.Endpoint) + resourceWellKnown}
 	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) {
 		places = slices.Insert(places, 0, e.challenge)
 	}
@@ -86,26 +86,26 @@ func (e *examination) readResource(ctx context.Context) (v verdict) {
 			return v
 		}
 		if place == e.challenge {
-			return fail("Publish the document where the challenge says that it is, or let resource_metadata name the place where it is: "+
-				"clients that are told an address look nowhere else.", "the challenge names an address without it: %s", e.resource)
+			return fail("Publish the document at the address in resource_metadata of the challenge, or correct that address: "+
+				"clients that have one look nowhere else.", "the challenge names an address without it: %s", e.resource)
 		}
 	}
-	return fail("Publish the document at "+e.insertedURL()+", and let the proxy pass /.well-known/oauth-* to the server.",
+	return fail("Publish the document at "+e.wellKnownURL()+", and let the proxy pass /.well-known/oauth-* to the server.",
 		"there is none; the last try: %s", e.resource)
 }
 
-// document reads a JSON object that is at this very address.
+// document reads a JSON object at the address, without redirects.
 func (w *wire) document(ctx context.Context, place string) (document, verdict) {
 	a, err := w.get(ctx, place)
 	d := document{answer: a}
 	switch {
 	case err != nil:
-		return d, fail("Let this address answer at once, with the document alone.", "%v", err)
+		return d, fail("Let this address answer immediately, with the document only.", "%v", err)
 	case a.redirects():
 		return d, fail("Serve the document itself at this address, and exempt /.well-known/* from redirects "+
 			"(slash at the end, www, language, login).", "%s", a)
 	case a.status != http.StatusOK:
-		return d, fail("Let the proxy pass /.well-known/oauth-* to the server, which has to answer 200.", "%s", a)
+		return d, fail("Let the proxy pass /.well-known/oauth-* to the server, which must answer 200.", "%s", a)
 	}
 	if d, err = parse(a); err != nil {
 		return d, fail("Serve the JSON document here; often a site's own pages answer in its place.", "%v", err)
@@ -124,7 +124,7 @@ func typeOf(d document) verdict {
 func (e *examination) addresses(context.Context) verdict {
 	published := map[string]string{"resource_metadata in the challenge": e.challenge, "resource": e.resource.text("resource")}
 	for _, name := range []string{"resource_metadata in the challenge", "resource"} {
-		if v, wrong := e.astray(name, published[name]); wrong {
+		if v, wrong := e.misplaced(name, published[name]); wrong {
 			return v
 		}
 	}
@@ -139,8 +139,8 @@ func (e *examination) addresses(context.Context) verdict {
 const mendScheme = "Tell the server its public https URL (Pasteport: Issuer, or serve --issuer) instead of letting it build URLs from requests, " +
 	"which reach it as http behind the proxy."
 
-// astray judges the scheme and the host of what is published about this endpoint; its path is judged by identifier.
-func (e *examination) astray(name, published string) (verdict, bool) {
+// misplaced reports whether a published URL of this endpoint has a wrong scheme or host; identifier checks the path.
+func (e *examination) misplaced(name, published string) (verdict, bool) {
 	u, err := url.Parse(published)
 	switch {
 	case published == "" || err != nil || u.Host == "":
@@ -149,7 +149,7 @@ func (e *examination) astray(name, published string) (verdict, bool) {
 		return fail(mendScheme, "%s is %s, but clients use https", name, published), true
 	case !strings.EqualFold(u.Host, e.Endpoint.Host):
 		return fail("Tell the server its public URL (Pasteport: Issuer, or serve --issuer); or give people the URL with this host. "+
-			"A server that goes by the Host header needs the proxy to pass it on.", "%s is %s, on another host than %s", name, published, e.Endpoint.Host), true
+			"A server that uses the Host header needs the proxy to pass it on.", "%s is %s, on another host than %s", name, published, e.Endpoint.Host), true
 	}
 	return verdict{}, false
 }
@@ -159,7 +159,7 @@ func (e *examination) identifier(context.Context) verdict {
 	if named == typed {
 		return ok("%s", named)
 	}
-	mend := fmt.Sprintf("Publish %q as resource, and accept tokens for it; or, if that is the right one, give people %q.", typed, named)
+	mend := fmt.Sprintf("Publish %q as resource, and accept tokens for it; or, if the published one is right, give people %q.", typed, named)
 	switch {
 	case named == "":
 		return fail(mend, "the member resource is missing")
@@ -171,17 +171,17 @@ func (e *examination) identifier(context.Context) verdict {
 	return fail(mend, "it is %q", named)
 }
 
-func (e *examination) inserted(ctx context.Context) verdict {
-	if e.resource.url == e.insertedURL() {
-		return ok("%s", e.insertedURL())
+func (e *examination) wellKnown(ctx context.Context) verdict {
+	if e.resource.url == e.wellKnownURL() {
+		return ok("%s", e.wellKnownURL())
 	}
-	return e.same(ctx, e.insertedURL(), "Serve the same document here too; let the proxy pass /.well-known/oauth-* to the server.")
+	return e.same(ctx, e.wellKnownURL(), "Serve the same document here too; let the proxy pass /.well-known/oauth-* to the server.")
 }
 
 func (e *examination) root(ctx context.Context) verdict {
 	place := originOf(e.Endpoint) + resourceWellKnown
 	if place == e.resource.url {
-		return ok("it is the one that was read")
+		return ok("it is the document that was read")
 	}
 	if a, err := e.wire.get(ctx, place); err == nil && a.status == http.StatusNotFound {
 		return ok("there is none, which is allowed")
@@ -211,7 +211,7 @@ func (e *examination) servers(context.Context) verdict {
 	issuer, err := url.Parse(e.issuer)
 	switch {
 	case err != nil || issuer.Host == "" || issuer.RawQuery != "" || issuer.Fragment != "":
-		return fail(mend, "%q is no issuer", e.issuer)
+		return fail(mend, "%q is not a valid issuer", e.issuer)
 	case strings.HasSuffix(e.issuer, "/"):
 		return warn(mend, "%q ends with a slash", e.issuer)
 	}

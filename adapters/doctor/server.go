@@ -15,69 +15,69 @@ const (
 
 var serverChecks = []check{
 	{
-		id: "server.document", asks: "Can the metadata of the authorization server be read?", needs: []string{"resource.servers"},
-		why:    "It names every endpoint of the login (RFC 8414 §3). Without it clients guess addresses, or give up.",
-		breaks: everybody, look: (*examination).readServer,
+		id: "server.document", question: "Can the metadata of the authorization server be read?", needs: []string{"resource.servers"},
+		why:    "It names every endpoint of the login (RFC 8414 §3). Without it clients guess addresses or give up.",
+		breaks: everybody, run: (*examination).readServer,
 	},
 	{
-		id: "server.type", asks: "Is it served as application/json?", needs: []string{"server.document"},
-		why: "RFC 8414 §3.2 wants this content type.", breaks: []string{goSDK},
-		look: func(e *examination, _ context.Context) verdict { return typeOf(e.server) },
+		id: "server.type", question: "Is it served as application/json?", needs: []string{"server.document"},
+		why: "RFC 8414 §3.2 requires this content type.", breaks: []string{goSDK},
+		run: func(e *examination, _ context.Context) verdict { return typeOf(e.server) },
 	},
 	{
-		id: "server.issuer", asks: "Does it name the issuer that the resource names?", needs: []string{"server.document"},
-		why:    "Clients compare both (RFC 8414 §3.3), so that no server speaks for another one.",
-		breaks: []string{goSDK, "every client that checks the issuer"}, look: (*examination).sameIssuer,
+		id: "server.issuer", question: "Does it name the issuer that the resource names?", needs: []string{"server.document"},
+		why:    "Clients compare both (RFC 8414 §3.3), so that a server cannot impersonate another.",
+		breaks: []string{goSDK, "every client that checks the issuer"}, run: (*examination).sameIssuer,
 	},
 	{
-		id: "server.endpoints", asks: "Are all endpoints there, and protected?", needs: []string{"server.document"},
-		why:    "A login needs the authorization and the token endpoint; over http the code, the token and the person's own token can be read on the way.",
-		breaks: everybody, look: (*examination).endpoints,
+		id: "server.endpoints", question: "Are all endpoints present and protected?", needs: []string{"server.document"},
+		why:    "A login needs the authorization and the token endpoint; over http others on the network can read the code, the token and the person's own token.",
+		breaks: everybody, run: (*examination).endpoints,
 	},
 	{
-		id: "server.pkce", asks: "Does it offer PKCE with S256?", needs: []string{"server.document"},
+		id: "server.pkce", question: "Does it offer PKCE with S256?", needs: []string{"server.document"},
 		why:    "MCP clients must use it, and must refuse servers that do not list it in code_challenge_methods_supported.",
-		breaks: []string{goSDK, "every client that keeps to the MCP specification"}, look: (*examination).pkce,
+		breaks: []string{goSDK, "every client that follows the MCP specification"}, run: (*examination).pkce,
 	},
 	{
-		id: "server.public_clients", asks: "May clients without a secret use it?", needs: []string{"server.document"},
-		why:    "Clients that run on people's computers, or are named by a document, have no secret. A missing list means client_secret_basic (RFC 8414 §2).",
-		breaks: []string{claude + `, which looks for "none"`, claudeCode + ", whose document says none"},
-		look:   (*examination).publicClients,
+		id: "server.public_clients", question: "Does it accept clients without a secret?", needs: []string{"server.document"},
+		why:    "Clients on people's computers, or with a metadata document, have no secret. A missing list means client_secret_basic (RFC 8414 §2).",
+		breaks: []string{claude + `, which looks for "none"`, claudeCode + ", whose document has none"},
+		run:    (*examination).publicClients,
 	},
 	{
-		id: "server.responses", asks: "Does it answer with a code in the query?", needs: []string{"server.document"},
-		why: "response_types_supported is required (RFC 8414 §2), and code the only type that OAuth 2.1 has left.", breaks: everybody,
-		look: (*examination).responses,
+		id: "server.responses", question: "Does it answer with a code in the query?", needs: []string{"server.document"},
+		why: "response_types_supported is required (RFC 8414 §2), and OAuth 2.1 has only code.", breaks: everybody,
+		run: (*examination).responses,
 	},
 	{
-		id: "server.grants", asks: "Can connections be renewed?", needs: []string{"server.document"},
-		why: "Without refresh tokens people log in again whenever the access token ends, often every hour. The official TypeScript SDK asks for them " +
+		id: "server.grants", question: "Can connections be renewed?", needs: []string{"server.document"},
+		why: "Without refresh tokens people log in again whenever the access token expires, often every hour. The official TypeScript SDK requests them " +
 			"when offline_access is in scopes_supported here.",
-		breaks: []string{"nobody at first, everybody after an hour"}, look: (*examination).grants,
+		breaks: []string{"every client, when the access token expires"}, run: (*examination).grants,
 	},
 	{
-		id: "server.iss", asks: "Does it promise to say who answered?", needs: []string{"server.document"},
-		why:    "iss in the authorization response (RFC 9207) keeps servers apart; the official Go SDK refuses an iss that was not promised.",
-		breaks: []string{goSDK + ", if iss comes without the promise"}, look: (*examination).iss,
+		id: "server.iss", question: "Does it announce iss in authorization responses?", needs: []string{"server.document"},
+		why:    "iss in the authorization response (RFC 9207) identifies the server that answered; the official Go SDK refuses an iss that the metadata does not announce.",
+		breaks: []string{goSDK + ", if iss comes unannounced"}, run: (*examination).iss,
 	},
 	{
-		id: "server.documents", asks: "Does it take clients that are named by a document?", needs: []string{"server.public_clients"},
-		why: "Client ID Metadata Documents are how clients introduce themselves today. A server that offers only dynamic registration " +
-			"(registration_endpoint) makes them register, which those that have nothing but a document cannot.",
+		id: "server.documents", question: "Does it accept Client ID Metadata Documents?", needs: []string{"server.public_clients"},
+		why: "Current clients identify themselves with Client ID Metadata Documents. A server that offers only dynamic registration " +
+			"(registration_endpoint) excludes clients that have only a document.",
 		breaks: []string{claude + ", which looks for client_id_metadata_document_supported", claudeCode + " with its document", goSDK + " that have only a document"},
-		look:   (*examination).documents,
+		run:    (*examination).documents,
 	},
 	{
-		id: "server.openid", asks: "Is there no half OpenID configuration?", needs: []string{"server.document"},
-		why:    "Clients also look for one. 404 lets them go on; an error, a redirect or a document without what OpenID needs stops them.",
-		breaks: []string{tsSDK}, look: (*examination).openID,
+		id: "server.openid", question: "Is the OpenID configuration complete or absent?", needs: []string{"server.document"},
+		why:    "Clients also look for one. 404 lets them continue; an error, a redirect or an incomplete document stops them.",
+		breaks: []string{tsSDK}, run: (*examination).openID,
 	},
 }
 
-// serverURLs are the places of the document: of RFC 8414 §3.1, and the two of OpenID. A slash at the end of the issuer is cut.
+// serverURLs returns the places of the document: that of RFC 8414 §3.1 and the two of OpenID.
 func (e *examination) serverURLs() []string {
-	issuer, _ := url.Parse(strings.TrimSuffix(e.issuer, "/")) // servers has parsed it
+	issuer, _ := url.Parse(strings.TrimSuffix(e.issuer, "/")) // the check servers has parsed it
 	return []string{
 		originOf(issuer) + serverWellKnown + issuer.EscapedPath(),
 		originOf(issuer) + openIDWellKnown + issuer.EscapedPath(),
@@ -99,7 +99,7 @@ func (e *examination) readServer(ctx context.Context) (v verdict) {
 func (e *examination) sameIssuer(context.Context) verdict {
 	if issuer := e.server.text("issuer"); issuer != e.issuer {
 		return fail("Spell the issuer the same in both documents, byte for byte: https, without a slash at its end. "+
-			"A server that builds it from requests has to be told its public URL.", "issuer is %q, the resource names %q", issuer, e.issuer)
+			"A server that builds it from requests needs a setting with its public URL.", "issuer is %q, the resource names %q", issuer, e.issuer)
 	}
 	return ok("%s", e.issuer)
 }
@@ -121,8 +121,8 @@ func (e *examination) endpoints(context.Context) verdict {
 	return ok("%s, %s", e.server.text("authorization_endpoint"), e.server.text("token_endpoint"))
 }
 
-// offers tells whether the list has the value, and what it says instead.
-func (e *examination) offers(member, value string) (found bool, said string) {
+// offers reports whether a list of the metadata has the value, and describes the list.
+func (e *examination) offers(member, value string) (found bool, description string) {
 	values := e.server.list(member)
 	if _, there := e.server.members[member]; !there {
 		return false, member + " is missing"
@@ -131,23 +131,23 @@ func (e *examination) offers(member, value string) (found bool, said string) {
 }
 
 func (e *examination) pkce(context.Context) verdict {
-	if found, said := e.offers("code_challenge_methods_supported", "S256"); !found {
-		return fail(`Support S256 and say so: "code_challenge_methods_supported": ["S256"].`, "%s", said)
+	if found, list := e.offers("code_challenge_methods_supported", "S256"); !found {
+		return fail(`Support S256 and say so: "code_challenge_methods_supported": ["S256"].`, "%s", list)
 	}
 	return ok("S256")
 }
 
 func (e *examination) publicClients(context.Context) verdict {
-	found, said := e.offers("token_endpoint_auth_methods_supported", "none")
+	found, list := e.offers("token_endpoint_auth_methods_supported", "none")
 	if !found {
-		return fail(`Let clients without a secret exchange codes, and add "none" to token_endpoint_auth_methods_supported.`, "%s", said)
+		return fail(`Let clients without a secret exchange codes, and add "none" to token_endpoint_auth_methods_supported.`, "%s", list)
 	}
-	return ok("%s", said)
+	return ok("%s", list)
 }
 
 func (e *examination) responses(context.Context) verdict {
-	if found, said := e.offers("response_types_supported", "code"); !found {
-		return fail(`Say "response_types_supported": ["code"].`, "%s", said)
+	if found, list := e.offers("response_types_supported", "code"); !found {
+		return fail(`Say "response_types_supported": ["code"].`, "%s", list)
 	}
 	if modes := e.server.list("response_modes_supported"); len(modes) > 0 && !slices.Contains(modes, "query") {
 		return fail(`Answer in the query, and add "query" to response_modes_supported.`, "response_modes_supported: %s", strings.Join(modes, " "))
@@ -156,14 +156,14 @@ func (e *examination) responses(context.Context) verdict {
 }
 
 func (e *examination) grants(context.Context) verdict {
-	if found, said := e.offers("grant_types_supported", "authorization_code"); !found && e.server.members["grant_types_supported"] != nil {
-		return fail(`Add "authorization_code" to grant_types_supported.`, "%s", said)
+	if found, list := e.offers("grant_types_supported", "authorization_code"); !found && e.server.members["grant_types_supported"] != nil {
+		return fail(`Add "authorization_code" to grant_types_supported.`, "%s", list)
 	}
-	if found, said := e.offers("grant_types_supported", "refresh_token"); !found {
-		return warn(`Give refresh tokens, and add "refresh_token" to grant_types_supported.`, "%s", said)
+	if found, list := e.offers("grant_types_supported", "refresh_token"); !found {
+		return warn(`Give refresh tokens, and add "refresh_token" to grant_types_supported.`, "%s", list)
 	}
-	if found, said := e.offers("scopes_supported", offlineAccess); !found {
-		return warn("Add offline_access to scopes_supported of the authorization server, and give a refresh token to whoever asks for it.", "%s", said)
+	if found, list := e.offers("scopes_supported", offlineAccess); !found {
+		return warn("Add offline_access to scopes_supported of the authorization server, and issue a refresh token to every client that requests it.", "%s", list)
 	}
 	return ok("refresh tokens, for offline_access")
 }
@@ -182,12 +182,12 @@ func (e *examination) documents(context.Context) verdict {
 	case e.server.flag("client_id_metadata_document_supported") && registers:
 		return ok("yes, and dynamic registration too")
 	case e.server.flag("client_id_metadata_document_supported"):
-		return ok("yes; a client that can only register has to be given a client_id instead")
+		return ok("yes; a client that can only register needs a client_id from the operator")
 	case registers:
 		return fail(`Fetch and check the documents of clients, and say "client_id_metadata_document_supported": true; registration may stay beside it.`,
 			"dynamic registration only: there is a registration_endpoint, but client_id_metadata_document_supported is not true")
 	}
-	return fail(`Fetch and check the documents of clients, and say "client_id_metadata_document_supported": true. Until then every client has to be registered by hand.`,
+	return fail(`Fetch and check the documents of clients, and say "client_id_metadata_document_supported": true. Until then every client must be registered by hand.`,
 		"neither client_id_metadata_document_supported nor a registration_endpoint")
 }
 
@@ -211,5 +211,5 @@ func (e *examination) openID(ctx context.Context) verdict {
 			return warn(mend, "%s has no %s", a.url, member)
 		}
 	}
-	return ok("there is a whole one")
+	return ok("it is complete")
 }

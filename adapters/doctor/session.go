@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	eventStream  = "text/event-stream"
-	withSessions = "2025-11-25" // the last revision that has any
+	eventStream         = "text/event-stream"
+	lastSessionProtocol = "2025-11-25" // the last revision with sessions
 )
 
-// bearer is the SDK's way to the endpoint: with the token, bounded, and to nowhere else.
+// bearer is the transport of the SDK's client. It adds the token and limits the body.
 type bearer struct {
 	token string
 	wire  *wire
 }
 
-// RoundTrip sends the request with the token.
+// RoundTrip implements http.RoundTripper.
 func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("Authorization", "Bearer "+b.token)
@@ -33,7 +33,7 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := spokenFor(response); err != nil {
+	if err := gatewayFailure(response); err != nil {
 		_ = response.Body.Close()
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// tools lets the official SDK's client open a session and list the tools.
+// tools opens a session with the client of the official SDK and lists the tools.
 func (e *examination) tools(ctx context.Context) verdict {
 	ctx, cancel := context.WithTimeout(ctx, 3*e.Limit) // a session takes several requests
 	defer cancel()
@@ -52,13 +52,13 @@ func (e *examination) tools(ctx context.Context) verdict {
 	var cause behind
 	switch {
 	case errors.As(err, &cause):
-		return fail(mendBehind, "%s", cause)
+		return fail(mendUpstream, "%s", cause)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail("See why the MCP server, or the one behind the gateway, takes so long; let doctor wait longer with --timeout.", "no answer within %s", 3*e.Limit)
+		return fail("Find out why the MCP server, or the one behind the gateway, is slow; --timeout makes doctor wait longer.", "no answer within %s", 3*e.Limit)
 	case err != nil:
 		return fail("See the log of the MCP server: its bearer check must accept tokens whose audience is the resource, and the proxy must pass "+
-			"the Authorization, Mcp-Session-Id and MCP-Protocol-Version headers. A gateway answers 401 when the person's own token has been revoked at "+
-			"the site.", "%v", err)
+			"the Authorization, Mcp-Session-Id and MCP-Protocol-Version headers. A gateway answers 401 after the site has revoked "+
+			"the person's own token.", "%v", err)
 	}
 	return ok("%d tools, revision %s", names, version)
 }
@@ -91,49 +91,49 @@ func (e *examination) openSession(ctx context.Context, o *sdk.ClientSessionOptio
 	return session, nil
 }
 
-// stream opens a stream and sees whether a proxy holds it back: of the older transport, whose first event comes at once, else of a
-// session, or of a server without sessions, which open at once and may have no event to show.
+// stream checks that no proxy buffers a stream. A stream of the older transport sends its first event immediately. Without one, the
+// stream of a session, or of a server without sessions, only has to open.
 func (e *examination) stream(ctx context.Context) verdict {
 	ctx, cancel := context.WithTimeout(ctx, 3*e.Limit) // a session takes several requests
 	defer cancel()
-	silent := false
-	older := e.streamed(ctx, func(body io.Reader) (string, error) {
+	noEvent := false
+	legacy := e.openStream(ctx, func(body io.Reader) (string, error) {
 		event, err := firstEvent(body)
-		silent = err != nil
+		noEvent = err != nil
 		return fmt.Sprintf("the first event, %q, came", event), err
 	})
-	if older.status != Skipped && !silent {
-		return older
+	if legacy.status != Skipped && !noEvent {
+		return legacy
 	}
-	session, err := e.openSession(ctx, &sdk.ClientSessionOptions{ProtocolVersion: withSessions})
+	session, err := e.openSession(ctx, &sdk.ClientSessionOptions{ProtocolVersion: lastSessionProtocol})
 	switch {
-	case err != nil && silent:
-		return older
+	case err != nil && noEvent:
+		return legacy
 	case err != nil:
 		return skip("because no session can be opened: %v", err)
 	}
 	defer func() { _ = session.Close() }()
 	switch {
-	case session.ID() != "" && silent:
-		return older
-	case silent:
-		return ok("the stream of a server without sessions opened, of which no event was awaited")
+	case session.ID() != "" && noEvent:
+		return legacy
+	case noEvent:
+		return ok("the stream of a server without sessions opened; doctor waited for no event")
 	case session.ID() == "":
-		return skip("because the server has neither the older transport nor sessions")
+		return skip("because the server has neither the legacy transport nor sessions")
 	}
-	return e.streamed(ctx, func(io.Reader) (string, error) {
-		return "the stream of a session opened, of which no event was awaited,", nil
+	return e.openStream(ctx, func(io.Reader) (string, error) {
+		return "the stream of a session opened", nil
 	},
 		"Mcp-Session-Id", session.ID(), "MCP-Protocol-Version", session.InitializeResult().ProtocolVersion)
 }
 
-// streamed measures how long it takes until the stream shows that it is one.
-func (e *examination) streamed(ctx context.Context, sign func(io.Reader) (string, error), header ...string) verdict {
+// openStream opens a stream and measures the time until confirm returns.
+func (e *examination) openStream(ctx context.Context, confirm func(io.Reader) (string, error), header ...string) verdict {
 	const mend = "Turn buffering off for the MCP endpoint: proxy_buffering off and proxy_http_version 1.1 with nginx, no compression and no cache."
 	ctx, cancel := context.WithTimeout(ctx, e.Limit)
 	defer cancel()
 	began := time.Now()
-	response, err := e.wire.open(ctx, question{method: http.MethodGet, url: e.Endpoint.String(), header: append([]string{
+	response, err := e.wire.open(ctx, request{method: http.MethodGet, url: e.Endpoint.String(), header: append([]string{
 		"Accept", eventStream, "Authorization", "Bearer " + e.flow.access,
 	}, header...)})
 	if err != nil {
@@ -141,8 +141,8 @@ func (e *examination) streamed(ctx context.Context, sign func(io.Reader) (string
 	}
 	defer response.Body.Close()
 	a := answer{method: http.MethodGet, url: e.Endpoint.String(), status: response.StatusCode, header: response.Header}
-	if err := spokenFor(response); err != nil {
-		return fail(mendBehind, "%v", err)
+	if err := gatewayFailure(response); err != nil {
+		return fail(mendUpstream, "%v", err)
 	}
 	switch {
 	case a.status == http.StatusUnauthorized || a.redirects() || a.status >= http.StatusInternalServerError:
@@ -152,14 +152,14 @@ func (e *examination) streamed(ctx context.Context, sign func(io.Reader) (string
 	case a.mediaType() != eventStream:
 		return fail("Answer GET with text/event-stream, or with 405.", "%s as %q", a, a.header.Get("Content-Type"))
 	}
-	seen, err := sign(response.Body)
+	seen, err := confirm(response.Body)
 	if err != nil {
-		return fail(mend, "the stream is open, but no event arrives: %v", e.wire.explained(err))
+		return fail(mend, "the stream is open, but no event arrives: %v", e.wire.explainTimeout(err))
 	}
 	return ok("%s after %s", seen, time.Since(began).Round(100*time.Microsecond))
 }
 
-// firstEvent reads the name of the first event, to its end.
+// firstEvent reads the whole first event and returns its name.
 func firstEvent(body io.Reader) (name string, err error) {
 	lines := bufio.NewScanner(io.LimitReader(body, maxBody))
 	for lines.Scan() {
@@ -180,7 +180,7 @@ func (e *examination) revoke(ctx context.Context) verdict {
 	const mend = "Offer revocation (RFC 7009): name revocation_endpoint in the metadata, answer 200, and let the proxy pass POST to it."
 	endpoint := e.server.text("revocation_endpoint")
 	if endpoint == "" {
-		return skip("because there is no revocation_endpoint; the access token of this examination lives until it expires")
+		return skip("because there is no revocation_endpoint; the access token of this examination stays valid until it expires")
 	}
 	for _, token := range []string{e.flow.access, e.flow.refresh} {
 		if token == "" {
@@ -197,20 +197,13 @@ func (e *examination) revoke(ctx context.Context) verdict {
 	return ok("200")
 }
 
-// giveBack ends what an interrupted examination has been given.
-func (e *examination) giveBack(ctx context.Context) {
-	if e.flow.access != "" {
-		e.revoke(ctx)
-	}
-}
-
 func (e *examination) revoked(ctx context.Context) verdict {
 	a, err := e.call(ctx, "Authorization", "Bearer "+e.flow.access)
 	switch {
 	case err != nil:
 		return fail("See the log of the MCP server.", "%v", err)
 	case a.status != http.StatusUnauthorized:
-		return fail("Let the MCP server ask the authorization server about each token, or keep access tokens short.", "%s to the access token", a)
+		return fail("Let the MCP server check each token at the authorization server, or issue short-lived access tokens.", "%s to the access token", a)
 	}
 	return ok("401")
 }

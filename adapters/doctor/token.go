@@ -9,39 +9,38 @@ import (
 	"github.com/pquerna/cachecontrol/cacheobject"
 )
 
-// longest is how long metadata may be kept by clients and proxies.
-const longest = 24 * time.Hour
+const maxMetadataAge = 24 * time.Hour // in the caches of clients and proxies
 
 var tokenChecks = []check{
 	{
-		id: "authorize.page", asks: "Does the authorization endpoint answer?", needs: []string{"server.endpoints"},
-		why: "This is where the browser of the person is sent.", breaks: everybody, look: (*examination).authorizes,
+		id: "authorize.page", question: "Does the authorization endpoint answer?", needs: []string{"server.endpoints"},
+		why: "The client sends the person's browser there.", breaks: everybody, run: (*examination).authorizes,
 	},
 	{
-		id: "token.answer", asks: "Does the token endpoint answer?", needs: []string{"server.endpoints"},
-		why: "Clients send the code there by POST, follow no redirect, and read an error of OAuth as JSON (RFC 6749 §5.2). Anything else makes " +
-			"them throw away what they have, or open the browser again.",
-		breaks: everybody, look: (*examination).tokens,
+		id: "token.answer", question: "Does the token endpoint answer?", needs: []string{"server.endpoints"},
+		why: "Clients POST the code there, follow no redirect, and expect OAuth errors as JSON (RFC 6749 §5.2). After any other answer " +
+			"they drop their tokens or open the browser again.",
+		breaks: everybody, run: (*examination).tokens,
 	},
 	{
-		id: "token.cache", asks: "Are its answers kept out of caches?", needs: []string{"token.answer"},
-		why:    "An answer with a token must carry Cache-Control: no-store (RFC 6749 §5.1), or a proxy may hand it to somebody else.",
-		breaks: []string{"nobody visibly; it leaks tokens"}, look: (*examination).tokenCache,
+		id: "token.cache", question: "Are its answers kept out of caches?", needs: []string{"token.answer"},
+		why:    "An answer with a token must carry Cache-Control: no-store (RFC 6749 §5.1), or a proxy may serve it to another client.",
+		breaks: []string{"no client visibly, but tokens can leak"}, run: (*examination).tokenCache,
 	},
 	{
-		id: "metadata.cache", asks: "Can the documents be cached, but not for ever?", needs: []string{"server.document"},
-		why:    "Every connection begins with them; and a change must reach clients within a day.",
-		breaks: []string{"clients that keep an old document after a change"}, look: (*examination).metadataCache,
+		id: "metadata.cache", question: "Can the documents be cached, for at most a day?", needs: []string{"server.document"},
+		why:    "Every connection begins with them, and a change must reach clients within a day.",
+		breaks: []string{"clients that keep an old document after a change"}, run: (*examination).metadataCache,
 	},
 }
 
 func (e *examination) authorizes(ctx context.Context) verdict {
-	const mend = "Let the proxy pass GET and POST of the authorization endpoint to the server, and look into the server's log."
+	const mend = "Let the proxy pass GET and POST of the authorization endpoint to the server, and read the server's log."
 	a, err := e.wire.get(ctx, e.server.text("authorization_endpoint"), "Accept", "text/html")
 	switch {
 	case err != nil:
 		return fail(mend, "%v", err)
-	case a.status == http.StatusInternalServerError: // it may have stumbled over the missing parameters only
+	case a.status == http.StatusInternalServerError: // it may have failed only because parameters are missing
 		return warn("Answer a request without parameters with 400.", "%s to a request without parameters", a)
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status > http.StatusInternalServerError:
 		return fail(mend, "%s", a)
@@ -49,7 +48,7 @@ func (e *examination) authorizes(ctx context.Context) verdict {
 	return ok("%d to a request without parameters", a.status)
 }
 
-// tokens sends what can only be refused.
+// tokens sends a code that the server must refuse.
 func (e *examination) tokens(ctx context.Context) verdict {
 	const mend = "Let the proxy pass POST with its body to the token endpoint, without redirect or login page, and answer errors as JSON."
 	a, err := e.wire.post(ctx, e.server.text("token_endpoint"), url.Values{
@@ -62,7 +61,7 @@ func (e *examination) tokens(ctx context.Context) verdict {
 	}
 	switch a.status {
 	case http.StatusNotFound:
-		return fail("Let token_endpoint name the address where the server is, and the proxy pass it on.", "%s", a)
+		return fail("Let token_endpoint name the address of the server, and let the proxy pass it on.", "%s", a)
 	case http.StatusMethodNotAllowed:
 		return fail("Let the proxy and the server take POST there.", "%s", a)
 	}
@@ -71,11 +70,11 @@ func (e *examination) tokens(ctx context.Context) verdict {
 	case a.redirects():
 		return fail("Publish the address to which it redirects as token_endpoint.", "%s", a)
 	case a.status == http.StatusOK && d.text("access_token") != "":
-		return fail("Check codes before you give tokens for them: this one was made up.", "%s with a token to a code that was made up", a)
+		return fail("Verify codes before you issue tokens: this one was invented.", "%s with a token to an invented code", a)
 	case a.status < 400 || a.status >= 500:
 		return fail(mend, "%s to a code that cannot be valid", a)
 	case err != nil || d.text("error") == "" || a.mediaType() != jsonType:
-		return fail(mend, "%s with %q and no error of OAuth", a, a.header.Get("Content-Type"))
+		return fail(mend, "%s with %q and no OAuth error", a, a.header.Get("Content-Type"))
 	}
 	return ok("%d %s to a code that cannot be valid", a.status, d.text("error"))
 }
@@ -99,7 +98,7 @@ func (e *examination) metadataCache(context.Context) verdict {
 		if err == nil {
 			age = time.Duration(directives.MaxAge) * time.Second
 		}
-		if err != nil || directives.NoStore || age <= 0 || age > longest || directives.Immutable {
+		if err != nil || directives.NoStore || age <= 0 || age > maxMetadataAge || directives.Immutable {
 			return warn(mend, "%s: Cache-Control: %s", d.url, d.header.Get("Cache-Control"))
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"mime"
 	"net"
 	"net/http"
@@ -15,9 +14,9 @@ import (
 	"strings"
 )
 
-const maxBody = 256 << 10 // bytes of an answer
+const maxBody = 256 << 10 // bytes
 
-// wire is the way to the deployment.
+// wire sends requests to the examined server.
 type wire struct {
 	options   Options
 	transport *http.Transport
@@ -32,13 +31,13 @@ func newWire(o Options) *wire {
 
 func (w *wire) close() { w.transport.CloseIdleConnections() }
 
-// question is a request; header holds names and values in turn.
-type question struct {
+// request is an HTTP request; header alternates names and values.
+type request struct {
 	method, url, body string
 	header            []string
 }
 
-// answer is what came back, with as much of the body as is read.
+// answer is the response to a request. The body of a stream is not read.
 type answer struct {
 	method, url string
 	status      int
@@ -46,7 +45,7 @@ type answer struct {
 	body        []byte
 }
 
-// String says it in a line, without the query of a redirect, which may hold anything.
+// String returns one line, without the query of a redirect, which may hold secrets.
 func (a answer) String() string {
 	text := fmt.Sprintf("%s %s answered %d", a.method, a.url, a.status)
 	if location := a.header.Get("Location"); location != "" {
@@ -58,7 +57,7 @@ func (a answer) String() string {
 
 func (a answer) redirects() bool { return a.status >= 300 && a.status < 400 }
 
-// location is where the answer sends a browser; empty when it is nowhere.
+// location returns the target of a redirect, empty if there is none.
 func (a answer) location() *url.URL {
 	if target, err := url.Parse(a.header.Get("Location")); err == nil {
 		return target
@@ -66,38 +65,38 @@ func (a answer) location() *url.URL {
 	return new(url.URL)
 }
 
-// mediaType is the content type without its parameters.
+// mediaType returns the content type without its parameters.
 func (a answer) mediaType() string {
 	mediaType, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
 	return mediaType
 }
 
-func (w *wire) open(ctx context.Context, q question) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, q.method, q.url, strings.NewReader(q.body))
+func (w *wire) open(ctx context.Context, q request) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, q.method, q.url, strings.NewReader(q.body))
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", q.url, err)
+		return nil, fmt.Errorf("requesting %s: %w", q.url, err)
 	}
-	request.Header.Set("User-Agent", "pasteport-doctor")
+	r.Header.Set("User-Agent", "pasteport-doctor")
 	for i := 0; i+1 < len(q.header); i += 2 {
-		request.Header.Set(q.header[i], q.header[i+1])
+		r.Header.Set(q.header[i], q.header[i+1])
 	}
-	response, err := w.transport.RoundTrip(request) // which follows no redirect
+	response, err := w.transport.RoundTrip(r) // follows no redirect
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", q.url, w.explained(err))
+		return nil, fmt.Errorf("requesting %s: %w", q.url, w.explainTimeout(err))
 	}
 	return response, nil
 }
 
-// explained says of a deadline whose it was.
-func (w *wire) explained(err error) error {
+// explainTimeout names the limit in the error of a deadline.
+func (w *wire) explainTimeout(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", w.options.Limit)
 	}
 	return err
 }
 
-// ask sends the question and reads the whole answer, but not of a stream, which has no end.
-func (w *wire) ask(ctx context.Context, q question) (answer, error) {
+// send reads the whole answer, except that of a stream, which has no end.
+func (w *wire) send(ctx context.Context, q request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Limit)
 	defer cancel()
 	response, err := w.open(ctx, q)
@@ -112,27 +111,25 @@ func (w *wire) ask(ctx context.Context, q question) (answer, error) {
 	a.body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	switch {
 	case err != nil:
-		return a, fmt.Errorf("reading the answer of %s: %w", q.url, w.explained(err))
+		return a, fmt.Errorf("reading the answer of %s: %w", q.url, w.explainTimeout(err))
 	case len(a.body) > maxBody:
 		return a, fmt.Errorf("reading the answer of %s: it is longer than %d KiB", q.url, maxBody>>10)
 	}
 	return a, nil
 }
 
-// get reads a document.
 func (w *wire) get(ctx context.Context, target string, header ...string) (answer, error) {
-	return w.ask(ctx, question{method: http.MethodGet, url: target, header: append([]string{"Accept", "application/json"}, header...)})
+	return w.send(ctx, request{method: http.MethodGet, url: target, header: append([]string{"Accept", "application/json"}, header...)})
 }
 
-// post sends a form.
 func (w *wire) post(ctx context.Context, target string, form url.Values, header ...string) (answer, error) {
-	return w.ask(ctx, question{
+	return w.send(ctx, request{
 		method: http.MethodPost, url: target, body: form.Encode(),
 		header: append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "application/json"}, header...),
 	})
 }
 
-// document is a JSON object that was read from somewhere.
+// document is an answer whose body is a JSON object.
 type document struct {
 	answer
 	members map[string]any
@@ -166,27 +163,24 @@ func (d document) list(member string) (texts []string) {
 	return texts
 }
 
-// originOf is the URL without its path.
+// originOf returns the scheme and the host of a URL.
 func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// sameOrigin tells whether both URLs belong to the same server.
+// sameOrigin reports whether both URLs have the same scheme and host.
 func sameOrigin(a, b string) bool {
 	first, err := url.Parse(a)
 	second, other := url.Parse(b)
 	return err == nil && other == nil && originOf(first) == originOf(second)
 }
 
-// IsLoopback tells whether the URL is one of this computer.
+// IsLoopback reports whether the URL names this computer.
 func IsLoopback(u *url.URL) bool {
 	address := net.ParseIP(u.Hostname())
 	return u.Hostname() == "localhost" || address != nil && address.IsLoopback()
 }
 
-// isProtected tells whether what is sent there can be read by nobody on the way.
+// isProtected reports whether no other computer can read what is sent to the URL.
 func isProtected(target string) bool {
 	u, err := url.Parse(target)
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u))
 }
-
-// silent keeps the noise of scanners and half-open connections from the report.
-var silent = log.New(io.Discard, "", 0)

@@ -9,39 +9,39 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-var challenging = []check{
+var challengeChecks = []check{
 	{
-		id: "challenge.status", asks: "Is a client without a token told to get one?", needs: []string{"reach.answer"},
-		why:    "401 is the only answer at which a client begins to log in.",
-		breaks: everybody, look: (*examination).status,
+		id: "challenge.status", question: "Does a request without a token get 401?", needs: []string{"reach.answer"},
+		why:    "Clients begin the login only after 401.",
+		breaks: everybody, run: (*examination).status,
 	},
 	{
-		id: "challenge.stream", asks: "And a client that begins with a stream?", needs: []string{"reach.answer"},
-		why:    "Older clients begin with GET. Often a page, a redirect or a cache of the site answers it, although POST is in order.",
-		breaks: []string{older}, look: (*examination).streamStatus,
+		id: "challenge.stream", question: "Does a GET without a token get an error status?", needs: []string{"reach.answer"},
+		why:    "Older clients begin with GET. Often a page, a redirect or a cache of the site answers GET, although POST works.",
+		breaks: []string{oldTransport}, run: (*examination).streamStatus,
 	},
 	{
-		id: "challenge.header", asks: "Is there one challenge that can be read?", needs: []string{"challenge.status"},
-		why: "The challenge says where the login begins (RFC 9110 §11.6.1). Many clients search it as one text, where a second header " +
-			"hides the first or mixes with it.",
-		breaks: []string{tsSDK, "any client that reads the first header only"}, look: (*examination).header,
+		id: "challenge.header", question: "Is there one challenge that can be read?", needs: []string{"challenge.status"},
+		why: "The challenge names where the login begins (RFC 9110 §11.6.1). Many clients read only one header, " +
+			"or join two into one text.",
+		breaks: []string{tsSDK, "any client that reads the first header only"}, run: (*examination).header,
 	},
 	{
-		id: "challenge.metadata", asks: "Does it name the resource metadata?", needs: []string{"challenge.header"},
+		id: "challenge.metadata", question: "Does it name the resource metadata?", needs: []string{"challenge.header"},
 		why:    "resource_metadata is how clients find the authorization server without guessing (RFC 9728 §5.1).",
-		breaks: []string{"clients that do not guess where the document is"}, look: (*examination).metadataNamed,
+		breaks: []string{"clients that do not guess where the document is"}, run: (*examination).metadataNamed,
 	},
 	{
-		id: "challenge.wrong_token", asks: "Is a wrong token refused in the way that makes clients log in again?", needs: []string{"challenge.status"},
-		why: "401 with invalid_token (RFC 6750 §3.1) makes clients refresh or log in again; 403 and 5xx leave people with an error, " +
-			"and 200 means that nobody checks tokens.",
-		breaks: everybody, look: (*examination).wrongToken,
+		id: "challenge.wrong_token", question: "Does a wrong token get 401 with invalid_token?", needs: []string{"challenge.status"},
+		why: "401 with invalid_token (RFC 6750 §3.1) makes clients refresh or log in again; 403 and 5xx show people an error, " +
+			"and 200 means that tokens are not checked.",
+		breaks: everybody, run: (*examination).wrongToken,
 	},
 	{
-		id: "challenge.slash", asks: "Is the URL answered in the same way with and without a slash at its end?", needs: []string{"challenge.status"},
-		why: "People type both. Clients follow no redirect with a token or a body, and a page in place of the challenge ends the login before " +
-			"it begins.",
-		breaks: []string{"clients that were given the other spelling"}, look: (*examination).slash,
+		id: "challenge.slash", question: "Does the URL work with and without a slash at its end?", needs: []string{"challenge.status"},
+		why: "People type both. Clients do not follow a redirect with a token or a body, and a page instead of the challenge " +
+			"stops the login.",
+		breaks: []string{"clients that use the other spelling"}, run: (*examination).slash,
 	},
 }
 
@@ -57,15 +57,15 @@ func (e *examination) status(context.Context) verdict {
 	case a.status < http.StatusMultipleChoices:
 		return fail(protect, "%s, although there was no token", a)
 	case a.status >= http.StatusInternalServerError:
-		return fail("See the logs of the server and of the proxy; the proxy may not find the server.", "%s", a)
+		return fail("See the logs of the server and of the proxy; the proxy may not reach the server.", "%s", a)
 	default:
-		return fail(protect+" Look also for a firewall that answers in its place.", "%s", a)
+		return fail(protect+" Look also for a firewall that answers instead.", "%s", a)
 	}
 }
 
 func (e *examination) streamStatus(ctx context.Context) verdict {
 	const mend = "Let the proxy pass GET of the MCP endpoint to the server, past pages and caches; the server answers 401, or 405 if it has no streams."
-	a, err := e.wire.ask(ctx, question{method: http.MethodGet, url: e.Endpoint.String(), header: []string{"Accept", eventStream}})
+	a, err := e.wire.send(ctx, request{method: http.MethodGet, url: e.Endpoint.String(), header: []string{"Accept", eventStream}})
 	switch {
 	case err != nil:
 		return fail(mend, "%v", err)
@@ -91,7 +91,7 @@ func (e *examination) header(context.Context) verdict {
 func (e *examination) readChallenge(headers []string) verdict {
 	challenges, err := oauthex.ParseWWWAuthenticate(headers)
 	if err != nil || len(challenges) == 0 {
-		return fail("Write it as RFC 9110 §11.6.1 has it: Bearer, then name=\"value\", separated by commas.", "%q cannot be read", headers[0])
+		return fail("Use the syntax of RFC 9110 §11.6.1: Bearer, then name=\"value\", separated by commas.", "%q cannot be read", headers[0])
 	}
 	e.challenge = challenges[0].Params["resource_metadata"]
 	switch {
@@ -104,7 +104,7 @@ func (e *examination) readChallenge(headers []string) verdict {
 }
 
 func (e *examination) metadataNamed(context.Context) verdict {
-	const mend = "Add resource_metadata with the absolute URL of the document, whose path ends with the one of the MCP endpoint."
+	const mend = "Add resource_metadata with the absolute URL of the document, whose path ends with the path of the MCP endpoint."
 	target, err := url.Parse(e.challenge)
 	switch {
 	case e.challenge == "":
@@ -130,13 +130,13 @@ func (e *examination) wrongToken(ctx context.Context) verdict {
 	return ok("401, invalid_token")
 }
 
-// slash asks the other spelling of the URL; a site's root has only one.
+// slash sends the request to the other spelling of the URL; the root of a site has only one.
 func (e *examination) slash(ctx context.Context) verdict {
 	other := *e.Endpoint
 	if strings.Trim(other.Path, "/") == "" {
-		return ok("the URL is that of a whole site")
+		return ok("the URL has no path")
 	}
-	other.Path, other.RawPath = respelled(other.Path), respelled(other.RawPath)
+	other.Path, other.RawPath = toggleSlash(other.Path), toggleSlash(other.RawPath)
 	mend := "Answer " + other.String() + " as the MCP endpoint too, without a redirect; or give clients the other URL only."
 	a, err := e.callAt(ctx, other.String())
 	switch {
@@ -148,8 +148,8 @@ func (e *examination) slash(ctx context.Context) verdict {
 	return ok("401 for %s too", other.String())
 }
 
-// respelled adds a slash at the end of a path, or takes it away; no path stays none.
-func respelled(path string) string {
+// toggleSlash adds a slash to the end of a path or removes it. The empty path stays empty, as RawPath usually is.
+func toggleSlash(path string) string {
 	switch {
 	case path == "":
 		return ""

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	soonExpired  = 14 * 24 * time.Hour
-	clockWarning = 30 * time.Second
-	clockFailure = 2 * time.Minute
+	expiryWarning = 14 * 24 * time.Hour
+	clockWarning  = 30 * time.Second
+	clockFailure  = 2 * time.Minute
 )
 
-var reaching = []check{
+var reachChecks = []check{
 	{
-		id: "reach.connect", asks: "Can the server be reached?",
-		why:    "Nothing else works before this does.",
-		breaks: everybody, look: (*examination).connect,
+		id: "reach.connect", question: "Can the server be reached?",
+		why:    "Every other check needs a connection.",
+		breaks: everybody, run: (*examination).connect,
 	},
 	{
-		id: "tls.certificate", asks: "Is the connection protected, by a certificate that clients trust?", needs: []string{"reach.connect"},
-		why:    "Tokens travel on this connection; clients give up when its certificate is not in order, most of them without saying so.",
-		breaks: everybody, look: (*examination).certificate,
+		id: "tls.certificate", question: "Is the connection protected, by a certificate that clients trust?", needs: []string{"reach.connect"},
+		why:    "Tokens travel on this connection; clients give up when its certificate is invalid, most of them without a message.",
+		breaks: everybody, run: (*examination).certificate,
 	},
 	{
-		id: "reach.answer", asks: "Does it speak HTTP?", needs: []string{"tls.certificate"},
-		why:    "A client begins with a request without a token, and waits for the answer.",
-		breaks: everybody, look: (*examination).answers,
+		id: "reach.answer", question: "Does it speak HTTP?", needs: []string{"tls.certificate"},
+		why:    "A client begins with a request without a token and waits for the answer.",
+		breaks: everybody, run: (*examination).answers,
 	},
 	{
-		id: "reach.clock", asks: "Is its clock right?", needs: []string{"reach.answer"},
-		why: "Codes, tokens and signed assertions live for minutes. With a wrong clock they are too old on arrival, or outlive their time; " +
-			"certificates of the servers that it asks fail too.",
-		breaks: []string{"clients that sign assertions (" + chatGPT + " prefers to)", "in the end every client"}, look: (*examination).clock,
+		id: "reach.clock", question: "Is its clock right?", needs: []string{"reach.answer"},
+		why: "Codes, tokens and signed assertions live for minutes. With a wrong clock they expire too early or too late, " +
+			"and the certificates of other servers look invalid.",
+		breaks: []string{"clients that sign assertions (" + chatGPT + " prefers to)", "eventually every client"}, run: (*examination).clock,
 	},
 }
 
@@ -44,7 +44,7 @@ func (e *examination) address() string {
 	if e.Endpoint.Port() != "" {
 		return e.Endpoint.Host
 	}
-	return net.JoinHostPort(e.Endpoint.Hostname(), e.Endpoint.Scheme) // ports have names too
+	return net.JoinHostPort(e.Endpoint.Hostname(), e.Endpoint.Scheme) // net resolves the port by name
 }
 
 func (e *examination) connect(ctx context.Context) verdict {
@@ -55,7 +55,7 @@ func (e *examination) connect(ctx context.Context) verdict {
 	case errors.As(err, &unknown):
 		return fail("Check the spelling, and publish a DNS record for the name.", "%v", err)
 	case err != nil:
-		return fail("Start the server, and open its port in every firewall on the way.", "%v", err)
+		return fail("Start the server, and open its port in every firewall on the path.", "%v", err)
 	}
 	defer connection.Close()
 	return ok("connected to %s", connection.RemoteAddr())
@@ -66,20 +66,20 @@ func (e *examination) certificate(ctx context.Context) verdict {
 		if IsLoopback(e.Endpoint) {
 			return ok("http on this computer, which needs no certificate")
 		}
-		return fail("Put a server that speaks TLS in front, and give people the https URL.", "the URL is http, and not of this computer")
+		return fail("Put a server that speaks TLS in front, and give people the https URL.", "the URL is http, and not on this computer")
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.Limit)
 	defer cancel()
 	dialer := tls.Dialer{Config: e.wire.transport.TLSClientConfig.Clone()}
 	connection, err := dialer.DialContext(ctx, "tcp", e.address())
 	if err != nil {
-		return fail(mendCertificate(err), "%v", e.wire.explained(err))
+		return fail(mendCertificate(err), "%v", e.wire.explainTimeout(err))
 	}
 	defer connection.Close()
 	leaf := connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
 	until := leaf.NotAfter.UTC().Format("2 January 2006")
-	if leaf.NotAfter.Sub(e.Now()) < soonExpired {
-		return warn("Renew it now, and see why that did not happen by itself.", "the certificate is valid until %s only", until)
+	if leaf.NotAfter.Sub(e.Now()) < expiryWarning {
+		return warn("Renew it now, and find out why automatic renewal failed.", "the certificate is valid until %s only", until)
 	}
 	return ok("the certificate is trusted and valid until %s", until)
 }
@@ -94,10 +94,10 @@ func mendCertificate(err error) string {
 	case errors.As(err, &elsewhere):
 		return "Get a certificate for the name in the URL, or give people a URL with the name in the certificate."
 	case errors.As(err, &untrusted):
-		return "Serve the whole chain, with the intermediate certificates, from an authority that everybody trusts. " +
-			"If only people with your own authority shall connect, name it with --ca."
+		return "Serve the whole chain, with the intermediate certificates, from a public authority. " +
+			"If only people with your own authority connect, name it with --ca."
 	}
-	return "Let this port speak TLS 1.2 or newer, with a certificate for the name in the URL."
+	return "Serve TLS 1.2 or newer on this port, with a certificate for the name in the URL."
 }
 
 // initialize is the first message of a client.
@@ -110,7 +110,7 @@ func (e *examination) call(ctx context.Context, header ...string) (answer, error
 }
 
 func (e *examination) callAt(ctx context.Context, address string, header ...string) (answer, error) {
-	return e.wire.ask(ctx, question{
+	return e.wire.send(ctx, request{
 		method: http.MethodPost, url: address, body: initialize,
 		header: append([]string{"Content-Type", "application/json", "Accept", "application/json, " + eventStream}, header...),
 	})
@@ -119,16 +119,16 @@ func (e *examination) callAt(ctx context.Context, address string, header ...stri
 func (e *examination) answers(ctx context.Context) (v verdict) {
 	var err error
 	if e.first, err = e.call(ctx); err != nil {
-		return fail("See whether the server runs, and whether the proxy in front of it finds it.", "%v", err)
+		return fail("Check that the server runs and that the proxy in front of it reaches it.", "%v", err)
 	}
 	return ok("%s", e.first)
 }
 
 func (e *examination) clock(context.Context) verdict {
-	const mend = "Let a time service set the clock (chrony, systemd-timesyncd). If the server's is right, it is the one of this computer."
+	const mend = "Let a time service set the clock (chrony, systemd-timesyncd). If the server's clock is right, correct that of this computer."
 	date, err := http.ParseTime(e.first.header.Get("Date"))
 	if err != nil {
-		return skip("because the server does not say what time it is")
+		return skip("because the answer has no valid Date header")
 	}
 	ahead := date.Sub(e.Now()).Round(time.Second)
 	where := "ahead of"
