@@ -74,6 +74,6 @@ func addGrant(tx *sqlite.Tx, grant *oauth.AccessGrant) error {
 	if err := insert(tx, grantTable, &row); err != nil {
 		return failed("adding a grant", err)
 	}
-	tx.ChangedGrant(row.ID, written(&row, secrets))
+	tx.ChangedGrant(row.ID, cacheEntries(&row, secrets))
 	return addSecrets(tx, secrets)
 }

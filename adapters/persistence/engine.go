@@ -14,37 +14,37 @@ import (
 
 // engine is what differs between the databases that a Store can be in.
 type engine struct {
-	name       string
-	driver     string               // the package that has it; "" for the one that is always there
-	server     bool                 // reached over a network and shared by replicas, so that rows are locked and not a file
-	schema     []string             // word for word, what the schema's words mean here
-	find       string               // the question of every bearer check
-	drop       string               // the secrets of a list
-	join       string               // reads what is in front of it first
-	lock       func(*gorm.DB) error // lets one process migrate at a time
-	unlock     func(*gorm.DB) error // what the end of a transaction does not
-	free       func(*gorm.DB) error // secrets of the foreign key to their grant, and of its index
-	durable    func(*gorm.DB) error // refuses settings under which an answered commit can be lost
-	statements bool                 // GORM prepares them; the driver does not
-	clock      string               // asks a server for its time in milliseconds
-	countAgain string               // ends the statement of Count, for rows that exist
-	renumber   string               // continues the numbers of the trace behind those that were copied, where that does not follow by itself
+	name           string
+	driver         string               // the package to import for it; "" for SQLite
+	server         bool                 // shared by replicas, so that transactions lock rows and not a file
+	schema         []string             // pairs for a strings.Replacer: a word of the schema and its SQL
+	lookupSQL      string               // the query of every bearer check
+	deleteListed   string               // deletes the secrets of a list
+	join           string               // the join that reads its left side first
+	lock           func(*gorm.DB) error // lets one process migrate at a time
+	unlock         func(*gorm.DB) error // releases a lock that the end of the transaction does not release
+	dropForeignKey func(*gorm.DB) error // from the secrets to their grant, and its index
+	durable        func(*gorm.DB) error // refuses settings under which an answered commit can be lost
+	statements     bool                 // GORM prepares statements, because the driver does not
+	clock          string               // the query for the time of a server in milliseconds
+	countAgain     string               // the clause of Count for rows that exist
+	renumber       string               // continues the numbers of the trace after a copy; "" where the engine does so by itself
 }
 
-// ddl is a statement of the schema in this engine's words.
+// ddl returns a statement of the schema in this engine's SQL.
 func (e engine) ddl(statement string) string {
 	statement = strings.NewReplacer(e.schema...).Replace(statement)
-	if e.name == mysqlName && strings.HasPrefix(statement, "CREATE INDEX") { // it knows no index of some rows
+	if e.name == mysqlName && strings.HasPrefix(statement, "CREATE INDEX") { // it has no partial indexes
 		statement, _, _ = strings.Cut(statement, " WHERE ")
 	}
 	return statement
 }
 
-func (e engine) deleteSecrets() string {
-	return fmt.Sprintf(e.drop, strings.Replace(expiredSecrets, "{join}", e.join, 1))
+func (e engine) deleteExpiredSecrets() string {
+	return fmt.Sprintf(e.deleteListed, strings.Replace(expiredSecrets, "{join}", e.join, 1))
 }
 
-// locking reads rows that nobody else changes until the transaction ends.
+// locking locks the rows that a query reads until the transaction ends.
 func (e engine) locking(tx *gorm.DB) *gorm.DB {
 	if e.server {
 		return tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
@@ -52,16 +52,16 @@ func (e engine) locking(tx *gorm.DB) *gorm.DB {
 	return tx
 }
 
-// sqliteEngine leaves the lock of migrations to its transactions, which let one writer in at a time.
+// sqliteEngine needs no lock for migrations: one transaction writes at a time.
 var sqliteEngine = engine{
 	name: "SQLite",
 	schema: []string{
 		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BLOB", "{bytes}", "BLOB", "{integer}", "INTEGER",
 		"{serial}", "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "{rows}", "STRICT", "{keyed}", "STRICT, WITHOUT ROWID",
 	},
-	find: findGrant, drop: dropSecrets, join: "CROSS JOIN", countAgain: countAgain,
-	free: func(tx *gorm.DB) error {
-		return executeAll(tx, engine{}, // which cannot take a foreign key away from a table
+	lookupSQL: findGrant, deleteListed: deleteSecrets, join: "CROSS JOIN", countAgain: countAgain,
+	dropForeignKey: func(tx *gorm.DB) error {
+		return executeAll(tx, engine{}, // SQLite cannot drop a foreign key
 			`CREATE TABLE secrets_alone (
 				digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
 				grant_id TEXT NOT NULL,
@@ -78,7 +78,7 @@ var sqliteEngine = engine{
 	},
 }
 
-// migrationLock is a number that nobody else takes: the first bytes of SHA-256("pasteport/v1/migrations").
+// migrationLock is a number that no other program uses: the first bytes of SHA-256("pasteport/v1/migrations").
 const migrationLock = 0x3d7c21f05ab4
 
 var postgresEngine = engine{
@@ -87,16 +87,16 @@ var postgresEngine = engine{
 		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BYTEA", "{bytes}", "BYTEA", "{integer}", "BIGINT",
 		"{serial}", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY", " {rows}", "", " {keyed}", "",
 	},
-	clock:      "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
-	countAgain: countAgain,
-	renumber:   "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
-	find:       strings.Replace(findGrant, "?", "$1", 1),
-	drop:       dropSecrets,
-	join:       "JOIN",
-	lock:       func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
-	unlock:     func(*gorm.DB) error { return nil },
-	free: func(tx *gorm.DB) error {
-		return executeAll(tx, engine{}, secretsByWrap, // as long as others may still read
+	clock:        "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+	countAgain:   countAgain,
+	renumber:     "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
+	lookupSQL:    strings.Replace(findGrant, "?", "$1", 1),
+	deleteListed: deleteSecrets,
+	join:         "JOIN",
+	lock:         func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
+	unlock:       func(*gorm.DB) error { return nil },
+	dropForeignKey: func(tx *gorm.DB) error {
+		return executeAll(tx, engine{}, secretsByWrap, // first, while other replicas still read by the old index
 			`ALTER TABLE secrets DROP CONSTRAINT IF EXISTS secrets_grant_id_fkey`, `DROP INDEX IF EXISTS secrets_by_grant`)
 	},
 	durable: func(db *gorm.DB) error {
@@ -127,30 +127,30 @@ var mysqlEngine = engine{
 		"{serial}", "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
 		"{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin", "{keyed}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
 	},
-	clock:      "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
-	countAgain: countAgainMySQL,
-	find:       findGrant,
-	join:       "JOIN",
-	drop:       "DELETE secrets FROM secrets JOIN (%s) AS batch USING (digest)", // it would read the whole table for a list
+	clock:        "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
+	countAgain:   countAgainMySQL,
+	lookupSQL:    findGrant,
+	join:         "JOIN",
+	deleteListed: "DELETE secrets FROM secrets JOIN (%s) AS batch USING (digest)", // MySQL would read the whole table for an IN list
 	lock: func(tx *gorm.DB) error {
 		var got int
 		err := tx.Raw("SELECT GET_LOCK('pasteport_migrations', ?)", int(migrationLimit.Seconds())).Scan(&got).Error
 		if err == nil && got != 1 {
-			err = fmt.Errorf("nobody else was done within %s", migrationLimit)
+			err = fmt.Errorf("another process has held the lock for %s", migrationLimit)
 		}
 		return err
 	},
 	unlock: func(tx *gorm.DB) error {
 		return failed("letting other replicas migrate the schema", tx.Exec("DO RELEASE_LOCK('pasteport_migrations')").Error)
 	},
-	free: func(tx *gorm.DB) error {
+	dropForeignKey: func(tx *gorm.DB) error {
 		var keys []string
 		err := tx.Raw("SELECT constraint_name FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE() AND table_name = 'secrets'").
 			Scan(&keys).Error
-		for _, key := range keys { // which the server has named
+		for _, key := range keys { // the server has named them
 			err = errors.Join(err, tx.Exec("ALTER TABLE secrets DROP FOREIGN KEY `"+key+"`").Error)
 		}
-		return errors.Join(err, executeAll(tx, engine{}, `ALTER TABLE secrets RENAME INDEX secrets_by_grant TO secrets_by_wrap`)) // it knows no index of some rows
+		return errors.Join(err, executeAll(tx, engine{}, `ALTER TABLE secrets RENAME INDEX secrets_by_grant TO secrets_by_wrap`)) // it has no partial indexes
 	},
 	durable: func(db *gorm.DB) error {
 		var flushed int
@@ -171,7 +171,7 @@ var mysqlEngine = engine{
 	},
 }
 
-// The errors that are told apart, by engine.
+// The error codes that the store distinguishes, by engine.
 const (
 	pgUnique       = "23505"
 	pgSerialize    = "40001"
@@ -194,10 +194,10 @@ func isDuplicate(err error) bool {
 	return sqlite.IsDuplicate(err) || code == pgUnique || code == mysqlUnique
 }
 
-// errOvertaken is for what another transaction has done between two steps of this one.
+// errOvertaken means that another transaction has committed between two steps of this one.
 var errOvertaken = errors.New("another transaction was faster")
 
-// overtaken is failed for a row that was not there when the transaction looked a moment before.
+// overtaken is failed for a row that was missing when the transaction looked for it.
 func overtaken(err error, doing string) error {
 	if isDuplicate(err) {
 		return errors.Join(failed(doing, err), errOvertaken)
@@ -205,7 +205,7 @@ func overtaken(err error, doing string) error {
 	return failed(doing, err)
 }
 
-// collides reports that the same work may succeed when it is done once more from the beginning.
+// collides reports that the same work may succeed when it runs again.
 func collides(err error) bool {
 	switch drivers.Code(err) {
 	case pgSerialize, pgDeadlock, pgStalePlan, mysqlDeadlock:

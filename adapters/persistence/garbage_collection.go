@@ -9,12 +9,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// What has an end of its own goes by that, and so do the refresh tokens that an earlier version has given their grant's.
-// Access tokens have gone by themselves, or do within a day when lifetimes were shortened. Each list has a name because MySQL reads no table that
-// it changes otherwise. What is said of a row is said twice: a server that waits for a row which somebody is changing looks at it again, but not
-// at the list.
+// Rows with a forget_after are deleted by it, and so are the refresh tokens to which an earlier version has given the forget_after of their grant.
+// Access tokens are deleted by their own, at most a day later than their grant when lifetimes were shortened. Each list is a named subquery because
+// MySQL cannot read the table that a statement changes otherwise. Each condition stands twice: a server that has waited for the lock of a row checks
+// the outer condition again, but not the list.
 const (
-	dropSecrets    = "DELETE FROM secrets WHERE digest IN (SELECT digest FROM (%s) AS batch)"
+	deleteSecrets  = "DELETE FROM secrets WHERE digest IN (SELECT digest FROM (%s) AS batch)"
 	expiredSecrets = `SELECT digest FROM secrets WHERE forget_after <= @now
 		UNION ALL SELECT digest FROM grants {join} secrets ON secrets.forget_after = absolute_end AND grant_id = id WHERE grants.forget_after <= @now LIMIT 500`
 	deleteCodes = `DELETE FROM authorization_codes WHERE forget_after <= @now AND id IN
@@ -25,25 +25,25 @@ const (
 		(SELECT name FROM (SELECT name FROM counters WHERE ends_at <= @now LIMIT 500) AS batch)`
 )
 
-// The refresh tokens of a grant lead to each other from the newest on, so that they need no index; 500 of them go at once, and their grants with
-// the last ones.
+// The refresh tokens of a grant form a chain from the newest to its predecessors, so that they need no index. One transaction deletes 500 of them;
+// a grant is deleted with the last of its tokens.
 const (
 	grantsAtOnce = 100
 	tokensAtOnce = 500
-	families     = `WITH RECURSIVE family (grant_id, digest, predecessor, step) AS (
+	tokenChains  = `WITH RECURSIVE family (grant_id, digest, predecessor, step) AS (
 		SELECT grant_id, digest, predecessor, 1 FROM secrets WHERE digest IN @newest
 		UNION ALL SELECT older.grant_id, older.digest, older.predecessor, step + 1 FROM family JOIN secrets AS older ON older.digest = family.predecessor WHERE step < @steps)
 		SELECT grant_id, digest, predecessor, step FROM family`
 )
 
-// emptySuccessors takes away what nobody may open any more (J9).
+// emptySuccessors deletes the boxes that no refresh token may open any more (J9).
 const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE successor_box IS NOT NULL AND grace_end <= @now AND id IN (SELECT id FROM (SELECT id FROM grants
 	WHERE successor_box IS NOT NULL AND grace_end <= @now LIMIT 500) AS batch)`
 
 // DeleteExpired implements oauth.Store. Between two batches others may write.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
-	for _, batch := range []batch{expired(deleteCodes), expired(s.engine.deleteSecrets()), s.forgetGrants, expired(deleteAssertions), expired(deleteCounters)} {
+	for _, batch := range []batch{expired(deleteCodes), expired(s.engine.deleteExpiredSecrets()), s.deleteGrants, expired(deleteAssertions), expired(deleteCounters)} {
 		gone, err := s.inBatches(ctx, batch, now)
 		deleted += gone
 		if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	return deleted, err
 }
 
-// batch forgets some of what has expired and returns how many rows those were.
+// batch deletes some of the expired rows and returns their number.
 type batch func(tx *gorm.DB, now time.Time) (int, error)
 
 func expired(statement string) batch {
@@ -64,7 +64,7 @@ func expired(statement string) batch {
 	}
 }
 
-// inBatches repeats a batch until there is nothing left for it, and returns how many rows it found.
+// inBatches repeats a batch until it deletes nothing, and returns the number of rows.
 func (s *Store) inBatches(ctx context.Context, batch batch, now time.Time) (found int, err error) {
 	for rows := 1; rows > 0; {
 		err := s.transaction(ctx, func(tx *gorm.DB) (err error) {
@@ -83,8 +83,8 @@ func expiredGrants(tx *gorm.DB, now time.Time, grants *[]grantRow) *gorm.DB {
 	return tx.Select("id", "refresh_digest").Limit(grantsAtOnce).Find(grants, "forget_after <= ?", now.UnixMilli())
 }
 
-// forgetGrants forgets some with their refresh tokens; one that has more of them than fit stays with the others.
-func (s *Store) forgetGrants(tx *gorm.DB, now time.Time) (int, error) {
+// deleteGrants deletes some grants with their refresh tokens. A grant with more tokens than fit stays, with the older tokens.
+func (s *Store) deleteGrants(tx *gorm.DB, now time.Time) (int, error) {
 	var grants []grantRow
 	err := expiredGrants(s.engine.locking(tx), now, &grants).Error
 	if err != nil || len(grants) == 0 {
@@ -109,7 +109,7 @@ func (s *Store) forgetGrants(tx *gorm.DB, now time.Time) (int, error) {
 	return len(tokens) + len(ids), err
 }
 
-// refreshTokens returns the newest of these grants, and for grants that have others the newest of those.
+// refreshTokens returns the newest tokens of these grants, and for each grant with older tokens the newest of those.
 func refreshTokens(tx *gorm.DB, grants []grantRow) (tokens [][]byte, others map[string][]byte, err error) {
 	newest := make([][]byte, 0, len(grants))
 	for _, grant := range grants {
@@ -122,7 +122,7 @@ func refreshTokens(tx *gorm.DB, grants []grantRow) (tokens [][]byte, others map[
 	}
 	others = map[string][]byte{}
 	steps := tokensAtOnce / len(grants)
-	err = tx.Raw(families, sql.Named("newest", newest), sql.Named("steps", steps)).Scan(&found).Error
+	err = tx.Raw(tokenChains, sql.Named("newest", newest), sql.Named("steps", steps)).Scan(&found).Error
 	for _, token := range found {
 		tokens = append(tokens, token.Digest)
 		if token.Step == steps && token.Predecessor != nil {

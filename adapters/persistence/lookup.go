@@ -17,7 +17,7 @@ type secretWithGrant struct {
 	secret secretRow
 	grant  *grantRow // shared by the secrets of one grant
 
-	first atomic.Pointer[oauth.AccessGrant] // to be restored, of which all others are copies
+	restored atomic.Pointer[oauth.AccessGrant] // by the first call of restore; callers get copies
 }
 
 var _ sqlite.CacheEntry = (*secretWithGrant)(nil)
@@ -35,30 +35,31 @@ var (
 
 var findGrant = "SELECT " + grantColumns + ", " + secretTable.ColumnList("secrets.") + " FROM secrets JOIN grants ON id = grant_id WHERE digest = ?"
 
-func (e engine) finds(db *gorm.DB, secret oauth.Digest) (found *secretWithGrant, err error) {
+// lookup finds the grant of a secret.
+func (e engine) lookup(db *gorm.DB, secret oauth.Digest) (found *secretWithGrant, err error) {
 	found = &secretWithGrant{grant: new(grantRow)}
-	err = e.reads(db, e.find, secret[:], append(grantTable.ScanTargets(found.grant), secretTable.ScanTargets(&found.secret)...)...)
+	err = e.readRow(db, e.lookupSQL, secret[:], append(grantTable.ScanTargets(found.grant), secretTable.ScanTargets(&found.secret)...)...)
 	return found, failed("finding a grant", err)
 }
 
 // code returns the code whose column has the value, and with lock keeps others from changing it until the transaction ends.
 func (e engine) code(db *gorm.DB, column string, value any, lock bool) (code codeRow, err error) {
-	question := "SELECT " + codeColumns + " FROM authorization_codes WHERE " + column + " = " + string(mapper.AppendPlaceholder(db, nil, 1))
+	query := "SELECT " + codeColumns + " FROM authorization_codes WHERE " + column + " = " + string(mapper.AppendPlaceholder(db, nil, 1))
 	if lock && e.server {
-		question += " FOR UPDATE"
+		query += " FOR UPDATE"
 	}
-	err = e.reads(db, question, value, codeTable.ScanTargets(&code)...)
+	err = e.readRow(db, query, value, codeTable.ScanTargets(&code)...)
 	return code, failed("finding a code", err)
 }
 
-// reads asks for one row by its key. Whoever hangs up meanwhile is not listened to: two goroutines would have to watch for it, for what
-// takes microseconds.
-func (e engine) reads(db *gorm.DB, question string, key any, into ...any) error {
+// readRow reads one row by its key. In a file it ignores the end of ctx: database/sql would start two goroutines to watch it, and the query takes
+// microseconds.
+func (e engine) readRow(db *gorm.DB, query string, key any, into ...any) error {
 	ctx := db.Statement.Context
 	if !e.server {
 		ctx = context.WithoutCancel(ctx)
 	}
-	rows, err := db.Statement.ConnPool.QueryContext(ctx, question, key)
+	rows, err := db.Statement.ConnPool.QueryContext(ctx, query, key)
 	if err != nil {
 		return err
 	}
@@ -69,8 +70,8 @@ func (e engine) reads(db *gorm.DB, question string, key any, into ...any) error 
 	return rows.Scan(into...)
 }
 
-// written are the rows that finds will return for these secrets once they are committed, but for those that are spent: hardly anybody asks for them.
-func written(grant *grantRow, secrets []*secretRow) []sqlite.CacheEntry {
+// cacheEntries returns what lookup will return for these secrets after the commit, without spent secrets, which are hardly ever looked up.
+func cacheEntries(grant *grantRow, secrets []*secretRow) []sqlite.CacheEntry {
 	grantTable.Normalize(grant)
 	rows := make([]sqlite.CacheEntry, 0, len(secrets))
 	for _, secret := range secrets {
@@ -85,8 +86,8 @@ func written(grant *grantRow, secrets []*secretRow) []sqlite.CacheEntry {
 }
 
 func (f *secretWithGrant) restore() *oauth.AccessGrant {
-	if f.first.Load() == nil {
-		f.first.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.grant), oauth.SecretSnapshot(f.secret)).Share())
+	if f.restored.Load() == nil {
+		f.restored.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.grant), oauth.SecretSnapshot(f.secret)).Share())
 	}
-	return f.first.Load().Copy()
+	return f.restored.Load().Copy()
 }

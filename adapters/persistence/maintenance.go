@@ -165,7 +165,7 @@ func findAny(e engine, db *gorm.DB) error {
 	for _, digest := range next {
 		from = oauth.Digest(digest)
 	}
-	if _, err := e.finds(db, from); !errors.Is(err, oauth.ErrNotFound) {
+	if _, err := e.lookup(db, from); !errors.Is(err, oauth.ErrNotFound) {
 		return err
 	}
 	return nil

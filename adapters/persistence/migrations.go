@@ -11,14 +11,14 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 )
 
-// migration is one step of the schema, in words that each engine fills in; what SQLite needs no word for the others do.
+// migration is one step of the schema. Words in braces stand for SQL that differs between engines.
 type migration struct {
 	id         string
 	statements []string
-	own        func(engine, *gorm.DB) error // what each engine does in a way of its own, instead
+	own        func(engine, *gorm.DB) error // runs instead of the statements, where the engines differ more
 }
 
-// migrations only ever grow: a database goes forward and never back (H7). SCHEMA.md explains what they make.
+// migrations are only ever appended to: a database goes forward and never back (H7). SCHEMA.md explains the tables.
 var migrations = []migration{
 	{id: "0001_grants_and_secrets", statements: []string{
 		`CREATE TABLE grants (
@@ -76,8 +76,8 @@ var migrations = []migration{
 	{id: "0007_shared_secret", statements: []string{
 		`CREATE TABLE secret_witness (id {integer} NOT NULL PRIMARY KEY, print {digest} NOT NULL) {rows}`,
 	}},
-	{id: "0008_secrets_stand_alone", own: func(e engine, tx *gorm.DB) error { return e.free(tx) }},
-	{id: "0009_predecessors", own: leadToPredecessors},
+	{id: "0008_secrets_stand_alone", own: func(e engine, tx *gorm.DB) error { return e.dropForeignKey(tx) }},
+	{id: "0009_predecessors", own: linkPredecessors},
 	{id: "0010_authorization_codes", statements: authorizationCodes},
 }
 
@@ -114,7 +114,7 @@ var authorizationCodes = []string{
 	`ALTER TABLE grants DROP COLUMN redeemed_at`,
 }
 
-// run executes the statements one at a time: of several in one text a prepared statement runs only the first.
+// run executes the statements one at a time: a prepared statement runs only the first of several.
 func (m migration) run(e engine, tx *gorm.DB) error {
 	if m.own != nil {
 		return m.own(e, tx)
@@ -122,9 +122,9 @@ func (m migration) run(e engine, tx *gorm.DB) error {
 	return executeAll(tx, e, m.statements...)
 }
 
-// leadToPredecessors makes refresh tokens lead to each other instead of standing in an index. A server keeps them in it, as rows without an end: to
-// make it anew would hold up those who write.
-func leadToPredecessors(e engine, tx *gorm.DB) error {
+// linkPredecessors adds the columns by which refresh tokens form a chain, and removes them from the index secrets_by_end. A server keeps them in the
+// index, as rows with NULL: rebuilding it would block writers.
+func linkPredecessors(e engine, tx *gorm.DB) error {
 	err := executeAll(tx, e, `ALTER TABLE grants ADD COLUMN refresh_digest {digest}`, `ALTER TABLE secrets ADD COLUMN predecessor {digest}`)
 	if err != nil || e.server {
 		return err
@@ -143,7 +143,7 @@ func executeAll(tx *gorm.DB, e engine, statements ...string) error {
 	return nil
 }
 
-// isDoneBefore reports that a migration was interrupted, which only MySQL leaves half done: it commits each statement by itself.
+// isDoneBefore reports that an interrupted migration has run the statement. Only MySQL leaves migrations half done: it commits each statement.
 func isDoneBefore(err error) bool {
 	return slices.Contains([]string{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey, mysqlNoDrop}, drivers.Code(err))
 }
@@ -167,7 +167,7 @@ func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err er
 	return applied, failed("migrating the schema", err)
 }
 
-// compareSchema refuses a database that this program's migrations have not made.
+// compareSchema refuses a database with other migrations than this program's.
 func (s *Store) compareSchema() error {
 	var applied []string
 	err := s.reader.Raw("SELECT id FROM schema_migrations ORDER BY id").Scan(&applied).Error

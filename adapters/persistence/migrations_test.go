@@ -57,7 +57,7 @@ var _ = Describe("A database in which a secret went with its grant by a foreign 
 				return store.reader.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Exec(statement, values) })
 			}
 			for _, statement := range []string{
-				filled(sqliteEngine.deleteSecrets()), filled(families), filled(deleteAssertions), filled(deleteCodes), filled(deleteCounters), filled(emptySuccessors),
+				filled(sqliteEngine.deleteExpiredSecrets()), filled(tokenChains), filled(deleteAssertions), filled(deleteCodes), filled(deleteCounters), filled(emptySuccessors),
 				store.reader.ToSQL(func(tx *gorm.DB) *gorm.DB { return expiredGrants(tx, then, &[]grantRow{}) }),
 			} {
 				var plan []struct{ Detail string }

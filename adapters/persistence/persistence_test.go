@@ -59,7 +59,7 @@ func expectTrueCache(s *Store) {
 	for _, secret := range secrets {
 		inFile[oauth.Digest(secret)] = true
 		if entry := cached(s, oauth.Digest(secret)); entry != nil {
-			found, err := s.engine.finds(s.reader.WithContext(context.Background()), oauth.Digest(secret))
+			found, err := s.engine.lookup(s.reader.WithContext(context.Background()), oauth.Digest(secret))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(entry.restore()).To(Equal(found.restore()), "a caller has changed what others get copies of")
 			Expect(entry.grant).To(Equal(found.grant))

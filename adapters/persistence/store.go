@@ -59,24 +59,24 @@ func (s *Store) found(ctx context.Context, secret oauth.Digest) (*secretWithGran
 	ctx, done := s.detached(ctx)
 	defer done()
 	if s.file == nil {
-		return s.engine.finds(s.reader.WithContext(ctx), secret)
+		return s.engine.lookup(s.reader.WithContext(ctx), secret)
 	}
-	entry, err := s.file.Grants.Lookup(secret, func() (sqlite.CacheEntry, error) { return s.engine.finds(s.reader.WithContext(ctx), secret) })
+	entry, err := s.file.Grants.Lookup(secret, func() (sqlite.CacheEntry, error) { return s.engine.lookup(s.reader.WithContext(ctx), secret) })
 	if err != nil {
 		return nil, err
 	}
 	return entry.(*secretWithGrant), nil
 }
 
-// ofSecret locks the grant before its secret is read: whoever changes one of its secrets holds the same lock.
-const ofSecret = "SELECT id FROM grants WHERE id = (SELECT grant_id FROM secrets WHERE digest = ?) FOR UPDATE"
+// lockGrantOfSecret locks the grant before its secret is read: every change of one of its secrets holds the same lock.
+const lockGrantOfSecret = "SELECT id FROM grants WHERE id = (SELECT grant_id FROM secrets WHERE digest = ?) FOR UPDATE"
 
 // UpdateGrant implements oauth.Store.
 func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 	return s.change(ctx, func(tx *sqlite.Tx) error {
 		var locked []string
 		if s.engine.server {
-			if err := tx.Raw(ofSecret, secret[:]).Scan(&locked).Error; err != nil {
+			if err := tx.Raw(lockGrantOfSecret, secret[:]).Scan(&locked).Error; err != nil {
 				return failed("locking a grant", err)
 			}
 		}
@@ -84,7 +84,7 @@ func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change fun
 		if err != nil {
 			return err
 		}
-		if s.engine.server && len(locked) == 0 { // it replaced the one that the lock has waited for, so that it is not locked
+		if s.engine.server && len(locked) == 0 { // another transaction has added the grant meanwhile, so that it is not locked
 			return failed("locking a grant", errOvertaken)
 		}
 		grant := found.restore()
@@ -95,12 +95,12 @@ func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change fun
 	})
 }
 
-// newest is the state that a change is applied to. It is mostly cached, because a lookup precedes most changes.
+// newest returns the state that a change is applied to. It is mostly cached, because a lookup precedes most changes.
 func (s *Store) newest(tx *sqlite.Tx, secret oauth.Digest) (*secretWithGrant, error) {
 	if entry, cached := tx.Cached(secret); cached {
 		return entry.(*secretWithGrant), nil
 	}
-	return s.engine.finds(tx.DB, secret)
+	return s.engine.lookup(tx.DB, secret)
 }
 
 // Clients implements oauth.ClientLister.
@@ -114,7 +114,7 @@ func (s *Store) Clients(ctx context.Context, now time.Time, limit int) (clients 
 	return clients, failed("listing the clients", err)
 }
 
-// UseOnce implements oauth.Store: the primary key lets one in.
+// UseOnce implements oauth.Store: the primary key accepts one row.
 func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
 	row := assertionRow{Digest: assertion[:], ForgetAfter: forgetAfter}
 	return s.change(ctx, func(tx *sqlite.Tx) error {
@@ -129,8 +129,8 @@ func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter
 // update writes what has changed of the grant and of the secret that was found, and the new secrets.
 func update(tx *sqlite.Tx, found *secretWithGrant, grant *oauth.AccessGrant) error {
 	row, secrets := rowsOf(grant)
-	tx.ChangedGrant(row.ID, written(&row, secrets))
-	if found.grant.HostBox != nil && row.HostBox == nil { // then nothing is left that a wrap could open (H6)
+	tx.ChangedGrant(row.ID, cacheEntries(&row, secrets))
+	if found.grant.HostBox != nil && row.HostBox == nil { // no box is left that a wrap could open (H6)
 		if err := tx.Exec("UPDATE secrets SET host_wrap = NULL WHERE grant_id = ? AND host_wrap IS NOT NULL", row.ID).Error; err != nil {
 			return failed("emptying wraps", err)
 		}
