@@ -22,15 +22,15 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 // *oauth.ProofDemand.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	request := consent.Ticket.Request()
-	walk := trace.From(ctx)
-	walk.Reach(trace.TokenJudged)
-	walk.About(consent.Ticket.ID(), request.Client().String())
+	recorder := trace.From(ctx)
+	recorder.Record(trace.TokenJudged)
+	recorder.Identify(consent.Ticket.ID(), request.Client().String())
 	token, err := s.checkPasted(ctx, consent.Ticket, pasted)
 	if err != nil {
 		return oauth.Redirect{}, s.auditRejection(ctx, request, err)
 	}
 	defer token.place.Leave()
-	walk.Reach(trace.CodeIssued)
+	recorder.Record(trace.CodeIssued)
 	return s.issueCode(ctx, consent.Ticket, token)
 }
 
@@ -91,8 +91,8 @@ func (s *Server) auditRejection(ctx context.Context, request *oauth.Authorizatio
 // Deny returns the redirect with access_denied. It does not call the verifier (B5).
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
-	trace.From(ctx).Reach(trace.TokenJudged)
-	trace.From(ctx).About(consent.Ticket.ID(), request.Client().String())
+	trace.From(ctx).Record(trace.TokenJudged)
+	trace.From(ctx).Identify(consent.Ticket.ID(), request.Client().String())
 	s.audit(ctx, "consent_denied", "client", request.Client().Host())
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }

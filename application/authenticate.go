@@ -58,7 +58,7 @@ func (s *Server) admit(ctx context.Context, token oauth.Digest, resource oauth.R
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
-	trace.From(ctx).About(grant.ID(), grant.Client().String())
+	trace.From(ctx).Identify(grant.ID(), grant.Client().String())
 	caller, err := grant.Admits(token, resource, now)
 	return grant, caller, err
 }

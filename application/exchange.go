@@ -10,8 +10,8 @@ import (
 
 // Exchange redeems an authorization code for tokens (D12-D21).
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	trace.From(ctx).Reach(trace.Exchange)
-	trace.From(ctx).About("", s.claimedClient(client))
+	trace.From(ctx).Record(trace.Exchange)
+	trace.From(ctx).Identify("", s.claimedClient(client))
 	code, err := s.readSecret(ctx, p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).About(code.ID(), code.Client().String())
+	trace.From(ctx).Identify(code.ID(), code.Client().String())
 	if by.Client, err = s.identify(ctx, code, client); err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 	It("ends nothing during an outage of the verifier", Label("U8", "B9"), func(ctx SpecContext) {
 		tokens := server.connect(ctx, "mcp offline_access")
 		server.answering(func(context.Context, string) (oauth.Principal, error) {
-			return oauth.Principal{}, oauth.CannotTell("it is away")
+			return oauth.Principal{}, oauth.VerifierUnavailable("it is away")
 		})
 		refusedAs(oauth.HostTokenNotVerifiable, server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
 		server.answering(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil })

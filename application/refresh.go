@@ -11,8 +11,8 @@ import (
 
 // Refresh verifies the host token again and rotates the refresh token (D22-D28).
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	trace.From(ctx).Reach(trace.Refresh)
-	trace.From(ctx).About("", s.claimedClient(client))
+	trace.From(ctx).Record(trace.Refresh)
+	trace.From(ctx).Identify("", s.claimedClient(client))
 	token, err := s.readSecret(ctx, p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).About(grant.ID(), grant.Client().String())
+	trace.From(ctx).Identify(grant.ID(), grant.Client().String())
 	by := oauth.Refreshment{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err

@@ -18,18 +18,18 @@ type Consent struct {
 // RequestAuthorization checks a client's request (A5-A31) and returns the question to the person. An error for the client is an
 // *oauth.Refusal; every other error is for the person only.
 func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
-	walk := trace.From(ctx)
-	walk.Reach(trace.Authorize)
+	recorder := trace.From(ctx)
+	recorder.Record(trace.Authorize)
 	id, err := s.clientID(p)
 	if err != nil {
 		return nil, err
 	}
-	walk.About("", id.String())
+	recorder.Identify("", id.String())
 	client, err := s.client(ctx, id, p.Get("redirect_uri"))
 	if err != nil {
 		return nil, oauth.AboutClient(id, err)
 	}
-	walk.Reach(trace.Page)
+	recorder.Record(trace.Page)
 	request, err := oauth.NewAuthorizationRequest(client, p, s.settings)
 	if err != nil {
 		return nil, oauth.AboutClient(id, err)
@@ -38,7 +38,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	if err != nil {
 		return nil, err
 	}
-	walk.About(ticket.ID(), "")
+	recorder.Identify(ticket.ID(), "")
 	sealed, err := ticket.Seal(s.settings.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("sealing the ticket: %w", err)
@@ -60,7 +60,7 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
 	}
-	trace.From(ctx).Reach(trace.ClientMetadata)
+	trace.From(ctx).Record(trace.ClientMetadata)
 	client, err := s.ports.Clients.Client(ctx, id, redirectURI)
 	if err != nil {
 		s.audit(ctx, "cimd_rejected", "client", id.Host(), "reason", err)

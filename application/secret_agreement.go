@@ -34,5 +34,5 @@ func (s *Server) AgreeOnSecret(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.ports.Witness.Agree(ctx, prints)
+	return s.ports.Witness.VerifySecret(ctx, prints)
 }

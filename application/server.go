@@ -24,12 +24,12 @@ type Ports struct {
 	Verifier   oauth.BearerVerifier
 	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a verifier of their own (U3)
 	Guesses    oauth.GuessLimit
-	Failures   oauth.FailureLimit  // counts unknown codes and refresh tokens
-	Witness    oauth.SecretWitness // nil when no other process shares the store
-	Trace      trace.Log           // nil: connections are not traced
-	Journal    trace.Journal       // buffers the writes to Trace; nil without it
-	OnDecision func(event string)  // called with each audit event; may be nil
-	Limited    oauth.LimitObserver // may be nil
+	Failures   oauth.FailureLimit   // counts unknown codes and refresh tokens
+	Witness    oauth.SecretVerifier // nil when no other process shares the store
+	Trace      trace.Log            // nil: connections are not traced
+	Journal    trace.Journal        // buffers the writes to Trace; nil without it
+	OnDecision func(event string)   // called with each audit event; may be nil
+	Limited    oauth.LimitObserver  // may be nil
 	Now        func() time.Time
 	Random     io.Reader
 	Logger     *slog.Logger

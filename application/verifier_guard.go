@@ -112,7 +112,7 @@ func (g verifierGuard) verifyWithin(ctx context.Context, places chan struct{}, h
 func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifierResult) {
 	defer func() {
 		if recover() != nil {
-			v = verifierResult{err: oauth.CannotTell("the site's verifier panicked")}
+			v = verifierResult{err: oauth.VerifierUnavailable("the site's verifier panicked")}
 		}
 	}()
 	principal, err := g.verifier.VerifyBearer(ctx, host.Reveal())
@@ -120,10 +120,10 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifi
 		return verifierResult{err: err}
 	}
 	if err := principal.Check(); err != nil {
-		return verifierResult{err: oauth.CannotTell("the site's verifier named a person who cannot be: " + err.Error())}
+		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named a person who cannot be: " + err.Error())}
 	}
 	if principal.Reveals(host) {
-		return verifierResult{err: oauth.CannotTell("the site's verifier named the token itself as subject or role, which would be stored in clear")}
+		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named the token itself as subject or role, which would be stored in clear")}
 	}
 	return verifierResult{principal, nil}
 }
@@ -144,7 +144,7 @@ func notVerifiable(err error) error {
 
 // loggable keeps only the type of a foreign error, because its text may contain the token (B15): the error of an HTTP client contains the URL.
 func loggable(err error) error {
-	var own oauth.CannotTell
+	var own oauth.VerifierUnavailable
 	switch {
 	case errors.As(err, &own): // without the text of the wrapping errors
 		return own

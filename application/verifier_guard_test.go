@@ -52,7 +52,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		})),
 		Entry("panics", "panicked", site(func(context.Context, string) (oauth.Principal, error) { panic("x") })),
 		Entry("explains its outage", "is restarting", site(func(_ context.Context, token string) (oauth.Principal, error) {
-			return oauth.Principal{}, fmt.Errorf("asking about %s: %w", token, oauth.CannotTell("the database is restarting"))
+			return oauth.Principal{}, fmt.Errorf("asking about %s: %w", token, oauth.VerifierUnavailable("the database is restarting"))
 		})),
 	)
 

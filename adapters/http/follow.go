@@ -25,10 +25,10 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		return next
 	}
 	return func(c echo.Context) error {
-		walk := walkOf(c)
-		walk.NoteIn(f.Journal, f.Now)
-		c.Response().Before(func() { walk.Answer(c.Response().Status) })
-		defer walk.End()
+		recorder := recorderOf(c)
+		recorder.NoteIn(f.Journal, f.Now)
+		c.Response().Before(func() { recorder.Answer(c.Response().Status) })
+		defer recorder.End()
 		return next(c)
 	}
 }
@@ -44,8 +44,8 @@ func (f Follower) Begin(c echo.Context) context.Context {
 	return ctx
 }
 
-// walkOf begins the walk of a request that has none yet.
-func walkOf(c echo.Context) *trace.Walk {
+// recorderOf returns the Recorder of a request, a new one when it has none.
+func recorderOf(c echo.Context) *trace.Recorder {
 	ctx, begun := walking(c)
 	if begun {
 		c.SetRequest(c.Request().WithContext(ctx))
@@ -53,7 +53,7 @@ func walkOf(c echo.Context) *trace.Walk {
 	return trace.From(ctx)
 }
 
-// walking is the context of a request with its walk, which may just have begun.
+// walking returns the context of a request with its Recorder.
 func walking(c echo.Context) (ctx context.Context, begun bool) {
 	r := c.Request()
 	if trace.From(r.Context()) != nil {
@@ -77,7 +77,7 @@ func fromSocket(came trace.Origin) trace.Origin {
 // Identify gives each request an id, in the answer and for RequestID; one that a stranger sends is not taken.
 func Identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderXRequestID, walkOf(c).Request())
+		c.Response().Header().Set(echo.HeaderXRequestID, recorderOf(c).Request())
 		return next(c)
 	}
 }
@@ -112,9 +112,9 @@ func networkOf(peer string) string {
 // absent keeps a site's catch-all route from answering for documents that this server does not have (F4, F5).
 func absent(kind trace.Kind, rule, why string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		walk := trace.From(c.Request().Context())
-		walk.Reach(kind)
-		walk.Refuse(oauth.Refuse(oauth.InvalidRequest, rule, why))
+		recorder := trace.From(c.Request().Context())
+		recorder.Record(kind)
+		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, rule, why))
 		return c.NoContent(http.StatusNotFound)
 	}
 }

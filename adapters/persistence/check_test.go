@@ -47,7 +47,7 @@ var _ = Describe("Checking a store", func() {
 					Expect(checks).To(ContainElements(maintenance.Check{Name: "grants", Found: "1 rows, all readable"}, maintenance.Check{Name: "counters", Found: "0 rows"}))
 					Expect(fingerprints(store.reader)).To(BeEmpty(), "it was only looked at")
 				}
-				Expect(store.Agree(ctx, prints)).To(Succeed())
+				Expect(store.VerifySecret(ctx, prints)).To(Succeed())
 				Expect(problems(store.Checks(ctx))).To(BeEmpty())
 			})
 

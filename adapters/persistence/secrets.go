@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	_ oauth.SecretKeeper  = (*Store)(nil)
-	_ oauth.SecretWitness = (*Store)(nil)
+	_ oauth.SecretKeeper   = (*Store)(nil)
+	_ oauth.SecretVerifier = (*Store)(nil)
 )
 
 // cachedSecrets are the secrets in the file, and the state of the database before they were read.
@@ -151,8 +151,8 @@ func (fingerprintRow) TableName() string { return "secret_witness" }
 
 const onlyFingerprint = 1
 
-// Agree implements oauth.SecretWitness. A file has its secret beside it, so that no other process can use another one.
-func (s *Store) Agree(ctx context.Context, prints []oauth.Fingerprint) error {
+// VerifySecret implements oauth.SecretVerifier. A file has its secret beside it, so that no other process can use another one.
+func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) error {
 	if !s.engine.server || len(prints) == 0 {
 		return nil
 	}

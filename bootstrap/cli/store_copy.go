@@ -85,7 +85,7 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	err = persistence.Copy(ctx, source, target, func(step maintenance.CopyStep) { printStep(t, step) })
 	t.ClearLine()
 	if err == nil {
-		err = target.Agree(ctx, prints) // a service with another secret then refuses to start on the copy
+		err = target.VerifySecret(ctx, prints) // a service with another secret then refuses to start on the copy
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:

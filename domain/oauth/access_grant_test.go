@@ -309,7 +309,7 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 		Expect(OpenTicket(text, settings, noon)).To(HaveField("Request()", request))
 	})
 
-	It("lets whoever keeps one of its texts keep no more of it", func() {
+	It("does not keep all of its texts in memory for one of them", func() {
 		first, second := strings.Repeat("a", 40), strings.Repeat("b", 100)
 		values, err := unpack(pack([]string{"id", first, "client_id", second}))
 		Expect(err).NotTo(HaveOccurred())

@@ -55,7 +55,7 @@ var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), fun
 	},
 		Entry("an algorithm that is not offered", UnsupportedClient, algorithm("HS256")),
 		Entry("an algorithm that is no text", UnsupportedClient, algorithm(256.0)),
-		Entry("a method that nobody knows", UnsupportedClient, methods("tls_client_auth")),
+		Entry("an unknown method", UnsupportedClient, methods("tls_client_auth")),
 		Entry("a client that signs without a key", InvalidClientDocument, func(m map[string]any) { delete(m, "jwks_uri") }),
 		Entry("keys on this server's own host", Label("C9", "C20"), InvalidClientDocument, func(m map[string]any) { m["jwks_uri"] = "https://cms.example/jwks" }),
 		Entry("keys inside a network", Label("C8", "C20"), InvalidClientDocument, func(m map[string]any) { m["jwks_uri"] = "https://10.0.0.1/jwks" }),

@@ -58,7 +58,7 @@ var _ = Describe("The life of a grant", func() {
 		Expect(err).To(Refused(InvalidGrant))
 	})
 
-	It("seals the successor for who holds the replaced token, and for nobody else", Label("J9"), func() {
+	It("seals the successor for the holder of the replaced token only", Label("J9"), func() {
 		f := redeemed(settings)
 		Expect(snapshot(f).SuccessorBox).To(BeNil())
 		next, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)

@@ -11,11 +11,11 @@ type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
 
-// CannotTell is the cause of an outage of a BearerVerifier, as text for the log and the trace. It must not contain the token or a part of the
+// VerifierUnavailable is the cause of an outage of a BearerVerifier, as text for the log and the trace. It must not contain the token or a part of the
 // site's answer. Of any other error only the type is logged, because its text may contain the token (B15).
-type CannotTell string
+type VerifierUnavailable string
 
-func (c CannotTell) Error() string { return string(c) }
+func (c VerifierUnavailable) Error() string { return string(c) }
 
 // ClientDirectory finds the metadata document of a client. A directory with a cache fetches a document again, at most once a minute, when it
 // does not list redirectURI, unless that is empty (C50). It returns the refusals of

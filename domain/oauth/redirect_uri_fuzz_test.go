@@ -78,7 +78,7 @@ func checkTarget(t *testing.T, target RedirectURI) {
 	case u.Scheme == "http" && (!slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname()) || !target.Loopback()):
 		t.Fatalf("accepted %q, which is plain http to %q", raw, u.Hostname())
 	case target.PrivateScheme() && !slices.Contains(private, u.Scheme):
-		t.Fatalf("accepted %q, whose scheme %q nobody allowed", raw, u.Scheme)
+		t.Fatalf("accepted %q, whose scheme %q is not allowed", raw, u.Scheme)
 	}
 }
 

@@ -55,7 +55,7 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		Entry(nil, "javascript:alert(1)"), Entry(nil, "data:text/html,x"), Entry(nil, "file:///etc/passwd"), Entry(nil, "http://localhost/call\x00back"),
 	)
 
-	DescribeTable("knows what is never a target, whoever published it", func(raw string, schemes ...string) {
+	DescribeTable("refuses a target that is never allowed, also when a client has published it", func(raw string, schemes ...string) {
 		_, err := ParseRedirectURI(raw, schemes)
 		Expect(err).To(Refused(InvalidRequest))
 	},
@@ -63,7 +63,7 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		Entry(nil, "http://c.example/cb"), Entry(nil, "https:///cb"), Entry(nil, "https:c.example/cb"), Entry(nil, "https://u@c.example/cb"),
 		Entry(nil, "cursor://a/cb"), Entry(nil, "Cursor://a/cb", "cursor"), Entry("one that is too long", "https://c.example/"+strings.Repeat("x", maxRedirectURILength)),
 	)
-	It("sends nobody to a script or a file, even if a setting said so", func() {
+	It("never redirects to a script or a file, even when a setting allows the scheme", func() {
 		for _, scheme := range forbiddenSchemes {
 			_, err := ParseRedirectURI(scheme+"://a/cb", []string{scheme})
 			Expect(err).To(Refused(InvalidRequest), scheme)

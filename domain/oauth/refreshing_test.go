@@ -124,7 +124,7 @@ var _ = Describe("Handing the host token on", Label("J4"), func() {
 		settings := sendingOn()
 		f := redeemed(settings, func(p Parameters) { p["scope"] = []string{scope} })
 		Expect(f.grant.HostTokenInUse(f.access, settings)).To(HaveField("Reveal()", "host-token"))
-		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon.Add(time.Hour))).To(BeFalse(), "nobody wants to ask")
+		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon.Add(time.Hour))).To(BeFalse(), "rechecks are off")
 		if f.refresh == (Secret{}) {
 			return
 		}

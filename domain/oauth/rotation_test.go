@@ -85,7 +85,7 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 		name, err := KeyedSubject(host, "", before.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(KeyedSubject(host, name, during.Keys)).To(Equal(name))
-		Expect(KeyedSubject(host, "somebody else", during.Keys)).NotTo(Equal(name))
+		Expect(KeyedSubject(host, "another name", during.Keys)).NotTo(Equal(name))
 		Expect(KeyedSubject(host, name, after.Keys)).NotTo(Equal(name))
 	})
 
@@ -115,6 +115,6 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 		Entry("in the newest one", func(c *Config) { c.Secret = nil; c.PreviousSecrets = [][]byte{old} }, "PreviousSecrets is set without Secret"),
 		Entry("of a keeper", func(c *Config) { c.Secret = nil; c.Secrets = lostSecrets{} }, "reading the server secrets: the disk is gone"),
 		Entry("of a keeper whose secret is short", func(c *Config) { c.Secret = nil; c.Secrets = seal.FixedSecrets{[]byte("short")} }, "Secret has 5 bytes"),
-		Entry("of nobody", func(c *Config) { c.Secret = nil }, "Secret has 0 bytes"),
+		Entry("that is missing", func(c *Config) { c.Secret = nil }, "Secret has 0 bytes"),
 	)
 })

@@ -9,7 +9,7 @@ import (
 // every implementation; features/storespec is its contract. A closure may run more than once and changes only its argument. When it returns an
 // error, the store returns that error and keeps nothing.
 //
-// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientLister, SecretKeeper, SecretWitness, EndWatcher, WindowCounter
+// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientLister, SecretKeeper, SecretVerifier, EndWatcher, WindowCounter
 // and trace.Log. A host that wraps its store has to implement those that it needs, because the wrapper hides them.
 type Store interface {
 	// AddCode keeps a new code. When there is one with the same id, supersede decides inside the transaction: nil replaces the earlier code, which
@@ -58,12 +58,12 @@ type ClientLister interface {
 	Clients(ctx context.Context, now time.Time, limit int) ([]ClientID, error)
 }
 
-// SecretWitness is a Store that several machines share. It remembers which server secret they seal with, so that one with another
-// secret does not start: it could open nothing that the others have made.
-type SecretWitness interface {
-	// Agree takes the prints of the secrets that this machine keeps, the newest first (KeyRing.SecretFingerprints). It returns ErrOtherSecret when
-	// the newest that the store knows is not among them, and remembers this machine's newest otherwise.
-	Agree(ctx context.Context, prints []Fingerprint) error
+// SecretVerifier is a Store that several machines share. It keeps the fingerprint of their server secret, so that a machine with another secret
+// does not start. It could open nothing that the others have sealed.
+type SecretVerifier interface {
+	// VerifySecret returns ErrOtherSecret when the stored fingerprint is not among those of this machine, the newest first
+	// (KeyRing.SecretFingerprints). Otherwise it stores the newest of them.
+	VerifySecret(ctx context.Context, prints []Fingerprint) error
 }
 
 // Ended holds what became invalid.

@@ -113,7 +113,7 @@ var _ = Describe("Holding a secret", Label("B15", "H1", "H2"), func() {
 	secret, err := NewSecret(AccessTokenSecret, rand.Reader)
 	host, hostErr := ParseHostToken("host-token")
 
-	It("is found again by every later version, under a digest that nobody else's hash of it equals", func() {
+	It("is found again by every later version, under a digest that differs from its plain hash", func() {
 		known, ok := ParseSecret(AccessTokenSecret, "ppa_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8")
 		Expect(ok).To(BeTrue())
 		Expect(fmt.Sprintf("%x", known.Digest())).To(Equal("45da1736ddd883ab980b17dcb705c73b1fed54b1ed588034fb1e72d8fd2aab18"),

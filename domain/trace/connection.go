@@ -9,10 +9,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// State says how far a connection came.
+// State is the progress of a connection.
 type State string
 
-// A connection that is under way may still come on; one that is half way will not.
+// UnderWay waits for its next step. HalfWay has waited too long.
 const (
 	UnderWay  State = "under way"
 	HalfWay   State = "half way"
@@ -23,22 +23,22 @@ const (
 
 // Connection is one attempt to connect, with all its steps.
 type Connection struct {
-	ID      string `json:"id"` // of the attempt, or of its first request when it never got so far
+	ID      string `json:"id"` // of the attempt, or of its first request when it has none
 	Client  string `json:"client_id,omitempty"`
 	Agent   string `json:"user_agent,omitempty"`
 	Address string `json:"network,omitempty"`
 	State   State  `json:"state"`
-	Missing Kind   `json:"missing,omitempty"` // the step that never came, or that is waited for
-	Verdict string `json:"verdict"`           // what is the matter, in a sentence
-	Hint    string `json:"hint,omitempty"`    // what to do about it
+	Missing Kind   `json:"missing,omitempty"` // the next step
+	Verdict string `json:"verdict"`           // the diagnosis, in a sentence
+	Hint    string `json:"hint,omitempty"`    // the remedy
 	Steps   []Step `json:"steps"`
 }
 
-// gathering is how long after its first steps, which bear no name, a client may ask for authorization from the same network.
-const gathering = 10 * time.Minute
+// maxOpeningAge is the time after which the first steps of a client, which name no client, are not joined to an authorization request.
+const maxOpeningAge = 10 * time.Minute
 
-// Assemble makes connections of steps, which are in order, and judges how far each came by now. The newest is first; steps that
-// are older than Memory do not count.
+// Assemble groups steps, which are in order, into connections and sets the state of each at the time now. The newest connection is first. It
+// ignores steps that are older than Memory.
 func Assemble(steps []Step, now time.Time) []Connection {
 	a := assembly{
 		attempts: map[string]*Connection{}, waiting: map[string][]*Connection{},
@@ -64,7 +64,7 @@ func Assemble(steps []Step, now time.Time) []Connection {
 	return found
 }
 
-// adviseProxy is for when no metadata host has answered: then the cause is more likely on this side than with one client.
+// adviseProxy adds advice when no metadata host has answered, because the cause is then more likely here than at one client.
 func adviseProxy(connections []Connection) {
 	for i := range connections {
 		if c := &connections[i]; c.State == Stopped && c.last().Rule == "C41" {
@@ -73,15 +73,15 @@ func adviseProxy(connections []Connection) {
 	}
 }
 
-// stranger is who takes steps that bear no name.
+// stranger is the sender of steps that name no client.
 type stranger struct{ address, agent string }
 
 type assembly struct {
 	order    []*Connection
-	attempts map[string]*Connection            // by their id, and by the requests that never got one
-	waiting  map[string][]*Connection          // by client: attempts that came to a code
-	openings map[string]map[string]*Connection // by network and agent: what may lead up to an attempt
-	strays   map[stranger]*Connection          // what else strangers tried
+	attempts map[string]*Connection            // by id, or by request for those without one
+	waiting  map[string][]*Connection          // by client: attempts with an issued code
+	openings map[string]map[string]*Connection // by network and agent: first steps that may belong to an attempt
+	strays   map[stranger]*Connection          // other steps of strangers
 }
 
 func (a *assembly) add(step Step) {
@@ -100,8 +100,8 @@ func (a *assembly) add(step Step) {
 	}
 }
 
-// join adds a step to an attempt, and before it whatever led up to it: the same network asks for authorization where the client
-// is a program on the person's computer, and for the exchange where it is a service.
+// join adds a step to an attempt, and before it the first steps from the same network. They are found at the authorization request of a client on
+// the person's computer, and at the exchange of a client that is a service.
 func (a *assembly) join(attempt *Connection, step Step) {
 	if opening := a.openingFor(attempt, step); opening != nil {
 		delete(a.openings[opening.last().Address], opening.last().Agent)
@@ -114,7 +114,7 @@ func (a *assembly) join(attempt *Connection, step Step) {
 	}
 }
 
-// unfinished is the client's newest attempt that waits for the exchange of its code: whoever presents another code means that.
+// unfinished returns the client's newest attempt that waits for the exchange of its code. An unknown code is counted to it.
 func (a *assembly) unfinished(client string) *Connection {
 	for all := a.waiting[client]; len(all) > 0; all = all[:len(all)-1] {
 		if newest := all[len(all)-1]; newest.last().Kind == CodeIssued {
@@ -126,7 +126,7 @@ func (a *assembly) unfinished(client string) *Connection {
 	return nil
 }
 
-// openingFor is the newest of the same network that may belong to the attempt.
+// openingFor returns the newest first steps of the same network that may belong to the attempt.
 func (a *assembly) openingFor(attempt *Connection, step Step) (found *Connection) {
 	if step.Kind == Exchange && !attempt.opened() {
 		return fresh(a.openings[step.Address][step.Agent], step)
@@ -145,9 +145,9 @@ func (a *assembly) openingFor(attempt *Connection, step Step) (found *Connection
 	return found
 }
 
-// fresh returns the connection if the step may belong to it.
+// fresh returns the connection if it is recent enough for the step, nil otherwise.
 func fresh(c *Connection, step Step) *Connection {
-	if c == nil || step.At.Sub(c.last().At) > gathering {
+	if c == nil || step.At.Sub(c.last().At) > maxOpeningAge {
 		return nil
 	}
 	return c
@@ -163,7 +163,7 @@ func (a *assembly) attempt(id string) *Connection {
 	return made
 }
 
-// beginning are the steps that bear no name because they come before the client gives one.
+// beginning are the steps before the client sends its client_id.
 var beginning = map[Kind]bool{Challenge: true, ResourceMetadata: true, ServerMetadata: true, Registration: true}
 
 func (a *assembly) open(step Step) {
@@ -173,7 +173,7 @@ func (a *assembly) open(step Step) {
 	a.openings[step.Address][step.Agent] = a.goOn(a.openings[step.Address][step.Agent], step)
 }
 
-// goOn adds a step to what the same stranger did before, unless that was too long ago.
+// goOn adds a step to the earlier steps of the same stranger, or to a new connection when those are too old.
 func (a *assembly) goOn(before *Connection, step Step) *Connection {
 	c := fresh(before, step)
 	if c == nil {
@@ -191,7 +191,7 @@ func (c *Connection) opened() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return beginning[s.Kind] })
 }
 
-// Find returns the connection whose id, or one of whose requests, begins with id. It is found only if it is the only one.
+// Find returns the only connection whose id, or one of whose request ids, begins with id. ok is false when there is none or more than one.
 func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0
 	for _, connection := range connections {
@@ -203,7 +203,7 @@ func Find(connections []Connection, id string) (found Connection, ok bool) {
 	return found, matches == 1
 }
 
-// Who is the client's host, or whatever else is known of who connects.
+// Who returns the host of the client, or its user agent or address.
 func (c *Connection) Who() string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(c.Client, "https://"), "/")
 	return cmp.Or(host, c.Agent, c.Address, "somebody")

@@ -20,7 +20,7 @@ const connectAgain = "The person has to connect again with a token that holds: t
 
 const tellMaker = "Only the maker of the client can mend that; tell them the rule."
 
-// hints say what an operator can do about a refusal, by its rule.
+// hints are the remedies for a refusal, by its rule.
 var hints = map[string]string{
 	"A8":  "Your configuration lets only certain clients connect; add this client's host if it may.",
 	"A10": "The client has to send its redirect_uri. " + tellMaker,
@@ -83,7 +83,7 @@ var hints = map[string]string{
 	"U12": "The client names a session of another person or client, or of before the service's secret was changed. Most open a new one by themselves.",
 }
 
-// endings say for people why a grant ended.
+// endings are the reasons why a grant ended, for people.
 var endings = map[oauth.EndReason]string{
 	oauth.EndedByCodeReplay: "its code was used a second time, so somebody else may have it.",
 	oauth.EndedByReuse:      "a refresh token that was replaced came back, so somebody else may have it.",
@@ -112,7 +112,7 @@ func endingOf(reason oauth.EndReason) string {
 	return string(reason)
 }
 
-// afterwards are hints at how to go on after an end that nobody here has wanted.
+// afterwards are the remedies for an unwanted end.
 var afterwards = map[oauth.EndReason]string{
 	oauth.EndedByHostToken: connectAgain,
 	oauth.EndedByLimit: "The person can end connections on the page of their connections and connect this one again; raise max-grants-per-token if people " +

@@ -2,33 +2,33 @@ package trace
 
 import "hash/maphash"
 
-// Retention finds out which steps are too many: those beyond the newest of attempts that came to a grant, and of all others, so that
-// strangers who knock cannot push out what belongs to a grant. First it is told what is proven, then it counts.
+// Retention selects the steps to delete: all but the newest of attempts that led to a grant, and all but the newest of the others. They are counted
+// apart, so that requests of strangers cannot displace steps of grants. Call Prove for all steps first, then Count.
 type Retention struct {
 	seed            maphash.Seed
-	proven          map[uint64]struct{} // hashes: texts would take many times the memory, and nobody can bring about two that are the same
+	proven          map[uint64]struct{} // hashes with a random seed, because the texts would need many times the memory
 	granted, others share
 }
 
-// share are steps that are counted together.
+// share counts steps and collects those beyond keep.
 type share struct {
 	keep, size int
 	exceeding  []int64
 }
 
-// Retain keeps so many of either.
+// Retain returns a Retention that keeps the given number of steps of each share.
 func Retain(keep int) *Retention {
 	return &Retention{seed: maphash.MakeSeed(), proven: map[uint64]struct{}{}, granted: share{keep: keep}, others: share{keep: keep}}
 }
 
-// Prove is told the attempt of each step that is not Unproven. A step without an attempt proves nothing.
+// Prove marks the attempt of a step that is not Unproven. A step without an attempt proves nothing.
 func (r *Retention) Prove(attempt []byte) {
 	if len(attempt) > 0 {
 		r.proven[maphash.Bytes(r.seed, attempt)] = struct{}{}
 	}
 }
 
-// Count is told each step, the newest first.
+// Count counts a step. Call it with the newest step first.
 func (r *Retention) Count(number int64, attempt []byte) {
 	if _, proven := r.proven[maphash.Bytes(r.seed, attempt)]; proven {
 		r.granted.count(number)
@@ -43,6 +43,5 @@ func (s *share) count(number int64) {
 	}
 }
 
-// Exceeding are the numbers of those that are too many. The others come first: a step without its proof is one of theirs, should there be
-// no time for all.
+// Exceeding returns the numbers of the steps to delete. Steps without a grant come first, in case there is no time to delete all.
 func (r *Retention) Exceeding() []int64 { return append(r.others.exceeding, r.granted.exceeding...) }

@@ -96,7 +96,7 @@ var _ = Describe("Assembling connections", func() {
 		Expect(pathsOf(steps)).To(ConsistOf("challenge", "resource_metadata authorize"))
 	})
 
-	It("takes no refusal of somebody else for a beginning", func() {
+	It("does not count a refusal of another client as the beginning", func() {
 		for _, stray := range []string{"exchange:refused", "refresh:refused", "call:refused"} {
 			Expect(pathsOf(took("cli", home, stray, "challenge", "authorize@a", "call@a"))).
 				To(ConsistOf(strings.TrimSuffix(stray, ":refused"), "challenge authorize call"), stray)
@@ -108,7 +108,7 @@ var _ = Describe("Assembling connections", func() {
 		Expect(trace.Assemble(steps, then.Add(7*24*time.Hour))).To(ConsistOf(HaveField("Steps", HaveLen(1))))
 	})
 
-	It("counts a wrong code to the client's newest attempt that waits for one, and to none when nobody waits", func() {
+	It("counts a wrong code to the client's newest attempt that waits for one, and to none when no attempt waits", func() {
 		for last, paths := range map[string][]string{
 			"code_issued@b": {"code_issued", "code_issued exchange"},
 			"exchange@b":    {"code_issued exchange", "exchange"},
@@ -240,7 +240,7 @@ var _ = Describe("Judging a connection", func() {
 		Entry("has not taken the token, and the end was not noted", "exchange@a call@a:refused", "U8", "connect again", Label("U8")),
 	)
 
-	It("says how to go on when the site does not know the token any more, whoever said so", Label("gateway", "U8"), func() {
+	It("explains how to connect again when the token is no longer valid, whether the site or the upstream server refused it", Label("gateway", "U8"), func() {
 		steps := took("cli", home, "exchange@a", "call@a", "ended@a", "call@a:refused")
 		steps[2].Reason, steps[3].Rule = string(oauth.EndedByHostToken), "U8"
 		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring("connect again with a token that holds"))
@@ -269,21 +269,21 @@ func same(origin trace.Origin) trace.Origin { return origin }
 
 var _ = Describe("Walking", func() {
 	var noted notes
-	begin := func() *trace.Walk {
+	begin := func() *trace.Recorder {
 		noted = nil
-		walk := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Request: "R", Address: home, Agent: "cli"}, same))
-		walk.NoteIn(&noted, func() time.Time { return then })
-		return walk
+		recorder := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Request: "R", Address: home, Agent: "cli"}, same))
+		recorder.NoteIn(&noted, func() time.Time { return then })
+		return recorder
 	}
 
 	It("notes every step with where it came from and whose it is, which may turn out later", func() {
-		walk := begin()
-		walk.Reach(trace.Authorize)
-		walk.Reach(trace.Page)
-		walk.About("a", "https://client.example/c.json")
-		walk.About("", "") // what is not known stays
+		recorder := begin()
+		recorder.Record(trace.Authorize)
+		recorder.Record(trace.Page)
+		recorder.Identify("a", "https://client.example/c.json")
+		recorder.Identify("", "") // what is not known stays
 		Expect(noted).To(BeEmpty())
-		walk.End()
+		recorder.End()
 		step := trace.Step{
 			At: then, Kind: trace.Authorize, Outcome: trace.Passed, Attempt: "a", Client: "https://client.example/c.json",
 			Request: "R", Address: home, Agent: "cli",
@@ -291,29 +291,29 @@ var _ = Describe("Walking", func() {
 		Expect(noted[0]).To(Equal(step))
 		step.Kind = trace.Page
 		Expect(noted[1:]).To(ConsistOf(step))
-		walk.End()
+		recorder.End()
 		Expect(noted).To(HaveLen(2), "each step once")
 	})
 
 	It("notes a connection's calls anew only when they tell something", func() {
-		walk := begin()
-		walk.About("used", "")
-		walk.Reach(trace.Call)
-		walk.Answer(200)
+		recorder := begin()
+		recorder.Identify("used", "")
+		recorder.Record(trace.Call)
+		recorder.Answer(200)
 		Expect(noted).To(BeEmpty())
-		walk.Reach(trace.Stream)
-		walk.Answer(200)
-		walk.Reach(trace.Call)
-		walk.Answer(500)
+		recorder.Record(trace.Stream)
+		recorder.Answer(200)
+		recorder.Record(trace.Call)
+		recorder.Answer(500)
 		Expect(noted).To(HaveLen(2))
 	})
 
 	It("refuses the last step only, with rule and reason", func() {
-		walk := begin()
-		walk.Reach(trace.Authorize)
-		walk.Reach(trace.Page)
-		walk.Refuse(oauth.Refuse(oauth.InvalidRequest, "A12", "the redirect_uri is another"))
-		walk.End()
+		recorder := begin()
+		recorder.Record(trace.Authorize)
+		recorder.Record(trace.Page)
+		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "A12", "the redirect_uri is another"))
+		recorder.End()
 		Expect(noted[0].Outcome).To(Equal(trace.Passed))
 		Expect(noted[1].Outcome).To(Equal(trace.Refused))
 		Expect(noted[1].Rule).To(Equal("A12"))
@@ -321,9 +321,9 @@ var _ = Describe("Walking", func() {
 	})
 
 	It("keeps the words of any other error to itself, which may hold anything", func() {
-		walk := begin()
-		walk.RefuseAt(trace.Refresh, errors.New("dial tcp: password=hunter2"))
-		walk.End()
+		recorder := begin()
+		recorder.RefuseAt(trace.Refresh, errors.New("dial tcp: password=hunter2"))
+		recorder.End()
 		Expect(noted).To(HaveLen(1))
 		Expect(noted[0].Kind).To(Equal(trace.Refresh))
 		Expect(noted[0].Outcome).To(Equal(trace.Failed))
@@ -331,36 +331,36 @@ var _ = Describe("Walking", func() {
 	})
 
 	It("refuses the step that was reached, and not the one that would have come without it", func() {
-		walk := begin()
-		walk.Reach(trace.ClientMetadata)
-		walk.RefuseAt(trace.Authorize, oauth.Refuse(oauth.InvalidRequest, "C41", "nobody answers"))
-		walk.End()
+		recorder := begin()
+		recorder.Record(trace.ClientMetadata)
+		recorder.RefuseAt(trace.Authorize, oauth.Refuse(oauth.InvalidRequest, "C41", "nobody answers"))
+		recorder.End()
 		Expect(noted).To(HaveLen(1))
 		Expect(noted[0].Kind).To(Equal(trace.ClientMetadata))
 	})
 
 	It("calls an outage of the site a failure and not a refusal", func() {
-		walk := begin()
-		walk.RefuseAt(trace.TokenJudged, oauth.Refuse(oauth.TemporarilyUnavailable, "B9", "the site does not answer"))
-		walk.End()
+		recorder := begin()
+		recorder.RefuseAt(trace.TokenJudged, oauth.Refuse(oauth.TemporarilyUnavailable, "B9", "the site does not answer"))
+		recorder.End()
 		Expect(noted[0].Outcome).To(Equal(trace.Failed))
 	})
 
 	It("bounds what strangers say, and takes out of it what a terminal would obey", func() {
-		walk := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}, same))
-		walk.NoteIn(&noted, func() time.Time { return then })
+		recorder := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}, same))
+		recorder.NoteIn(&noted, func() time.Time { return then })
 		noted = nil
-		walk.Reach(trace.Challenge)
-		walk.About("", "c\x1b[2Jé"+strings.Repeat("x", 500))
-		walk.End()
+		recorder.Record(trace.Challenge)
+		recorder.Identify("", "c\x1b[2Jé"+strings.Repeat("x", 500))
+		recorder.End()
 		Expect(noted[0].Agent).To(And(HavePrefix("a?[2J?x"), HaveLen(300)))
 		Expect(noted[0].Client).To(And(HavePrefix("c?[2J?x"), HaveLen(300)))
 	})
 
 	DescribeTable("learns from the status how a call went", func(kind trace.Kind, status int, outcome trace.Outcome) {
-		walk := begin()
-		walk.Reach(kind)
-		walk.Answer(status)
+		recorder := begin()
+		recorder.Record(kind)
+		recorder.Answer(status)
 		Expect(noted).To(HaveLen(1))
 		Expect(noted[0].Outcome).To(Equal(outcome))
 	},
@@ -370,14 +370,14 @@ var _ = Describe("Walking", func() {
 		Entry("nor then when it failed", trace.Exchange, 500, trace.Passed),
 	)
 
-	It("does nothing where nobody follows", func() {
-		walk := trace.From(GinkgoT().Context())
-		walk.About("a", "b")
-		walk.Reach(trace.Page)
-		walk.Refuse(errors.New("x"))
-		walk.RefuseAt(trace.Page, errors.New("x"))
-		walk.Answer(200)
-		walk.End()
-		Expect(walk.Request()).To(BeEmpty())
+	It("does nothing without a Recorder", func() {
+		recorder := trace.From(GinkgoT().Context())
+		recorder.Identify("a", "b")
+		recorder.Record(trace.Page)
+		recorder.Refuse(errors.New("x"))
+		recorder.RefuseAt(trace.Page, errors.New("x"))
+		recorder.Answer(200)
+		recorder.End()
+		Expect(recorder.Request()).To(BeEmpty())
 	})
 })

@@ -7,15 +7,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// sequel is what has to follow a step.
+// sequel is the step that has to follow another.
 type sequel struct {
 	next   Kind
 	within time.Duration
-	never  string // what it means that it did not
+	never  string // the diagnosis when it does not follow
 	hint   string
 }
 
-// moment is how long a program may take for its next step; a person has as long as the page lives.
+// moment is the time that a program has for its next step. A person has the lifetime of the page.
 const (
 	moment = time.Minute
 	person = 10 * time.Minute
@@ -78,12 +78,12 @@ func (c *Connection) judged(now time.Time) Connection {
 	return *c
 }
 
-// works reports whether the client has made a call, which only the refusal of a new token takes back.
+// works reports whether the client has made a call and was not refused a new token since.
 func (c *Connection) works(last Step) bool {
 	return c.reached(Call) != nil && (last.Outcome == Passed || last.Kind != Refresh)
 }
 
-// since is when the wait for what comes next began: renewing again does not begin it anew.
+// since returns when the wait for the next step began. A repeated refresh does not restart it.
 func (c *Connection) since(last Step) time.Time {
 	if last.Kind == Refresh {
 		return c.reached(Refresh).At
@@ -91,12 +91,12 @@ func (c *Connection) since(last Step) time.Time {
 	return last.At
 }
 
-// hadAlready reports that the client only looked for another document than the one that it has, as some do.
+// hadAlready reports whether the client got the document that it failed to find in this step already, as some look in several places.
 func (c *Connection) hadAlready(last Step) bool {
 	return beginning[last.Kind] && c.reached(last.Kind) != nil
 }
 
-// reached is the first step of the kind that has passed, nil when there is none.
+// reached returns the first step of the kind that has passed, nil when there is none.
 func (c *Connection) reached(kind Kind) *Step {
 	i := slices.IndexFunc(c.Steps, func(s Step) bool { return s.Kind == kind && s.Outcome == Passed })
 	if i < 0 {
@@ -105,7 +105,7 @@ func (c *Connection) reached(kind Kind) *Step {
 	return &c.Steps[i]
 }
 
-// describe takes the client's name from its steps: its own words where it spoke itself, not those of the person's browser.
+// describe sets client, address and agent from the steps. It prefers the agent of the client to that of the person's browser.
 func (c *Connection) describe() {
 	spoken := []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration, Exchange, Stream, Call, Refresh}
 	for _, step := range c.Steps {

@@ -96,12 +96,12 @@ func (s *Server) hear(out *response.Writer, r *http.Request) ([]byte, bool) {
 
 // refuseBody answers a message that was not read to its end (G19).
 func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
-	switch walk := trace.From(r.Context()); {
+	switch recorder := trace.From(r.Context()); {
 	case errors.As(err, new(jsonrpc.TooLargeError)):
-		walk.Refuse(oauth.Refuse(oauth.InvalidRequest, "G19", err.Error()))
+		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "G19", err.Error()))
 		jsonrpc.WriteError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
 	case errors.Is(err, jsonrpc.ErrNoMemory):
-		walk.Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "G19", err.Error()))
+		recorder.Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "G19", err.Error()))
 		response.Unavailable(w, response.TooManyBodies)
 	default:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")

@@ -50,8 +50,8 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 	if err != nil && !isInvalidToken(err) && ctx.Err() != nil { // nobody is waiting any more
 		return false
 	}
-	walk := trace.From(ctx)
-	walk.Reach(step(r))
+	recorder := trace.From(ctx)
+	recorder.Record(step(r))
 	switch {
 	case err == nil:
 		delete(r.Header, "Authorization") // G14
@@ -59,11 +59,11 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 		return true
 	case isInvalidToken(err):
 		s.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)
-		walk.Refuse(err)
+		recorder.Refuse(err)
 		s.challenge.refuse(out, s.invalid)
 	default:
 		s.options.Logger.ErrorContext(ctx, "cannot check a bearer token", "error", err)
-		walk.Refuse(err)
+		recorder.Refuse(err)
 		response.Unavailable(out, "The access token cannot be checked just now")
 	}
 	return false
@@ -79,12 +79,12 @@ func step(r *http.Request) trace.Kind {
 
 // noteRefusal tells the trace; a request without a token is the first step of a connection, and nothing is wrong with it (G3).
 func noteRefusal(ctx context.Context, r refusal) {
-	walk := trace.From(ctx)
+	recorder := trace.From(ctx)
 	if r.code == "" {
-		walk.Reach(trace.Challenge)
+		recorder.Record(trace.Challenge)
 		return
 	}
-	walk.RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
+	recorder.RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
 }
 
 // authenticate turns a panic into an outage (G11).

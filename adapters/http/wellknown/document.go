@@ -48,7 +48,7 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	trace.From(r.Context()).Reach(d.step)
+	trace.From(r.Context()).Record(d.step)
 	header.Set("Cache-Control", "public, max-age=300")
 	header.Set("Content-Type", "application/json")
 	header.Set("ETag", d.etag)

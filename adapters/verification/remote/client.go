@@ -121,7 +121,7 @@ func (a answer) read(into any, members ...string) error {
 func (c client) unavailable(ctx context.Context, request *http.Request, err error) error {
 	at := url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Path: request.URL.Path}
 	c.logger.ErrorContext(ctx, "the site cannot be asked about tokens", "url", at.String(), "reason", err)
-	return oauth.CannotTell(fmt.Sprintf("asking %s about a token: %v", at.String(), err))
+	return oauth.VerifierUnavailable(fmt.Sprintf("asking %s about a token: %v", at.String(), err))
 }
 
 // sendable keeps to what a header carries as it is: anything else might arrive as another token.

@@ -76,8 +76,8 @@ func (m *Refusal) Write(w http.ResponseWriter) {
 }
 
 // Trace records the refusal.
-func (m *Refusal) Trace(walk *trace.Walk) {
-	walk.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.what))
+func (m *Refusal) Trace(recorder *trace.Recorder) {
+	recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.what))
 }
 
 // salvaged is the id and the kind of a refused message, where they could be read.

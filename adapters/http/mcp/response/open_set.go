@@ -62,7 +62,7 @@ func NewOpenSet(o Options) *OpenSet {
 
 // NewWriter begins the answer to a request whose steps are noted under ctx.
 func (o *OpenSet) NewWriter(w http.ResponseWriter, r *http.Request, ctx context.Context) (*Writer, *http.Request) {
-	out := &Writer{ctx: &lazyCancelContext{Context: ctx}, traced: tracedWriter{ResponseWriter: w, walk: trace.From(ctx)}, set: o, relayed: o.options.Relays}
+	out := &Writer{ctx: &lazyCancelContext{Context: ctx}, traced: tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)}, set: o, relayed: o.options.Relays}
 	out.ResponseWriter, out.control = &out.traced, *http.NewResponseController(&out.traced)
 	out.request = *r.WithContext(out.ctx)
 	return out, &out.request
@@ -134,7 +134,7 @@ func (o *OpenSet) close(w *Writer) {
 
 // revoked asks about a stream's token again. An outage revokes nothing.
 func (o *OpenSet) revoked(w *Writer) bool {
-	_, err := o.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.who.Token, o.options.Resource) // the walk is the handler's
+	_, err := o.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.who.Token, o.options.Resource) // the recorder is the handler's
 	kind, refused := oauth.KindOf(err)
 	return refused && kind == oauth.InvalidToken
 }

@@ -127,9 +127,9 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 
 	It("asks about a token without a word to the trace, which the handler is writing meanwhile", func() {
 		s, _ := openStream(true)
-		walk := trace.Begin(context.Background(), trace.Origin{}, func(came trace.Origin) trace.Origin { return came })
-		s.ctx.Context = walk
-		asked := make(chan *trace.Walk, 1)
+		recorder := trace.Begin(context.Background(), trace.Origin{}, func(came trace.Origin) trace.Origin { return came })
+		s.ctx.Context = recorder
+		asked := make(chan *trace.Recorder, 1)
 		s.set.options.Authorization = asking(func(ctx context.Context) { asked <- trace.From(ctx) })
 		Expect(trace.From(s.ctx)).NotTo(BeNil())
 		s.beat()

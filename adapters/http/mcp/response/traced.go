@@ -9,8 +9,8 @@ import (
 // tracedWriter is a ResponseWriter that tells the trace before it tells the client.
 type tracedWriter struct {
 	http.ResponseWriter
-	walk *trace.Walk
-	said bool
+	recorder *trace.Recorder
+	said     bool
 }
 
 func (t *tracedWriter) say(status int) {
@@ -18,7 +18,7 @@ func (t *tracedWriter) say(status int) {
 		return
 	}
 	t.said = true
-	t.walk.Answer(status)
+	t.recorder.Answer(status)
 }
 
 // WriteHeader notes how the request was answered.

@@ -216,7 +216,7 @@ func (w *Writer) Finish() {
 	}
 	w.ctx.release()
 	w.reserved.Release()
-	w.traced.walk.End()
+	w.traced.recorder.End()
 }
 
 // Unanswered returns why an answer was cut before it began, nil when it did begin or nobody waits for it.
