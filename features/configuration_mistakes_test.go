@@ -160,7 +160,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		for flag, file := range map[string]string{"config": "pipe", "logo": "pipe", "demo-token-file": "pipe", "dev=true --logo": "/dev/zero"} {
 			ran := Run(ctx, append([]string{"config", "--issuer=https://cms.example.com"}, strings.Fields("--"+flag+" "+file)...)...)
 			Expect(ran.Code).To(Equal(1), flag)
-			Expect(ran.Err).To(ContainSubstring(file+" is no regular file"), flag)
+			Expect(ran.Err).To(ContainSubstring(file+" is not a regular file"), flag)
 		}
 		write("logo.svg", "<svg>"+strings.Repeat(" ", 12<<10))
 		Expect(Run(ctx, "config", "--dev", "--logo=logo.svg").Err).To(ContainSubstring("--logo cannot be read: logo.svg has more than 12288 bytes"))

@@ -104,7 +104,7 @@ var _ = Describe("Asking a site over HTTP", func() {
 			}
 			site.Answer(200, way.yes)
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
-			Expect(world.Log.String()).To(And(ContainSubstring("the site cannot be asked about tokens"), ContainSubstring("it answered 500"),
+			Expect(world.Log.String()).To(And(ContainSubstring("cannot verify tokens at the site"), ContainSubstring("it answered 500"),
 				Not(ContainSubstring(world.Token)), Not(ContainSubstring(clientSecret))))
 		})
 	}, Entry("a URL of its own", overHTTP), Entry("an introspection endpoint", Label("RFC 7662"), introspecting))
@@ -116,7 +116,7 @@ var _ = Describe("Asking a site over HTTP", func() {
 			config.Verification = introspecting.configure(site.site.URL("/token"))
 		})
 		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Expect(world.Log.String()).To(ContainSubstring("it does not take our client id and secret"))
+		Expect(world.Log.String()).To(ContainSubstring("it does not accept our client id and secret"))
 	})
 })
 

@@ -87,7 +87,7 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(answer.Body.Close()).To(Succeed())
 		Expect(answer).To(And(HaveField("StatusCode", http.StatusOK), HaveField("ProtoMajor", 2)))
-		Expect(service.Log.String()).NotTo(ContainSubstring("ends soon"))
+		Expect(service.Log.String()).NotTo(ContainSubstring("expires soon"))
 	})
 
 	It("speaks TLS 1.2 and nothing older", func() {
@@ -115,23 +115,23 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 			service.Clock.Advance(time.Second)
 			Expect(service.Shake()).To(BeEquivalentTo(1))
 		}
-		Expect(linesWith(service.Log.String(), "the new TLS certificate cannot be used, the old one stays")).To(ConsistOf(ContainSubstring(complaint)))
+		Expect(linesWith(service.Log.String(), "the new TLS certificate is invalid, the old one stays in use")).To(ConsistOf(ContainSubstring(complaint)))
 		files.Issue(2, 90*24*time.Hour)
 		service.Clock.Advance(time.Second)
 		Expect(service.Shake()).To(BeEquivalentTo(2))
 	},
-		Entry("when the new one is broken", func(f CertificateFiles) { f.write(f.Cert, "CERTIFICATE", []byte("no certificate")) }, "both have to be PEM and belong together"),
+		Entry("when the new one is broken", func(f CertificateFiles) { f.write(f.Cert, "CERTIFICATE", []byte("no certificate")) }, "both must be PEM and belong together"),
 		Entry("when the new key belongs to another", func(f CertificateFiles) {
 			other := NewCertificateFiles(3, time.Hour)
 			Expect(os.Rename(other.Key, f.Key)).To(Succeed())
-		}, "both have to be PEM and belong together"),
+		}, "both must be PEM and belong together"),
 		Entry("when a file is gone", func(f CertificateFiles) { Expect(os.Remove(f.Cert)).To(Succeed()) }, "no such file"),
 	)
 
 	It("warns once a day when the certificate ends soon", func() {
 		files := NewCertificateFiles(1, 20*24*time.Hour)
 		service := Secured(files)
-		warnings := func() []string { return linesWith(service.Log.String(), "the TLS certificate ends soon") }
+		warnings := func() []string { return linesWith(service.Log.String(), "the TLS certificate expires soon") }
 		Expect(warnings()).To(BeEmpty())
 		service.Clock.Advance(17 * 24 * time.Hour)
 		for range 2 {
@@ -150,7 +150,7 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 			Expect(os.Truncate(file, 0)).To(Succeed())
 		}
 		ran := Run(ctx, "config", "--issuer", "https://cms.example.com", "--tls-cert", files.Cert, "--tls-key", files.Key)
-		Expect(ran).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("both have to be PEM and belong together"))))
+		Expect(ran).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("both must be PEM and belong together"))))
 	})
 
 	DescribeTable("refuses to start with", func(ctx SpecContext, complaint string, flags ...string) {

@@ -166,7 +166,7 @@ var _ = Describe("Hashing a token", func() {
 		Entry("two lines", 1, "s3cret\ns3cret\n", "one token at a time"),
 		Entry("control characters", 1, "s3\x00cret\n", "has control characters"),
 		Entry("more than a token can have", 1, strings.Repeat("s3cret", 1000), "longer than 4096 bytes"),
-		Entry("a subject of two words", 1, "s3cret\n", "it has to be one word", "--subject", "Ada Lovelace"),
-		Entry("a file that is none", 1, "s3cret\n", "no regular file", "--token-file", os.TempDir()),
+		Entry("a subject of two words", 1, "s3cret\n", "it must be one word", "--subject", "Ada Lovelace"),
+		Entry("a file that is none", 1, "s3cret\n", "not a regular file", "--token-file", os.TempDir()),
 	)
 })

@@ -1,4 +1,5 @@
-// Package certificates keeps the TLS certificate of a server up to date: from two files, or from an ACME certificate authority.
+// Package certificates provides the TLS configuration of a server whose certificate changes while it runs: Files reads it from two PEM
+// files, Authority obtains it from an ACME certificate authority.
 package certificates
 
 import (
@@ -11,36 +12,34 @@ import (
 )
 
 const (
-	// lookEvery is how often the files are looked at, at most; handshakes in between cost nothing.
-	lookEvery = time.Second
-	// warnAhead is how long before its end a certificate is complained about, or a fifth of its life when that is shorter.
-	warnAhead = 14 * 24 * time.Hour
-	warnEvery = 24 * time.Hour
+	reloadInterval = time.Second         // at least, between two reads of the files
+	warnBefore     = 14 * 24 * time.Hour // the expiry, or a fifth of the lifetime if that is shorter
+	warnInterval   = 24 * time.Hour
 )
 
-// Files is the certificate in two PEM files. They are read again when they have changed; what cannot be used is logged, and the
-// certificate before it stays.
+// Files is a certificate in two PEM files. It reloads changed files during handshakes. If they are invalid it logs the error and keeps
+// the previous certificate. It is safe for concurrent use.
 type Files struct {
 	cert, key string
 	now       func() time.Time
 	logger    *slog.Logger
 
-	mu             sync.Mutex
-	current        *tls.Certificate
-	content        string // of both files, as they were last seen
-	looked, warned time.Time
+	mu                 sync.Mutex
+	current            *tls.Certificate
+	content            string // of both files, or the last read error
+	loadedAt, warnedAt time.Time
 }
 
-// OpenFiles reads the chain and the private key. They have to be usable now.
+// OpenFiles reads the chain and the private key, and fails if they are invalid.
 func OpenFiles(cert, key string, now func() time.Time, logger *slog.Logger) (*Files, error) {
 	f := &Files{cert: cert, key: key, now: now, logger: logger}
-	if err := f.look(); err != nil {
+	if err := f.load(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// TLS serves the certificate over TLS 1.2 and later.
+// TLS returns a configuration for TLS 1.2 and later.
 func (f *Files) TLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: f.certificate}
 }
@@ -48,17 +47,17 @@ func (f *Files) TLS() *tls.Config {
 func (f *Files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.now().Sub(f.looked) >= lookEvery {
-		if err := f.look(); err != nil {
-			f.logger.Error("the new TLS certificate cannot be used, the old one stays", "error", err)
+	if f.now().Sub(f.loadedAt) >= reloadInterval {
+		if err := f.load(); err != nil {
+			f.logger.Error("the new TLS certificate is invalid, the old one stays in use", "error", err)
 		}
 	}
 	return f.current, nil
 }
 
-// look takes the certificate if the files are not those that were last seen; each content is complained about once.
-func (f *Files) look() error {
-	f.looked = f.now()
+// load parses the files if their content has changed, so that each error is reported once.
+func (f *Files) load() error {
+	f.loadedAt = f.now()
 	defer f.warn()
 	cert, err := os.ReadFile(f.cert)
 	if err != nil {
@@ -73,10 +72,10 @@ func (f *Files) look() error {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return fmt.Errorf("reading the TLS certificate %s with the key %s: %w: both have to be PEM and belong together", f.cert, f.key, err)
+		return fmt.Errorf("reading the TLS certificate %s with the key %s: %w: both must be PEM and belong together", f.cert, f.key, err)
 	}
-	f.current, f.warned = &pair, time.Time{}
-	f.logger.Info("TLS certificate read", "file", f.cert, "names", pair.Leaf.DNSNames, "ends", pair.Leaf.NotAfter)
+	f.current, f.warnedAt = &pair, time.Time{}
+	f.logger.Info("TLS certificate read", "file", f.cert, "names", pair.Leaf.DNSNames, "expires", pair.Leaf.NotAfter)
 	return nil
 }
 
@@ -88,20 +87,20 @@ func (f *Files) unreadable(err error) error {
 }
 
 func (f *Files) changed(content string) bool {
-	before := f.content
+	previous := f.content
 	f.content = content
-	return content != before
+	return content != previous
 }
 
-// warn says once a day that the certificate ends soon.
+// warn logs once a day that the certificate expires soon.
 func (f *Files) warn() {
-	if f.current == nil || f.looked.Sub(f.warned) < warnEvery {
+	if f.current == nil || f.loadedAt.Sub(f.warnedAt) < warnInterval {
 		return
 	}
 	leaf := f.current.Leaf
-	ahead := min(warnAhead, leaf.NotAfter.Sub(leaf.NotBefore)/5)
-	if left := leaf.NotAfter.Sub(f.looked); left < ahead {
-		f.warned = f.looked
-		f.logger.Warn("the TLS certificate ends soon: put a new one into its files", "file", f.cert, "ends", leaf.NotAfter, "left", left.Round(time.Minute))
+	before := min(warnBefore, leaf.NotAfter.Sub(leaf.NotBefore)/5)
+	if left := leaf.NotAfter.Sub(f.loadedAt); left < before {
+		f.warnedAt = f.loadedAt
+		f.logger.Warn("the TLS certificate expires soon: replace its files", "file", f.cert, "expires", leaf.NotAfter, "left", left.Round(time.Minute))
 	}
 }

@@ -25,8 +25,8 @@ var _ = Describe("Opening a certificate", func() {
 		_, err := certificates.OpenFiles(file, file, time.Now, slog.New(slog.DiscardHandler))
 		Expect(err).To(MatchError(ContainSubstring(complaint)))
 	},
-		Entry("a file that is empty", write(""), "both have to be PEM"),
-		Entry("a file of something else", write("no certificate"), "both have to be PEM"),
+		Entry("a file that is empty", write(""), "both must be PEM"),
+		Entry("a file of something else", write("no certificate"), "both must be PEM"),
 		Entry("a file that is not there", func(string) error { return nil }, "no such file"),
 	)
 })

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// SelfSigned makes a certificate for an address that is valid for a year.
+// SelfSigned returns a new certificate for an address, valid for a year.
 func SelfSigned(address net.IP) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

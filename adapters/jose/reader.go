@@ -1,4 +1,4 @@
-// Package jose reads what clients sign: JWTs with the signatures of JOSE (RFC 7515, RFC 7519).
+// Package jose verifies the client assertions of private_key_jwt: Reader checks a signed JWT (RFC 7515, RFC 7519) with the client's key.
 package jose
 
 import (
@@ -18,8 +18,8 @@ type Reader struct{}
 
 var _ oauth.AssertionReader = Reader{}
 
-// ReadAssertion implements oauth.AssertionReader. Nothing of the assertion is believed before its signature holds, but the id of
-// the key that it asks for.
+// ReadAssertion implements oauth.AssertionReader. Before it has verified the signature it uses only
+// the key ID of the assertion.
 func (Reader) ReadAssertion(assertion string, keyOf func(id string) (oauth.Key, error)) (oauth.ClientAssertion, error) {
 	token, err := jwt.ParseSigned(assertion, algorithms())
 	if err != nil {
@@ -51,10 +51,10 @@ func algorithms() (accepted []jose.SignatureAlgorithm) {
 	return accepted
 }
 
-// minRSABits is the least length of an RSA key (RFC 7518 §3.3); the library refuses keys that take too long to check.
+// minRSABits is the minimum of RFC 7518 §3.3. The library refuses keys that are too long.
 const minRSABits = 2048
 
-// verificationKey holds a published key to its own word about what it is for (RFC 7517 §4.2, §4.4).
+// verificationKey decodes a key and checks its use and alg members (RFC 7517 §4.2, §4.4).
 func verificationKey(published oauth.Key, algorithm string) (any, error) {
 	encoded, err := json.Marshal(published)
 	if err != nil {
@@ -67,9 +67,9 @@ func verificationKey(published oauth.Key, algorithm string) (any, error) {
 	public, isRSA := key.Key.(*rsa.PublicKey)
 	switch {
 	case !key.Valid(), !key.IsPublic():
-		return nil, errors.New("the key is no valid public key")
+		return nil, errors.New("the key is not a valid public key")
 	case key.Use != "" && key.Use != "sig", key.Algorithm != "" && key.Algorithm != algorithm:
-		return nil, errors.New("the key is for something else")
+		return nil, errors.New("the key is for another use or algorithm")
 	case isRSA && public.N.BitLen() < minRSABits:
 		return nil, errors.New("the key is too short")
 	}

@@ -67,7 +67,7 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		return key
 	}
 
-	It("gives what it states", func() {
+	It("returns the claims", func() {
 		key := onCurve(elliptic.P256())
 		assertion, err := read(sign(jose.ES256, key, claims), published(key, asPublished))
 		Expect(err).NotTo(HaveOccurred())
@@ -77,12 +77,12 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		Expect(assertion).To(Equal(oauth.ClientAssertion{Issuer: "i", Subject: "s", Audience: []string{"a", "b"}, ID: "1", Algorithm: "ES256"}))
 	})
 
-	It("leaves zero what it does not state", func() {
+	It("leaves missing claims zero", func() {
 		key := onCurve(elliptic.P256())
 		Expect(read(sign(jose.ES256, key, jwt.Claims{}), published(key, asPublished))).To(Equal(oauth.ClientAssertion{Algorithm: "ES256"}))
 	})
 
-	It("passes on why there is no key", func() {
+	It("returns the error of the key lookup", func() {
 		reason := errors.New("the host is down")
 		_, err := Reader{}.ReadAssertion(sign(jose.ES256, onCurve(elliptic.P256()), claims), func(string) (oauth.Key, error) { return nil, reason })
 		Expect(err).To(And(MatchError(reason), Not(MatchError(oauth.ErrBadAssertion))))
@@ -108,7 +108,7 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		Expect(err).To(And(MatchError(oauth.ErrBadAssertion), MatchError(ContainSubstring("too large"))))
 	})
 
-	DescribeTable("refuses what is no key", func(key oauth.Key) {
+	DescribeTable("refuses an invalid key:", func(key oauth.Key) {
 		_, err := read(sign(jose.ES256, onCurve(elliptic.P256()), claims), key)
 		Expect(err).To(MatchError(oauth.ErrBadAssertion))
 	},
@@ -118,7 +118,7 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		Entry("a shared secret", oauth.Key{"kty": "oct", "k": "AAAA"}),
 	)
 
-	DescribeTable("refuses what is no JWT", func(text string) {
+	DescribeTable("refuses an invalid JWT:", func(text string) {
 		_, err := read(text, nil)
 		Expect(err).To(MatchError(oauth.ErrBadAssertion))
 	},
@@ -129,7 +129,7 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		Entry("the algorithm none", "eyJhbGciOiJub25lIn0.e30."),
 	)
 
-	It("refuses claims that are no claims", func() {
+	It("refuses malformed claims", func() {
 		key := onCurve(elliptic.P256())
 		for _, spoiled := range []any{map[string]any{"exp": "soon"}, map[string]any{"aud": 1}, map[string]any{"exp": 1e300}} {
 			_, err := read(sign(jose.ES256, key, spoiled), published(key, asPublished))

@@ -1,5 +1,5 @@
-// Package journal writes the steps of connections down beside the requests that take them: in batches, and rather not at all than
-// late.
+// Package journal stores the steps of connections in the background, so that requests do not wait for the disk. A Journal queues the
+// steps of Note, writes them to a trace.Log in batches, and drops steps when its queue is full.
 package journal
 
 import (
@@ -16,57 +16,58 @@ import (
 )
 
 const (
-	waiting    = 1000 // steps that may wait to be written
-	batch      = 200
-	pause      = 250 * time.Millisecond // between two batches, so that requests have the disk for themselves
-	patience   = 5 * time.Second        // for one batch
-	forgetting = 5000                   // steps between two times that old ones are forgotten, which takes as long as writing some thousands
-	remembered = 10_000
-	repeating  = time.Minute
+	queueSize     = 1000
+	batchSize     = 200
+	batchPause    = 250 * time.Millisecond // leaves the disk to requests
+	writeTimeout  = 5 * time.Second        // of a batch
+	trimInterval  = 5000                   // steps written between two deletions of old ones, which cost as much as thousands of writes
+	maxRemembered = 10_000
+	repeatWindow  = time.Minute
 )
 
 // Journal is a trace.Journal in front of a trace.Log. It is safe for concurrent use.
 type Journal struct {
 	log     trace.Log
 	logger  *slog.Logger
-	queue   chan *trace.Step // not the steps: room for all of them would be in the way of every garbage collection
+	queue   chan *trace.Step // pointers, because a buffer of steps costs every garbage collection a scan
 	lost    atomic.Int64
 	mu      sync.Mutex
-	seen    *lru.Cache[who, trace.Step]
+	seen    *lru.Cache[source, trace.Step] // the last step of each source
 	end     sync.Once
 	closing chan struct{}
 	closed  chan struct{}
 }
 
-// who takes steps: a connection with its passed calls or streams, a connection with those that were refused, or a stranger.
-type who struct {
+// source groups steps to find repetitions: the passed calls or streams of a connection, its refused ones, or those of a client that
+// has no connection yet.
+type source struct {
 	attempt, address, agent string
 	passed                  trace.Kind
 }
 
-// New begins to write to log, until Close.
+// New starts a goroutine that writes to log until Close.
 func New(log trace.Log, logger *slog.Logger) *Journal {
-	seen, _ := lru.New[who, trace.Step](remembered) // fails only for a size below one
+	seen, _ := lru.New[source, trace.Step](maxRemembered) // fails only for a size below one
 	j := &Journal{
-		log: log, logger: logger, queue: make(chan *trace.Step, waiting), seen: seen,
+		log: log, logger: logger, queue: make(chan *trace.Step, queueSize), seen: seen,
 		closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go j.write()
 	return j
 }
 
-// Note implements trace.Journal. When too much happens at once, what anybody can do is lost first.
+// Note implements trace.Journal. Under load it drops unauthenticated steps first.
 func (j *Journal) Note(step trace.Step) {
-	if !j.repeats(step) && !j.takes(step) {
+	if !j.repeats(step) && !j.enqueue(step) {
 		j.lost.Add(1)
-		j.retract(step)
+		j.forgetSeen(step)
 	}
 }
 
-// takes queues the step if there is room for it; what anybody can do has half of the room.
-func (j *Journal) takes(step trace.Step) bool {
-	anybody := step.Attempt == "" || slices.Contains(trace.Unproven, step.Kind)
-	if anybody && len(j.queue) >= waiting/2 {
+// enqueue reports whether the queue had room. Unauthenticated steps use only half of it.
+func (j *Journal) enqueue(step trace.Step) bool {
+	unauthenticated := step.Attempt == "" || slices.Contains(trace.Unproven, step.Kind)
+	if unauthenticated && len(j.queue) >= queueSize/2 {
 		return false
 	}
 	queued := step
@@ -78,61 +79,61 @@ func (j *Journal) takes(step trace.Step) bool {
 	}
 }
 
-// retract lets what was not written be told again.
-func (j *Journal) retract(steps ...trace.Step) {
+// forgetSeen lets the next equal step be written, because these were not.
+func (j *Journal) forgetSeen(steps ...trace.Step) {
 	for _, step := range steps {
-		j.seen.Remove(whoseIs(step))
+		j.seen.Remove(sourceOf(step))
 	}
 }
 
-func whoseIs(step trace.Step) who {
+func sourceOf(step trace.Step) source {
 	switch {
 	case step.Attempt != "" && step.Outcome == trace.Passed:
-		return who{attempt: step.Attempt, passed: step.Kind}
+		return source{attempt: step.Attempt, passed: step.Kind}
 	case step.Attempt != "":
-		return who{attempt: step.Attempt}
+		return source{attempt: step.Attempt}
 	}
-	return who{address: step.Address, agent: step.Agent}
+	return source{address: step.Address, agent: step.Agent}
 }
 
-// repeats reports whether the step tells nothing new: a connection's calls after the first of a day, and whatever somebody does a
-// second time within a minute without doing anything else.
+// repeats reports whether the step adds nothing: a passed call of a connection after its first of a day, or the same step of a source
+// twice in a row within a minute.
 func (j *Journal) repeats(step trace.Step) bool {
-	if tells(step) {
-		j.expectNews(step)
+	if isAlwaysWritten(step) {
+		j.writeNextCall(step)
 		return false
 	}
-	whose := whoseIs(step)
+	from := sourceOf(step)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	last, seen := j.seen.Get(whose)
+	last, seen := j.seen.Get(from)
 	age := step.At.Sub(last.At).Abs()
-	if seen && (whose.passed != "" && age < trace.Renewal || age < repeating && same(last, step)) {
+	if seen && (from.passed != "" && age < trace.Renewal || age < repeatWindow && same(last, step)) {
 		return true
 	}
-	j.seen.Add(whose, step)
-	j.expectNews(step)
+	j.seen.Add(from, step)
+	j.writeNextCall(step)
 	return false
 }
 
-// Knows implements trace.Journal. Only what is done again and again is remembered in this way: a connection's calls and streams.
+// Knows implements trace.Journal. It remembers the passed calls and streams of connections only.
 func (j *Journal) Knows(attempt string, kind trace.Kind, at time.Time) bool {
 	if attempt == "" || kind != trace.Call && kind != trace.Stream {
 		return false
 	}
-	last, seen := j.seen.Get(who{attempt: attempt, passed: kind})
+	last, seen := j.seen.Get(source{attempt: attempt, passed: kind})
 	return seen && at.Sub(last.At).Abs() < trace.Renewal
 }
 
-// expectNews takes note that the connection's next call is news if it passes, because this step did not.
-func (j *Journal) expectNews(step trace.Step) {
+// writeNextCall has the next passed call of the connection written, after a step that did not pass.
+func (j *Journal) writeNextCall(step trace.Step) {
 	if step.Outcome != trace.Passed {
-		j.seen.Remove(who{attempt: step.Attempt, passed: trace.Call})
+		j.seen.Remove(source{attempt: step.Attempt, passed: trace.Call})
 	}
 }
 
-// tells reports that a step is always news: a person may have read its request's id on a page, or it changes a connection.
-func tells(step trace.Step) bool {
+// isAlwaysWritten reports whether a step is written even when repeated: a page showed its request ID, or it changes a connection.
+func isAlwaysWritten(step trace.Step) bool {
 	switch step.Kind {
 	case trace.Authorize, trace.ClientMetadata, trace.Page:
 		return true
@@ -147,7 +148,7 @@ func same(a, b trace.Step) bool {
 	return a == b
 }
 
-// Close writes what is still waiting, until the store fails.
+// Close writes the queued steps and stops. It stops early when the store fails.
 func (j *Journal) Close() {
 	j.end.Do(func() { close(j.closing) })
 	<-j.closed
@@ -155,27 +156,27 @@ func (j *Journal) Close() {
 
 func (j *Journal) write() {
 	defer close(j.closed)
-	for written := 0; !j.ending(); {
+	for written := 0; !j.isClosing(); {
 		select {
 		case step := <-j.queue:
 			written += j.store(j.gather(*step))
 		case <-j.closing:
 		}
-		if written >= forgetting {
+		if written >= trimInterval {
 			written = 0
-			j.forget()
+			j.trim()
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(batchPause):
 		case <-j.closing:
 		}
 	}
 	for j.store(j.gather()) > 0 {
 	}
-	j.count(len(j.queue))
+	j.logLost(len(j.queue))
 }
 
-func (j *Journal) ending() bool {
+func (j *Journal) isClosing() bool {
 	select {
 	case <-j.closing:
 		return true
@@ -184,9 +185,9 @@ func (j *Journal) ending() bool {
 	}
 }
 
-// gather takes along what else is waiting.
+// gather adds queued steps up to a batch.
 func (j *Journal) gather(steps ...trace.Step) []trace.Step {
-	for len(steps) < batch {
+	for len(steps) < batchSize {
 		select {
 		case step := <-j.queue:
 			steps = append(steps, *step)
@@ -201,28 +202,28 @@ func (j *Journal) store(steps []trace.Step) int {
 	if len(steps) == 0 {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	if err := j.log.AddSteps(ctx, steps); err != nil {
-		j.logger.Warn("trace not stored", "steps", len(steps), "error", err)
-		j.retract(steps...)
+		j.logger.Warn("cannot store trace steps", "steps", len(steps), "error", err)
+		j.forgetSeen(steps...)
 		return 0
 	}
-	j.count(0)
+	j.logLost(0)
 	return len(steps)
 }
 
-// count says how many steps were lost, with those that will be.
-func (j *Journal) count(left int) {
+// logLost logs the number of steps lost since the last time, and of those left in the queue.
+func (j *Journal) logLost(left int) {
 	if lost := int(j.lost.Swap(0)) + left; lost > 0 {
-		j.logger.Warn("trace not complete: too much happened at once", "steps", lost)
+		j.logger.Warn("trace incomplete: more steps than the store could write", "steps", lost)
 	}
 }
 
-func (j *Journal) forget() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (j *Journal) trim() {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	if _, err := j.log.ForgetSteps(ctx, time.Time{}, trace.Capacity); err != nil {
-		j.logger.Warn("trace not shortened", "error", err)
+		j.logger.Warn("cannot delete old trace steps", "error", err)
 	}
 }

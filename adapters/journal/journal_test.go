@@ -92,7 +92,7 @@ var _ = Describe("A journal", func() {
 		DeferCleanup(journal.Close)
 	}
 
-	It("writes everything that it was told before it is closed, in order", func() {
+	It("writes all steps in order before it closes", func() {
 		open()
 		for range 500 {
 			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Outcome: trace.Passed, Attempt: "a"})
@@ -102,26 +102,26 @@ var _ = Describe("A journal", func() {
 		journal.Close() // again is no mistake
 	})
 
-	It("keeps nobody waiting: what is too much is lost, and said", func() {
+	It("drops steps without waiting when its queue is full, and logs their number", func() {
 		kept.held = make(chan struct{})
 		open()
-		for range waiting + 2*batch + 10 {
+		for range queueSize + 2*batchSize + 10 {
 			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
 		}
 		close(kept.held)
 		journal.Close()
-		Expect(len(kept.steps)).To(BeNumerically("<=", waiting+2*batch))
-		Expect(logged).To(gbytes.Say("trace not complete"))
+		Expect(len(kept.steps)).To(BeNumerically("<=", queueSize+2*batchSize))
+		Expect(logged).To(gbytes.Say("trace incomplete"))
 	})
 
-	DescribeTable("loses what anybody can do first:", func(stranger trace.Step) {
+	DescribeTable("drops unauthenticated steps first:", func(stranger trace.Step) {
 		kept.held = make(chan struct{})
 		open()
-		for i := range 2 * waiting {
+		for i := range 2 * queueSize {
 			stranger.At, stranger.Agent = then, fmt.Sprint(i)
 			journal.Note(stranger)
 		}
-		for range waiting/2 - batch {
+		for range queueSize/2 - batchSize {
 			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
 		}
 		close(kept.held)
@@ -132,17 +132,17 @@ var _ = Describe("A journal", func() {
 				granted++
 			}
 		}
-		Expect(granted).To(Equal(waiting/2 - batch))
+		Expect(granted).To(Equal(queueSize/2 - batchSize))
 	},
 		Entry("pages", trace.Step{Kind: trace.Page, Attempt: "b"}),
-		Entry("calls with a token that nobody knows", trace.Step{Kind: trace.Call, Outcome: trace.Refused}),
+		Entry("calls with an unknown token", trace.Step{Kind: trace.Call, Outcome: trace.Refused}),
 	)
 
-	It("says what it could not write in the end", func() {
+	It("logs the number of steps that it could not write before it closed", func() {
 		kept.shut = errors.New("disk full")
 		kept.held = make(chan struct{})
 		open()
-		for range 2*batch + 5 {
+		for range 2*batchSize + 5 {
 			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
 		}
 		go journal.Close()
@@ -155,36 +155,36 @@ var _ = Describe("A journal", func() {
 			Expect(err).NotTo(HaveOccurred())
 			told += steps
 		}
-		Expect(told).To(Equal(2*batch + 5))
+		Expect(told).To(Equal(2*batchSize + 5))
 	})
 
-	It("says when the store does not take it, and tells later calls of the connection then", func() {
+	It("logs a failure of the store, and writes a later call of the connection", func() {
 		call := trace.Step{At: then, Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}
 		kept.shut = errors.New("disk full")
 		open()
 		journal.Note(call)
-		Eventually(logged).WithTimeout(patience).Should(gbytes.Say("disk full"))
+		Eventually(logged).WithTimeout(writeTimeout).Should(gbytes.Say("disk full"))
 		kept.Shut(nil)
 		Eventually(func() []trace.Step { // the step is given back a moment after it was logged
 			journal.Note(call)
 			return kept.Written()
-		}).WithTimeout(patience).Should(HaveLen(1))
+		}).WithTimeout(writeTimeout).Should(HaveLen(1))
 		journal.Close()
 		Expect(kept.steps).To(HaveLen(1))
 	})
 
-	It("has the oldest forgotten now and then", func() {
+	It("deletes the oldest steps from time to time", func() {
 		open()
-		for range forgetting + batch {
+		for range trimInterval + batchSize {
 			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
-			for len(journal.queue) > waiting/2 {
+			for len(journal.queue) > queueSize/2 {
 				runtime.Gosched()
 			}
 		}
-		Eventually(kept.Forgotten).WithTimeout(patience).Should(Equal([]int{10_000}))
+		Eventually(kept.Forgotten).WithTimeout(writeTimeout).Should(Equal([]int{10_000}))
 	})
 
-	DescribeTable("leaves out what tells nothing new", func(first, second trace.Step, written int) {
+	DescribeTable("leaves out repeated steps:", func(first, second trace.Step, written int) {
 		open()
 		first.At = then
 		if second.At.IsZero() {
@@ -195,7 +195,7 @@ var _ = Describe("A journal", func() {
 		journal.Close()
 		Expect(kept.steps).To(HaveLen(written))
 	},
-		Entry("a stranger's step within a minute", trace.Step{Kind: trace.Challenge, Request: "1"}, trace.Step{Kind: trace.Challenge, Request: "2"}, 1),
+		Entry("a step without a connection, within a minute", trace.Step{Kind: trace.Challenge, Request: "1"}, trace.Step{Kind: trace.Challenge, Request: "2"}, 1),
 		Entry("but not a minute later", trace.Step{Kind: trace.Challenge}, trace.Step{Kind: trace.Challenge, At: then.Add(time.Minute)}, 2),
 		Entry("but not of another network", trace.Step{Kind: trace.Challenge, Address: "a"}, trace.Step{Kind: trace.Challenge, Address: "b"}, 2),
 		Entry("a connection's later calls", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
@@ -208,7 +208,7 @@ var _ = Describe("A journal", func() {
 		Entry("but each wrong token", trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, 2),
 	)
 
-	It("tells what a stranger does again after something else, because then they begin anew", func() {
+	It("writes a repeated step of a client without a connection after a different one, because the client begins again", func() {
 		open()
 		for range 2 {
 			journal.Note(trace.Step{At: then, Kind: trace.Challenge})
@@ -218,7 +218,7 @@ var _ = Describe("A journal", func() {
 		Expect(kept.steps).To(HaveLen(4))
 	})
 
-	DescribeTable("tells a connection's next call after something of it did not pass:", func(kind trace.Kind) {
+	DescribeTable("writes the next call of a connection after a step of it did not pass:", func(kind trace.Kind) {
 		open()
 		call := trace.Step{At: then, Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}
 		for _, step := range []trace.Step{call, {At: then, Kind: kind, Outcome: trace.Failed, Attempt: "a"}, call, call} {
@@ -227,6 +227,6 @@ var _ = Describe("A journal", func() {
 		journal.Close()
 		Expect(kept.steps).To(HaveLen(3))
 	},
-		Entry("a refresh", trace.Refresh), Entry("another call, so that it is seen that it works again", trace.Call),
+		Entry("a refresh", trace.Refresh), Entry("another call, so that the trace shows the recovery", trace.Call),
 	)
 })

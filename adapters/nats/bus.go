@@ -1,4 +1,5 @@
-// Package nats carries messages between the replicas of a service over a NATS server or a cluster of them.
+// Package nats carries messages between the replicas of a service over NATS. Open returns a Bus, which one replica uses to Listen at an
+// address and to Ask others.
 package nats
 
 import (
@@ -17,48 +18,44 @@ import (
 )
 
 const (
-	// messageLimit is the largest message that has to fit.
-	messageLimit = 512 << 10
-	// openLimit is how long the server may take at first.
-	openLimit = 5 * time.Second
-	// retryEvery, and up to as much again by chance, is between two attempts to come back to a server that was lost; a server that
-	// says nothing for two times pingEvery is lost.
-	retryEvery = 500 * time.Millisecond
-	pingEvery  = 5 * time.Second
-	// settleLimit is how long others may take to come back after this replica. Until then nobody is known to be gone.
+	messageLimit  = 512 << 10 // bytes that the server must allow
+	openLimit     = 5 * time.Second
+	retryInterval = 500 * time.Millisecond // and up to as much jitter
+	pingInterval  = 5 * time.Second        // two missed pongs end a connection
+	// settleLimit is how long other replicas may need to reconnect after this one. Until then a missing listener is not gone.
 	settleLimit = 3 * time.Second
 )
 
-// ErrSettling is why nobody can be told to be gone just after the connection came back: others may come back in a moment.
-var ErrSettling = errors.New("nobody listens there yet, just after the connection to the bus came back")
+// ErrSettling is reconnectedAt instead of oauth.ErrNotFound shortly after a reconnect, because other replicas may still be reconnecting.
+var ErrSettling = errors.New("no listener at the address yet, shortly after the bus reconnected")
 
-// Bus is one connection, which comes back by itself for ever.
+// Bus is a connection to NATS that reconnects forever. It is safe for concurrent use.
 type Bus struct {
-	connection *nats.Conn
-	away       atomic.Bool // until the return is noted, which is a moment after the connection is back
-	returned   atomic.Pointer[time.Time]
+	connection    *nats.Conn
+	away          atomic.Bool // from a disconnect until reconnectedAt is set
+	reconnectedAt atomic.Pointer[time.Time]
 }
 
-// Open connects to a server by its URL, or to one of several that are separated by commas. It fails when there is none: afterwards an
-// outage passes by itself, but at the start it is more likely a mistake.
+// Open connects to one of the servers in a comma-separated list of URLs. It fails when none is reachable, because at the start that is
+// more likely a wrong address than an outage.
 func Open(address string, logger *slog.Logger) (*Bus, error) {
 	b := new(Bus)
 	connection, err := nats.Connect(address,
-		nats.Name("pasteport"), nats.Timeout(openLimit), nats.MaxReconnects(-1), nats.ReconnectWait(retryEvery),
-		nats.ReconnectJitter(retryEvery, retryEvery), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(1),
-		nats.ReconnectBufSize(-1), // what cannot be sent now fails now
+		nats.Name("pasteport"), nats.Timeout(openLimit), nats.MaxReconnects(-1), nats.ReconnectWait(retryInterval),
+		nats.ReconnectJitter(retryInterval, retryInterval), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(1),
+		nats.ReconnectBufSize(-1), // a message fails now rather than waiting for a reconnect
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			b.away.Store(true)
-			logger.Error("the bus is lost", "error", err)
+			logger.Error("the bus is disconnected", "error", err)
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) {
 			now := time.Now()
-			b.returned.Store(&now)
+			b.reconnectedAt.Store(&now)
 			b.away.Store(false)
-			logger.Info("the bus is back")
+			logger.Info("the bus is reconnected")
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			logger.Error("the bus has refused something", "error", err)
+			logger.Error("the bus reports an error", "error", err)
 		}),
 	)
 	if malformed := new(url.Error); errors.As(err, &malformed) {
@@ -74,7 +71,7 @@ func Open(address string, logger *slog.Logger) (*Bus, error) {
 	return b, nil
 }
 
-// withoutSecrets names servers without who may use them.
+// withoutSecrets returns addresses without users and passwords.
 func withoutSecrets(addresses string) string {
 	var shown []string
 	for address := range strings.SplitSeq(addresses, ",") {
@@ -87,11 +84,11 @@ func withoutSecrets(addresses string) string {
 	return strings.Join(shown, ",")
 }
 
-// Listen gives take what is sent to the address, one message after the other, until the bus is closed. What comes faster than it is
-// taken waits, and beyond the 64 MiB of nats.DefaultSubPendingBytesLimit it is dropped.
+// Listen calls take for each message to the address, one at a time, until the bus is closed. Up to 64 MiB of messages wait
+// (nats.DefaultSubPendingBytesLimit); more are dropped.
 func (b *Bus) Listen(address string, take func(message []byte, answer func([]byte))) error {
 	_, err := b.connection.Subscribe(address, func(m *nats.Msg) {
-		take(m.Data, func(answer []byte) { _ = m.Respond(answer) }) // whoever asked will notice a failure
+		take(m.Data, func(answer []byte) { _ = m.Respond(answer) }) // after a failure, Ask times out
 	})
 	if err != nil {
 		return fmt.Errorf("listening on the bus: %w", err)
@@ -102,7 +99,7 @@ func (b *Bus) Listen(address string, take func(message []byte, answer func([]byt
 	return nil
 }
 
-// Ask sends a message and waits for the answer. It fails with oauth.ErrNotFound at once when nobody listens at the address.
+// Ask sends a message and waits for the answer. Without a listener at the address it returns oauth.ErrNotFound immediately.
 func (b *Bus) Ask(ctx context.Context, address string, message []byte) ([]byte, error) {
 	settling := b.settling()
 	answer, err := b.connection.RequestWithContext(ctx, address, message)
@@ -118,8 +115,8 @@ func (b *Bus) Ask(ctx context.Context, address string, message []byte) ([]byte, 
 }
 
 func (b *Bus) settling() bool {
-	returned := b.returned.Load()
-	return b.away.Load() || returned != nil && time.Since(*returned) < settleLimit
+	reconnectedAt := b.reconnectedAt.Load()
+	return b.away.Load() || reconnectedAt != nil && time.Since(*reconnectedAt) < settleLimit
 }
 
 // Ping fails while the server cannot be reached.

@@ -60,7 +60,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 	var b broker
 	BeforeEach(func() { b = startBroker(server.Options{}) })
 
-	It("brings a message to whoever listens at the address, and the answer back", func(ctx SpecContext) {
+	It("delivers a message to the listener at the address, and returns the answer", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		Expect(there.Listen("there", shout)).To(Succeed())
 		Expect(here.Ask(ctx, "there", []byte("hello"))).To(Equal([]byte("HELLO")))
@@ -70,7 +70,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		Expect(answer).To(HaveLen(len(large)))
 	})
 
-	It("starts nothing for a message before the one before it was taken", func(ctx SpecContext) {
+	It("takes one message at a time", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		taken, goOn := make(chan struct{}, 8), make(chan struct{})
 		Expect(there.Listen("there", func(message []byte, answer func([]byte)) {
@@ -92,7 +92,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		Expect(taken).To(HaveLen(cap(taken)))
 	})
 
-	It("lets one answer not wait for another", func(ctx SpecContext) {
+	It("returns an answer without waiting for another", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		second := make(chan struct{})
 		Expect(there.Listen("there", func(message []byte, answer func([]byte)) {
@@ -115,7 +115,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		both.Wait()
 	})
 
-	It("says at once that nobody listens", func(ctx SpecContext) {
+	It("returns oauth.ErrNotFound immediately without a listener", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		_, err := here.Ask(ctx, "there", nil)
 		Expect(err).To(MatchError(oauth.ErrNotFound))
@@ -129,7 +129,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		}).WithContext(ctx).WithTimeout(patience).Should(MatchError(oauth.ErrNotFound))
 	})
 
-	It("gives up when whoever asks does", func(ctx SpecContext) {
+	It("ends a request with its context", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		Expect(there.Listen("there", func([]byte, func([]byte)) {})).To(Succeed())
 		ask, cancel := context.WithCancel(ctx)
@@ -138,7 +138,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		Expect(err).To(MatchError(context.Canceled))
 	})
 
-	It("says while the server is away that it is, comes back by itself, and then takes nobody for gone too early", func(ctx SpecContext) {
+	It("reports an outage of the server, reconnects, and reports no listener as gone too early", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		Expect(there.Listen("there", shout)).To(Succeed())
 		Expect(here.Ping(ctx)).To(Succeed())
@@ -151,7 +151,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 
 		startBroker(server.Options{Port: port})
 		Eventually(here.Ping).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(Succeed())
-		_, err = here.Ask(ctx, "nobody", nil)
+		_, err = here.Ask(ctx, "unused", nil)
 		Expect(err).To(MatchError(nats.ErrSettling))
 		Eventually(func() ([]byte, error) {
 			ask, cancel := context.WithTimeout(ctx, time.Second)
@@ -159,14 +159,14 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 			return here.Ask(ask, "there", []byte("again"))
 		}).WithContext(ctx).WithTimeout(patience).Should(Equal([]byte("AGAIN")))
 		Eventually(func() error {
-			_, err := here.Ask(ctx, "nobody", nil)
+			_, err := here.Ask(ctx, "unused", nil)
 			return err
 		}).WithContext(ctx).WithTimeout(patience).Should(MatchError(oauth.ErrNotFound))
 	})
 })
 
 var _ = Describe("Connecting to NATS", Label("R5"), func() {
-	It("says what is wrong, and not with which password", func() {
+	It("reports what is wrong without the password", func() {
 		guarded := startBroker(server.Options{Username: "ann", Password: "the-right-one"})
 		at := "127.0.0.1:" + strconv.Itoa(guarded.port())
 		open("nats://ann:the-right-one@" + at)
@@ -180,13 +180,13 @@ var _ = Describe("Connecting to NATS", Label("R5"), func() {
 		}
 	})
 
-	It("wants room for its messages", func() {
+	It("refuses a server with a smaller max_payload", func() {
 		small := startBroker(server.Options{MaxPayload: 1000})
 		_, err := nats.Open(small.ClientURL(), slog.New(slog.DiscardHandler))
 		Expect(err).To(MatchError(ContainSubstring("its max_payload is 1000: set it to 524288 or more")))
 	})
 
-	It("tells nobody the password later", func(ctx SpecContext) {
+	It("does not log the password later", func(ctx SpecContext) {
 		var log strings.Builder
 		var mu sync.Mutex
 		guarded := startBroker(server.Options{Username: "ann", Password: "the-right-one"})
@@ -203,7 +203,7 @@ var _ = Describe("Connecting to NATS", Label("R5"), func() {
 			defer mu.Unlock()
 			return log.String()
 		}
-		Eventually(said).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("the bus is lost"))
+		Eventually(said).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("the bus is disconnected"))
 		Expect(said()).NotTo(ContainSubstring("the-right-one"))
 	})
 })

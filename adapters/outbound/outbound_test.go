@@ -15,7 +15,7 @@ func TestOutbound(t *testing.T) {
 }
 
 var _ = Describe("Reaching a server of the site", func() {
-	DescribeTable("speaks http with", func(address string, allowed bool) {
+	DescribeTable("uses http with", func(address string, allowed bool) {
 		err := refusePublic("tcp", net.JoinHostPort(address, "80"), nil)
 		if allowed {
 			Expect(err).NotTo(HaveOccurred())
@@ -25,8 +25,8 @@ var _ = Describe("Reaching a server of the site", func() {
 	},
 		Entry("this computer", "127.0.0.1", true), Entry("this computer in IPv6", "::1", true), Entry("a private network", "10.1.2.3", true),
 		Entry("a private network, mapped", "::ffff:192.168.0.1", true), Entry("a private network in IPv6", "fd00::1", true),
-		Entry("nobody in public", "203.0.113.1", false), Entry("nobody in public, mapped", "::ffff:203.0.113.1", false),
-		Entry("no cloud's metadata", "169.254.169.254", false), Entry("no address of all", "0.0.0.0", false),
+		Entry("no public address", "203.0.113.1", false), Entry("no public address, mapped", "::ffff:203.0.113.1", false),
+		Entry("not the metadata address of a cloud", "169.254.169.254", false), Entry("not the unspecified address", "0.0.0.0", false),
 	)
 
 	DescribeTable("refuses the address", func(address, remedy string) {
@@ -43,7 +43,7 @@ var _ = Describe("Reaching a server of the site", func() {
 		Expect(Options{AllowHTTP: true}.CheckURL("http://site:3000/token")).To(Succeed())
 	})
 
-	DescribeTable("sees in the address itself whether http will do, when it is allowed", func(host string, will bool) {
+	DescribeTable("allows http for an IP address of this computer or a private network only", func(host string, will bool) {
 		Expect(Options{AllowHTTP: true}.CheckURL("http://"+host+"/") == nil).To(Equal(will))
 		Expect(Options{AllowHTTP: true}.CheckURL("https://" + host + "/")).To(Succeed())
 	},

@@ -7,13 +7,14 @@ import (
 	"net"
 )
 
-// Problem is why a server of the site could not be asked, in words that are fit for the log.
+// Problem is a reason why a request to the site failed. It is safe to log.
 type Problem string
 
 // Error implements error.
 func (p Problem) Error() string { return string(p) }
 
-// Reason says why a server of the site could not be asked, fit for the log. It keeps the text of errors from before anything was sent; later ones quote the answer.
+// Reason turns an error of a request into a Problem. It keeps the text of errors from before the request was sent; later errors could quote
+// the answer, which may hold a token.
 func Reason(err error) error {
 	var connecting *net.OpError
 	var certificate *tls.CertificateVerificationError

@@ -1,5 +1,6 @@
-// Package outbound reaches the servers of the site: over https, or over http on this computer and private networks only, whatever
-// name leads there. Nothing that carries a token leaves through a proxy of the environment.
+// Package outbound connects to the servers of the site: over https, or over http on this computer and private networks only. Options
+// checks a configured URL and makes the transport, which checks each address after DNS and uses no proxy of the environment, because
+// the requests carry tokens. Reason describes a failure for the log without tokens.
 package outbound
 
 import (
@@ -19,15 +20,15 @@ const (
 	headerBytes  = 64 << 10
 )
 
-// Options say how the site is reached.
+// Options configures the connections to the site.
 type Options struct {
-	AllowHTTP bool           // http too, to addresses of this computer and private networks only
-	RootCAs   *x509.CertPool // the system's when nil
+	AllowHTTP bool           // to addresses of this computer and private networks only
+	RootCAs   *x509.CertPool // nil uses the system's
 }
 
 var errPublic = errors.New("http is for this computer and private networks only: use https")
 
-// CheckURL finds what is wrong with an address of the site, without repeating it.
+// CheckURL checks an address of the site. Its errors do not repeat the address, which may hold a password.
 func (o Options) CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -36,15 +37,15 @@ func (o Options) CheckURL(address string) error {
 	case u.User != nil, u.Fragment != "":
 		return errors.New("it has a user or a fragment: leave them out")
 	case u.Scheme == "http" && !o.AllowHTTP:
-		return errors.New("it is not https: anybody on the way could read the tokens; use https, or allow http for this computer and private networks")
+		return errors.New("it is not https: others on the network could read the tokens; use https, or allow http for this computer and private networks")
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == "http" && !private(ip) {
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == "http" && !isPrivate(ip) {
 		return errPublic
 	}
 	return nil
 }
 
-// Transport keeps up to idle connections to each server, for as long as idleLimit.
+// Transport returns a transport that keeps up to idle connections to each server, each for idleLimit.
 func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: connectLimit}
 	plain := &net.Dialer{Timeout: connectLimit, Control: refusePublic}
@@ -57,19 +58,19 @@ func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 	}
 }
 
-// refusePublic looks at the address when the connection is made, whatever name led there.
+// refusePublic is a net.Dialer's Control hook, so it checks the address after DNS.
 func refusePublic(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	if !private(to.Addr()) {
+	if !isPrivate(to.Addr()) {
 		return errPublic
 	}
 	return nil
 }
 
-func private(ip netip.Addr) bool {
+func isPrivate(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	return ip.IsLoopback() || ip.IsPrivate()
 }

@@ -59,7 +59,7 @@ func (c TLSConfig) checkFiles() error {
 		return err
 	}
 	if _, err := tls.X509KeyPair(chain, key); err != nil {
-		return oauth.NewMistake("%s and %s: %s: both have to be PEM and belong together", oauth.Field("TLSCert"), oauth.Field("TLSKey"), err)
+		return oauth.NewMistake("%s and %s: %s: both must be PEM and belong together", oauth.Field("TLSCert"), oauth.Field("TLSKey"), err)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	case found.IsDir():
 		return nil, fmt.Errorf("%s is a directory", path)
 	case !found.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {

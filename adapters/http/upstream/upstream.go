@@ -174,7 +174,7 @@ func (u *Upstream) judge(answer *http.Response, x *exchange) error {
 	case status == http.StatusUnauthorized:
 		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: correct credential and upstream-secret"))
 	case refusesHost(answer):
-		return failed(http.StatusBadGateway, "does not know the host name that it is asked under", errors.New("it answered "+answer.Status+": "+outbound.MendHost))
+		return failed(http.StatusBadGateway, "does not know the host name that it is asked under", errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
 	case status < 200:
 		return failed(http.StatusBadGateway, "wants to change the protocol", nil)
 	case status >= 300 && status < 400:

@@ -1,5 +1,6 @@
-// Package remote is an oauth.BearerVerifier that asks over HTTP: a URL of the site, or an RFC 7662 introspection endpoint. The
-// token goes into the request and nowhere else: what is logged never repeats a word of the answer, which might.
+// Package remote verifies host tokens over HTTP. Each type is an oauth.BearerVerifier: Endpoint calls a URL of the site, Introspection an
+// RFC 7662 endpoint, and MCP the MCP server itself. The token is sent in the request only. Logs quote nothing of an answer, because it
+// could repeat the token.
 package remote
 
 import (
@@ -22,19 +23,19 @@ import (
 )
 
 const (
-	answerLimit   = 4 * time.Second // below the 5 s after which nobody listens any more (B9)
+	answerLimit   = 4 * time.Second // below the 5 s after which the caller gives up (B9)
 	answerBytes   = 64 << 10
 	idleLimit     = time.Minute
 	idlePerServer = 4
 )
 
-// Transport says how the site is reached.
+// Transport configures the connections to the site.
 type Transport struct {
 	outbound.Options
 	Logger *slog.Logger
 }
 
-// client sends tokens to one address. It follows no redirect and uses no proxy, because both would get to see the token.
+// client sends requests with tokens. It follows no redirect and uses no proxy, because both would see the token.
 type client struct {
 	http   *http.Client
 	logger *slog.Logger
@@ -48,7 +49,7 @@ func newClient(t Transport) client {
 	}}
 }
 
-// answer is what came back, with as much of its body as may be read.
+// answer is a response with its whole body.
 type answer struct {
 	status    int
 	mediaType string
@@ -74,38 +75,38 @@ func (c client) send(request *http.Request) (answer, error) {
 	return answer{response.StatusCode, mediaType, body}, nil
 }
 
-// opening is the head of an answer whose body nobody waits for, because it may be a stream.
-type opening struct {
+// responseHead is a response without its body, which may be an endless stream.
+type responseHead struct {
 	status  int
 	session string
-	refusal []byte // the beginning of a 403, which says whether it is about the host name
+	refusal []byte // the beginning of a 403, for outbound.RefusesHost
 }
 
 const refusalBytes = 1 << 10
 
-func (c client) head(request *http.Request) (opening, error) {
+func (c client) head(request *http.Request) (responseHead, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
-		return opening{}, outbound.Reason(err)
+		return responseHead{}, outbound.Reason(err)
 	}
 	defer response.Body.Close()
-	o := opening{status: response.StatusCode, session: response.Header.Get(sessionHeader)}
+	o := responseHead{status: response.StatusCode, session: response.Header.Get(sessionHeader)}
 	if o.status == http.StatusForbidden {
-		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // without it, 403 means what it says
+		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // after an error it is a plain 403
 	}
 	return o, nil
 }
 
-// isJSON accepts application/json and what is built on it (RFC 6839 §3.1).
+// isJSON accepts application/json and application/*+json (RFC 6839 §3.1).
 func (a answer) isJSON() bool {
 	return a.mediaType == "application/json" || strings.HasPrefix(a.mediaType, "application/") && strings.HasSuffix(a.mediaType, "+json")
 }
 
-// read is strict: one of the members twice, or in another case, is a mistake of the site that nobody should guess about.
+// read decodes the members. It refuses duplicates and names in another case, whose meaning would be a guess.
 func (a answer) read(into any, members ...string) error {
 	var all map[string]jsontext.Value
 	if errors.Join(json.Unmarshal(a.body, &all), json.Unmarshal(a.body, into)) != nil {
-		return problem("its JSON is malformed, or a member has another type than the documentation says")
+		return problem("its JSON is malformed, or a member has another type than documented")
 	}
 	for name := range all {
 		for _, member := range members {
@@ -117,14 +118,14 @@ func (a answer) read(into any, members ...string) error {
 	return nil
 }
 
-// unavailable says in the log why the site could not be asked. The query of its address stays out, because it may hold a key.
+// unavailable logs why a request failed, without the query of its address, which may hold a key.
 func (c client) unavailable(ctx context.Context, request *http.Request, err error) error {
 	at := url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Path: request.URL.Path}
-	c.logger.ErrorContext(ctx, "the site cannot be asked about tokens", "url", at.String(), "reason", err)
-	return oauth.VerifierUnavailable(fmt.Sprintf("asking %s about a token: %v", at.String(), err))
+	c.logger.ErrorContext(ctx, "cannot verify tokens at the site", "url", at.String(), "reason", err)
+	return oauth.VerifierUnavailable(fmt.Sprintf("verifying a token at %s: %v", at.String(), err))
 }
 
-// sendable keeps to what a header carries as it is: anything else might arrive as another token.
+// sendable reports whether a header carries the token unchanged. Any other token could arrive as a different one.
 func sendable(token string) bool {
 	return token != "" && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }

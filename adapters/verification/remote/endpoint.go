@@ -8,9 +8,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Endpoint asks a URL of the site with the token as its bearer: any 2xx says that the token holds, 401 and 403 that it does not,
-// and everything else that the site cannot tell just now. An answer of JSON may say who stands behind the token, in the members
-// subject, roles and scopes.
+// Endpoint sends the token to a URL of the site as its bearer token. 2xx means valid, 401 and 403 mean invalid, and any other answer is an
+// outage. A JSON answer may name the principal in the members subject, roles and scopes.
 type Endpoint struct {
 	url    string
 	client client
@@ -19,8 +18,8 @@ type Endpoint struct {
 // NewEndpoint expects a URL that CheckURL has passed.
 func NewEndpoint(url string, t Transport) *Endpoint { return &Endpoint{url, newClient(t)} }
 
-// person is the answer of the site; what it leaves out is not said.
-type person struct {
+// principal is the JSON answer of the site. Every member is optional.
+type principal struct {
 	Subject string   `json:"subject"`
 	Roles   []string `json:"roles"`
 	Scopes  []string `json:"scopes"`
@@ -33,7 +32,7 @@ func (e *Endpoint) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url, nil)
 	if err != nil {
-		return oauth.Principal{}, fmt.Errorf("asking about a token: %w", err)
+		return oauth.Principal{}, fmt.Errorf("verifying a token: %w", err)
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", "application/json")
@@ -45,11 +44,11 @@ func (e *Endpoint) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	case got.status < 200 || got.status > 299:
-		return oauth.Principal{}, e.client.unavailable(ctx, request, problem(fmt.Sprintf("it answered %d; 2xx, 401 or 403 would tell", got.status)))
+		return oauth.Principal{}, e.client.unavailable(ctx, request, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status)))
 	case !got.isJSON() || len(got.body) == 0:
 		return oauth.Principal{}, nil
 	}
-	var found person
+	var found principal
 	if err := got.read(&found, "subject", "roles", "scopes"); err != nil {
 		return oauth.Principal{}, e.client.unavailable(ctx, request, err)
 	}

@@ -11,31 +11,31 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Client is who asks an introspection endpoint (RFC 7662 §2.1).
+// Client holds our credentials at an introspection endpoint (RFC 7662 §2.1).
 type Client struct{ ID, Secret string }
 
-// Introspection asks an RFC 7662 endpoint. A token holds when it is active and has not expired; sub is the subject, and roles
+// Introspection calls an RFC 7662 endpoint. A token is valid when it is active and not expired. sub is the subject, and roles
 // (RFC 9068 §2.2.3.1) are the roles.
 type Introspection struct {
-	url     string
-	by      Client
-	ceiling bool
-	client  client
-	now     func() time.Time
+	url         string
+	credentials Client
+	ceiling     bool
+	client      client
+	now         func() time.Time
 }
 
-// IntrospectionOptions are what an introspection endpoint needs to be asked.
+// IntrospectionOptions configures an Introspection.
 type IntrospectionOptions struct {
 	Transport
 	URL    string
 	Client Client
-	// ScopeCeiling takes the token's scope for the most that it may grant. It is off by default because those scopes belong to
-	// the site's own authorization server, which need not know ours.
+	// ScopeCeiling limits grants to the token's scope. It is off by default because that scope belongs to the site's own
+	// authorization server, which need not know our scopes.
 	ScopeCeiling bool
 	Now          func() time.Time // time.Now when nil
 }
 
-// NewIntrospection expects a URL that CheckURL has passed.
+// NewIntrospection expects a URL that outbound.Options.CheckURL accepts.
 func NewIntrospection(o IntrospectionOptions) *Introspection {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -43,8 +43,8 @@ func NewIntrospection(o IntrospectionOptions) *Introspection {
 	return &Introspection{o.URL, o.Client, o.ScopeCeiling, newClient(o.Transport), o.Now}
 }
 
-// introspected is the answer of RFC 7662 §2.2, as far as it matters here.
-type introspected struct {
+// introspection has the members of RFC 7662 §2.2 that are used here.
+type introspection struct {
 	Active  *bool    `json:"active"`
 	Subject string   `json:"sub"`
 	Scope   string   `json:"scope"`
@@ -56,9 +56,9 @@ type introspected struct {
 func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
 	request, err := i.request(ctx, token)
 	if err != nil {
-		return oauth.Principal{}, fmt.Errorf("asking about a token: %w", err)
+		return oauth.Principal{}, fmt.Errorf("verifying a token: %w", err)
 	}
-	found, err := i.ask(request)
+	found, err := i.introspect(request)
 	switch {
 	case err != nil:
 		return oauth.Principal{}, i.client.unavailable(ctx, request, err)
@@ -67,7 +67,7 @@ func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.P
 	}
 	principal := oauth.Principal{Subject: found.Subject, Roles: found.Roles}
 	if i.ceiling {
-		principal.Scopes = append([]string{}, strings.Fields(found.Scope)...) // none, or no word of it, is a ceiling too, unlike nil
+		principal.Scopes = append([]string{}, strings.Fields(found.Scope)...) // not nil: an empty scope grants nothing
 	}
 	return principal, nil
 }
@@ -80,18 +80,18 @@ func (i *Introspection) request(ctx context.Context, token string) (*http.Reques
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
-	request.SetBasicAuth(url.QueryEscape(i.by.ID), url.QueryEscape(i.by.Secret)) // RFC 6749 §2.3.1
+	request.SetBasicAuth(url.QueryEscape(i.credentials.ID), url.QueryEscape(i.credentials.Secret)) // RFC 6749 §2.3.1
 	return request, nil
 }
 
-// ask never mistakes a refusal of our own credentials for one of the token.
-func (i *Introspection) ask(request *http.Request) (found introspected, err error) {
+// introspect keeps a refusal of our own credentials apart from a refusal of the token.
+func (i *Introspection) introspect(request *http.Request) (found introspection, err error) {
 	got, err := i.client.send(request)
 	switch {
 	case err != nil:
 		return found, err
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
-		return found, problem(fmt.Sprintf("it answered %d: it does not take our client id and secret, correct them", got.status))
+		return found, problem(fmt.Sprintf("it answered %d: it does not accept our client id and secret, correct them", got.status))
 	case got.status != http.StatusOK:
 		return found, problem(fmt.Sprintf("it answered %d instead of 200", got.status))
 	case got.mediaType != "application/json":
@@ -101,11 +101,11 @@ func (i *Introspection) ask(request *http.Request) (found introspected, err erro
 		return found, err
 	}
 	if found.Active == nil {
-		return found, problem("its answer does not say \"active\": is this the introspection endpoint?")
+		return found, problem("its answer has no \"active\": is this the introspection endpoint?")
 	}
 	return found, nil
 }
 
-func (i *Introspection) expired(found introspected) bool {
+func (i *Introspection) expired(found introspection) bool {
 	return found.Expires != nil && float64(i.now().Unix()) >= *found.Expires
 }

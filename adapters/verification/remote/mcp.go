@@ -15,32 +15,31 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// probeLife is for how long an MCP server that has refused a made-up token is believed to look at tokens.
-const probeLife = 10 * time.Minute
+const probeInterval = 10 * time.Minute
 
-// MCP asks an MCP server itself: 401 says that the token does not hold, and an answer that it does (U14). The server is believed only
-// after it has refused a token that nobody can have.
+// MCP sends the token to an MCP server: an answer means valid, 401 means invalid (U14). It accepts tokens only after the server has refused
+// a random one, because a server that checks no tokens answers every request.
 type MCP struct {
-	url     string
-	host    string // that it is asked under
-	client  client
-	scopes  []string
-	now     func() time.Time
-	spoken  atomic.Int64              // the question that it understands
-	refused atomic.Pointer[time.Time] // when it last refused a made-up token
+	url        string
+	host       string // Host header
+	client     client
+	scopes     []string
+	now        func() time.Time
+	understood atomic.Int64              // the index of the question that it answered last
+	probed     atomic.Pointer[time.Time] // when it last refused a random token
 }
 
-// MCPOptions are what it takes to ask an MCP server.
+// MCPOptions configures an MCP.
 type MCPOptions struct {
 	Transport
-	URL  string // which CheckURL has passed
-	Host string // that it is asked under; "" for that of the URL
-	// Scopes are what any token may grant: the server itself decides what a token can do, and scopes say which of that a client may.
+	URL  string // that outbound.Options.CheckURL accepts
+	Host string // Host header; "" for that of the URL
+	// Scopes limits what every token grants. The server itself decides what a token can do.
 	Scopes []string
 	Now    func() time.Time // time.Now when nil
 }
 
-// NewMCP expects options that have been checked.
+// NewMCP expects checked options.
 func NewMCP(o MCPOptions) *MCP {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -65,29 +64,29 @@ func (m *MCP) VerifyBearer(ctx context.Context, token string) (oauth.Principal, 
 	return oauth.Principal{Scopes: m.scopes}, m.probe(ctx)
 }
 
-// probe makes sure that the server does not let everybody in.
+// probe checks that the server refuses a random token.
 func (m *MCP) probe(ctx context.Context) error {
-	if last := m.refused.Load(); last != nil && m.now().Sub(*last) < probeLife {
+	if last := m.probed.Load(); last != nil && m.now().Sub(*last) < probeInterval {
 		return nil
 	}
-	let, asked, err := m.knows(ctx, "pasteport-probe-"+rand.Text())
+	accepted, asked, err := m.knows(ctx, "pasteport-probe-"+rand.Text())
 	switch {
 	case err != nil:
 		return err
-	case let:
-		return m.client.unavailable(ctx, asked, problem("it takes any token, even one that was made up: choose another verifier, and credential none if it needs no token"))
+	case accepted:
+		return m.client.unavailable(ctx, asked, problem("it accepts any token, even an invented one: choose another verifier, and credential none if it needs no token"))
 	}
 	now := m.now()
-	m.refused.Store(&now)
+	m.probed.Store(&now)
 	return nil
 }
 
-// question is a way to find out whether a server lets a token in; it changes nothing there.
+// question is a request that shows whether a server accepts a token, and changes nothing there.
 type question struct {
 	method, revision, body string
 }
 
-// The questions, from the newest revision on. A server that does not speak one says so with 4xx, and is asked the next.
+// questions start with the newest revision. A server that does not support one answers 4xx, and gets the next.
 var questions = []question{
 	{http.MethodPost, "2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"pasteport","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`},
@@ -101,52 +100,52 @@ const initialize = 1
 
 const sessionHeader = "Mcp-Session-Id"
 
-// knows also returns the last request that it took to find out. A 401 to initialize says that the token does not hold. To the other
-// questions it may say that they need a session, so it counts only when the server does not speak initialize.
+// knows also returns its last request. 401 to initialize means that the token is invalid. To other questions it can mean that they need a
+// session, so it counts only when the server does not support initialize.
 func (m *MCP) knows(ctx context.Context, token string) (known bool, asked *http.Request, err error) {
 	var statuses []string
-	unauthorized, speechless := false, true
+	unauthorized, unsupported := false, true
 	for _, i := range m.order() {
 		if asked, err = m.ask(ctx, questions[i], token); err != nil {
-			return false, nil, fmt.Errorf("asking about a token: %w", err)
+			return false, nil, fmt.Errorf("verifying a token: %w", err)
 		}
 		got, err := m.client.head(asked)
 		switch {
 		case err != nil:
 			return false, asked, m.client.unavailable(ctx, asked, err)
 		case outbound.RefusesHost(got.status, got.refusal):
-			return false, asked, m.client.unavailable(ctx, asked, problem("it does not know the host name that it is asked under: "+outbound.MendHost))
+			return false, asked, m.client.unavailable(ctx, asked, problem("it refuses the host name of the request: "+outbound.HostAdvice))
 		case got.status >= 200 && got.status < 300:
-			m.spoken.Store(int64(i))
-			m.leave(ctx, token, got.session)
+			m.understood.Store(int64(i))
+			m.endSession(ctx, token, got.session)
 			return true, asked, nil
 		case got.status == http.StatusUnauthorized && i == initialize:
 			return false, asked, nil
 		case got.status == http.StatusUnauthorized:
 			unauthorized = true
-		case !unspoken(got.status):
-			speechless = false
+		case !isUnsupported(got.status):
+			unsupported = false
 		}
 		statuses = append(statuses, strconv.Itoa(got.status))
 	}
-	if unauthorized && speechless {
+	if unauthorized && unsupported {
 		return false, asked, nil
 	}
 	return false, asked, m.client.unavailable(ctx, asked, problem("it answered "+strings.Join(statuses, ", ")+
-		" to server/discover, initialize and GET; 2xx says that a token holds, 401 to initialize that it does not"))
+		" to server/discover, initialize and GET; 2xx means that a token is valid, 401 to initialize that it is not"))
 }
 
-// unspoken reports that a server answers a question so because it does not speak that revision or transport.
-func unspoken(status int) bool {
+// isUnsupported reports whether a status means that the server does not support the revision or transport of a question.
+func isUnsupported(status int) bool {
 	return slices.Contains([]int{
 		http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType,
 		http.StatusNotImplemented,
 	}, status)
 }
 
-// order begins with the question that was understood last time, because nobody waits for long.
+// order begins with the question that the server answered last time, to save time.
 func (m *MCP) order() []int {
-	first := int(m.spoken.Load())
+	first := int(m.understood.Load())
 	order := []int{first}
 	for i := range questions {
 		if i != first {
@@ -175,16 +174,14 @@ func (m *MCP) ask(ctx context.Context, q question, token string) (*http.Request,
 	return request, nil
 }
 
-// leaveLimit is how long an answer may be held up by a session that is given back.
-const leaveLimit = time.Second
+const endTimeout = time.Second // of the request that ends a session, for which the caller waits
 
-// leave ends the session that a question has opened, also when there is no time left for the question; a server that does not know
-// how forgets it by itself.
-func (m *MCP) leave(ctx context.Context, token, session string) {
+// endSession ends a session that a question has opened, even after ctx has ended. A server without DELETE expires it.
+func (m *MCP) endSession(ctx context.Context, token, session string) {
 	if session == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodDelete, m.url, http.NoBody)
 	if err != nil {

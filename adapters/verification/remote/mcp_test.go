@@ -38,7 +38,7 @@ var _ = Describe("Asking an MCP server", Label("U14"), func() {
 		return func(body string, _ *http.Request) bool { return strings.Contains(body, `"method":"`+method+`"`) }
 	}
 
-	DescribeTable("finds out in the way that it speaks, and leaves no session:", func(ctx SpecContext, speaks func(string, *http.Request) bool) {
+	DescribeTable("verifies with the revision of the server, and leaves no session:", func(ctx SpecContext, speaks func(string, *http.Request) bool) {
 		mcp.answer = knowing(speaks)
 		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
 		_, err := verifier.VerifyBearer(ctx, "another")
@@ -63,27 +63,27 @@ var _ = Describe("Asking an MCP server", Label("U14"), func() {
 		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
 	})
 
-	It("does not believe one that takes a token which was made up, and looks again from time to time", func(ctx SpecContext) {
+	It("refuses a server that accepts an invented token, and probes again from time to time", func(ctx SpecContext) {
 		mcp.answer = answering(http.StatusOK, "application/json", "{}")
 		_, err := verifier.VerifyBearer(ctx, token)
-		Expect(err).To(beUnavailable("it takes any token"))
+		Expect(err).To(beUnavailable("it accepts any token"))
 		mcp.answer = knowing(has("initialize"))
 		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
 		mcp.answer = answering(http.StatusOK, "application/json", "{}")
 		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody), "it was seen to refuse a moment ago")
-		clock = clock.Add(probeLife)
+		clock = clock.Add(probeInterval)
 		_, err = verifier.VerifyBearer(ctx, token)
-		Expect(err).To(beUnavailable("it takes any token"))
+		Expect(err).To(beUnavailable("it accepts any token"))
 	})
 
-	DescribeTable("knows nothing when it says", Label("B9"), func(ctx SpecContext, status int) {
+	DescribeTable("reports an outage after the status", Label("B9"), func(ctx SpecContext, status int) {
 		mcp.answer = answering(status, "text/plain", token)
 		_, err := verifier.VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("it answered"))
 		Expect(mcp.log.String()).NotTo(ContainSubstring(token))
 	}, Entry(nil, 403), Entry(nil, 404), Entry(nil, 307), Entry(nil, 500), Entry(nil, 429))
 
-	It("does not even ask about what no header can carry", func(ctx SpecContext) {
+	It("refuses a token that no header can carry, without a request", func(ctx SpecContext) {
 		_, err := verifier.VerifyBearer(ctx, "a b")
 		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
 		Expect(mcp.asked).To(BeEmpty())

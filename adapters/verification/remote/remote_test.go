@@ -27,7 +27,7 @@ func TestRemote(t *testing.T) {
 
 const token = "site_token|with:signs"
 
-// site is a server of the site's, over TLS, that answers every question in one way.
+// site is a TLS server of the site that gives every request the same answer.
 type site struct {
 	*httptest.Server
 	answer http.HandlerFunc
@@ -71,12 +71,12 @@ func answering(status int, mediaType, body string) http.HandlerFunc {
 	}
 }
 
-// beUnavailable matches an error that neither ends nor tells anything.
+// beUnavailable matches an outage of the verifier with a safe text.
 func beUnavailable(reason string) types.GomegaMatcher {
 	return And(MatchError(ContainSubstring(reason)), Not(MatchError(oauth.ErrUnknownBearer)), Not(MatchError(ContainSubstring(token))))
 }
 
-// outages are answers after which nobody knows anything, whoever was asked.
+// outages are answers that say nothing about the token, from either kind of server.
 var outages = []TableEntry{
 	Entry("redirects", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
@@ -87,7 +87,7 @@ var outages = []TableEntry{
 	Entry("sends too much", answering(200, "application/json", `{"active":true,"x":"`+strings.Repeat("x", answerBytes)+`"}`), "more than 65536 bytes"),
 	Entry("sends JSON that is cut off", answering(200, "application/json", `{"active":true`), "malformed"),
 	Entry("sends a list", answering(200, "application/json", `[true]`), "malformed"),
-	Entry("says one thing twice", answering(200, "application/json", `{"active":true,"roles":["reader"],"roles":["editor"]}`), "malformed"),
+	Entry("repeats a member", answering(200, "application/json", `{"active":true,"roles":["reader"],"roles":["editor"]}`), "malformed"),
 	Entry("sends roles of another type", answering(200, "application/json", `{"active":true,"roles":"editor"}`), "malformed"),
 	Entry("hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the connection broke"),
 	Entry("repeats the token instead of HTTP", func(w http.ResponseWriter, r *http.Request) {
@@ -122,22 +122,22 @@ var _ = Describe("Asking a URL of the site", func() {
 		s.answer = answer
 		Expect(ask(ctx)).To(Equal(person))
 	},
-		Entry("who stands behind the token", answering(200, "application/json; charset=utf-8", `{"subject":"ada","roles":["editor"],"scopes":["mcp"],"more":1}`),
+		Entry("the principal", answering(200, "application/json; charset=utf-8", `{"subject":"ada","roles":["editor"],"scopes":["mcp"],"more":1}`),
 			oauth.Principal{Subject: "ada", Roles: []string{"editor"}, Scopes: []string{"mcp"}}),
 		Entry("that it may grant nothing", answering(200, "application/json", `{"scopes":[]}`), oauth.Principal{Scopes: []string{}}),
-		Entry("nothing into an answer that says nothing", answering(200, "application/json", `{"roles":null,"scopes":null}`), oauth.Principal{}),
-		Entry("nothing into a page", answering(201, "text/html", `<p>{"subject":"eve"}`), oauth.Principal{}),
+		Entry("nothing from empty members", answering(200, "application/json", `{"roles":null,"scopes":null}`), oauth.Principal{}),
+		Entry("nothing from a page", answering(201, "text/html", `<p>{"subject":"eve"}`), oauth.Principal{}),
 		Entry("no member of another name", answering(200, "application/problem+json", `{"sub":"eve"}`), oauth.Principal{}),
 	)
 
-	DescribeTable("takes as no", Label("B8"), func(ctx SpecContext, status int) {
+	DescribeTable("refuses the token after", Label("B8"), func(ctx SpecContext, status int) {
 		s.answer = answering(status, "application/json", `{"subject":"eve"}`)
 		_, err := ask(ctx)
 		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
 		Expect(s.log.String()).To(BeEmpty())
 	}, Entry("401", 401), Entry("403", 403))
 
-	DescribeTable("knows nothing, and says why in the log, when the site", Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
+	DescribeTable("reports an outage, and logs why, when the site", Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
 		s.answer = answer
 		_, err := ask(ctx)
 		Expect(err).To(beUnavailable(reason))
@@ -145,11 +145,11 @@ var _ = Describe("Asking a URL of the site", func() {
 			Not(ContainSubstring(token)), Not(ContainSubstring("k3y"))))
 	}, outages,
 		Entry("writes a member in another case", answering(200, "application/json", `{"subject":"ada","Scopes":[]}`), "member scopes in another case"),
-		Entry("numbers people", answering(200, "application/json", `{"subject":7}`), "another type"),
+		Entry("sends a number as the subject", answering(200, "application/json", `{"subject":7}`), "another type"),
 		Entry("answers with a list", answering(200, "application/json", `["ada"]`), "another type"),
 	)
 
-	DescribeTable("does not even ask about", func(ctx SpecContext, odd string) {
+	DescribeTable("refuses without a request", func(ctx SpecContext, odd string) {
 		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ctx, odd)
 		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
 		Expect(s.asked).To(BeEmpty())
@@ -170,7 +170,7 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 		Expect(s.log.String()).To(BeEmpty())
 	})
 
-	DescribeTable("takes scope for a ceiling only when it is told to", func(ctx SpecContext, body string, ceiling types.GomegaMatcher) {
+	DescribeTable("uses scope as a ceiling only with ScopeCeiling", func(ctx SpecContext, body string, ceiling types.GomegaMatcher) {
 		s.answer = answering(200, "application/json", body)
 		person, err := s.introspection(func(o *IntrospectionOptions) { o.ScopeCeiling = true }).VerifyBearer(ctx, token)
 		Expect(err).NotTo(HaveOccurred())
@@ -182,7 +182,7 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 		Entry("that is null", `{"active":true,"scope":null}`, And(BeEmpty(), Not(BeNil()))),
 	)
 
-	DescribeTable("takes as no", Label("B8"), func(ctx SpecContext, body string) {
+	DescribeTable("refuses the token after", Label("B8"), func(ctx SpecContext, body string) {
 		s.answer = answering(200, "application/json", body)
 		at := time.Unix(1_800_000_000, 0)
 		_, err := s.introspection(func(o *IntrospectionOptions) { o.Now = func() time.Time { return at } }).VerifyBearer(ctx, token)
@@ -194,28 +194,28 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 		Entry("what has expired long ago", `{"active":true,"exp":1}`),
 	)
 
-	It("takes what expires in a second as good", func(ctx SpecContext) {
+	It("accepts a token that expires in a second", func(ctx SpecContext) {
 		s.answer = answering(200, "application/json", `{"active":true,"exp":1800000001}`)
 		_, err := s.introspection(func(o *IntrospectionOptions) { o.Now = func() time.Time { return time.Unix(1_800_000_000, 0) } }).VerifyBearer(ctx, token)
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	DescribeTable("knows nothing, and says why in the log, when the site", Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
+	DescribeTable("reports an outage, and logs why, when the site", Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
 		s.answer = answer
 		_, err := s.introspection().VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable(reason))
 		Expect(s.log.String()).To(And(ContainSubstring("level=ERROR"), ContainSubstring(s.URL+"/introspect"),
 			Not(ContainSubstring(token)), Not(ContainSubstring("pa&ss"))))
 	}, outages,
-		Entry("does not take our secret", answering(401, "application/json", `{"error":"invalid_client"}`), "does not take our client id and secret"),
-		Entry("forbids us to ask", answering(403, "application/json", `{"active":true}`), "does not take our client id and secret"),
+		Entry("does not take our secret", answering(401, "application/json", `{"error":"invalid_client"}`), "does not accept our client id and secret"),
+		Entry("forbids the request", answering(403, "application/json", `{"active":true}`), "does not accept our client id and secret"),
 		Entry("answers a page", answering(200, "text/html", `{"active":true}`), "not application/json"),
 		Entry("answers without a body", answering(204, "", ""), "it answered 204"),
-		Entry("does not say whether", answering(200, "application/json", `{"sub":"ada"}`), `does not say "active"`),
-		Entry("says null", answering(200, "application/json", `{"active":null}`), `does not say "active"`),
-		Entry("says yes in words", answering(200, "application/json", `{"active":"true"}`), "malformed"),
+		Entry("leaves active out", answering(200, "application/json", `{"sub":"ada"}`), `has no "active"`),
+		Entry("sends null", answering(200, "application/json", `{"active":null}`), `has no "active"`),
+		Entry("sends active as a string", answering(200, "application/json", `{"active":"true"}`), "malformed"),
 		Entry("writes a member in another case", answering(200, "application/json", `{"active":true,"Roles":["editor"]}`), "member roles in another case"),
-		Entry("says when in words", answering(200, "application/json", `{"active":true,"exp":"tomorrow"}`), "malformed"),
+		Entry("sends exp as a string", answering(200, "application/json", `{"active":true,"exp":"tomorrow"}`), "malformed"),
 	)
 })
 
@@ -226,7 +226,7 @@ var _ = Describe("Reaching the site", func() {
 		s.answer = answering(204, "", "")
 	})
 
-	It("does not trust any certificate", func(ctx SpecContext) {
+	It("does not trust an unknown certificate", func(ctx SpecContext) {
 		stranger := s.transport()
 		stranger.RootCAs = x509.NewCertPool()
 		_, err := NewEndpoint(s.URL, stranger).VerifyBearer(ctx, token)
@@ -234,13 +234,13 @@ var _ = Describe("Reaching the site", func() {
 		Expect(s.asked).To(BeEmpty())
 	})
 
-	It("says when nobody is there", func(ctx SpecContext) {
+	It("reports a refused connection", func(ctx SpecContext) {
 		s.Close()
 		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("it cannot be reached: dial tcp"))
 	})
 
-	It("waits no longer than it may", func(ctx SpecContext) {
+	It("does not wait beyond its limit", func(ctx SpecContext) {
 		ended, end := context.WithCancel(ctx)
 		gaveUp := make(chan struct{})
 		s.answer = func(http.ResponseWriter, *http.Request) {
@@ -253,7 +253,7 @@ var _ = Describe("Reaching the site", func() {
 		Expect(answerLimit).To(BeNumerically("<", 5*time.Second))
 	})
 
-	It("speaks http with this computer when it may", func(ctx SpecContext) {
+	It("uses http on this computer when allowed", func(ctx SpecContext) {
 		plain := httptest.NewServer(s.answer)
 		DeferCleanup(plain.Close)
 		Expect(NewEndpoint(plain.URL, Transport{Options: outbound.Options{AllowHTTP: true}, Logger: slog.New(slog.DiscardHandler)}).VerifyBearer(ctx, token)).To(Equal(oauth.Principal{}))

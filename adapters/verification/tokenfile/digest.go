@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// The cost of one hash, the least that OWASP recommends for argon2id: about 20 ms and 19 MiB.
+// The cost of one hash is the minimum that OWASP recommends for argon2id: about 20 ms and 19 MiB.
 const (
 	memoryKiB = 19 * 1024
 	passes    = 2
@@ -16,8 +16,8 @@ const (
 	phcPrefix = "$argon2id$v=19$m=19456,t=2,p=1$"
 )
 
-// places bounds the memory of hashes at the same time: 76 MiB.
-const places = 4
+// maxHashes bounds the memory of concurrent hashes to 76 MiB.
+const maxHashes = 4
 
 type (
 	salt   [16]byte
@@ -34,7 +34,7 @@ func (d digest) String() string {
 }
 
 func newSalt() (drawn salt) {
-	_, _ = rand.Read(drawn[:]) // crypto/rand ends the process rather than fail
+	_, _ = rand.Read(drawn[:]) // never fails
 	return drawn
 }
 
@@ -42,7 +42,7 @@ func hashOf(token string, s salt) hash {
 	return hash(argon2.IDKey([]byte(token), s[:], passes, memoryKiB, lanes, uint32(len(hash{}))))
 }
 
-// hasher computes a few hashes at a time.
+// hasher limits the number of concurrent hashes.
 type hasher chan struct{}
 
 func (h hasher) hash(ctx context.Context, token string, s salt) (hash, error) {

@@ -1,7 +1,6 @@
-// Package tokenfile is an oauth.BearerVerifier for a site without code: a text file with one hashed token on each line, and who
-// stands behind it. Lines are made with NewLine; those made for one file share its salt, so that a question costs one slow hash
-// however many lines there are. Whoever has the file can try guesses against all of its lines at once, but each guess costs that
-// slow hash, and long random tokens cannot be guessed at all.
+// Package tokenfile verifies host tokens of a site without code. A File is an oauth.BearerVerifier over a text file with one hashed token
+// and its principal per line. NewLine makes a line. The lines of a file share a salt, so that a verification costs one slow hash however
+// many lines there are. An attacker with the file can test each guess against all lines at once, but long random tokens cannot be guessed.
 package tokenfile
 
 import (
@@ -20,11 +19,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// rewriting is how long an editor may leave the file empty before that says that no token holds any more.
-const rewriting = 2 * time.Second
+// emptyDelay is the age at which an empty file takes effect, because editors truncate before they write.
+const emptyDelay = 2 * time.Second
 
-// File answers for the tokens of one file. It reads the file at each question, which costs far less than the hash, so that a
-// change counts at once. While the file cannot be read, or has a mistake, it goes by what it has read before.
+// File verifies the tokens of one file. It reads the file at each verification, which costs far less than the hash, so that changes take
+// effect immediately. While the file is unreadable or invalid, the last valid content applies. It is safe for concurrent use.
 type File struct {
 	path   string
 	logger *slog.Logger
@@ -33,14 +32,14 @@ type File struct {
 	mu      sync.Mutex
 	content []byte
 	tokens  table
-	mistake string // that was logged, until the file is good again
+	mistake string // logged last, until the file is valid
 }
 
 var _ oauth.BearerVerifier = (*File)(nil)
 
-// Open reads the file for the first time; then every mistake in it is an error.
+// Open reads the file and fails on any mistake in it.
 func Open(path string, logger *slog.Logger) (*File, error) {
-	f := &File{path: path, logger: logger, hashes: make(hasher, places)}
+	f := &File{path: path, logger: logger, hashes: make(hasher, maxHashes)}
 	return f, f.read()
 }
 
@@ -58,7 +57,7 @@ func (f *File) VerifyBearer(ctx context.Context, token string) (oauth.Principal,
 	return oauth.Principal{}, oauth.ErrUnknownBearer
 }
 
-// current is the file as it is now, or as it last was when it was good. Tables are never changed.
+// current returns the table of the file, or the last valid one. Tables are immutable.
 func (f *File) current(ctx context.Context) table {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,10 +65,10 @@ func (f *File) current(ctx context.Context) table {
 	switch {
 	case err == nil && f.mistake != "":
 		f.mistake = ""
-		f.logger.InfoContext(ctx, "token file is good again", "file", f.path)
+		f.logger.InfoContext(ctx, "token file is valid again", "file", f.path)
 	case err != nil && f.mistake != err.Error():
 		f.mistake = err.Error()
-		f.logger.ErrorContext(ctx, "token file cannot be used, the tokens read before stay in force", "error", err)
+		f.logger.ErrorContext(ctx, "token file cannot be used, the tokens read before stay valid", "error", err)
 	}
 	return f.tokens
 }
@@ -82,8 +81,8 @@ func (f *File) read() error {
 	if f.tokens != nil && bytes.Equal(content, f.content) {
 		return nil
 	}
-	if f.tokens != nil && len(content) == 0 && time.Since(found.ModTime()).Abs() < rewriting {
-		return fmt.Errorf("reading the token file %s: it was emptied just now, as while an editor writes it", f.path)
+	if f.tokens != nil && len(content) == 0 && time.Since(found.ModTime()).Abs() < emptyDelay {
+		return fmt.Errorf("reading the token file %s: it was emptied just now, perhaps by an editor that is writing it", f.path)
 	}
 	tokens, err := parse(content)
 	if err != nil {
@@ -91,22 +90,22 @@ func (f *File) read() error {
 	}
 	f.content, f.tokens = content, tokens
 	if len(tokens) == 0 {
-		f.logger.Warn("token file has no token, so that nobody can connect: add a line that \"pasteport hash-token\" prints", "file", f.path)
+		f.logger.Warn("token file has no token, so no client can connect: add a line from \"pasteport hash-token\"", "file", f.path)
 	}
 	if mode := found.Mode(); mode.Perm()&0o007 != 0 {
-		f.logger.Warn("token file is open to everybody on this computer: run chmod o= on it", "file", f.path, "mode", mode.String())
+		f.logger.Warn("token file is accessible to every user of this computer: run chmod o= on it", "file", f.path, "mode", mode.String())
 	}
 	return nil
 }
 
-// load reads no more than could be good, and waits for nobody who would write into a pipe.
+// load reads at most one byte more than a valid file has. It refuses a pipe, which would block.
 func load(path string) ([]byte, fs.FileInfo, error) {
 	found, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !found.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is no regular file", path)
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -117,12 +116,12 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err = file.Stat() // by now, because it may have been emptied since
+	found, err = file.Stat() // again, because the file may have been emptied since
 	return content, found, err
 }
 
-// NewLine hashes a token for the file at path, with the salt of most lines that are there, and refuses one that is there already.
-// Without a path, or while there is no such file, it draws a salt.
+// NewLine hashes a token for the file at path with the salt of most of its lines, and refuses a token that the file has. Without a path or
+// file it makes a new salt.
 func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 	entry := Line{Principal: principal}
 	content, tokens, err := existing(path)
@@ -138,12 +137,12 @@ func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 	chosen := tokens.salt()
 	entry.digest = digest{chosen, hashOf(token, chosen)}
 	if read, err := parseLine(entry.String()); err != nil || !reflect.DeepEqual(read, entry) {
-		return entry, errors.New("a subject, role or scope is empty, or has spaces or control characters: it has to be one word")
+		return entry, errors.New("a subject, role or scope is empty, or has spaces or control characters: it must be one word")
 	}
 	return entry, nil
 }
 
-// existing reads the file that a line is for; it is empty when there is none yet.
+// existing reads the file that a line is for; a missing file is empty.
 func existing(path string) ([]byte, table, error) {
 	if path == "" {
 		return nil, nil, nil

@@ -14,10 +14,10 @@ import (
 
 const (
 	maxBytes = 1 << 20
-	maxSalts = 16 // each costs a question one hash
+	maxSalts = 16 // a verification computes one hash for each
 )
 
-// table is a file that was read: what each hash stands for, by the salt that it was made with.
+// table holds the principals of a file by salt and hash.
 type table map[salt]map[hash]oauth.Principal
 
 // Line is one token of the file.
@@ -26,7 +26,7 @@ type Line struct {
 	oauth.Principal
 }
 
-// String returns the line for the file.
+// String returns the line as text.
 func (l Line) String() string {
 	words := []string{l.digest.String()}
 	if l.Subject != "" {
@@ -41,9 +41,9 @@ func (l Line) String() string {
 	return strings.Join(words, " ")
 }
 
-// parse reads a whole file; an error names the line and never repeats its hash.
+// parse reads a whole file. Its errors name the line and never repeat its hash.
 func parse(content []byte) (table, error) {
-	content = bytes.TrimPrefix(content, []byte("\ufeff")) // some editors write it first
+	content = bytes.TrimPrefix(content, []byte("\ufeff")) // byte order mark
 	if len(content) > maxBytes {
 		return nil, fmt.Errorf("the file is larger than %d bytes", maxBytes)
 	}
@@ -73,7 +73,7 @@ func parse(content []byte) (table, error) {
 func (t table) add(entry Line) error {
 	if t[entry.salt] == nil {
 		if len(t) == maxSalts {
-			return fmt.Errorf("it has one salt more than the %d that are looked up quickly: make the line again with \"pasteport hash-token --token-file\" and this file", maxSalts)
+			return fmt.Errorf("it has a salt beyond the limit of %d: make the line again with \"pasteport hash-token --token-file\" and this file", maxSalts)
 		}
 		t[entry.salt] = map[hash]oauth.Principal{}
 	}
@@ -81,7 +81,7 @@ func (t table) add(entry Line) error {
 	return nil
 }
 
-// salt returns the one of most lines, so that a question costs few hashes, or a new one.
+// salt returns the salt of most lines, so that a file has few salts, or a new one for an empty file.
 func (t table) salt() (most salt) {
 	if len(t) == 0 {
 		return newSalt()
@@ -94,7 +94,7 @@ func (t table) salt() (most salt) {
 	return most
 }
 
-// lineOf returns the number of the line that stands for a digest of the file.
+// lineOf returns the number of the line with the digest.
 func lineOf(content []byte, of digest) int {
 	for i, line := range strings.Split(string(content), "\n") {
 		if strings.Contains(line, of.String()) && !strings.HasPrefix(line, "#") {
@@ -106,16 +106,16 @@ func lineOf(content []byte, of digest) int {
 
 func parseLine(line string) (entry Line, err error) {
 	if !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) {
-		return entry, errors.New("it has bytes that are no text: write it again")
+		return entry, errors.New("it has bytes that are not text: write it again")
 	}
 	words := strings.Fields(line)
 	if entry.digest, err = parseDigest(words[0]); err != nil {
 		return entry, err
 	}
 	for _, word := range words[1:] {
-		name, value, _ := strings.Cut(strings.Clone(word), "=") // a grant that keeps its subject does not keep the file
+		name, value, _ := strings.Cut(strings.Clone(word), "=") // Clone, or a subject would keep the whole file in memory
 		if value == "" {
-			return entry, fmt.Errorf("%q says nothing: write subject=, role= or scope= with a value without spaces", word)
+			return entry, fmt.Errorf("%q has no value: write subject=, role= or scope= with a value without spaces", word)
 		}
 		switch {
 		case name == "subject" && entry.Subject == "":
@@ -127,13 +127,13 @@ func parseLine(line string) (entry Line, err error) {
 		case name == "scope":
 			entry.Scopes = append(entry.Scopes, value)
 		default:
-			return entry, fmt.Errorf("%q is not known: write subject=, role= or scope=", name)
+			return entry, fmt.Errorf("%q is unknown: write subject=, role= or scope=", name)
 		}
 	}
 	return entry, nil
 }
 
-// parseDigest reads the PHC string that digest.String wrote.
+// parseDigest reads the PHC string of digest.String.
 func parseDigest(text string) (d digest, err error) {
 	encoded, ours := strings.CutPrefix(text, phcPrefix)
 	if !ours {
@@ -146,7 +146,7 @@ func parseDigest(text string) (d digest, err error) {
 	return d, nil
 }
 
-// decode fills target with unpadded base64 of just that length.
+// decode fills target from unpadded base64 of exactly that length.
 func decode(target []byte, text string) bool {
 	decoded, err := base64.RawStdEncoding.Strict().DecodeString(text)
 	return err == nil && len(decoded) == len(target) && copy(target, decoded) == len(target)

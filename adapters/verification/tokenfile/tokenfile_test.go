@@ -24,7 +24,7 @@ func TestTokenFile(t *testing.T) {
 	suite.Run(t, "Token file")
 }
 
-// sample is the n-th of some lines that look right; nobody knows their tokens.
+// sample returns the n-th valid line, whose token is unknown.
 func sample(n byte, words ...string) string {
 	return strings.Join(append([]string{digest{salt{1}, hash{n}}.String()}, words...), " ") + "\n"
 }
@@ -91,16 +91,16 @@ var _ = Describe("Reading a token file", func() {
 		Entry("a hash that is too long", strings.Replace(sample(1), "\n", "AAAA\n", 1), "line 1: its hash is damaged", "again"),
 		Entry("a hash without a salt", phcPrefix+"$AAAA\n", "line 1: its hash is damaged", "again"),
 		Entry("a hash with bits to spare", strings.Replace(sample(1), "A\n", "B\n", 1), "line 1: its hash is damaged", "again"),
-		Entry("an unknown word", sample(1, "roles=editor"), `line 1: "roles" is not known`, "role="),
-		Entry("a word without a value", sample(1, "role="), `line 1: "role=" says nothing`, "value"),
-		Entry("a subject with a space", sample(1, "subject=Ada", "Lovelace"), `line 1: "Lovelace" says nothing`, "without spaces"),
+		Entry("an unknown word", sample(1, "roles=editor"), `line 1: "roles" is unknown`, "role="),
+		Entry("a word without a value", sample(1, "role="), `line 1: "role=" has no value`, "value"),
+		Entry("a subject with a space", sample(1, "subject=Ada", "Lovelace"), `line 1: "Lovelace" has no value`, "without spaces"),
 		Entry("two subjects", sample(1, "subject=ada", "subject=bob"), "line 1: it has two subjects", "keep one"),
 		Entry("one token twice", sample(1)+sample(2)+sample(1, "role=editor"), "line 3: it is the same token as line 1", "keep one"),
-		Entry("an escape sequence", sample(1, "role=\x1b[31m"), "line 1: it has bytes that are no text", "again"),
-		Entry("a NUL", sample(1, "role=\x00"), "line 1: it has bytes that are no text", "again"),
-		Entry("no UTF-8", sample(1, "role=\xff"), "line 1: it has bytes that are no text", "again"),
+		Entry("an escape sequence", sample(1, "role=\x1b[31m"), "line 1: it has bytes that are not text", "again"),
+		Entry("a NUL", sample(1, "role=\x00"), "line 1: it has bytes that are not text", "again"),
+		Entry("no UTF-8", sample(1, "role=\xff"), "line 1: it has bytes that are not text", "again"),
 		Entry("a last line that may be cut off", sample(1)+strings.TrimSuffix(sample(2, "role=edit"), "\n"), "the last line has no line break", "add one"),
-		Entry("too many salts", manySalts(), "line 17: it has one salt more", "--token-file"),
+		Entry("too many salts", manySalts(), "line 17: it has a salt beyond the limit", "--token-file"),
 		Entry("too many bytes", strings.Repeat("# all is well\n", maxBytes/10), "the file is larger than", "1048576"),
 	)
 
@@ -117,7 +117,7 @@ var _ = Describe("Reading a token file", func() {
 
 	DescribeTable("makes no line with", func(principal oauth.Principal) {
 		_, err := NewLine("", "token", principal)
-		Expect(err).To(MatchError(ContainSubstring("it has to be one word")))
+		Expect(err).To(MatchError(ContainSubstring("it must be one word")))
 	},
 		Entry("a space in the subject", oauth.Principal{Subject: "ada role=editor"}),
 		Entry("a line break in a role", oauth.Principal{Roles: []string{"editor\n# "}}),
@@ -165,7 +165,7 @@ var _ = Describe("Answering for a token file", func() {
 		return file
 	}
 
-	It("says who stands behind a token", Label("B8"), func(ctx SpecContext) {
+	It("returns the principal of a token", Label("B8"), func(ctx SpecContext) {
 		path := written(lineFor("", "alpha", ada))
 		replace(path, lineFor("", "alpha", ada)+lineFor("", "beta", oauth.Principal{Subject: "bob"}))
 		file := open(path)
@@ -201,7 +201,7 @@ var _ = Describe("Answering for a token file", func() {
 		Expect(os.RemoveAll(path)).To(Succeed())
 		replace(path, good)
 		Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
-		Expect(log.String()).To(ContainSubstring("token file is good again"))
+		Expect(log.String()).To(ContainSubstring("token file is valid again"))
 	},
 		Entry("has a mistake", func(path string) { replace(path, sample(1)+"x\n") }, "line 2"),
 		Entry("is empty just now, as while an editor writes it", func(path string) { replace(path, "") }, "was emptied just now"),
@@ -209,10 +209,10 @@ var _ = Describe("Answering for a token file", func() {
 		Entry("is a folder", func(path string) {
 			Expect(os.Remove(path)).To(Succeed())
 			Expect(os.Mkdir(path, 0o700)).To(Succeed())
-		}, "no regular file"),
+		}, "not a regular file"),
 	)
 
-	DescribeTable("lets nobody in, and says so, when the last token is taken away", Label("J1"), func(ctx SpecContext, left string) {
+	DescribeTable("refuses every token, and logs it, when the last token is removed", Label("J1"), func(ctx SpecContext, left string) {
 		path := written(lineFor("", "alpha", ada))
 		file := open(path)
 		replace(path, left)
@@ -249,7 +249,7 @@ var _ = Describe("Answering for a token file", func() {
 
 	It("hashes only so many at a time, and waits no longer than it may", func(ctx SpecContext) {
 		file := open(written(lineFor("", "alpha", ada)))
-		for range places {
+		for range maxHashes {
 			file.hashes <- struct{}{}
 		}
 		ended, end := context.WithCancel(ctx)
