@@ -10,10 +10,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// State is where an article stands.
+// State is the state of an article.
 type State string
 
-// The states of an article. Whoever may read the site sees what is published.
+// The states of an article. Every reader of the site sees published articles.
 const (
 	Draft     State = "draft"
 	Published State = "published"
@@ -27,23 +27,23 @@ const (
 	maxSlug  = 60
 )
 
-// Refusal says why the site does not do what was asked, in words for whoever asked.
+// Refusal is an error for the caller: why the site refuses a request.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
 func refuse(format string, values ...any) error { return Refusal(fmt.Sprintf(format, values...)) }
 
-// Article is a Markdown text on its way from draft to archive. Only its verbs change it, and they refuse what is not in
-// this picture:
+// Article is a Markdown text on its way from draft to archive. Only its methods change it, and they refuse any
+// transition that is not in this picture:
 //
 //	          Publish              Archive
 //	draft --------------> published ------> archived
 //	                          ^---------------'
 //	                               Publish
 //
-// Drafts and published articles can be revised; archived ones stand as they are until published again. What is published
-// cannot be deleted: it is archived first, so that nothing vanishes under a reader's eyes in one step.
+// Drafts and published articles can be revised; archived ones stay unchanged until they are published again. A
+// published article must be archived before it can be deleted.
 type Article struct {
 	ID        int64      `json:"-"`
 	Slug      string     `json:"slug" jsonschema:"names the article in the other tools; article:// and the slug is its resource URI"`
@@ -118,7 +118,7 @@ func (a *Article) Archive(now time.Time) error {
 	return nil
 }
 
-// Delete ends the article for good.
+// Delete deletes the article permanently.
 func (a *Article) Delete(now time.Time) error {
 	if a.State == Published {
 		return refuse("%q is published; archive_article it before deleting it", a.Slug)
@@ -127,7 +127,7 @@ func (a *Article) Delete(now time.Time) error {
 	return nil
 }
 
-// slugOf turns a title into the ASCII name that stands in URIs: "Crème brûlée!" becomes "creme-brulee".
+// slugOf turns a title into an ASCII name for URIs: "Crème brûlée!" becomes "creme-brulee".
 func slugOf(title string) string {
 	var slug strings.Builder
 	for _, r := range norm.NFKD.String(strings.ToLower(title)) {

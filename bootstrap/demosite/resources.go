@@ -23,7 +23,7 @@ func (d *desk) addResources() {
 	d.server.AddReceivingMiddleware(d.listResources)
 }
 
-// readArticle tells nobody that there is an article which they may not see.
+// readArticle does not reveal that an article exists which the caller may not see.
 func (d *desk) readArticle(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := req.Params.URI
 	acting, err := d.actor(req, "get_article")
@@ -38,7 +38,7 @@ func (d *desk) readArticle(ctx context.Context, req *mcp.ReadResourceRequest) (*
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: markdown, Text: text}}}, nil
 }
 
-// listResources answers from the database what the SDK would answer from one list for everybody.
+// listResources answers from the database for each caller, because the SDK has one list for all callers.
 func (d *desk) listResources(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if list, ok := req.(*mcp.ListResourcesRequest); ok {
@@ -77,7 +77,7 @@ func resourceOf(article *Article) *mcp.Resource {
 	}
 }
 
-// wireError answers requests that have no result to tell a refusal in.
+// wireError returns the error for a request whose result cannot carry a refusal.
 func wireError(ctx context.Context, err, refusal error) error {
 	if _, refused := errors.AsType[Refusal](err); refused {
 		return refusal

@@ -6,7 +6,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Role is what an API token lets its owner do on the site.
+// Role is what an API token permits on the site.
 type Role string
 
 // The roles; each may do everything that the one before it may.

@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// migrations only ever grows: a migration that was released is never changed.
+// migrations only grows: a released migration never changes.
 var migrations = []*gormigrate.Migration{
 	{ID: "0001 articles", Migrate: run(articlesTable)},
 	{ID: "0002 tokens", Migrate: run(tokensTable)},
@@ -48,7 +48,7 @@ var samples = []struct{ title, body string }{
 	{"Welcome to the demo site", "Everything here is **plain Markdown**. Ask your AI client to list the articles, or to write one."},
 }
 
-// addSamples is a migration so that samples which somebody deleted do not come back at the next start.
+// addSamples is a migration, so that deleted samples do not come back at the next start.
 func addSamples(tx *gorm.DB) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	for _, sample := range samples {

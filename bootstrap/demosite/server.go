@@ -14,8 +14,8 @@ const instructions = `A small content-management site. Articles are Markdown tex
 Your role decides which tools you may use: a reader reads what is published, an author also writes drafts, an editor does everything.
 A new article is a draft; tell the person its slug, and publish it only when asked to.`
 
-// MCPServer serves the site's articles as tools and as resources. callerOf tells who is behind a request; whoever it does
-// not know is refused everything.
+// MCPServer serves the site's articles as tools and as resources. callerOf returns the caller of a request. A request without a caller is
+// refused.
 func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.Server {
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "demosite", Title: "Demo site", Version: "1.0.0"},
@@ -33,14 +33,13 @@ func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.S
 // private keeps shared caches away from answers that depend on the role.
 const private = "private"
 
-// desk is where callers meet the site.
 type desk struct {
 	site     *Site
 	server   *mcp.Server
 	callerOf func(mcp.Request) (oauth.Caller, bool)
 }
 
-// actor returns who is behind the request, if they may use the tool.
+// actor returns the actor of the request if they may use the tool.
 func (d *desk) actor(req mcp.Request, tool string) (actor, error) {
 	caller, known := d.callerOf(req)
 	if !known {
@@ -56,7 +55,7 @@ func (d *desk) actor(req mcp.Request, tool string) (actor, error) {
 	return acting, nil
 }
 
-// addTool binds a tool to a verb of the site. What goes wrong is told as the tool's result, where the model can read it.
+// addTool binds a tool to a verb of the site. An error becomes the tool's result, where the model can read it.
 func addTool[In, Out any](d *desk, tool *mcp.Tool, verb func(context.Context, actor, In) (Out, error)) {
 	mcp.AddTool(d.server, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		acting, err := d.actor(req, tool.Name)
@@ -69,7 +68,7 @@ func addTool[In, Out any](d *desk, tool *mcp.Tool, verb func(context.Context, ac
 	})
 }
 
-// told keeps refusals and hides faults, whose text is for the log.
+// told returns refusals unchanged, and logs any other error instead of returning its text.
 func told(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

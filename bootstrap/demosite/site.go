@@ -1,6 +1,6 @@
 // Package demosite is a small content-management site on its own SQLite file: articles that are drafted, published and
-// archived, API tokens with roles, and an MCP server through which both are used. It stands for any site that Pasteport is
-// built into: it knows nothing of OAuth but the callers that it is told of.
+// archived, API tokens with roles, and an MCP server through which both are used. It stands for any site that embeds
+// Pasteport: its only tie to OAuth is the caller of a request. Site holds the database, and Site.MCPServer serves it.
 package demosite
 
 import (
@@ -70,7 +70,7 @@ func (s *Site) Close() error {
 	return conn.Close()
 }
 
-// now is the time as articles keep it: UTC, whole seconds.
+// now returns the time in the precision of articles: UTC, whole seconds.
 func (s *Site) now() time.Time { return s.clock().UTC().Truncate(time.Second) }
 
 func connect(file string) (*sql.DB, error) {
@@ -81,7 +81,7 @@ func connect(file string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn.SetMaxOpenConns(1) // writers queue up here instead of meeting SQLITE_BUSY there
+	conn.SetMaxOpenConns(1) // writers wait here instead of failing with SQLITE_BUSY
 	if err := conn.Ping(); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

@@ -15,7 +15,7 @@ const (
 	maxLimit     = 100
 )
 
-// pageRequest asks for one page of articles.
+// pageRequest selects one page of articles.
 type pageRequest struct {
 	State  State  `json:"state,omitempty" jsonschema:"only articles in this state: draft, published or archived; left out: every state"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"how many articles at most, 1 to 100; left out: 20"`
@@ -44,7 +44,7 @@ func insert(tx *gorm.DB, article *Article) (err error) {
 	return tx.Create(article).Error
 }
 
-// freeSlug returns wanted, or wanted-2, wanted-3 …, the first that nobody has.
+// freeSlug returns the first unused slug of wanted, wanted-2, wanted-3 …
 func freeSlug(tx *gorm.DB, wanted string) (string, error) {
 	var taken []string
 	err := tx.Model(&Article{}).Where("slug = ? OR slug GLOB ?", wanted, wanted+"-*").Pluck("slug", &taken).Error
@@ -55,7 +55,7 @@ func freeSlug(tx *gorm.DB, wanted string) (string, error) {
 	return free, err
 }
 
-// find returns the article if the actor sees it; whether it exists at all is nobody else's business.
+// find returns the article if the actor sees it, and otherwise does not reveal whether it exists.
 func (s *Site) find(ctx context.Context, by actor, slug string) (*Article, error) {
 	return find(s.db.WithContext(ctx), by, slug)
 }
@@ -72,7 +72,7 @@ func find(tx *gorm.DB, by actor, slug string) (*Article, error) {
 	return article, nil
 }
 
-// change lets verb act on the article as it stands now and keeps what it did, or nothing when it refuses.
+// change applies verb to the article and stores the result in one transaction, or nothing when verb refuses.
 func (s *Site) change(ctx context.Context, by actor, slug string, verb func(*Article) error) (article *Article, err error) {
 	err = s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) (err error) {
 		if article, err = find(tx, by, slug); err != nil {
@@ -103,7 +103,7 @@ func (s *Site) list(ctx context.Context, by actor, wanted pageRequest) (page, er
 	if err := query.Omit("body").Order("id DESC").Limit(limit + 1).Find(&found.Articles).Error; err != nil {
 		return page{}, fmt.Errorf("listing articles: %w", err)
 	}
-	if len(found.Articles) > limit { // the one too many only tells that there is more
+	if len(found.Articles) > limit { // the extra one shows that there are more
 		found.Articles = found.Articles[:limit]
 		found.NextCursor = strconv.FormatInt(found.Articles[limit-1].ID, 36)
 	}
@@ -117,7 +117,7 @@ func (p pageRequest) limit() int {
 	return p.Limit
 }
 
-// apply narrows the query, or says what is wrong with the request.
+// apply adds the conditions of the request to the query, or refuses an invalid request.
 func (p pageRequest) apply(query *gorm.DB) (*gorm.DB, error) {
 	if limit := p.limit(); limit < 1 || limit > maxLimit {
 		return nil, refuse("limit must be 1 to %d", maxLimit)

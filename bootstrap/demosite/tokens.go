@@ -19,12 +19,12 @@ import (
 const firstEditor = "editor"
 
 const (
-	tokenPrefix = "demo_" // so that people and secret scanners know one when they see it
+	tokenPrefix = "demo_" // recognisable for people and secret scanners
 	maxToken    = 4096    // bytes; more cannot be pasted into the consent page (B7)
 	maxOwner    = 100     // bytes
 )
 
-// tokenRow is what the site keeps of a token: its digest only.
+// tokenRow is a stored token, with its digest only.
 type tokenRow struct {
 	Digest []byte `gorm:"primaryKey"`
 	Owner  string
@@ -45,8 +45,8 @@ func digestOf(token string) []byte {
 
 func newToken() string { return tokenPrefix + rand.Text() }
 
-// EnsureEditorToken makes sure that somebody can edit the site. A given token becomes an editor's token. Without one, and
-// while there is no editor, a token is made up and returned: this once, because only its digest is kept.
+// EnsureEditorToken makes sure that the site has an editor. A given token becomes an editor's token. Without one, and while there is no
+// editor, it creates a token and returns it, once, because the site keeps only the digest.
 func (s *Site) EnsureEditorToken(ctx context.Context, token string) (created string, err error) {
 	if token == "" {
 		created, err = s.createEditor(ctx)
@@ -80,7 +80,7 @@ func (s *Site) adoptEditor(ctx context.Context, token string) error {
 	return s.db.WithContext(ctx).Clauses(known).Create(newTokenRow(token, firstEditor, Editor)).Error
 }
 
-// CheckToken refuses what EnsureEditorToken could not take, without repeating it.
+// CheckToken refuses a token that EnsureEditorToken cannot use. The error does not repeat it.
 func CheckToken(token string) error {
 	if len(token) > maxToken || strings.ContainsFunc(token, notPrintable) {
 		return refuse("a token is at most %d printable ASCII characters without spaces", maxToken)

@@ -69,7 +69,7 @@ func (s *Site) updateArticle(ctx context.Context, by actor, in updateInput) (*Ar
 	})
 }
 
-// changeBy serves the verbs that only editors may use, who may use them on every article.
+// changeBy serves the verbs of editors, who may apply them to every article.
 func (s *Site) changeBy(verb func(*Article, time.Time) error) func(context.Context, actor, slugInput) (*Article, error) {
 	return func(ctx context.Context, by actor, in slugInput) (*Article, error) {
 		return s.change(ctx, by, in.Slug, func(article *Article) error { return verb(article, s.now()) })

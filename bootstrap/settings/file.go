@@ -25,7 +25,7 @@ type document struct {
 	places map[string]string
 }
 
-// open reads the file that a flag or the environment names, else the one of the working folder if there is one.
+// open reads the file that a flag or the environment names, or the default file of the working folder if there is one.
 func (t *Table) open() (document, error) {
 	path := t.named
 	if path == "" {
@@ -44,7 +44,7 @@ func (t *Table) open() (document, error) {
 	return t.parse(path, text)
 }
 
-// ReadFile reads no more than limit bytes, and waits for nobody who would write into a pipe.
+// ReadFile reads a regular file of at most limit bytes. It refuses a pipe, which would block.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	found, err := os.Stat(path)
 	switch {
@@ -67,7 +67,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// parse finds every mistake of the form; the values are judged when they are set.
+// parse reports every syntax mistake. The values are checked when they are set.
 func (t *Table) parse(path string, text []byte) (document, error) {
 	d := document{path: path, values: map[string]*yaml.Node{}, places: map[string]string{}}
 	var root, second yaml.Node
@@ -75,21 +75,21 @@ func (t *Table) parse(path string, text []byte) (document, error) {
 	switch err := decoder.Decode(&root); {
 	case errors.Is(err, io.EOF):
 		return d, nil
-	case err != nil && strings.Contains(err.Error(), "anchor"): // whose name it would repeat
+	case err != nil && strings.Contains(err.Error(), "anchor"): // whose text would repeat the name
 		return document{}, fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *", path)
 	case err != nil:
 		return document{}, fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces",
 			path, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return document{}, fmt.Errorf("%s has more behind a \"---\": keep one document", path)
+		return document{}, fmt.Errorf("%s has more after a \"---\": keep one document", path)
 	}
 	top := root.Content[0]
 	switch {
 	case top.Kind == yaml.ScalarNode && top.Tag == "!!null":
 		return d, nil
 	case top.Kind != yaml.MappingNode:
-		return document{}, fmt.Errorf("%s:%d: this is no setting: write one \"name: value\" on each line", path, top.Line)
+		return document{}, fmt.Errorf("%s:%d: this is not a setting: write one \"name: value\" on each line", path, top.Line)
 	}
 	var mistakes []error
 	for pair := range slices.Chunk(top.Content, 2) {
@@ -98,17 +98,17 @@ func (t *Table) parse(path string, text []byte) (document, error) {
 	return d, errors.Join(mistakes...)
 }
 
-// take notes one line of the file.
+// take adds one entry of the file.
 func (t *Table) take(d document, key, value *yaml.Node) error {
 	place := fmt.Sprintf("%s:%d", d.path, key.Line)
 	name := key.Value
 	switch {
 	case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-		return fmt.Errorf("%s: this is no setting: write \"name: value\"", place)
+		return fmt.Errorf("%s: this is not a setting: write \"name: value\"", place)
 	case t.lookup(name) == nil:
 		return fmt.Errorf("%s: there is no setting %q%s", place, name, t.suggestion(name))
 	case d.places[name] != "":
-		return fmt.Errorf("%s: %s is set already in %s: keep one", place, name, d.places[name])
+		return fmt.Errorf("%s: %s is already set in %s: keep one", place, name, d.places[name])
 	}
 	d.values[name], d.places[name] = value, place
 	return nil
@@ -118,5 +118,5 @@ func (t *Table) suggestion(name string) string {
 	if near := t.nearest(name); near != "" {
 		return ": did you mean " + near + "?"
 	}
-	return ": \"pasteport config example\" shows those that there are"
+	return ": \"pasteport config example\" lists all settings"
 }

@@ -15,7 +15,7 @@ type titledFlags struct {
 	flags *pflag.FlagSet
 }
 
-// usageIn prints the flags theme by theme; what is no setting stands at the end.
+// usageIn prints the flags by group, and at the end those that are not settings.
 func usageIn(groups []titledFlags) func(*cobra.Command) error {
 	return func(command *cobra.Command) error {
 		var text strings.Builder

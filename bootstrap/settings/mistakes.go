@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Explain tells every mistake of the configuration in a line of its own, in the spelling that was used.
+// Explain lists the mistakes of the configuration, one per line, in the spelling that was used.
 func (t *Table) Explain(err error) error {
 	switch lines := t.explain(err); len(lines) {
 	case 0:
@@ -52,8 +52,7 @@ func (t *Table) spelling(field oauth.Field) string {
 	return string(field)
 }
 
-// ExplainFlag says what to write instead of a flag that the command does not have. No more than a flag's name is repeated, because
-// the rest may be a secret.
+// ExplainFlag suggests the right name for an unknown flag. It repeats only the name of a flag, because the rest can be a secret.
 func ExplainFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var malformed *pflag.InvalidSyntaxError

@@ -2,7 +2,7 @@ package settings
 
 import "strings"
 
-// source says who set a value; a later one goes before an earlier one.
+// source is the kind of an origin. A greater one has precedence.
 type source int
 
 const (
@@ -14,14 +14,14 @@ const (
 
 const prefix = "PASTEPORT_"
 
-// origin is where a value comes from.
+// origin is the place where a value was set.
 type origin struct {
 	source source
 	name   string // the setting's, or that of the file which holds the secret
 	place  string // in the file, as in "pasteport.yaml:3"
 }
 
-// spelled is the setting's name as it was used.
+// spelled returns the setting's name in the spelling of its origin.
 func (s *Setting) spelled() string {
 	switch o := s.origin; o.source {
 	case byFlag:
@@ -35,7 +35,7 @@ func (s *Setting) spelled() string {
 	}
 }
 
-// from tells the origin in the output of "pasteport config".
+// from describes the origin in the output of "pasteport config".
 func (s *Setting) from() string {
 	switch o := s.origin; o.source {
 	case byFlag:
@@ -51,7 +51,7 @@ func (s *Setting) from() string {
 	return "default"
 }
 
-// variable is the name of a setting's environment variable.
+// variable returns the name of a setting's environment variable.
 func variable(name string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

@@ -16,7 +16,7 @@ const (
 	hidden      = "[hidden]" // printed instead of a secret
 )
 
-// Read fills in what no flag has set, from the environment or else from the file. It reports every mistake at once.
+// Read sets the values that no flag has set, from the environment or else from the file. It reports all mistakes together.
 func (t *Table) Read() error {
 	document, err := t.open()
 	t.unread = err != nil && document.values == nil
@@ -25,14 +25,14 @@ func (t *Table) Read() error {
 		mistakes = append(mistakes, s.read(document))
 	}
 	for s := range t.All() {
-		if t.wants(s) { // whoever lists connections may not be allowed to read the secrets of the service
+		if t.wants(s) { // a command without the setting may run without permission to read the secret
 			mistakes = append(mistakes, s.readSecret())
 		}
 	}
 	return errors.Join(mistakes...)
 }
 
-// Unread reports that there is a file of which nothing could be read, so that nobody knows what it sets.
+// Unread reports whether the file exists but is unreadable, so that its settings are unknown.
 func (t *Table) Unread() bool { return t.unread }
 
 func (s *Setting) read(d document) error {
@@ -44,7 +44,7 @@ func (s *Setting) read(d document) error {
 		}
 		return errors.Join(mistakes...)
 	}
-	if value := os.Getenv(variable(s.Name)); value != "" { // empty is as good as unset, as in compose files
+	if value := os.Getenv(variable(s.Name)); value != "" { // empty means unset, as in compose files
 		s.origin = origin{source: byEnvironment, name: s.Name}
 		return s.take(value)
 	}
@@ -60,10 +60,10 @@ func (s *Setting) take(value string) error {
 		return s.wrong(value)
 	}
 	if s.secret && value == hidden {
-		return fmt.Errorf("%s is %s, which is shown instead of a secret: put the secret itself", s.spelled(), hidden)
+		return fmt.Errorf("%s is %s, which stands for a hidden secret: write the secret itself", s.spelled(), hidden)
 	}
 	if s.keyed && strings.HasSuffix(value, "?"+hidden) {
-		return fmt.Errorf("%s has %s, which is shown instead of a secret: put the query itself", s.spelled(), hidden)
+		return fmt.Errorf("%s has %s, which stands for a hidden secret: write the query itself", s.spelled(), hidden)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (s *Setting) wrong(value string) error {
 	return fmt.Errorf("%s is %q: write %s", s.spelled(), value, s.shape.ask)
 }
 
-// takeNode is as strict as the JSON schema is.
+// takeNode is as strict as the JSON schema.
 func (s *Setting) takeNode(node *yaml.Node) error {
 	items := []*yaml.Node{node}
 	if s.shape.list {
@@ -118,7 +118,7 @@ func (s *Setting) shown(node *yaml.Node) string {
 	}
 }
 
-// readSecret takes the secret from its file, unless the secret itself was given in a more important place.
+// readSecret reads the secret from its file, unless the secret itself is set with higher precedence.
 func (s *Setting) readSecret() error {
 	if s.fromFile == nil || s.fromFile.flag.Value.String() == "" || s.origin.source > s.fromFile.origin.source {
 		return nil
@@ -138,7 +138,7 @@ func (s *Setting) readSecret() error {
 	return s.take(secret)
 }
 
-// strayVariables finds mistyped variables. Others with our prefix are left alone: Kubernetes makes some of a service's name.
+// strayVariables reports mistyped variables. It ignores others with our prefix, because Kubernetes derives some from a service's name.
 func (t *Table) strayVariables() error {
 	var mistakes []error
 	for _, line := range os.Environ() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// WriteReference prints a table in Markdown with every setting, its default and what it is for.
+// WriteReference prints a table in Markdown with every setting, its default and its doc.
 func (t *Table) WriteReference(w io.Writer) error {
 	var text strings.Builder
 	text.WriteString("| setting | default | |\n|---|---|---|\n")

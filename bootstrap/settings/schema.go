@@ -8,7 +8,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// WriteSchema prints the JSON schema of the file, with which editors complete and check it.
+// WriteSchema prints the JSON schema of the file, for completion and checks in editors.
 func (t *Table) WriteSchema(w io.Writer) error {
 	schema := jsonschema.Schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "Settings of Pasteport", Type: "object",
@@ -40,7 +40,7 @@ func (s *Setting) schema() (*jsonschema.Schema, error) {
 	values := s.values()
 	switch {
 	case s.shape.list || s.derived != "" || s.secret || values[0] == "":
-		return property, nil // the description says what holds then
+		return property, nil // the description names the default
 	case s.shape.tags[0] == "!!bool", s.shape.tags[0] == "!!int":
 		property.Default = json.RawMessage(values[0])
 		return property, nil

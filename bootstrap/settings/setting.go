@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -9,18 +10,19 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Setting is one thing that can be set, by a flag, an environment variable or a key of the file.
+// Setting can be set by a flag, an environment variable or a key of the file. Text, Number, List and the other constructors bind it to a
+// variable.
 type Setting struct {
 	Name string
 	Doc  string
 
 	shape    shape
-	flag     *pflag.Flag // holds the value, wherever it comes from
+	flag     *pflag.Flag // holds the value from any source
 	value    pflag.Value // of the flag
 	mistyped []string    // on the command line
 	fields   []oauth.Field
 	example  []string
-	derived  string // what an empty default stands for
+	derived  string // describes an empty default
 	pattern  string
 	required bool
 	secret   bool
@@ -33,7 +35,7 @@ func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Settin
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	add(flags)
 	flag := flags.Lookup(name)
-	flag.DefValue = flag.Value.String() // pflag would take it without its own spelling of lists and spans
+	flag.DefValue = flag.Value.String() // pflag formats lists and durations differently
 	s := &Setting{Name: name, Doc: doc, shape: shape, flag: flag, value: flag.Value}
 	flag.Value = typed{flag.Value, s}
 	if list, ok := s.value.(pflag.SliceValue); ok {
@@ -42,7 +44,7 @@ func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Settin
 	return s
 }
 
-// typed notes what cannot be read on the command line, so that it is told together with all other mistakes.
+// typed records invalid values of the command line, to report them together with all other mistakes.
 type typed struct {
 	pflag.Value
 	of *Setting
@@ -65,12 +67,12 @@ func Text(name string, target *string, doc string) *Setting {
 	return newSetting(name, doc, text, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
 }
 
-// URL is a text that editors check as one.
+// URL is a text that editors check as a URL.
 func URL(name string, target *string, doc string) *Setting {
 	return newSetting(name, doc, address, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
 }
 
-// File is the name of a file, Folder that of a folder.
+// File is the name of a file.
 func File(name string, target *string, doc string) *Setting {
 	return newSetting(name, doc, file, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
 }
@@ -80,7 +82,7 @@ func Folder(name string, target *string, doc string) *Setting {
 	return newSetting(name, doc, folder, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
 }
 
-// Secret is a text that is never shown. NAME-file can be set instead, to the name of a file that holds it.
+// Secret is a text that is never shown. NAME-file can name a file with the secret instead.
 func Secret(name string, target *string, doc string) *Setting {
 	s := Text(name, target, doc)
 	s.secret, s.fromFile = true, File(name+"-file", new(string), "file with the "+name+", instead of "+name+" itself").Like("/run/secrets/"+name)
@@ -103,13 +105,13 @@ func Size(name string, target *int64, doc string) *Setting {
 	return newSetting(name, doc, bytesOrUnits, func(f *pflag.FlagSet) { f.Var(&size{target}, name, doc) })
 }
 
-// Duration is a time span in Go's spelling. It can be 0 only when that is its default.
+// Duration is a duration in the syntax of Go. It can be 0 only when that is its default.
 func Duration(name string, target *time.Duration, doc string) *Setting {
 	value := &span{target: target, orZero: *target == 0}
 	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
 }
 
-// DurationOrOff is a time span of which 0, and less, is off. Off is kept as less than 0, because 0 is left out in a Config.
+// DurationOrOff is a duration that 0 turns off. Off is stored as -1, because 0 means unset in a Config.
 func DurationOrOff(name string, target *time.Duration, doc string) *Setting {
 	value := &span{target: target, orOff: true}
 	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
@@ -125,30 +127,30 @@ func Texts(name string, target *[]string, doc string) *Setting {
 	return List(name, target, Item[string]{Parse: func(s string) (string, error) { return s, nil }, Format: func(s string) string { return s }, Ask: "texts"}, doc)
 }
 
-// List is a list of any kind of item: a sequence in the file, a repeated flag, or separated by commas.
+// List is a list of items: a sequence in the file, a repeated flag, or separated by commas.
 func List[T any](name string, target *[]T, item Item[T], doc string) *Setting {
 	return newSetting(name, doc, listOf(item.Ask), func(f *pflag.FlagSet) { f.Var(&list[T]{target: target, item: item}, name, doc) })
 }
 
-// Checks says which fields a mistake may name that concerns this setting; a field with the same letters needs no word.
+// Checks names the fields whose mistakes concern this setting. A field with the same letters as the setting is included.
 func (s *Setting) Checks(fields ...oauth.Field) *Setting {
 	s.fields = fields
 	return s
 }
 
-// Like gives an example, for a setting without a default; only that of a list has several items.
+// Like gives an example for a setting without a default. Only a list has several items.
 func (s *Setting) Like(example ...string) *Setting {
 	s.example = example
 	return s
 }
 
-// Otherwise says in words what holds when nothing is set.
+// Otherwise describes the default in words.
 func (s *Setting) Otherwise(derived string) *Setting {
 	s.derived = derived
 	return s
 }
 
-// Keyed hides the query of a URL, which may hold a secret.
+// Keyed hides the query of a URL, which can hold a secret.
 func (s *Setting) Keyed() *Setting {
 	s.keyed = true
 	return s
@@ -160,17 +162,12 @@ func (s *Setting) Matching(pattern string) *Setting {
 	return s
 }
 
-// Required sets it in the example file.
+// Required sets the setting in the example file.
 func (s *Setting) Required() *Setting {
 	s.required = true
 	return s
 }
 
 func (s *Setting) concerns(field oauth.Field) bool {
-	for _, known := range s.fields {
-		if known == field {
-			return true
-		}
-	}
-	return strings.EqualFold(strings.ReplaceAll(s.Name, "-", ""), string(field))
+	return slices.Contains(s.fields, field) || strings.EqualFold(strings.ReplaceAll(s.Name, "-", ""), string(field))
 }

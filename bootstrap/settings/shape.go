@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shape is what a value looks like: to YAML, to people, to editors and to shells.
+// shape is the kind of a value: its YAML tags, its description in errors, its JSON schema and its completion.
 type shape struct {
-	tags     []string // that YAML may give the value, or the items of a list
+	tags     []string // of the value, or of the items of a list
 	list     bool
-	ask      string // what to write, after "write"
+	ask      string // completes "write ..." in errors
 	schema   func() *jsonschema.Schema
 	complete cobra.CompletionFunc
 }
@@ -82,7 +82,7 @@ func words(choices ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(slices.Clone(choices), cobra.ShellCompDirectiveNoFileComp)
 }
 
-// wholeFrom is a whole number that is not less than another.
+// wholeFrom is the shape of a whole number with a minimum.
 func wholeFrom(least int) shape {
 	return shape{
 		tags: []string{"!!int"}, ask: fmt.Sprintf("a whole number of %d or more", least), complete: cobra.NoFileCompletions,

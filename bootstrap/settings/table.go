@@ -10,29 +10,29 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Group is a theme, in help and tables.
+// Group is a set of settings under one title, in help and tables.
 type Group struct {
 	Title    string
 	Settings []*Setting
 }
 
-// Table is every setting of the program.
+// Table holds all settings of the program.
 type Table struct {
 	groups []Group
-	path   *Setting // where the file is; it cannot be set in the file itself
-	wanted []string // by the command; empty for all
+	path   *Setting // path of the file; it cannot be set in the file itself
+	wanted []string // by the command; empty means all
 	named  string
 	unread bool
 }
 
-// NewTable gathers the settings. Their names have to differ.
+// NewTable returns a table of the groups. The names of settings must be unique.
 func NewTable(groups ...Group) *Table {
 	t := &Table{groups: groups}
 	t.path = File("config", &t.named, "file with settings; without one, "+defaultFile+" of the working folder if there is one")
 	return t
 }
 
-// All yields every setting, and behind a secret the name of its file.
+// All yields every setting. The file of a secret follows the secret.
 func (t *Table) All() iter.Seq[*Setting] {
 	return func(yield func(*Setting) bool) {
 		for _, group := range t.groups {
@@ -90,7 +90,7 @@ func (t *Table) Flags(command *cobra.Command, names ...string) {
 	}
 }
 
-// NamesBut returns the names of all settings but the given ones.
+// NamesBut returns the names of all other settings.
 func (t *Table) NamesBut(others []string) (names []string) {
 	for s := range t.All() {
 		if !slices.Contains(others, s.Name) {
@@ -112,7 +112,7 @@ func (t *Table) wants(s *Setting) bool {
 	return len(t.wanted) == 0 || slices.Contains(t.wanted, s.Name)
 }
 
-// nearest is the setting whose name looks most like the given one, or "" when none does.
+// nearest returns the name of the setting that is most similar to the given one, or "".
 func (t *Table) nearest(name string) string {
 	return nearest(name, func(yield func(string) bool) {
 		for s := range t.All() {

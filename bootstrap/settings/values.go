@@ -14,7 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// span is a duration that is printed without idle zeros: 1h instead of 1h0m0s.
+// span is a duration that is printed without zero units: 1h instead of 1h0m0s.
 type span struct {
 	target *time.Duration
 	orZero bool
@@ -51,7 +51,7 @@ func (s *span) String() string {
 
 func (*span) Type() string { return "duration" }
 
-// count is a number of things.
+// count is a whole number with a minimum.
 type count struct {
 	target *int
 	least  int
@@ -120,14 +120,14 @@ func (c *choice) String() string { return *c.target }
 
 func (c *choice) Type() string { return strings.Join(c.words, "|") }
 
-// Item says how one item of a list is read and written.
+// Item parses and formats one item of a list.
 type Item[T any] struct {
 	Parse  func(string) (T, error)
 	Format func(T) string
 	Ask    string // what to write, in the plural, as in "host names"
 }
 
-// list is a flag that is repeated, or has commas or lines; an item with a comma is put into quotes.
+// list is a flag that can be repeated, with items separated by commas or lines. An item with a comma needs quotes.
 type list[T any] struct {
 	target *[]T
 	item   Item[T]
@@ -136,7 +136,7 @@ type list[T any] struct {
 
 func (l *list[T]) Set(text string) error {
 	lines := csv.NewReader(strings.NewReader(text))
-	lines.FieldsPerRecord = -1 // each line has as many items as it likes
+	lines.FieldsPerRecord = -1 // lines may differ in their number of items
 	records, err := lines.ReadAll()
 	if err != nil {
 		return fmt.Errorf("reading the list: %w", err)
@@ -176,7 +176,7 @@ func (l *list[T]) Replace(items []string) error {
 	return nil
 }
 
-// GetSlice is the list as texts.
+// GetSlice returns the formatted items.
 func (l *list[T]) GetSlice() []string {
 	items := make([]string, 0, len(*l.target))
 	for _, item := range *l.target {

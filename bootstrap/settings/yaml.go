@@ -10,8 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// WriteEffective prints every setting with its value and where that comes from, as a file that can be read again. Secrets are
-// hidden.
+// WriteEffective prints every setting with its value and origin, as a valid file of settings. Secrets are hidden.
 func (t *Table) WriteEffective(w io.Writer) error {
 	return t.write(w, func(s *Setting) (string, error) {
 		line, err := s.line(s.values(), yaml.Style(0))
@@ -20,7 +19,7 @@ func (t *Table) WriteEffective(w io.Writer) error {
 	})
 }
 
-// WriteExample prints a file with every setting explained; those that have to be set are set.
+// WriteExample prints a file that explains every setting. Required settings are set, all others are comments.
 func (t *Table) WriteExample(w io.Writer) error {
 	const schema = "pasteport.schema.json"
 	_, err := fmt.Fprintf(w, "# yaml-language-server: $schema=%s\n# Make that with: pasteport config schema >%s\n"+
@@ -63,7 +62,7 @@ func (t *Table) write(w io.Writer, entry func(*Setting) (string, error)) error {
 	return nil
 }
 
-// values are the value as texts, of which only a list has more than one.
+// values returns the value as text. Only a list has several.
 func (s *Setting) values() []string {
 	value := s.flag.Value.String()
 	if list, ok := s.flag.Value.(pflag.SliceValue); ok {
@@ -79,7 +78,7 @@ func (s *Setting) values() []string {
 	return []string{value}
 }
 
-// line is the setting in YAML; how says how a list that is not empty is written.
+// line returns the setting in YAML. how is the style of a list.
 func (s *Setting) line(values []string, how yaml.Style) (string, error) {
 	value := yaml.Node{Kind: yaml.SequenceNode, Style: how}
 	for _, item := range values {
@@ -96,7 +95,7 @@ func (s *Setting) line(values []string, how yaml.Style) (string, error) {
 	return text.String(), err
 }
 
-// meaning is the doc with what holds when nothing is set.
+// meaning returns the doc with the derived default.
 func (s *Setting) meaning() string {
 	if s.derived == "" {
 		return s.Doc

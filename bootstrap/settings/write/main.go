@@ -29,13 +29,13 @@ func write() error {
 	before, rest, begun := bytes.Cut(page, begin)
 	_, after, ended := bytes.Cut(rest, end)
 	if !begun || !ended {
-		return errors.New("the page has lost the two comments around its table of settings: put them back")
+		return errors.New("the two comments around the table of settings are missing: put them back")
 	}
 	var table bytes.Buffer
 	if err := server.DefaultConfig().Table().WriteReference(&table); err != nil {
 		return fmt.Errorf("listing the settings: %w", err)
 	}
-	if err := os.WriteFile(settingsPage, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil), 0o644); err != nil { //nolint:gosec // everybody may read it
+	if err := os.WriteFile(settingsPage, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil), 0o644); err != nil { //nolint:gosec // a public page
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
