@@ -154,7 +154,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
 	})
 
-	It("lets nobody wait longer than one exchange may take", Label("C39"), func(ctx SpecContext) {
+	It("limits every wait to the time of one exchange", Label("C39"), func(ctx SpecContext) {
 		directory.limits.exchange = 20 * time.Millisecond
 		directory.documents.flights.begin(directory.documents.flights.join(id))
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))

@@ -76,7 +76,7 @@ var _ = Describe("Reaching a client's site", func() {
 		Expect(client.fetches.Load()).To(BeZero())
 	})
 
-	It("fails when nobody vouches for the certificate", Label("C16"), func(ctx SpecContext) {
+	It("fails on an untrusted certificate", Label("C16"), func(ctx SpecContext) {
 		options.RootCAs = nil
 		Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 		Expect(client.fetches.Load()).To(BeZero())
@@ -152,7 +152,7 @@ var _ = Describe("Reaching a client's site", func() {
 		Expect(ask(ctx, oauth.RestoreClientID("https://"+silent.Addr().String()+"/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 	}, SpecTimeout(10*time.Second))
 
-	It("gives up on a name that nobody resolves", Label("C15"), func(ctx SpecContext) {
+	It("fails when DNS does not answer", Label("C15"), func(ctx SpecContext) {
 		silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(silent.Close)

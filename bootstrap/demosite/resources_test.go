@@ -40,10 +40,10 @@ var _ = Describe("Reading articles as MCP resources", func() {
 			}
 		},
 		Entry("when an author reads a draft of their own", Author, "article://draft-of-ada", true),
-		Entry("when an author reads somebody's draft", Author, "article://draft-of-bob", false),
+		Entry("when an author reads another author's draft", Author, "article://draft-of-bob", false),
 		Entry("when a reader reads a draft", Reader, "article://draft-of-ada", false),
 		Entry("when an editor reads a draft", Editor, "article://draft-of-bob", true),
-		Entry("when somebody without a role reads what is published", Role("admin"), "article://house-style", false),
+		Entry("when a caller without a role reads a published article", Role("admin"), "article://house-style", false),
 		Entry("when there is no such article", Editor, "article://nothing", false),
 		Entry("when it is no article", Editor, "file:///etc/passwd", false),
 	)

@@ -30,7 +30,7 @@ var _ = Describe("Deciding by role", func() {
 		Entry("never, with a role that the site does not know", "", Role("admin"), Role("EDITOR"), Role("")),
 	)
 
-	It("allows nobody a tool that it does not know", func() {
+	It("refuses an unknown tool to every role", func() {
 		Expect((&Site{}).MayCall(callerWith("ada", Editor), "drop_tables")).To(BeFalse())
 	})
 
@@ -73,9 +73,9 @@ var _ = Describe("Deciding by role", func() {
 		Entry("as an author, a draft of their own", Author, "ada", Draft, "get update"),
 		Entry("as an author, a published one of their own", Author, "ada", Published, "get"),
 		Entry("as an author, an archived one of their own", Author, "ada", Archived, "get"),
-		Entry("as an author, somebody's draft", Author, "bob", Draft, ""),
-		Entry("as an author, somebody's published one", Author, "bob", Published, "get"),
-		Entry("as an author, somebody's archived one", Author, "bob", Archived, ""),
+		Entry("as an author, another author's draft", Author, "bob", Draft, ""),
+		Entry("as an author, another author's published one", Author, "bob", Published, "get"),
+		Entry("as an author, another author's archived one", Author, "bob", Archived, ""),
 		Entry("as an editor, a draft", Editor, "bob", Draft, "get update publish delete"),
 		Entry("as an editor, a published one", Editor, "bob", Published, "get update archive"),
 		Entry("as an editor, an archived one", Editor, "bob", Archived, "get publish delete"),
@@ -87,10 +87,10 @@ var _ = Describe("Deciding by role", func() {
 			Expect(err == nil).To(Equal(allowed))
 		},
 		Entry("as an author with a draft of their own", Author, "ada", Draft, true),
-		Entry("as an author with somebody's draft", Author, "bob", Draft, false),
+		Entry("as an author with another author's draft", Author, "bob", Draft, false),
 		Entry("as an author with a published one of their own", Author, "ada", Published, false),
 		Entry("as a reader with a draft of their own", Reader, "ada", Draft, false),
-		Entry("as an editor with somebody's published one", Editor, "bob", Published, true),
+		Entry("as an editor with another author's published one", Editor, "bob", Published, true),
 	)
 
 	DescribeTable("lists what they may read, as tool and as resources",

@@ -112,7 +112,7 @@ var _ = Describe("Giving out API tokens", func() {
 		Expect(site.VerifyBearer(ctx, token)).To(Equal(oauth.Principal{Subject: "ada", Roles: []string{"editor"}}))
 	})
 
-	DescribeTable("refuses a given token that nobody could paste, without repeating it",
+	DescribeTable("refuses a given token that cannot be pasted, without repeating it",
 		func(ctx SpecContext, token string) {
 			_, err := site.EnsureEditorToken(ctx, token)
 			Expect(err).To(MatchError(ContainSubstring("printable ASCII")))

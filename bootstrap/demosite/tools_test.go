@@ -98,7 +98,7 @@ var _ = Describe("Using the site through MCP tools", func() {
 		Entry("when the cursor is made up", Reader, "list_articles", arguments{"cursor": "not a cursor"}, "nextCursor"),
 	)
 
-	It("refuses whoever it does not know", func(ctx SpecContext) {
+	It("refuses an unknown caller", func(ctx SpecContext) {
 		stranger := visitWith(ctx, site, func(mcp.Request) (oauth.Caller, bool) { return callerWith("ada", Editor), false })
 		Expect(stranger.refused(ctx, "list_articles", nil)).To(ContainSubstring("sign in first"))
 		Expect(resourceSlugs(ctx, stranger)).To(BeEmpty())
