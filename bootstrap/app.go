@@ -55,8 +55,12 @@ func WithAppearance(look Appearance) OAuthOption {
 	return func(p *parts) { p.look = look }
 }
 
-// NewOAuthServer builds the authorization server over a store. It reports every mistake in the config at once. The store stays
-// the caller's to close, after Close.
+// NewOAuthServer builds the authorization server over a store. It reports every mistake in the config at once. The caller closes the store,
+// after Close.
+//
+// A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
+// oauth.SecretWitness, oauth.AuthorizationLister, oauth.ClientLister and trace.Log. Those of a store that is wrapped in another type are lost
+// unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := parts{sweepEvery: sweepEvery}
 	for _, option := range options {
@@ -68,6 +72,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if err = errors.Join(err, mistakes, cannot, chosen.look.Check()); err != nil {
 		return nil, err
 	}
+	reportMissing(store, config.Logger)
 	directory := newDirectory(config, settings, chosen)
 	if chosen.clients == nil {
 		chosen.clients = directory

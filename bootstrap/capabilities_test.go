@@ -1,0 +1,70 @@
+package bootstrap_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+var _ = Describe("Optional interfaces of the store", func() {
+	// reported starts a server over the store and returns the lines of its log that name missing interfaces.
+	reported := func(store oauth.Store) (lines []map[string]string) {
+		GinkgoHelper()
+		var log bytes.Buffer
+		authz, err := bootstrap.NewOAuthServer(oauth.Config{
+			Issuer: "https://site.example", VerifyBearer: func(string) bool { return true },
+			Secret: make([]byte, oauth.MinSecretLength), Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+		}, store)
+		Expect(err).NotTo(HaveOccurred())
+		authz.Close()
+		for _, text := range strings.Split(strings.TrimSpace(log.String()), "\n") {
+			line := map[string]string{}
+			if json.Unmarshal([]byte(text), &line) == nil && line["missing"] != "" {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+
+	It("are not mentioned in the log when the store has them all", func() {
+		Expect(reported(openStore())).To(BeEmpty())
+	})
+
+	It("are named in one line of the log when a wrapper hides them", func() {
+		lines := reported(struct{ oauth.Store }{openStore()})
+		Expect(lines).To(HaveLen(1))
+		Expect(lines[0]).To(HaveKeyWithValue("level", "INFO"))
+		Expect(lines[0]).To(HaveKeyWithValue("missing",
+			"oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister, trace.Log"))
+	})
+
+	It("are not named when the wrapper passes them on", func() {
+		inner := openStore()
+		lines := reported(struct {
+			oauth.Store
+			oauth.EndWatcher
+			trace.Log
+		}{inner, inner, inner})
+		Expect(lines).To(ConsistOf(HaveKeyWithValue("missing",
+			"oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister")))
+	})
+
+	It("are all documented for hosts", func() {
+		page, err := os.ReadFile("../docs/embedding.md")
+		Expect(err).NotTo(HaveOccurred())
+		lines := reported(struct{ oauth.Store }{openStore()})
+		Expect(lines).To(HaveLen(1))
+		for _, name := range strings.Split(lines[0]["missing"], ", ") {
+			Expect(string(page)).To(ContainSubstring("| `" + name + "` |"))
+		}
+	})
+})
