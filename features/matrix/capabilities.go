@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// capability is a file of specs in features/ with what its labels name.
+// capability is a row of features/README.md: one file of specs with the names in its labels.
 type capability struct {
 	Name, File                  string
-	Rules, Revisions, Standards string // as the page shows them
+	Rules, Revisions, Standards string // comma-separated
 }
 
 var standard = regexp.MustCompile(`^(RFC \d+|OAuth 2\.1|CIMD)`)
 
-// capabilities returns one for each file of specs in features/, in the order of their names.
+// capabilities returns one capability for each file of specs in features/, sorted by file name.
 func (m *Matrix) capabilities() (found []capability) {
 	allRevisions := list(m.Specs, Spec.revisions)
 	for _, specs := range m.files() {
@@ -24,15 +24,15 @@ func (m *Matrix) capabilities() (found []capability) {
 			revisions = "all"
 		}
 		found = append(found, capability{
-			Name: escapes.Replace(describes(specs)), File: path.Base(specs[0].File),
+			Name: escapes.Replace(titles(specs)), File: path.Base(specs[0].File),
 			Rules: list(specs, m.letters), Revisions: revisions, Standards: list(specs, Spec.standards),
 		})
 	}
 	return found
 }
 
-// describes returns the texts of the outermost containers.
-func describes(specs []Spec) string {
+// titles joins the texts of the outermost containers.
+func titles(specs []Spec) string {
 	var texts []string
 	for _, spec := range specs {
 		if text := strings.TrimSuffix(spec.Nodes[0].Text, ","); !slices.Contains(texts, text) {
@@ -42,7 +42,7 @@ func describes(specs []Spec) string {
 	return strings.Join(texts, "; ")
 }
 
-// letters returns the subjects of the rules that the spec is labelled with.
+// letters returns the letters of the rules in the labels of the spec.
 func (m *Matrix) letters(spec Spec) (found []string) {
 	labels := spec.Labels()
 	for _, rule := range m.Rules {
@@ -62,7 +62,7 @@ func (s Spec) standards() (found []string) {
 	return found
 }
 
-// list returns what the property has for any of the specs, sorted and each once.
+// list joins the values of a property of all the specs, sorted and without duplicates.
 func list(specs []Spec, property func(Spec) []string) string {
 	var all []string
 	for _, spec := range specs {

@@ -1,6 +1,6 @@
-// Package matrix finds out which spec proves which rule of the behaviour catalogue. Read reads the rules and, from the source of the specs,
-// their labels; Problems reports where the two disagree, Pages renders the
-// pages for the repository, and Proofs renders the page of every rule with its specs.
+// Package matrix joins the rules of rules.tsv with the specs that have their numbers as labels. Read returns a Matrix of both, from the table and from
+// the source of the specs; Matrix.Problems reports where they disagree, Matrix.Pages renders the pages of the repository, and Matrix.Proofs renders
+// the page of every rule with its specs.
 package matrix
 
 import (
@@ -11,17 +11,17 @@ import (
 )
 
 //go:embed rules.tsv
-var catalogue string
+var rulesTable string
 
-// Matrix is the catalogue beside the specs that prove it.
+// Matrix is every rule and every spec of the module.
 type Matrix struct {
 	Rules []Rule
 	Specs []Spec
 }
 
-// Read reads the catalogue and every spec of the module in the folder.
+// Read reads the rules, and every spec of the module whose root is given.
 func Read(root string) (*Matrix, error) {
-	rules, err := readRules(catalogue)
+	rules, err := readRules(rulesTable)
 	if err != nil {
 		return nil, err
 	}
@@ -29,16 +29,16 @@ func Read(root string) (*Matrix, error) {
 	return &Matrix{rules, specs}, err
 }
 
-// Problems are what keeps the matrix from being true: rules without a spec, or with a spec and an excuse, and labels of no rule.
+// Problems returns the rules that have neither a spec nor a reason, those that have both, and the labels that name no rule.
 func (m *Matrix) Problems() (found []string) {
-	proved, known, sections := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	proved, numbers, sections := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, spec := range m.Specs {
 		for _, label := range spec.Labels() {
 			proved[label] = true
 		}
 	}
 	for _, rule := range m.Rules {
-		known[rule.Number], sections[rule.section()] = true, true
+		numbers[rule.Number], sections[rule.section()] = true, true
 		switch {
 		case rule.heading:
 		case !proved[rule.Number] && rule.Reason == "":
@@ -49,7 +49,7 @@ func (m *Matrix) Problems() (found []string) {
 	}
 	for _, spec := range m.Specs {
 		for _, label := range spec.Labels() {
-			if isNumber(label) && sections[label[:1]] && !known[label] {
+			if isNumber(label) && sections[label[:1]] && !numbers[label] {
 				found = append(found, fmt.Sprintf("%s: %q has the label %s, which is no rule", spec.File, spec.Sentence(), label))
 			}
 		}

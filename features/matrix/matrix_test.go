@@ -16,7 +16,7 @@ func TestMatrix(t *testing.T) {
 	suite.Run(t, "The rule matrix")
 }
 
-// source is a module with one package of specs; they are read and never run.
+// source is a file of specs that are read and never run.
 const source = `package p
 
 import . "github.com/onsi/ginkgo/v2"
@@ -74,25 +74,25 @@ var _ = Describe("Reading specs", func() {
 	})
 })
 
-var _ = Describe("Holding the catalogue and the specs together", func() {
+var _ = Describe("Comparing the rules with the specs", func() {
 	const rules = "Q\tQuestions\nQ1\tone\nQ2\ttwo\nQ3\tthree\nQ4\tfour\nQ5\tfive\nQ6\tsix\n"
 
-	It("has nothing to say when each rule has its spec", func() {
+	It("finds no problem when each rule has a spec", func() {
 		Expect(matrixOf(rules, source).Problems()).To(BeEmpty())
 	})
 
-	DescribeTable("objects", func(table, problem string) {
+	DescribeTable("reports", func(table, problem string) {
 		Expect(matrixOf(table, source).Problems()).To(ConsistOf(ContainSubstring(problem)))
 	},
-		Entry("to a rule with neither spec nor reason", rules+"Q8\teight\n", "Q8 has neither a spec nor a reason: eight"),
-		Entry("to a rule with both", strings.Replace(rules, "six", "six\ttoo hard", 1), "Q6 has a spec, so it needs no reason: too hard"),
-		Entry("to a label that is no rule", strings.Replace(rules, "Q5\tfive\n", "", 1), `"A thing is shared" has the label Q5, which is no rule`),
+		Entry("a rule with neither a spec nor a reason", rules+"Q8\teight\n", "Q8 has neither a spec nor a reason: eight"),
+		Entry("a rule with both", strings.Replace(rules, "six", "six\ttoo hard", 1), "Q6 has a spec, so it needs no reason: too hard"),
+		Entry("a label that is no rule", strings.Replace(rules, "Q5\tfive\n", "", 1), `"A thing is shared" has the label Q5, which is no rule`),
 	)
 
 	DescribeTable("refuses a list", func(table string) {
 		_, err := readRules(table)
 		Expect(err).To(MatchError(ContainSubstring("reading the rules")))
-	}, Entry("with a rule twice", "Q1\ta\nQ1\tb\n"), Entry("without a sentence", "Q1\n"), Entry("of something else", "Qx\ta\n"), Entry("with too much", "Q1\ta\tb\tc\n"))
+	}, Entry("with a rule twice", "Q1\ta\nQ1\tb\n"), Entry("without a sentence", "Q1\n"), Entry("with a line that does not begin with a number", "Qx\ta\n"), Entry("with a fourth column", "Q1\ta\tb\tc\n"))
 
 	It("counts specs, names revisions and lists reasons", func() {
 		page, err := matrixOf(rules+"Q7\tseven\tit cannot be seen\n", source).Proofs()

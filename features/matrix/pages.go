@@ -13,10 +13,10 @@ var layouts embed.FS
 
 var pages = template.Must(template.ParseFS(layouts, "*.tmpl"))
 
-// Page is a page that is made from the catalogue and the specs, with its path from the module's root.
+// Page is a generated page. Path is relative to the root of the module.
 type Page struct{ Path, Text string }
 
-// Pages returns the pages that are part of the repository.
+// Pages returns the pages that are committed.
 func (m *Matrix) Pages() ([]Page, error) {
 	rules, err := render("rules.tmpl", m.subjects())
 	if err != nil {
@@ -29,7 +29,7 @@ func (m *Matrix) Pages() ([]Page, error) {
 	return []Page{{"docs/rules.md", rules}, {"features/README.md", capabilities}}, nil
 }
 
-// Proofs returns the page of every rule with the specs that prove it. It is too large for the repository.
+// Proofs returns the page of every rule with the specs that prove it. It is too large to be committed.
 func (m *Matrix) Proofs() (Page, error) {
 	proved, unproved := m.sections()
 	text, err := render("proofs.tmpl", map[string]any{"Sections": proved, "Unproved": unproved})
@@ -44,7 +44,7 @@ func render(layout string, content any) (string, error) {
 	return text.String(), nil
 }
 
-// subject is a letter of the catalogue with its rules.
+// subject is a letter with its rules, as docs/rules.md lists them.
 type subject struct {
 	Letter, Title string
 	Rules         []Rule
@@ -62,7 +62,7 @@ func (m *Matrix) subjects() (found []subject) {
 	return found
 }
 
-// section is a table of rules with the specs that prove them.
+// section is a subject with the specs that prove each rule.
 type section struct {
 	Letter, Title string
 	Rows          []row
@@ -74,7 +74,7 @@ type row struct {
 	Revisions string
 }
 
-// sections returns the rules that specs prove, by subject, and those for which there is only a reason.
+// sections returns the proved rules by subject, and the rules that have a reason instead of a spec.
 func (m *Matrix) sections() (proved []section, unproved []Rule) {
 	for _, rule := range m.Rules {
 		switch {
@@ -90,7 +90,7 @@ func (m *Matrix) sections() (proved []section, unproved []Rule) {
 	return proved, unproved
 }
 
-// row counts together the specs whose sentences agree up to the label.
+// row counts the specs of a file whose sentences are equal up to the label as one proof.
 func (m *Matrix) row(rule Rule) row {
 	type proof struct{ sentence, file string }
 	var order []proof

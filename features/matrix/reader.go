@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// The functions of Ginkgo that make a spec; those that only mark one as pending are left out, because it does not run.
+// The functions of Ginkgo that make specs. Pending specs do not run, so PIt and the like are not among them.
 var (
 	containers = []string{"Describe", "Context", "When"}
 	leaves     = []string{"It", "Specify"}
 	tables     = []string{"DescribeTable", "DescribeTableSubtree"}
 )
 
-// reader walks down from the containers of one file to its specs.
+// reader collects the specs of one file.
 type reader struct {
-	pack  *pack
+	pkg   *pkg
 	file  string
 	specs []Spec
-	calls []string // functions of the package that are being read
+	calls []string // functions that are being read, so that a recursive function ends
 }
 
-// read finds the nodes in a piece of source, also in functions of the package that it calls.
+// read collects the specs in a piece of source, also in the functions of its package that it calls. above are the containers around it.
 func (r *reader) read(source ast.Node, above []Node) {
 	ast.Inspect(source, func(node ast.Node) bool {
 		call, ok := node.(*ast.CallExpr)
@@ -40,15 +40,15 @@ func (r *reader) read(source ast.Node, above []Node) {
 		case slices.Contains(tables, name.Name):
 			r.table(call, append(slices.Clip(above), r.node(call)))
 		default:
-			r.called(name.Name, above)
+			r.readFunction(name.Name, above)
 			return true
 		}
 		return false
 	})
 }
 
-func (r *reader) called(name string, above []Node) {
-	function := r.pack.functions[name]
+func (r *reader) readFunction(name string, above []Node) {
+	function := r.pkg.functions[name]
 	if function == nil || function.Body == nil || slices.Contains(r.calls, name) {
 		return
 	}
@@ -57,15 +57,15 @@ func (r *reader) called(name string, above []Node) {
 	r.calls = r.calls[:len(r.calls)-1]
 }
 
-// node is the text and the labels of a call to Ginkgo.
+// node returns the text and the labels of a call to Ginkgo.
 func (r *reader) node(call *ast.CallExpr) (n Node) {
-	n.Text, _ = r.pack.text(call.Args[0])
+	n.Text, _ = r.pkg.text(call.Args[0])
 	if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "When" {
 		n.Text = "when " + n.Text
 	}
 	for _, argument := range call.Args {
 		for _, label := range callTo("Label", argument) {
-			if text, known := r.pack.text(label); known {
+			if text, known := r.pkg.text(label); known {
 				n.Labels = append(n.Labels, text)
 			}
 		}
@@ -112,26 +112,26 @@ func (r *reader) entries(argument ast.Expr) []Node {
 	return nil
 }
 
-// revisions are the entries of the function of that name: those that it is given, or else all that it lists. Their texts are
-// left out, because the matrix has a column for them.
+// revisions returns the entries that a call of the function "revisions" makes: one for each argument, or for everything that it lists. Each has "…"
+// for its text, because the page has a column for the revisions.
 func (r *reader) revisions(call *ast.CallExpr) (entries []Node) {
 	listed := call.Args
-	if len(listed) == 0 && r.pack.functions["revisions"] != nil {
-		for node := range ast.Preorder(r.pack.functions["revisions"].Body) {
+	if len(listed) == 0 && r.pkg.functions["revisions"] != nil {
+		for node := range ast.Preorder(r.pkg.functions["revisions"].Body) {
 			if list, ok := node.(*ast.CompositeLit); ok {
 				listed = list.Elts
 			}
 		}
 	}
 	for _, argument := range listed {
-		if text, known := r.pack.text(argument); known {
+		if text, known := r.pkg.text(argument); known {
 			entries = append(entries, Node{Text: "…", Labels: []string{"MCP " + strings.TrimPrefix(text, "MCP ")}})
 		}
 	}
 	return entries
 }
 
-// callTo returns the arguments of an expression that calls the function.
+// callTo returns the arguments of the expression if it calls the function.
 func callTo(function string, expression ast.Expr) []ast.Expr {
 	call, ok := expression.(*ast.CallExpr)
 	if !ok {

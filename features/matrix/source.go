@@ -15,22 +15,22 @@ import (
 
 const ginkgo = `"github.com/onsi/ginkgo/v2"`
 
-// pack is a package that writes specs: what of it can be evaluated without building it.
-type pack struct {
-	files     map[string]*ast.File // by path from the module's root
+// pkg is the source of a package that has specs.
+type pkg struct {
+	files     map[string]*ast.File // with specs, by path from the root of the module
 	constants map[string]ast.Expr
 	functions map[string]*ast.FuncDecl
 }
 
-// readSpecs finds every spec in the module, file by file in the order of their names.
+// readSpecs returns every spec of the module, sorted by file.
 func readSpecs(root string) (specs []Spec, err error) {
-	packs, err := readPacks(root)
+	packages, err := readPackages(root)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range packs {
+	for _, p := range packages {
 		for name, file := range p.files {
-			r := reader{pack: p, file: name}
+			r := reader{pkg: p, file: name}
 			for _, decl := range file.Decls {
 				if variable, ok := decl.(*ast.GenDecl); ok && variable.Tok == token.VAR {
 					r.read(variable, nil)
@@ -43,8 +43,8 @@ func readSpecs(root string) (specs []Spec, err error) {
 	return specs, nil
 }
 
-func readPacks(root string) (map[string]*pack, error) {
-	packs := map[string]*pack{}
+func readPackages(root string) (map[string]*pkg, error) {
+	packages := map[string]*pkg{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -54,15 +54,15 @@ func readPacks(root string) (map[string]*pack, error) {
 		case entry.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
-		return addFile(packs, root, path)
+		return addFile(packages, root, path)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the specs: %w", err)
 	}
-	return packs, nil
+	return packages, nil
 }
 
-// Foreign tells the folders that Go leaves out too.
+// Foreign reports whether Go ignores a folder when it lists the packages of the module.
 func Foreign(dir string) bool {
 	base := filepath.Base(dir)
 	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "node_modules" {
@@ -72,28 +72,28 @@ func Foreign(dir string) bool {
 	return err == nil
 }
 
-func addFile(packs map[string]*pack, root, path string) error {
+func addFile(packages map[string]*pkg, root, path string) error {
 	name, err := filepath.Rel(root, path)
 	if err != nil {
-		return fmt.Errorf("naming %s: %w", path, err)
+		return fmt.Errorf("finding the path of %s in the module: %w", path, err)
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
 		return fmt.Errorf("parsing: %w", err)
 	}
-	writesSpecs := slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == ginkgo })
+	hasSpecs := slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == ginkgo })
 	key := filepath.Dir(name) + ":" + file.Name.Name
-	if packs[key] == nil {
-		packs[key] = &pack{files: map[string]*ast.File{}, constants: map[string]ast.Expr{}, functions: map[string]*ast.FuncDecl{}}
+	if packages[key] == nil {
+		packages[key] = &pkg{files: map[string]*ast.File{}, constants: map[string]ast.Expr{}, functions: map[string]*ast.FuncDecl{}}
 	}
-	if writesSpecs {
-		packs[key].files[filepath.ToSlash(name)] = file
+	if hasSpecs {
+		packages[key].files[filepath.ToSlash(name)] = file
 	}
-	packs[key].declare(file)
+	packages[key].declare(file)
 	return nil
 }
 
-func (p *pack) declare(file *ast.File) {
+func (p *pkg) declare(file *ast.File) {
 	for node := range ast.Preorder(file) {
 		switch node := node.(type) {
 		case *ast.FuncDecl:
@@ -110,8 +110,8 @@ func (p *pack) declare(file *ast.File) {
 	}
 }
 
-// text evaluates a string; known is false for what only a run could tell.
-func (p *pack) text(expression ast.Expr) (text string, known bool) {
+// text evaluates a string expression. known is false if that takes more than constants of the package.
+func (p *pkg) text(expression ast.Expr) (text string, known bool) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(e.Value)
@@ -123,9 +123,9 @@ func (p *pack) text(expression ast.Expr) (text string, known bool) {
 		}
 		return p.text(value)
 	case *ast.BinaryExpr:
-		left, knowsLeft := p.text(e.X)
-		right, knowsRight := p.text(e.Y)
-		return left + right, knowsLeft && knowsRight
+		left, leftKnown := p.text(e.X)
+		right, rightKnown := p.text(e.Y)
+		return left + right, leftKnown && rightKnown
 	}
 	return "", false
 }

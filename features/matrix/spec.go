@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Spec is one It or one Entry with the containers around it, outermost first.
+// Spec is one It or Entry. Nodes are the containers around it, outermost first, and itself.
 type Spec struct {
-	File  string // from the module's root
+	File  string // path from the root of the module
 	Nodes []Node
 }
 
-// Node is a text of a spec's sentence with the labels that stand at it.
+// Node is one part of the sentence of a spec, with its labels.
 type Node struct {
 	Text   string
 	Labels []string
 }
 
-// Sentence is what a report says when the spec runs.
+// Sentence is the full text of the spec, as Ginkgo reports it.
 func (s Spec) Sentence() string { return s.upTo(len(s.Nodes)) }
 
 func (s Spec) upTo(end int) string {
@@ -31,7 +31,7 @@ func (s Spec) upTo(end int) string {
 	return strings.Join(texts, " ")
 }
 
-// about is the sentence up to the label, because what follows it is only how the rule is proved.
+// about returns the sentence up to the node with the label; the nodes below it are details of the proof.
 func (s Spec) about(label string) (sentence string, found bool) {
 	for end := len(s.Nodes); end > 0; end-- {
 		if slices.Contains(s.Nodes[end-1].Labels, label) {
@@ -41,7 +41,7 @@ func (s Spec) about(label string) (sentence string, found bool) {
 	return "", false
 }
 
-// Labels are those of the spec and of the containers around it.
+// Labels returns the labels of the spec and of the containers around it.
 func (s Spec) Labels() (all []string) {
 	for _, node := range s.Nodes {
 		all = append(all, node.Labels...)
@@ -51,7 +51,7 @@ func (s Spec) Labels() (all []string) {
 
 var revision = regexp.MustCompile(`^(?:MCP )?(\d{4}-\d\d-\d\d)$`)
 
-// revisions are those of MCP that the spec is labelled with.
+// revisions returns the revisions of MCP in the labels of the spec.
 func (s Spec) revisions() (found []string) {
 	for _, label := range s.Labels() {
 		if match := revision.FindStringSubmatch(label); match != nil {
