@@ -9,28 +9,28 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func spending(w *world) {
+func assertions(w *world) {
 	one, other := oauth.Digest{1}, oauth.Digest{2}
 
-	It("lets an assertion be used once", Label("D33"), func(ctx SpecContext) {
+	It("accepts an assertion once", Label("D33"), func(ctx SpecContext) {
 		Expect(w.store.UseOnce(ctx, one, w.now)).To(Succeed())
 		Expect(w.store.UseOnce(ctx, one, w.now)).To(MatchError(oauth.ErrDuplicate))
 		Expect(w.store.UseOnce(ctx, one, w.now.Add(time.Hour))).To(MatchError(oauth.ErrDuplicate))
 		Expect(w.store.UseOnce(ctx, other, w.now)).To(Succeed())
 	})
 
-	It("lets exactly one of 16 simultaneous uses of an assertion win", Label("D33"), func(ctx SpecContext) {
-		uses := together(16, func(int) error { return w.store.UseOnce(ctx, one, w.now) })
+	It("accepts one of 16 concurrent uses of an assertion", Label("D33"), func(ctx SpecContext) {
+		uses := concurrently(16, func(int) error { return w.store.UseOnce(ctx, one, w.now) })
 		Expect(uses).To(ContainElement(Succeed()))
 		Expect(uses).To(ContainElements(duplicates(15)))
 	})
 
-	It("forgets a used assertion at the very instant that it may be forgotten, and only that one", Label("D33", "H6", "I20"), func(ctx SpecContext) {
+	It("deletes a used assertion exactly at its forgetAfter, and no other", Label("D33", "H6", "I20"), func(ctx SpecContext) {
 		Expect(w.store.UseOnce(ctx, one, w.now)).To(Succeed())
 		Expect(w.store.UseOnce(ctx, other, w.now.Add(time.Millisecond))).To(Succeed())
-		Expect(w.forget(ctx, w.now.Add(-time.Millisecond))).To(BeZero())
+		Expect(w.deleteExpired(ctx, w.now.Add(-time.Millisecond))).To(BeZero())
 		Expect(w.store.UseOnce(ctx, one, w.now)).To(MatchError(oauth.ErrDuplicate))
-		Expect(w.forget(ctx, w.now)).To(Equal(1))
+		Expect(w.deleteExpired(ctx, w.now)).To(Equal(1))
 		Expect(w.store.UseOnce(ctx, one, w.now)).To(Succeed())
 		Expect(w.store.UseOnce(ctx, other, w.now)).To(MatchError(oauth.ErrDuplicate))
 	})

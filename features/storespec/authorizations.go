@@ -10,13 +10,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func listing(w *world) {
-	It("lists the codes and grants of one host token, each oldest first and grants without secrets", Label("J10"), func(ctx SpecContext) {
+func authorizations(w *world) {
+	It("lists the codes and grants of one host token, oldest first and without tokens", Label("J10"), func(ctx SpecContext) {
 		newer, newerCode := w.grantAt(ctx, w.now.Add(time.Millisecond), "mine"), w.codeAt(ctx, w.now.Add(time.Millisecond), "mine")
 		w.grantAt(ctx, w.now, "theirs")
 		w.codeAt(ctx, w.now, "theirs")
 		older, olderCode := w.grantAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine")
-		found, err := w.store.AuthorizationsOf(ctx, w.print("mine"))
+		found, err := w.store.AuthorizationsOf(ctx, w.fingerprint("mine"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ids(found)).To(Equal([]string{olderCode, newerCode, older, newer}))
 		for _, grant := range found.Grants {
@@ -24,46 +24,46 @@ func listing(w *world) {
 			Expect(snapshot.Subject).To(Equal("ada"))
 			Expect(secrets).To(BeEmpty())
 		}
-		Expect(w.store.AuthorizationsOf(ctx, w.print("another"))).To(BeZero())
+		Expect(w.store.AuthorizationsOf(ctx, w.fingerprint("another"))).To(BeZero())
 	})
 
-	It("changes all codes and grants of one host token and no other", Label("J10"), func(ctx SpecContext) {
+	It("changes all codes and grants of one host token, and no others", Label("J10"), func(ctx SpecContext) {
 		mine := []string{w.codeAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine")}
 		theirs := []string{w.codeAt(ctx, w.now, "theirs"), w.grantAt(ctx, w.now, "theirs")}
 		var changed oauth.Authorizations
-		Expect(w.store.UpdateAuthorizationsOf(ctx, w.print("mine"), func(found oauth.Authorizations) error {
+		Expect(w.store.UpdateAuthorizationsOf(ctx, w.fingerprint("mine"), func(found oauth.Authorizations) error {
 			changed = found
 			found.End(func(string) bool { return true }, oauth.EndedByHost, w.now)
 			return nil
 		})).To(Succeed())
 		Expect(ids(changed)).To(ConsistOf(mine))
-		Expect(w.store.AuthorizationsOf(ctx, w.print("mine"))).To(BeZero())
-		left, err := w.store.AuthorizationsOf(ctx, w.print("theirs"))
+		Expect(w.store.AuthorizationsOf(ctx, w.fingerprint("mine"))).To(BeZero())
+		left, err := w.store.AuthorizationsOf(ctx, w.fingerprint("theirs"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ids(left)).To(Equal(theirs))
 	})
 
-	It("neither lists nor changes what was redeemed, withdrawn or ended", Label("J14"), func(ctx SpecContext) {
+	It("neither lists nor changes redeemed or withdrawn codes and ended grants", Label("J14"), func(ctx SpecContext) {
 		w.grantAt(ctx, w.now, "mine")
 		w.codeAt(ctx, w.now, "mine")
 		Expect(w.endAll(ctx, "mine", func() {})).To(Succeed())
 		grant, code := w.grantAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine")
-		found, err := w.store.AuthorizationsOf(ctx, w.print("mine"))
+		found, err := w.store.AuthorizationsOf(ctx, w.fingerprint("mine"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ids(found)).To(Equal([]string{code, grant}))
-		Expect(w.store.UpdateAuthorizationsOf(ctx, w.print("mine"), func(found oauth.Authorizations) error {
+		Expect(w.store.UpdateAuthorizationsOf(ctx, w.fingerprint("mine"), func(found oauth.Authorizations) error {
 			Expect(ids(found)).To(Equal([]string{code, grant}))
 			return nil
 		})).To(Succeed())
 	})
 
-	It("changes none of them when the change is refused", func(ctx SpecContext) {
+	It("changes none of them when the change returns an error", func(ctx SpecContext) {
 		code, grant := w.codeAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now.Add(time.Millisecond), "mine")
-		Expect(w.store.UpdateAuthorizationsOf(ctx, w.print("mine"), func(found oauth.Authorizations) error {
+		Expect(w.store.UpdateAuthorizationsOf(ctx, w.fingerprint("mine"), func(found oauth.Authorizations) error {
 			found.End(func(string) bool { return true }, oauth.EndedByHost, w.now)
 			return errRefused
 		})).To(MatchError(errRefused))
-		left, err := w.store.AuthorizationsOf(ctx, w.print("mine"))
+		left, err := w.store.AuthorizationsOf(ctx, w.fingerprint("mine"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ids(left)).To(Equal([]string{code, grant}))
 	})
@@ -76,21 +76,21 @@ func ids(all oauth.Authorizations) (found []string) {
 	return found
 }
 
-// codeAt stores a code that was issued at another time and with another host token.
+// codeAt stores a code that was issued at this time with this host token.
 func (w *world) codeAt(ctx context.Context, at time.Time, hostToken string) (id string) {
 	then := *w
 	then.now = at
 	code, _ := then.issue(then.ticket(), hostToken)
-	Expect(w.store.AddCode(ctx, code, never)).To(Succeed())
+	Expect(w.store.AddCode(ctx, code, noEarlierCode)).To(Succeed())
 	return code.ID()
 }
 
-// grantAt stores a grant that was made at another time and with another host token.
+// grantAt stores a grant that was opened at this time with this host token.
 func (w *world) grantAt(ctx context.Context, at time.Time, hostToken string) (id string) {
 	then := *w
 	then.now = at
 	_, tokens := then.activeWith(ctx, hostToken)
-	return w.read(ctx, tokens.Access).ID
+	return w.grant(ctx, tokens.Access).ID
 }
 
 func (w *world) end(g *oauth.AccessGrant) error {
@@ -100,7 +100,7 @@ func (w *world) end(g *oauth.AccessGrant) error {
 
 // endAll ends the codes and grants of a host token.
 func (w *world) endAll(ctx context.Context, hostToken string, inside func()) error {
-	return w.store.UpdateAuthorizationsOf(ctx, w.print(hostToken), func(found oauth.Authorizations) error {
+	return w.store.UpdateAuthorizationsOf(ctx, w.fingerprint(hostToken), func(found oauth.Authorizations) error {
 		inside()
 		found.End(func(string) bool { return true }, oauth.EndedByHost, w.now)
 		return nil

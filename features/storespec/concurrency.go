@@ -11,13 +11,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func racing(w *world) {
-	It("lets exactly one of two overlapping redemptions win", Label("I14", "D20"), func(ctx SpecContext) {
+func concurrency(w *world) {
+	It("redeems a code once when two redemptions overlap", Label("I14", "D20"), func(ctx SpecContext) {
 		code := w.issued(ctx)
-		met := newMeeting()
+		both := newBarrier()
 		won := make([]*oauth.Tokens, 2)
-		failures := together(2, func(i int) (err error) {
-			won[i], err = w.redeem(ctx, code, met.join)
+		failures := concurrently(2, func(i int) (err error) {
+			won[i], err = w.redeem(ctx, code, both.wait)
 			return err
 		})
 		Expect(failures).To(ConsistOf(Succeed(), MatchError(oauth.ErrRetried)))
@@ -28,27 +28,27 @@ func racing(w *world) {
 		}
 	})
 
-	It("lets 16 parallel refreshes converge on one successor", Label("I15", "D27"), func(ctx SpecContext) {
+	It("gives 16 concurrent refreshes the same successor", Label("I15", "D27"), func(ctx SpecContext) {
 		_, tokens := w.active(ctx)
-		met := newMeeting()
+		both := newBarrier()
 		answers := make([]*oauth.Tokens, 16)
-		Expect(together(len(answers), func(i int) (err error) {
-			answers[i], err = w.refresh(ctx, tokens.Refresh, met.join)
+		Expect(concurrently(len(answers), func(i int) (err error) {
+			answers[i], err = w.refresh(ctx, tokens.Refresh, both.wait)
 			return err
 		})).To(HaveEach(Succeed()))
 		for _, answer := range answers {
 			Expect(answer.Refresh.Digest()).To(Equal(answers[0].Refresh.Digest()))
 			Expect(w.admits(ctx, answer.Access)).To(Succeed())
 		}
-		Expect(w.read(ctx, answers[0].Refresh).Generation).To(Equal(2))
+		Expect(w.grant(ctx, answers[0].Refresh).Generation).To(Equal(2))
 	})
 
-	It("lets either a redemption or a second approval win, never both", Label("I5", "B13"), func(ctx SpecContext) {
+	It("accepts either a redemption or a second approval, never both", Label("I5", "B13"), func(ctx SpecContext) {
 		for first := range 2 {
 			ticket := w.ticket()
 			earlier, code := w.issue(ticket, "host token")
 			again, _ := w.issue(ticket, "host token")
-			Expect(w.store.AddCode(ctx, earlier, never)).To(Succeed())
+			Expect(w.store.AddCode(ctx, earlier, noEarlierCode)).To(Succeed())
 			redeem := func(inside func()) error { _, err := w.redeem(ctx, code, inside); return err }
 			approve := func(inside func()) error {
 				return w.store.AddCode(ctx, again, func(earlier *oauth.AuthorizationCode) error {
@@ -57,65 +57,65 @@ func racing(w *world) {
 				})
 			}
 			acts := []func(inside func()) error{approve, redeem}
-			Expect(overtaken(acts[first], acts[1-first])).To(ConsistOf(Succeed(), HaveOccurred()))
+			Expect(interleave(acts[first], acts[1-first])).To(ConsistOf(Succeed(), HaveOccurred()))
 		}
 	})
 
-	It("redeems a code once that is replaced by one with the same value meanwhile", Label("B13", "I14"), func(ctx SpecContext) {
+	It("redeems a code once when a code with the same digest replaces it at the same time", Label("B13", "I14"), func(ctx SpecContext) {
 		ticket, code := w.ticket(), secret(oauth.CodeSecret)
-		Expect(w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), never)).To(Succeed())
+		Expect(w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), noEarlierCode)).To(Succeed())
 		var redemptions []error
 		approve := func(inside func()) error {
 			return w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), func(*oauth.AuthorizationCode) error { inside(); return nil })
 		}
 		redeem := func(func()) error {
-			met := newMeeting()
-			redemptions = together(2, func(int) error { _, err := w.redeem(ctx, code, met.join); return err })
+			both := newBarrier()
+			redemptions = concurrently(2, func(int) error { _, err := w.redeem(ctx, code, both.wait); return err })
 			return nil
 		}
-		Expect(overtaken(approve, redeem)).To(HaveEach(Succeed()))
+		Expect(interleave(approve, redeem)).To(HaveEach(Succeed()))
 		Expect(redemptions).To(ConsistOf(Succeed(), MatchError(oauth.ErrRetried)))
 	})
 
-	It("leaves no grant alive that was ended while it was refreshed", Label("I16", "I17"), func(ctx SpecContext) {
+	It("ends a grant that is refreshed at the same time", Label("I16", "I17"), func(ctx SpecContext) {
 		for first := range 2 {
 			_, tokens := w.active(ctx)
 			refresh := func(inside func()) error { _, _ = w.refresh(ctx, tokens.Refresh, inside); return nil }
 			end := func(inside func()) error { return w.endAll(ctx, "host token", inside) }
 			acts := []func(inside func()) error{end, refresh}
-			Expect(overtaken(acts[first], acts[1-first])).To(HaveEach(Succeed()))
-			Expect(w.read(ctx, tokens.Refresh).EndReason).To(Equal(string(oauth.EndedByHost)))
+			Expect(interleave(acts[first], acts[1-first])).To(HaveEach(Succeed()))
+			Expect(w.grant(ctx, tokens.Refresh).EndReason).To(Equal(string(oauth.EndedByHost)))
 		}
 	})
 
-	It("leaves neither a code nor a grant alive that was ended while the code was redeemed", Label("I8", "J10"), func(ctx SpecContext) {
+	It("ends a code and its grant when the code is redeemed at the same time", Label("I8", "J10"), func(ctx SpecContext) {
 		for first := range 2 {
 			code := w.issued(ctx)
 			redeem := func(inside func()) error { _, _ = w.redeem(ctx, code, inside); return nil }
 			end := func(inside func()) error { return w.endAll(ctx, "host token", inside) }
 			acts := []func(inside func()) error{end, redeem}
-			Expect(overtaken(acts[first], acts[1-first])).To(HaveEach(Succeed()))
-			left, err := w.store.AuthorizationsOf(ctx, w.print("host token"))
+			Expect(interleave(acts[first], acts[1-first])).To(HaveEach(Succeed()))
+			left, err := w.store.AuthorizationsOf(ctx, w.fingerprint("host token"))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(left).To(BeZero())
 		}
 	})
 }
 
-// meeting makes closures overlap wherever the store lets them: the first waits until a second one is inside, though not for
-// long, because a store may well let in one at a time.
-type meeting struct {
-	inside atomic.Int32
-	met    chan struct{}
+// barrier makes closures overlap where the store permits it: the first closure waits until a second one runs. It waits only a short time, because
+// a store may run one closure at a time.
+type barrier struct {
+	running atomic.Int32
+	full    chan struct{}
 }
 
-func newMeeting() *meeting { return &meeting{met: make(chan struct{})} }
+func newBarrier() *barrier { return &barrier{full: make(chan struct{})} }
 
-func (m *meeting) join() {
-	if m.inside.Add(1) == 2 {
-		close(m.met)
+func (b *barrier) wait() {
+	if b.running.Add(1) == 2 {
+		close(b.full)
 	}
-	waitFor(m.met)
+	waitFor(b.full)
 }
 
 func waitFor(event <-chan struct{}) {
@@ -125,23 +125,23 @@ func waitFor(event <-chan struct{}) {
 	}
 }
 
-// overtaken runs one act while the closure of the other is inside, which waits until the overtaker is done, though not for long.
-func overtaken(act, overtaker func(inside func()) error) []error {
+// interleave runs second while the closure of first runs. That closure waits a short time for second to end.
+func interleave(first, second func(inside func()) error) []error {
 	inside, done := make(chan struct{}), make(chan struct{})
 	enter := sync.OnceFunc(func() { close(inside) })
-	return together(2, func(i int) error {
+	return concurrently(2, func(i int) error {
 		if i == 0 {
 			defer enter()
-			return act(func() { enter(); waitFor(done) })
+			return first(func() { enter(); waitFor(done) })
 		}
 		<-inside
 		defer close(done)
-		return overtaker(func() {})
+		return second(func() {})
 	})
 }
 
-// together runs act n times at once and returns what each run returned.
-func together(n int, act func(i int) error) []error {
+// concurrently runs act n times at once and returns the error of each run.
+func concurrently(n int, act func(i int) error) []error {
 	results := make([]error, n)
 	var running sync.WaitGroup
 	for i := range n {

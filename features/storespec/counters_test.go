@@ -7,7 +7,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// at returns the state of a window: the zero value when it is over, or was opened while the clock was ahead.
+// at returns the count of a window: zero when the window has ended, or was started while the clock was far ahead.
 func (m *memory) at(w oauth.Window, now time.Time, kept contents) oauth.WindowCount {
 	count := kept.counted[w.Name]
 	if left := count.Ends.Sub(now); left <= 0 || left > w.Length+10*time.Second {
@@ -49,7 +49,7 @@ func (f *flawed) Count(ctx context.Context, now time.Time, windows ...oauth.Wind
 	return f.count(ctx, now, windows...)
 }
 
-// spoilWindow changes every window on its way in.
+// spoilWindow changes every window that the store gets.
 func spoilWindow(spoil func(w *oauth.Window)) func(*flawed) {
 	return func(f *flawed) {
 		f.counts = func(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
@@ -69,11 +69,11 @@ func spoilWindow(spoil func(w *oauth.Window)) func(*flawed) {
 	}
 }
 
-// countingFlaws are those of a WindowCounter.
-var countingFlaws = map[string]func(f *flawed){
-	"begins anew too late": spoilWindow(func(w *oauth.Window) { w.Length += time.Millisecond }),
-	"takes all for one":    spoilWindow(func(w *oauth.Window) { w.Name = oauth.Digest{} }),
-	"believes a clock that was ahead": func(f *flawed) {
+// counterFlaws break the contract of oauth.WindowCounter.
+var counterFlaws = map[string]func(f *flawed){
+	"starts a new window too late": spoilWindow(func(w *oauth.Window) { w.Length += time.Millisecond }),
+	"counts all windows as one":    spoilWindow(func(w *oauth.Window) { w.Name = oauth.Digest{} }),
+	"counts by the latest clock": func(f *flawed) {
 		var latest time.Time
 		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 			if now.After(latest) {
@@ -82,7 +82,7 @@ var countingFlaws = map[string]func(f *flawed){
 			return f.memory.Count(ctx, latest, windows...)
 		}
 	},
-	"believes the slowest clock": func(f *flawed) {
+	"counts by the slowest clock": func(f *flawed) {
 		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 			if f.kept.counted[windows[0].Name].Ends.Sub(now) > windows[0].Length {
 				delete(f.kept.counted, windows[0].Name)
@@ -90,12 +90,12 @@ var countingFlaws = map[string]func(f *flawed){
 			return f.memory.Count(ctx, now, windows...)
 		}
 	},
-	"counts one of the windows": func(f *flawed) {
+	"counts the first window only": func(f *flawed) {
 		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 			return f.memory.Count(ctx, now, windows[0])
 		}
 	},
-	"stops at the limit": func(f *flawed) {
+	"stops counting at the limit": func(f *flawed) {
 		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 			if f.kept.counted[windows[0].Name].Taken >= windows[0].Limit {
 				return nil
@@ -103,7 +103,7 @@ var countingFlaws = map[string]func(f *flawed){
 			return f.memory.Count(ctx, now, windows...)
 		}
 	},
-	"opens a window anew with each count": func(f *flawed) {
+	"extends a window with each count": func(f *flawed) {
 		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 			defer func() {
 				for _, w := range windows {
@@ -113,7 +113,7 @@ var countingFlaws = map[string]func(f *flawed){
 			return f.memory.Count(ctx, now, windows...)
 		}
 	},
-	"reads in another order": func(f *flawed) {
+	"returns counts in another order": func(f *flawed) {
 		f.counts = func(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
 			counts, err := f.memory.Counts(ctx, now, windows...)
 			counts[0], counts[len(counts)-1] = counts[len(counts)-1], counts[0]
@@ -126,21 +126,21 @@ var countingFlaws = map[string]func(f *flawed){
 			return f.memory.Counts(ctx, now, windows...)
 		}
 	},
-	"reads, then counts": func(f *flawed) {
-		met := newMeeting()
+	"counts outside of a transaction": func(f *flawed) {
+		both := newBarrier()
 		f.count = func(_ context.Context, now time.Time, windows ...oauth.Window) error {
 			f.mutex.Lock()
 			before := f.memory.at(windows[0], now, f.kept)
 			f.mutex.Unlock()
-			met.join()
+			both.wait()
 			f.mutex.Lock()
 			defer f.mutex.Unlock()
 			f.kept.counted[windows[0].Name] = oauth.WindowCount{Taken: before.Taken + 1, Ends: now.Add(windows[0].Length)}
 			return nil
 		}
 	},
-	"keeps windows": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"never deletes windows": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			before := f.kept.counted
 			forgotten, err := f.memory.DeleteExpired(ctx, now)
 			f.kept.counted = before

@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// flawed is a store of which single methods are replaced by worse ones.
+// flawed is a correct store with replaceable methods.
 type flawed struct {
 	*memory
 	add      func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error
@@ -19,7 +19,7 @@ type flawed struct {
 	list     func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error)
 	updateOf func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error
 	use      func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
-	forget   func(ctx context.Context, now time.Time) (int, error)
+	delete   func(ctx context.Context, now time.Time) (int, error)
 	ended    func(ctx context.Context, since time.Time) (oauth.Ended, error)
 	counts   func(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error)
 	count    func(ctx context.Context, now time.Time, windows ...oauth.Window) error
@@ -58,10 +58,10 @@ func (f *flawed) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfte
 }
 
 func (f *flawed) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
-	return f.forget(ctx, now)
+	return f.delete(ctx, now)
 }
 
-// put writes a grant without a transaction, leaving out secrets that are another grant's.
+// put writes a grant without a transaction, except for secrets that another grant has.
 func (f *flawed) put(grant *oauth.AccessGrant) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -74,14 +74,14 @@ func (f *flawed) put(grant *oauth.AccessGrant) {
 	}
 }
 
-// putCode writes a code without a transaction, also when another one has its value.
+// putCode writes a code without a transaction, even if another code has its digest.
 func (f *flawed) putCode(code *oauth.AuthorizationCode) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.kept.codes[code.ID()] = code.Snapshot()
 }
 
-// free takes the secrets of grant away from all others.
+// free deletes the stored secrets that have the digests of this grant's secrets.
 func (f *flawed) free(grant *oauth.AccessGrant) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -99,8 +99,8 @@ func (f *flawed) restore(secrets map[string]oauth.SecretSnapshot) {
 	}
 }
 
-// tampering spoils every grant on its way out.
-func tampering(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(*flawed) {
+// tamperGrant changes every grant that the store returns.
+func tamperGrant(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(*flawed) {
 	return func(f *flawed) {
 		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
 			grant, err := f.memory.Grant(ctx, secret)
@@ -114,8 +114,8 @@ func tampering(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(*f
 	}
 }
 
-// tamperingCodes spoils every code on its way out.
-func tamperingCodes(spoil func(*oauth.CodeSnapshot)) func(*flawed) {
+// tamperCode changes every code that the store returns.
+func tamperCode(spoil func(*oauth.CodeSnapshot)) func(*flawed) {
 	return func(f *flawed) {
 		f.code = func(ctx context.Context, value oauth.Digest) (*oauth.AuthorizationCode, error) {
 			code, err := f.memory.Code(ctx, value)
@@ -129,7 +129,7 @@ func tamperingCodes(spoil func(*oauth.CodeSnapshot)) func(*flawed) {
 	}
 }
 
-func (f *flawed) checkThenRedeem(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (f *flawed) redeemOutsideTransaction(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	code, err := f.memory.Code(ctx, value)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (f *flawed) checkThenRedeem(ctx context.Context, value oauth.Digest, redeem
 	return nil
 }
 
-func (f *flawed) checkThenAct(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+func (f *flawed) updateOutsideTransaction(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 	grant, err := f.memory.Grant(ctx, secret)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 func openWith(flaw string) oauth.Store {
 	m := newMemory()
 	f := &flawed{m, m.AddCode, m.Code, m.RedeemCode, m.Grant, m.UpdateGrant, m.AuthorizationsOf, m.UpdateAuthorizationsOf, m.UseOnce, m.DeleteExpired, m.EndedSince, m.Counts, m.Count}
-	for _, flaws := range everyFlaw {
+	for _, flaws := range allFlaws {
 		if spoil := flaws[flaw]; spoil != nil {
 			spoil(f)
 		}
@@ -24,19 +24,19 @@ func openWith(flaw string) oauth.Store {
 
 func reopenWith(flaw string) func(oauth.Store) oauth.Store {
 	return func(store oauth.Store) oauth.Store {
-		if flaw == "starts empty" {
+		if flaw == "is empty when it is reopened" {
 			return openWith("")
 		}
 		return store
 	}
 }
 
-var everyFlaw = []map[string]func(f *flawed){flaws, watchingFlaws, countingFlaws}
+var allFlaws = []map[string]func(f *flawed){flaws, revocationFlaws, counterFlaws}
 
 var flaws = map[string]func(f *flawed){
-	"checks, then acts":    func(f *flawed) { f.update = f.checkThenAct },
-	"checks, then redeems": func(f *flawed) { f.redeem = f.checkThenRedeem },
-	"checks, then acts on approval": func(f *flawed) {
+	"updates outside of a transaction": func(f *flawed) { f.update = f.updateOutsideTransaction },
+	"redeems outside of a transaction": func(f *flawed) { f.redeem = f.redeemOutsideTransaction },
+	"supersedes outside of a transaction": func(f *flawed) {
 		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 			f.mutex.Lock()
 			earlier, found := f.kept.codes[code.ID()]
@@ -46,10 +46,10 @@ var flaws = map[string]func(f *flawed){
 					return err
 				}
 			}
-			return f.memory.AddCode(ctx, code, agree)
+			return f.memory.AddCode(ctx, code, replace)
 		}
 	},
-	"forgets to roll a redemption back": func(f *flawed) {
+	"does not roll back a refused redemption": func(f *flawed) {
 		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) (refused error) {
 			err := f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 				grant, refused = redeem(c)
@@ -58,7 +58,7 @@ var flaws = map[string]func(f *flawed){
 			return errors.Join(err, refused)
 		}
 	},
-	"spends the code without its grant": func(f *flawed) {
+	"stores the redeemed code without its grant": func(f *flawed) {
 		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 			var spent *oauth.AuthorizationCode
 			err := f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { spent = c; return redeem(c) })
@@ -68,7 +68,7 @@ var flaws = map[string]func(f *flawed){
 			return err
 		}
 	},
-	"leaves the code unspent": func(f *flawed) {
+	"does not store the redeemed code": func(f *flawed) {
 		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 			return f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
 				copied := *c
@@ -76,13 +76,13 @@ var flaws = map[string]func(f *flawed){
 			})
 		}
 	},
-	"forgets to roll back": func(f *flawed) {
+	"does not roll back a refused change": func(f *flawed) {
 		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) (refused error) {
 			err := f.memory.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error { refused = change(g); return nil })
 			return errors.Join(err, refused)
 		}
 	},
-	"swallows a refusal": func(f *flawed) {
+	"swallows the error of a change": func(f *flawed) {
 		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 			if err := f.memory.UpdateGrant(ctx, secret, change); errors.Is(err, oauth.ErrNotFound) {
 				return err
@@ -90,17 +90,17 @@ var flaws = map[string]func(f *flawed){
 			return nil
 		}
 	},
-	"drops a field of a grant":  tampering(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) { g.HostWrap = nil }),
-	"drops a field of a secret": tampering(func(_ *oauth.GrantSnapshot, s []oauth.SecretSnapshot) { s[0].Scopes = "" }),
-	"drops a field of a code":   tamperingCodes(func(c *oauth.CodeSnapshot) { c.HostWrap = nil }),
-	"keeps seconds": tampering(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
+	"drops a field of a grant":  tamperGrant(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) { g.HostWrap = nil }),
+	"drops a field of a secret": tamperGrant(func(_ *oauth.GrantSnapshot, s []oauth.SecretSnapshot) { s[0].Scopes = "" }),
+	"drops a field of a code":   tamperCode(func(c *oauth.CodeSnapshot) { c.HostWrap = nil }),
+	"truncates times to seconds": tamperGrant(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
 		g.CreatedAt = g.CreatedAt.Truncate(time.Second)
 	}),
-	"keeps local times": tampering(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
+	"returns local times": tamperGrant(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
 		g.CreatedAt = g.CreatedAt.In(time.FixedZone("here", 3600))
 	}),
-	"skips zero values": func(f *flawed) { f.update = f.updateNonZero },
-	"loses the other secrets": func(f *flawed) {
+	"does not store zero values": func(f *flawed) { f.update = f.updateNonZero },
+	"loses the other tokens of a grant": func(f *flawed) {
 		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 			return f.memory.transaction(func(next contents) error {
 				grant, err := next.find(secret)
@@ -115,12 +115,12 @@ var flaws = map[string]func(f *flawed){
 			})
 		}
 	},
-	"supersedes without asking": func(f *flawed) {
+	"replaces a code without calling supersede": func(f *flawed) {
 		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, _ func(*oauth.AuthorizationCode) error) error {
-			return f.memory.AddCode(ctx, code, agree)
+			return f.memory.AddCode(ctx, code, replace)
 		}
 	},
-	"leaves the superseded code": func(f *flawed) {
+	"keeps the superseded code": func(f *flawed) {
 		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 			earlier, found := f.kept.codes[code.ID()]
 			err := f.memory.AddCode(ctx, code, supersede)
@@ -131,7 +131,7 @@ var flaws = map[string]func(f *flawed){
 			return err
 		}
 	},
-	"accepts duplicates": func(f *flawed) {
+	"accepts duplicate codes": func(f *flawed) {
 		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 			err := f.memory.AddCode(ctx, code, supersede)
 			if errors.Is(err, oauth.ErrDuplicate) {
@@ -141,7 +141,7 @@ var flaws = map[string]func(f *flawed){
 			return err
 		}
 	},
-	"accepts duplicates in a change": func(f *flawed) {
+	"accepts duplicate tokens in a change": func(f *flawed) {
 		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 			grant, err := f.memory.Grant(ctx, secret)
 			if err == nil {
@@ -154,7 +154,7 @@ var flaws = map[string]func(f *flawed){
 			return err
 		}
 	},
-	"has its own word for not found": func(f *flawed) {
+	"returns an error of its own for an unknown token": func(f *flawed) {
 		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
 			grant, err := f.memory.Grant(ctx, secret)
 			if err != nil {
@@ -163,7 +163,7 @@ var flaws = map[string]func(f *flawed){
 			return grant, nil
 		}
 	},
-	"reads from a cache": func(f *flawed) {
+	"returns stale grants from a cache": func(f *flawed) {
 		cache := map[oauth.Digest]oauth.AccessGrant{}
 		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
 			if cached, found := cache[secret]; found {
@@ -176,7 +176,7 @@ var flaws = map[string]func(f *flawed){
 			return grant, err
 		}
 	},
-	"hands out what it keeps": func(f *flawed) {
+	"returns its own records instead of copies": func(f *flawed) {
 		shared := map[oauth.Digest]*oauth.AccessGrant{}
 		f.grant = func(ctx context.Context, secret oauth.Digest) (_ *oauth.AccessGrant, err error) {
 			if shared[secret] == nil {
@@ -198,7 +198,7 @@ var flaws = map[string]func(f *flawed){
 			return oauth.Authorizations{Grants: found.Grants}, err
 		}
 	},
-	"changes everybody's grants": func(f *flawed) {
+	"changes the grants of every host token": func(f *flawed) {
 		f.updateOf = func(ctx context.Context, _ oauth.Fingerprint, change func(oauth.Authorizations) error) error {
 			for _, grant := range f.kept.grants {
 				if err := f.memory.UpdateAuthorizationsOf(ctx, oauth.Fingerprint(grant.HostPrint), change); err != nil {
@@ -208,7 +208,7 @@ var flaws = map[string]func(f *flawed){
 			return nil
 		}
 	},
-	"forgets to roll back a change of all": func(f *flawed) {
+	"does not roll back a refused change of all grants": func(f *flawed) {
 		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) (refused error) {
 			err := f.memory.UpdateAuthorizationsOf(ctx, host, func(found oauth.Authorizations) error { refused = change(found); return nil })
 			return errors.Join(err, refused)
@@ -222,7 +222,7 @@ var flaws = map[string]func(f *flawed){
 			})
 		}
 	},
-	"forgets what was used": func(f *flawed) {
+	"accepts used assertions again": func(f *flawed) {
 		f.use = func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
 			if err := f.memory.UseOnce(ctx, assertion, forgetAfter); !errors.Is(err, oauth.ErrDuplicate) {
 				return err
@@ -230,13 +230,13 @@ var flaws = map[string]func(f *flawed){
 			return nil
 		}
 	},
-	"looks, then uses": func(f *flawed) {
-		met := newMeeting()
+	"uses assertions outside of a transaction": func(f *flawed) {
+		both := newBarrier()
 		f.use = func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
 			f.mutex.Lock()
 			_, used := f.kept.used[assertion]
 			f.mutex.Unlock()
-			met.join()
+			both.wait()
 			if used {
 				return oauth.ErrDuplicate
 			}
@@ -244,8 +244,8 @@ var flaws = map[string]func(f *flawed){
 			return nil
 		}
 	},
-	"keeps successors": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"never empties SuccessorBox": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			before := f.kept.grants
 			forgotten, err := f.memory.DeleteExpired(ctx, now)
 			for id, grant := range f.kept.grants {
@@ -255,7 +255,7 @@ var flaws = map[string]func(f *flawed){
 			return forgotten, err
 		}
 	},
-	"keeps wraps": func(f *flawed) {
+	"empties HostWrap of one token only": func(f *flawed) {
 		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 			before := f.kept.secrets
 			err := f.memory.UpdateGrant(ctx, secret, change)
@@ -268,40 +268,40 @@ var flaws = map[string]func(f *flawed){
 			return err
 		}
 	},
-	"keeps codes": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"never deletes codes": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			codes := f.kept.codes
 			forgotten, err := f.memory.DeleteExpired(ctx, now)
 			f.kept.codes = codes
 			return forgotten, err
 		}
 	},
-	"keeps used assertions": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"never deletes used assertions": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			used := f.kept.used
 			forgotten, err := f.memory.DeleteExpired(ctx, now)
 			f.kept.used = used
 			return forgotten, err
 		}
 	},
-	"forgets too early": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"deletes a millisecond too early": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			return f.memory.DeleteExpired(ctx, now.Add(time.Millisecond))
 		}
 	},
-	"forgets too late": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"deletes a millisecond too late": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			return f.memory.DeleteExpired(ctx, now.Add(-time.Millisecond))
 		}
 	},
-	"does not count": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"returns no number of deleted rows": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			_, err := f.memory.DeleteExpired(ctx, now)
 			return 0, err
 		}
 	},
-	"forgets a refresh token before its grant": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"deletes refresh tokens before their grant": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			forgotten, err := f.memory.DeleteExpired(ctx, now)
 			maps.DeleteFunc(f.kept.secrets, func(_ string, secret oauth.SecretSnapshot) bool {
 				return secret.Kind == string(oauth.RefreshTokenSecret)
@@ -309,8 +309,8 @@ var flaws = map[string]func(f *flawed){
 			return forgotten, err
 		}
 	},
-	"keeps the secrets of a forgotten grant": func(f *flawed) {
-		f.forget = func(ctx context.Context, now time.Time) (int, error) {
+	"keeps the tokens of a deleted grant": func(f *flawed) {
+		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			before := map[string]oauth.SecretSnapshot{}
 			for digest, secret := range f.kept.secrets {
 				if secret.ForgetAfter.IsZero() || secret.ForgetAfter.After(now) {

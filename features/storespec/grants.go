@@ -10,33 +10,33 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func finding(w *world) {
-	It("finds a grant by each of its secrets", func(ctx SpecContext) {
+func lookups(w *world) {
+	It("finds a grant by each of its tokens", func(ctx SpecContext) {
 		_, first := w.active(ctx)
 		second, err := w.refresh(ctx, first.Refresh, func() {})
 		Expect(err).NotTo(HaveOccurred())
-		newest := w.read(ctx, second.Refresh)
+		newest := w.grant(ctx, second.Refresh)
 		for _, secret := range []oauth.Secret{first.Access, first.Refresh, second.Access, second.Refresh} {
 			digest := secret.Digest()
-			Expect(w.read(ctx, secret)).To(Equal(newest))
-			Expect(w.held(ctx, secret).Digest).To(Equal(digest[:]))
+			Expect(w.grant(ctx, secret)).To(Equal(newest))
+			Expect(w.secretSnapshot(ctx, secret).Digest).To(Equal(digest[:]))
 		}
 	})
 
-	It("returns ErrNotFound for a token that belongs to no grant", func(ctx SpecContext) {
+	It("returns ErrNotFound for an unknown token", func(ctx SpecContext) {
 		w.active(ctx)
 		stranger := secret(oauth.AccessTokenSecret)
 		w.expectUnknown(ctx, stranger)
 		Expect(w.store.UpdateGrant(ctx, stranger.Digest(), w.end)).To(MatchError(oauth.ErrNotFound))
 	})
 
-	It("hands out copies that change nothing by themselves", func(ctx SpecContext) {
+	It("returns copies, so that changing them does not change the store", func(ctx SpecContext) {
 		value, tokens := w.active(ctx)
-		before, codeBefore := w.read(ctx, tokens.Refresh), w.code(ctx, value)
+		before, codeBefore := w.grant(ctx, tokens.Refresh), w.code(ctx, value)
 		grant, err := w.store.Grant(ctx, tokens.Refresh.Digest())
 		Expect(err).NotTo(HaveOccurred())
 		grant.End(oauth.EndedByHost, w.now)
-		Expect(w.read(ctx, tokens.Refresh)).To(Equal(before))
+		Expect(w.grant(ctx, tokens.Refresh)).To(Equal(before))
 		waiting := w.issued(ctx)
 		code, err := w.store.Code(ctx, waiting.Digest())
 		Expect(err).NotTo(HaveOccurred())
@@ -46,23 +46,23 @@ func finding(w *world) {
 	})
 }
 
-func updating(w *world) {
-	It("saves nothing when the change is refused", func(ctx SpecContext) {
+func updates(w *world) {
+	It("stores nothing when the change returns an error", func(ctx SpecContext) {
 		_, tokens := w.active(ctx)
-		before := w.read(ctx, tokens.Refresh)
+		before := w.grant(ctx, tokens.Refresh)
 		by := refreshment(tokens.Refresh)
 		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), func(g *oauth.AccessGrant) error {
 			_, err := g.Refresh(by, w.settings, w.now)
 			return errors.Join(err, errRefused)
 		})).To(MatchError(errRefused))
 		w.expectUnknown(ctx, by.Access, by.Successor)
-		Expect(w.read(ctx, tokens.Refresh)).To(Equal(before))
+		Expect(w.grant(ctx, tokens.Refresh)).To(Equal(before))
 	})
 
-	It("returns ErrDuplicate when a change adds a token that is taken, and saves nothing", func(ctx SpecContext) {
+	It("returns ErrDuplicate when a change adds a token that is taken, and stores nothing", func(ctx SpecContext) {
 		_, tokens := w.active(ctx)
 		_, others := w.active(ctx)
-		mine, theirs := w.read(ctx, tokens.Refresh), w.read(ctx, others.Refresh)
+		mine, theirs := w.grant(ctx, tokens.Refresh), w.grant(ctx, others.Refresh)
 		by := refreshment(tokens.Refresh)
 		by.Successor = others.Refresh
 		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), func(g *oauth.AccessGrant) error {
@@ -70,8 +70,8 @@ func updating(w *world) {
 			return err
 		})).To(MatchError(oauth.ErrDuplicate))
 		w.expectUnknown(ctx, by.Access)
-		Expect(w.read(ctx, tokens.Refresh)).To(Equal(mine))
-		Expect(w.read(ctx, others.Refresh)).To(Equal(theirs))
+		Expect(w.grant(ctx, tokens.Refresh)).To(Equal(mine))
+		Expect(w.grant(ctx, others.Refresh)).To(Equal(theirs))
 	})
 
 	It("shows a revocation to the next read", Label("E6", "E7"), func(ctx SpecContext) {

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// memory keeps every promise, but in memory only. The flawed stores of these specs break one each.
+// memory is a correct store in memory. Each flawed store of these specs breaks one promise of it.
 type memory struct {
 	mutex sync.Mutex
 	kept  contents
@@ -30,7 +30,7 @@ func newMemory() *memory {
 	return &memory{kept: contents{map[string]oauth.CodeSnapshot{}, map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}, map[oauth.Digest]oauth.WindowCount{}}}
 }
 
-// transaction works on a copy that replaces the contents if all goes well.
+// transaction applies work to a copy, which replaces the contents unless work returns an error.
 func (m *memory) transaction(work func(next contents) error) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -77,7 +77,6 @@ func (c contents) of(host oauth.Fingerprint) (all oauth.Authorizations) {
 	return all
 }
 
-// putCode writes a code.
 func (c contents) putCode(code *oauth.AuthorizationCode) error {
 	row := code.Snapshot()
 	for id, other := range c.codes {
@@ -89,7 +88,7 @@ func (c contents) putCode(code *oauth.AuthorizationCode) error {
 	return nil
 }
 
-// put writes a grant and its secrets; known is the digest of the one that it was found by.
+// put writes a grant and its secrets; known is the digest by which the grant was found.
 func (c contents) put(grant *oauth.AccessGrant, known string) error {
 	row, secrets := grant.Snapshot()
 	for _, secret := range secrets {

@@ -10,34 +10,34 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func keeping(w *world) {
-	It("keeps every field of a new code", func(ctx SpecContext) {
-		for _, wanted := range []*oauth.AuthorizationCode{w.fullCode("full", 1), bareCode("bare", secret(oauth.CodeSecret))} {
-			Expect(w.store.AddCode(ctx, wanted, never)).To(Succeed())
+func persistence(w *world) {
+	It("stores every field of a new code", func(ctx SpecContext) {
+		for _, wanted := range []*oauth.AuthorizationCode{w.fullCode("full", 1), minimalCode("bare", secret(oauth.CodeSecret))} {
+			Expect(w.store.AddCode(ctx, wanted, noEarlierCode)).To(Succeed())
 			found, err := w.store.Code(ctx, oauth.Digest(wanted.Snapshot().Digest))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(found.Snapshot()).To(Equal(wanted.Snapshot()))
 		}
 	})
 
-	It("keeps every field of a code that replaces another, and of one that is redeemed", func(ctx SpecContext) {
-		Expect(w.store.AddCode(ctx, w.fullCode("full", 1), never)).To(Succeed())
+	It("stores every field of a code that replaces another or is redeemed", func(ctx SpecContext) {
+		Expect(w.store.AddCode(ctx, w.fullCode("full", 1), noEarlierCode)).To(Succeed())
 		value := secret(oauth.CodeSecret)
-		Expect(w.store.AddCode(ctx, bareCode("full", value), agree)).To(Succeed())
-		Expect(w.code(ctx, value)).To(Equal(bareCode("full", value).Snapshot()))
+		Expect(w.store.AddCode(ctx, minimalCode("full", value), replace)).To(Succeed())
+		Expect(w.code(ctx, value)).To(Equal(minimalCode("full", value).Snapshot()))
 		wanted := w.fullCode("full", 2)
 		Expect(w.store.RedeemCode(ctx, value.Digest(), func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
 			*c = *wanted
-			return bare("full", secret(oauth.AccessTokenSecret)), nil
+			return minimalGrant("full", secret(oauth.AccessTokenSecret)), nil
 		})).To(Succeed())
 		found, err := w.store.Code(ctx, oauth.Digest(wanted.Snapshot().Digest))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.Snapshot()).To(Equal(wanted.Snapshot()))
 	})
 
-	It("keeps every field of a new grant", func(ctx SpecContext) {
+	It("stores every field of a new grant", func(ctx SpecContext) {
 		token, other := secret(oauth.AccessTokenSecret), secret(oauth.AccessTokenSecret)
-		for token, wanted := range map[oauth.Secret]*oauth.AccessGrant{token: w.full("full", token, 1), other: bare("bare", other)} {
+		for token, wanted := range map[oauth.Secret]*oauth.AccessGrant{token: w.fullGrant("full", token, 1), other: minimalGrant("bare", other)} {
 			Expect(w.addGrant(ctx, wanted)).To(Succeed())
 			found, err := w.store.Grant(ctx, token.Digest())
 			Expect(err).NotTo(HaveOccurred())
@@ -45,11 +45,11 @@ func keeping(w *world) {
 		}
 	})
 
-	It("keeps every field of a changed grant", func(ctx SpecContext) {
+	It("stores every field of a changed grant", func(ctx SpecContext) {
 		token := secret(oauth.AccessTokenSecret)
-		Expect(w.addGrant(ctx, w.full("full", token, 1))).To(Succeed())
-		bare := bare("full", token)
-		for _, wanted := range []*oauth.AccessGrant{w.full("full", token, 2), bare, w.full("full", token, 3)} {
+		Expect(w.addGrant(ctx, w.fullGrant("full", token, 1))).To(Succeed())
+		bare := minimalGrant("full", token)
+		for _, wanted := range []*oauth.AccessGrant{w.fullGrant("full", token, 2), bare, w.fullGrant("full", token, 3)} {
 			Expect(w.store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) error {
 				*g = *wanted
 				return nil
@@ -60,24 +60,24 @@ func keeping(w *world) {
 		}
 	})
 
-	It("keeps times in UTC to the millisecond", Label("H4"), func(ctx SpecContext) {
+	It("stores times in UTC to the millisecond", Label("H4"), func(ctx SpecContext) {
 		value, tokens := w.active(ctx)
 		Expect(w.code(ctx, value)).To(And(HaveField("CreatedAt", w.now), HaveField("ForgetAfter", w.now.Add(24*time.Hour)), HaveField("WithdrawnAt", time.Time{})))
-		grant := w.read(ctx, tokens.Access)
+		grant := w.grant(ctx, tokens.Access)
 		Expect(grant.CreatedAt).To(Equal(w.now))
 		Expect(grant.GraceEnd.IsZero()).To(BeTrue())
-		Expect(w.held(ctx, tokens.Access).ForgetAfter).To(Equal(w.now.Add(time.Hour)))
+		Expect(w.secretSnapshot(ctx, tokens.Access).ForgetAfter).To(Equal(w.now.Add(time.Hour)))
 	})
 }
 
 func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
-	It("keeps its word after being reopened", Label("I19"), func(ctx SpecContext) {
+	It("keeps codes, grants and used assertions when it is reopened", Label("I19"), func(ctx SpecContext) {
 		code, tokens := w.active(ctx)
-		before, codeBefore := w.read(ctx, tokens.Access), w.code(ctx, code)
+		before, codeBefore := w.grant(ctx, tokens.Access), w.code(ctx, code)
 		Expect(w.store.UseOnce(ctx, oauth.Digest{1}, w.now)).To(Succeed())
 		w.store = reopen(w.store)
 		Expect(w.store.UseOnce(ctx, oauth.Digest{1}, w.now)).To(MatchError(oauth.ErrDuplicate))
-		Expect(w.read(ctx, tokens.Access)).To(Equal(before))
+		Expect(w.grant(ctx, tokens.Access)).To(Equal(before))
 		Expect(w.code(ctx, code)).To(Equal(codeBefore))
 		_, err := w.redeem(ctx, code, func() {})
 		Expect(err).To(MatchError(oauth.ErrRetried))
@@ -86,8 +86,8 @@ func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
 	})
 }
 
-// full builds a grant with something in every field, different for every round; a field that is added later is filled too.
-func (w *world) full(id string, token oauth.Secret, round int) *oauth.AccessGrant {
+// fullGrant builds a grant with a value in every field, also in fields that are added later; each round has other values.
+func (w *world) fullGrant(id string, token oauth.Secret, round int) *oauth.AccessGrant {
 	var grant oauth.GrantSnapshot
 	var held oauth.SecretSnapshot
 	fill(reflect.ValueOf(&grant).Elem(), w.now, round)
@@ -101,7 +101,7 @@ func (w *world) full(id string, token oauth.Secret, round int) *oauth.AccessGran
 	return full
 }
 
-// fullCode builds a code with something in every field, different for every round.
+// fullCode builds a code with a value in every field; each round has other values.
 func (w *world) fullCode(id string, round int) *oauth.AuthorizationCode {
 	var code oauth.CodeSnapshot
 	fill(reflect.ValueOf(&code).Elem(), w.now, round)

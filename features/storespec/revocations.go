@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// WatchingEnds adds the specs of oauth.EndWatcher, for a store that is one too.
+// WatchingEnds adds the specs of oauth.EndWatcher, for a store that implements it.
 func WatchingEnds(open func() oauth.Store) {
 	w := &world{}
 	var watcher oauth.EndWatcher
@@ -19,27 +19,27 @@ func WatchingEnds(open func() oauth.Store) {
 		watcher = w.store.(oauth.EndWatcher)
 	})
 
-	It("tells which grants have ended since an instant, that instant included, and no others", Label("G16", "I22"), func(ctx SpecContext) {
+	It("returns the grants that ended at or after a time, and no others", Label("G16", "I22"), func(ctx SpecContext) {
 		w.active(ctx)
 		w.endedAt(ctx, w.now.Add(-time.Millisecond))
 		first, second := w.endedAt(ctx, w.now), w.endedAt(ctx, w.now.Add(time.Millisecond))
 		Expect(watcher.EndedSince(ctx, w.now)).To(And(HaveField("Grants", ConsistOf(first, second)), HaveField("Tokens", BeEmpty())))
 	})
 
-	It("tells which tokens were revoked since an instant, that instant included, and no others", Label("G16", "E7", "I22"), func(ctx SpecContext) {
+	It("returns the tokens that were revoked at or after a time, and no others", Label("G16", "E7", "I22"), func(ctx SpecContext) {
 		w.active(ctx)
 		w.revokedAt(ctx, w.now.Add(-time.Millisecond))
 		first, second := w.revokedAt(ctx, w.now), w.revokedAt(ctx, w.now.Add(time.Millisecond))
 		Expect(watcher.EndedSince(ctx, w.now)).To(And(HaveField("Tokens", ConsistOf(first, second)), HaveField("Grants", BeEmpty())))
 	})
 
-	It("tells nothing while nothing ends", Label("G16"), func(ctx SpecContext) {
+	It("returns nothing when nothing has ended", Label("G16"), func(ctx SpecContext) {
 		w.active(ctx)
 		Expect(watcher.EndedSince(ctx, time.Time{})).To(Equal(oauth.Ended{}))
 	})
 }
 
-// endedAt stores a grant that ended then.
+// endedAt stores a grant that ended at this time.
 func (w *world) endedAt(ctx context.Context, at time.Time) (grant string) {
 	_, tokens := w.active(ctx)
 	Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), func(g *oauth.AccessGrant) error {
@@ -50,7 +50,7 @@ func (w *world) endedAt(ctx context.Context, at time.Time) (grant string) {
 	return grant
 }
 
-// revokedAt stores an access token that its client revoked then.
+// revokedAt stores an access token that its client revoked at this time.
 func (w *world) revokedAt(ctx context.Context, at time.Time) oauth.Digest {
 	_, tokens := w.active(ctx)
 	token := tokens.Access.Digest()

@@ -27,25 +27,25 @@ func (f *flawed) EndedSince(ctx context.Context, since time.Time) (oauth.Ended, 
 	return f.ended(ctx, since)
 }
 
-// watching spoils what the memory has to tell.
-func watching(spoil func(f *flawed, since time.Time) oauth.Ended) func(*flawed) {
+// answering replaces the answer of EndedSince.
+func answering(spoil func(f *flawed, since time.Time) oauth.Ended) func(*flawed) {
 	return func(f *flawed) {
 		f.ended = func(_ context.Context, since time.Time) (oauth.Ended, error) { return spoil(f, since), nil }
 	}
 }
 
-func (f *flawed) truly(since time.Time) oauth.Ended {
+func (f *flawed) correct(since time.Time) oauth.Ended {
 	ended, _ := f.memory.EndedSince(context.Background(), since)
 	return ended
 }
 
-// watchingFlaws are those of an EndWatcher.
-var watchingFlaws = map[string]func(f *flawed){
-	"overlooks what ends at the very instant": watching(func(f *flawed, since time.Time) oauth.Ended { return f.truly(since.Add(time.Millisecond)) }),
-	"tells of what ended before":              watching(func(f *flawed, since time.Time) oauth.Ended { return f.truly(since.Add(-time.Millisecond)) }),
-	"tells of whole grants only":              watching(func(f *flawed, since time.Time) oauth.Ended { return oauth.Ended{Grants: f.truly(since).Grants} }),
-	"takes the living for ended": watching(func(f *flawed, since time.Time) oauth.Ended {
-		ended := f.truly(since)
+// revocationFlaws break the contract of oauth.EndWatcher.
+var revocationFlaws = map[string]func(f *flawed){
+	"leaves out what ended exactly at the time":        answering(func(f *flawed, since time.Time) oauth.Ended { return f.correct(since.Add(time.Millisecond)) }),
+	"returns what ended a millisecond before the time": answering(func(f *flawed, since time.Time) oauth.Ended { return f.correct(since.Add(-time.Millisecond)) }),
+	"returns grants but no tokens":                     answering(func(f *flawed, since time.Time) oauth.Ended { return oauth.Ended{Grants: f.correct(since).Grants} }),
+	"returns living grants": answering(func(f *flawed, since time.Time) oauth.Ended {
+		ended := f.correct(since)
 		for id := range f.kept.grants {
 			ended.Grants = append(ended.Grants, id)
 		}

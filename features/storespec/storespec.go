@@ -1,5 +1,5 @@
-// Package storespec is the contract of oauth.Store for everyone who writes one: call Contract in a Ginkgo container beside
-// the adapter, and what the port promises is put to the test.
+// Package storespec tests an implementation of oauth.Store. Call Contract in a Ginkgo container of your package; add Counting if the store is an
+// oauth.WindowCounter, and WatchingEnds if it is an oauth.EndWatcher.
 package storespec
 
 import (
@@ -8,21 +8,20 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Contract adds the specs of every promise to the caller's container. open returns an empty store, a fresh one for each spec,
-// and leaves its end to DeferCleanup. A store that outlives its process also gives reopen, which closes the store and opens
-// what it has kept.
+// Contract adds the specs of oauth.Store to the current container. open returns a new, empty store for each spec and registers its cleanup with
+// DeferCleanup. For a store that outlives its process, pass reopen too: it closes the store and opens it again with the same content.
 func Contract(open func() oauth.Store, reopen ...func(oauth.Store) oauth.Store) {
 	w := &world{}
 	BeforeEach(func() { *w = newWorld(open()) })
-	finding(w)
-	adding(w)
-	redeeming(w)
-	updating(w)
-	keeping(w)
-	racing(w)
-	listing(w)
-	spending(w)
-	forgetting(w)
+	lookups(w)
+	newCodes(w)
+	redemptions(w)
+	updates(w)
+	persistence(w)
+	concurrency(w)
+	authorizations(w)
+	assertions(w)
+	garbageCollection(w)
 	for _, open := range reopen {
 		reopening(w, open)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/features/suite"
 )
 
-// flawVariable makes this test binary hold the contract against a flawed store instead of a correct one.
+// flawVariable names the flaw of the store that this test binary tests; the store is correct without it.
 const flawVariable = "STORESPEC_FLAW"
 
 var flaw = os.Getenv(flawVariable)
@@ -32,92 +32,92 @@ var _ = Describe("The store contract", func() {
 	if flaw != "" {
 		return
 	}
-	bites := map[string]bool{}
+	caught := map[string]bool{}
 
 	DescribeTable("catches a store that",
 		func(ctx SpecContext, flaw, promise string) {
-			report, err := holdAgainst(ctx, flaw, promise)
+			report, err := runWithFlaw(ctx, flaw, promise)
 			Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}), report)
 			Expect(report).To(ContainSubstring("[FAIL] A store"))
 			Expect(report).To(ContainSubstring("| 1 Failed |"))
 			Expect(report).NotTo(ContainSubstring("WARNING: DATA RACE"))
 		},
-		func(flaw, _ string) string { bites[flaw] = true; return flaw },
-		Entry(nil, "checks, then redeems", "lets exactly one of two overlapping redemptions win"),
-		Entry(nil, "checks, then redeems", "leaves neither a code nor a grant alive that was ended while the code was redeemed"),
-		Entry(nil, "checks, then acts", "lets 16 parallel refreshes converge on one successor"),
-		Entry(nil, "checks, then acts", "leaves no grant alive that was ended while it was refreshed"),
-		Entry(nil, "checks, then acts on approval", "lets either a redemption or a second approval win, never both"),
-		Entry(nil, "forgets to roll a redemption back", "keeps neither when the redemption is refused"),
-		Entry(nil, "spends the code without its grant", "returns ErrDuplicate for a grant with a token that is taken, and keeps neither"),
-		Entry(nil, "leaves the code unspent", "keeps the spent code and the new grant together"),
-		Entry(nil, "forgets to roll back", "saves nothing when the change is refused"),
-		Entry(nil, "swallows a refusal", "saves nothing when the change is refused"),
-		Entry(nil, "drops a field of a code", "keeps every field of a new code"),
-		Entry(nil, "drops a field of a code", "keeps every field of a code that replaces another, and of one that is redeemed"),
-		Entry(nil, "drops a field of a grant", "keeps every field of a new grant"),
-		Entry(nil, "drops a field of a grant", "keeps every field of a changed grant"),
-		Entry(nil, "drops a field of a secret", "keeps every field of a new grant"),
-		Entry(nil, "keeps seconds", "keeps times in UTC to the millisecond"),
-		Entry(nil, "keeps local times", "keeps times in UTC to the millisecond"),
-		Entry(nil, "skips zero values", "keeps every field of a changed grant"),
-		Entry(nil, "loses the other secrets", "finds a grant by each of its secrets"),
-		Entry(nil, "supersedes without asking", "leaves everything as it was if it may not"),
-		Entry(nil, "leaves the superseded code", "replaces it if it may be superseded"),
-		Entry(nil, "accepts duplicates", "returns ErrDuplicate for a new code whose value is taken, and keeps none of it"),
-		Entry(nil, "accepts duplicates", "leaves everything as it was if the value of the new one is taken"),
-		Entry(nil, "accepts duplicates in a change", "returns ErrDuplicate when a change adds a token that is taken, and saves nothing"),
-		Entry(nil, "has its own word for not found", "returns ErrNotFound for a token that belongs to no grant"),
-		Entry(nil, "reads from a cache", "shows a revocation to the next read"),
-		Entry(nil, "hands out what it keeps", "hands out copies that change nothing by themselves"),
-		Entry(nil, "lists the newest first", "lists the codes and grants of one host token, each oldest first and grants without secrets"),
-		Entry(nil, "lists grants only", "lists the codes and grants of one host token, each oldest first and grants without secrets"),
-		Entry(nil, "changes everybody's grants", "changes all codes and grants of one host token and no other"),
-		Entry(nil, "changes a copy of the codes", "changes all codes and grants of one host token and no other"),
-		Entry(nil, "forgets to roll back a change of all", "changes none of them when the change is refused"),
-		Entry(nil, "keeps codes", "forgets a code at the very instant that it may be forgotten, and leaves its grant"),
-		Entry(nil, "forgets too early", "forgets a secret at the very instant that it may be forgotten, and only that one"),
-		Entry(nil, "forgets too early", "forgets a grant with all its secrets at the very instant that it may be forgotten"),
-		Entry(nil, "forgets too late", "forgets a secret at the very instant that it may be forgotten, and only that one"),
-		Entry(nil, "does not count", "forgets a secret at the very instant that it may be forgotten, and only that one"),
-		Entry(nil, "keeps the secrets of a forgotten grant", "forgets a grant with all its secrets at the very instant that it may be forgotten"),
-		Entry(nil, "forgets a refresh token before its grant", "knows every spent refresh token for as long as its grant, and forgets them all with it"),
-		Entry(nil, "forgets what was used", "lets an assertion be used once"),
-		Entry(nil, "looks, then uses", "lets exactly one of 16 simultaneous uses of an assertion win"),
-		Entry(nil, "keeps successors", "empties a successor's box at the very instant that nobody may open it any more, and does not count that"),
-		Entry(nil, "keeps wraps", "empties the wraps of all secrets of a grant when it ends, and no others by one of its secrets"),
-		Entry(nil, "keeps used assertions", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),
-		Entry(nil, "forgets too early", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),
-		Entry(nil, "forgets too late", "forgets a used assertion at the very instant that it may be forgotten, and only that one"),
-		Entry(nil, "overlooks what ends at the very instant", "tells which grants have ended since an instant, that instant included, and no others"),
-		Entry(nil, "tells of what ended before", "tells which tokens were revoked since an instant, that instant included, and no others"),
-		Entry(nil, "tells of whole grants only", "tells which tokens were revoked since an instant, that instant included, and no others"),
-		Entry(nil, "takes the living for ended", "tells nothing while nothing ends"),
-		Entry(nil, "takes all for one", "counts each window by itself, and returns the counts in the order of the windows"),
-		Entry(nil, "reads in another order", "counts each window by itself, and returns the counts in the order of the windows"),
-		Entry(nil, "counts one of the windows", "counts each window by itself, and returns the counts in the order of the windows"),
-		Entry(nil, "stops at the limit", "keeps the end that the first count gave a window, and counts beyond its limit"),
-		Entry(nil, "opens a window anew with each count", "keeps the end that the first count gave a window, and counts beyond its limit"),
-		Entry(nil, "begins anew too late", "begins anew at the very instant that a window is over"),
+		func(flaw, _ string) string { caught[flaw] = true; return flaw },
+		Entry(nil, "redeems outside of a transaction", "redeems a code once when two redemptions overlap"),
+		Entry(nil, "redeems outside of a transaction", "ends a code and its grant when the code is redeemed at the same time"),
+		Entry(nil, "updates outside of a transaction", "gives 16 concurrent refreshes the same successor"),
+		Entry(nil, "updates outside of a transaction", "ends a grant that is refreshed at the same time"),
+		Entry(nil, "supersedes outside of a transaction", "accepts either a redemption or a second approval, never both"),
+		Entry(nil, "does not roll back a refused redemption", "stores neither when the redemption is refused"),
+		Entry(nil, "stores the redeemed code without its grant", "returns ErrDuplicate for a grant whose token is taken, and stores neither code nor grant"),
+		Entry(nil, "does not store the redeemed code", "stores the redeemed code and the new grant together"),
+		Entry(nil, "does not roll back a refused change", "stores nothing when the change returns an error"),
+		Entry(nil, "swallows the error of a change", "stores nothing when the change returns an error"),
+		Entry(nil, "drops a field of a code", "stores every field of a new code"),
+		Entry(nil, "drops a field of a code", "stores every field of a code that replaces another or is redeemed"),
+		Entry(nil, "drops a field of a grant", "stores every field of a new grant"),
+		Entry(nil, "drops a field of a grant", "stores every field of a changed grant"),
+		Entry(nil, "drops a field of a secret", "stores every field of a new grant"),
+		Entry(nil, "truncates times to seconds", "stores times in UTC to the millisecond"),
+		Entry(nil, "returns local times", "stores times in UTC to the millisecond"),
+		Entry(nil, "does not store zero values", "stores every field of a changed grant"),
+		Entry(nil, "loses the other tokens of a grant", "finds a grant by each of its tokens"),
+		Entry(nil, "replaces a code without calling supersede", "changes nothing when supersede returns an error"),
+		Entry(nil, "keeps the superseded code", "replaces it when supersede returns nil"),
+		Entry(nil, "accepts duplicate codes", "returns ErrDuplicate for a new code whose digest is taken, and stores nothing"),
+		Entry(nil, "accepts duplicate codes", "changes nothing when the digest of the new code is taken"),
+		Entry(nil, "accepts duplicate tokens in a change", "returns ErrDuplicate when a change adds a token that is taken, and stores nothing"),
+		Entry(nil, "returns an error of its own for an unknown token", "returns ErrNotFound for an unknown token"),
+		Entry(nil, "returns stale grants from a cache", "shows a revocation to the next read"),
+		Entry(nil, "returns its own records instead of copies", "returns copies, so that changing them does not change the store"),
+		Entry(nil, "lists the newest first", "lists the codes and grants of one host token, oldest first and without tokens"),
+		Entry(nil, "lists grants only", "lists the codes and grants of one host token, oldest first and without tokens"),
+		Entry(nil, "changes the grants of every host token", "changes all codes and grants of one host token, and no others"),
+		Entry(nil, "changes a copy of the codes", "changes all codes and grants of one host token, and no others"),
+		Entry(nil, "does not roll back a refused change of all grants", "changes none of them when the change returns an error"),
+		Entry(nil, "never deletes codes", "deletes a code exactly at its ForgetAfter, and keeps its grant"),
+		Entry(nil, "deletes a millisecond too early", "deletes a token exactly at its ForgetAfter, and no other"),
+		Entry(nil, "deletes a millisecond too early", "deletes a grant and all its tokens exactly at its ForgetAfter"),
+		Entry(nil, "deletes a millisecond too late", "deletes a token exactly at its ForgetAfter, and no other"),
+		Entry(nil, "returns no number of deleted rows", "deletes a token exactly at its ForgetAfter, and no other"),
+		Entry(nil, "keeps the tokens of a deleted grant", "deletes a grant and all its tokens exactly at its ForgetAfter"),
+		Entry(nil, "deletes refresh tokens before their grant", "keeps every used refresh token until it deletes their grant"),
+		Entry(nil, "accepts used assertions again", "accepts an assertion once"),
+		Entry(nil, "uses assertions outside of a transaction", "accepts one of 16 concurrent uses of an assertion"),
+		Entry(nil, "never empties SuccessorBox", "empties SuccessorBox exactly at GraceEnd, and does not count it as a deleted row"),
+		Entry(nil, "empties HostWrap of one token only", "empties HostWrap of every token of a grant that ends, and of no other grant, by one of its tokens"),
+		Entry(nil, "never deletes used assertions", "deletes a used assertion exactly at its forgetAfter, and no other"),
+		Entry(nil, "deletes a millisecond too early", "deletes a used assertion exactly at its forgetAfter, and no other"),
+		Entry(nil, "deletes a millisecond too late", "deletes a used assertion exactly at its forgetAfter, and no other"),
+		Entry(nil, "leaves out what ended exactly at the time", "returns the grants that ended at or after a time, and no others"),
+		Entry(nil, "returns what ended a millisecond before the time", "returns the tokens that were revoked at or after a time, and no others"),
+		Entry(nil, "returns grants but no tokens", "returns the tokens that were revoked at or after a time, and no others"),
+		Entry(nil, "returns living grants", "returns nothing when nothing has ended"),
+		Entry(nil, "counts all windows as one", "counts windows independently, and returns the counts in the order of the windows"),
+		Entry(nil, "returns counts in another order", "counts windows independently, and returns the counts in the order of the windows"),
+		Entry(nil, "counts the first window only", "counts windows independently, and returns the counts in the order of the windows"),
+		Entry(nil, "stops counting at the limit", "ends a window one length after its first count, and counts beyond its limit"),
+		Entry(nil, "extends a window with each count", "ends a window one length after its first count, and counts beyond its limit"),
+		Entry(nil, "starts a new window too late", "starts a new window exactly when the old one ends"),
 		Entry(nil, "counts when it is read", "reads without counting"),
-		Entry(nil, "reads, then counts", "loses none of 16 simultaneous counts"),
-		Entry(nil, "believes a clock that was ahead", "ignores counts of a clock that was years ahead"),
-		Entry(nil, "believes the slowest clock", "continues a window of a clock that is a little ahead"),
-		Entry(nil, "keeps windows", "forgets a window at the very instant that it is over, and only that one"),
-		Entry(nil, "starts empty", "keeps its word after being reopened"),
+		Entry(nil, "counts outside of a transaction", "loses none of 16 concurrent counts"),
+		Entry(nil, "counts by the latest clock", "ignores a window that was started by a clock a year ahead"),
+		Entry(nil, "counts by the slowest clock", "continues a window that was started by a clock one second ahead"),
+		Entry(nil, "never deletes windows", "deletes a window exactly when it ends, and no other"),
+		Entry(nil, "is empty when it is reopened", "keeps codes, grants and used assertions when it is reopened"),
 	)
 
-	It("is held against every flaw", func() {
-		for _, flaws := range everyFlaw {
+	It("is tested against every flaw", func() {
+		for _, flaws := range allFlaws {
 			for name := range flaws {
-				Expect(bites).To(HaveKey(name))
+				Expect(caught).To(HaveKey(name))
 			}
 		}
 	})
 })
 
-// holdAgainst runs this binary again, only for the promise that the flaw breaks.
-func holdAgainst(ctx SpecContext, flaw, promise string) (string, error) {
+// runWithFlaw runs this binary again with a flawed store, and only the spec of the promise that the flaw breaks.
+func runWithFlaw(ctx SpecContext, flaw, promise string) (string, error) {
 	again := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStorespec$", "-ginkgo.no-color", "-ginkgo.timeout=20s", "-ginkgo.focus="+regexp.QuoteMeta(promise)+"$")
 	again.Env = append(os.Environ(), flawVariable+"="+flaw)
 	report, err := again.CombinedOutput()

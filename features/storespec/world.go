@@ -19,9 +19,9 @@ const (
 	verifier = "a-verifier-of-at-least-forty-three-characters"
 )
 
-var errRefused = errors.New("the closure refuses")
+var errRefused = errors.New("refused by the closure")
 
-// world is one store and a server whose clock stands still.
+// world is a store with the settings of a server. Its clock is now, which changes only when a spec sets it.
 type world struct {
 	store    oauth.Store
 	settings *oauth.Settings
@@ -38,7 +38,7 @@ func newWorld(store oauth.Store) world {
 	return world{store: store, settings: settings, now: now}
 }
 
-// ticket is a consent page that somebody has open.
+// ticket returns the ticket of an open consent page.
 func (w *world) ticket() *oauth.Ticket {
 	client, err := oauth.NewClientMetadata(oauth.RestoreClientID(clientID), map[string]any{
 		"client_id": clientID, "client_name": "A client", "redirect_uris": []any{redirect},
@@ -55,7 +55,7 @@ func (w *world) ticket() *oauth.Ticket {
 	return ticket
 }
 
-// issue builds a code; nothing is stored yet.
+// issue builds a code without storing it.
 func (w *world) issue(ticket *oauth.Ticket, hostToken string) (*oauth.AuthorizationCode, oauth.Secret) {
 	value := secret(oauth.CodeSecret)
 	return w.issueAs(ticket, hostToken, value), value
@@ -70,10 +70,10 @@ func (w *world) issueAs(ticket *oauth.Ticket, hostToken string, value oauth.Secr
 	return code
 }
 
-// issued stores a code that waits for its redemption.
+// issued stores a code that is not redeemed.
 func (w *world) issued(ctx context.Context) oauth.Secret {
 	code, value := w.issue(w.ticket(), "host token")
-	Expect(w.store.AddCode(ctx, code, never)).To(Succeed())
+	Expect(w.store.AddCode(ctx, code, noEarlierCode)).To(Succeed())
 	return value
 }
 
@@ -84,13 +84,13 @@ func (w *world) active(ctx context.Context) (oauth.Secret, *oauth.Tokens) {
 
 func (w *world) activeWith(ctx context.Context, hostToken string) (oauth.Secret, *oauth.Tokens) {
 	code, value := w.issue(w.ticket(), hostToken)
-	Expect(w.store.AddCode(ctx, code, never)).To(Succeed())
+	Expect(w.store.AddCode(ctx, code, noEarlierCode)).To(Succeed())
 	tokens, err := w.redeem(ctx, value, func() {})
 	Expect(err).NotTo(HaveOccurred())
 	return value, tokens
 }
 
-// addGrant stores a grant as the result of a redemption.
+// addGrant stores a grant by redeeming a new code.
 func (w *world) addGrant(ctx context.Context, grant *oauth.AccessGrant) error {
 	return w.store.RedeemCode(ctx, w.issued(ctx).Digest(), func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return grant, nil })
 }
@@ -129,22 +129,23 @@ func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) 
 	return tokens, err
 }
 
-// read returns what the store keeps of the grant that the secret belongs to.
-func (w *world) read(ctx context.Context, secret oauth.Secret) oauth.GrantSnapshot {
+// grant returns the stored grant that the token belongs to.
+func (w *world) grant(ctx context.Context, secret oauth.Secret) oauth.GrantSnapshot {
 	grant, err := w.store.Grant(ctx, secret.Digest())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-	return kept(grant)
+	snapshot, _ := grant.Snapshot()
+	return snapshot
 }
 
-// code returns what the store keeps of a code.
+// code returns a stored code.
 func (w *world) code(ctx context.Context, value oauth.Secret) oauth.CodeSnapshot {
 	code, err := w.store.Code(ctx, value.Digest())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	return code.Snapshot()
 }
 
-// held returns what the store keeps of the secret itself.
-func (w *world) held(ctx context.Context, secret oauth.Secret) oauth.SecretSnapshot {
+// secretSnapshot returns the stored token itself.
+func (w *world) secretSnapshot(ctx context.Context, secret oauth.Secret) oauth.SecretSnapshot {
 	grant, err := w.store.Grant(ctx, secret.Digest())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	_, secrets := grant.Snapshot()
@@ -152,12 +153,7 @@ func (w *world) held(ctx context.Context, secret oauth.Secret) oauth.SecretSnaps
 	return secrets[0]
 }
 
-func kept(grant *oauth.AccessGrant) oauth.GrantSnapshot {
-	snapshot, _ := grant.Snapshot()
-	return snapshot
-}
-
-// expectUnknown expects that the store knows neither a grant nor a code of these secrets.
+// expectUnknown expects that the store finds neither a grant nor a code by these secrets.
 func (w *world) expectUnknown(ctx context.Context, secrets ...oauth.Secret) {
 	for _, secret := range secrets {
 		_, err := w.store.Grant(ctx, secret.Digest())
@@ -167,7 +163,7 @@ func (w *world) expectUnknown(ctx context.Context, secrets ...oauth.Secret) {
 	}
 }
 
-func (w *world) print(hostToken string) oauth.Fingerprint {
+func (w *world) fingerprint(hostToken string) oauth.Fingerprint {
 	print, err := w.settings.Keys.Fingerprint(host(hostToken))
 	Expect(err).NotTo(HaveOccurred())
 	return print
@@ -185,8 +181,8 @@ func secret(kind oauth.SecretKind) oauth.Secret {
 	return drawn
 }
 
-// bare builds a grant that has only what a store looks at.
-func bare(id string, tokens ...oauth.Secret) *oauth.AccessGrant {
+// minimalGrant builds a grant with only the fields that a store uses itself.
+func minimalGrant(id string, tokens ...oauth.Secret) *oauth.AccessGrant {
 	rows := make([]oauth.SecretSnapshot, 0, len(tokens))
 	for _, token := range tokens {
 		digest := token.Digest()
@@ -195,14 +191,14 @@ func bare(id string, tokens ...oauth.Secret) *oauth.AccessGrant {
 	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id}, rows...)
 }
 
-// bareCode builds a code that has only what a store looks at.
-func bareCode(id string, value oauth.Secret) *oauth.AuthorizationCode {
+// minimalCode builds a code with only the fields that a store uses itself.
+func minimalCode(id string, value oauth.Secret) *oauth.AuthorizationCode {
 	digest := value.Digest()
 	return oauth.RestoreCode(oauth.CodeSnapshot{ID: id, Digest: digest[:], State: "issued"})
 }
 
-func never(*oauth.AuthorizationCode) error {
-	return errors.New("there is no earlier code to ask about")
+func noEarlierCode(*oauth.AuthorizationCode) error {
+	return errors.New("supersede was called although there is no earlier code")
 }
 
-func agree(*oauth.AuthorizationCode) error { return nil }
+func replace(*oauth.AuthorizationCode) error { return nil }
