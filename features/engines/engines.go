@@ -1,5 +1,5 @@
-// Package engines runs real database servers for specs, each on a port and in a folder of its own, so that one can be stopped while
-// others go on.
+// Package engines runs PostgreSQL and MariaDB servers for specs. Shared returns the Endpoint of the server that all processes of a run use, which Share
+// starts on demand; Own starts a Server that a spec may stop.
 package engines
 
 import (
@@ -19,61 +19,62 @@ import (
 	"time"
 )
 
-// ErrMissing is for an engine whose programs are not installed.
+// ErrMissing is returned for an engine whose programs are not installed.
 var ErrMissing = errors.New("the database server is not installed")
 
-// Required reports that a missing engine is a failure, as it is where everything is checked before it lands.
+// Required reports whether a missing engine is a failure, as in CI. Otherwise its specs are skipped.
 func Required() bool { return os.Getenv("ENGINES") == "required" }
 
-// patience is long because a server that ends writes everything down first, which a busy disk makes it wait for.
-const patience = 3 * time.Minute
+// timeout is long, because a server that ends flushes its data to a disk that may be busy.
+const timeout = 3 * time.Minute
 
-// Endpoint is where a database server answers.
+// Endpoint is the address of a running database server, with the functions of its engine.
 type Endpoint struct {
-	port    int
-	address string // as url, with %s for the name of a database
-	ask     func(ctx context.Context, at *Endpoint, statement string) error
-	hold    func(ctx context.Context, url string, statements []string) (func() error, error)
-	force   string // the clause that drops a database although somebody is connected
+	port  int
+	url   string // with %s for the name of a database
+	exec  func(ctx context.Context, at *Endpoint, statement string) error
+	hold  func(ctx context.Context, url string, statements []string) (func() error, error)
+	force string // the clause that drops a database with open connections
 }
 
-// Database makes an empty database and returns its URL.
+// Database creates an empty database and returns its URL.
 func (e *Endpoint) Database(ctx context.Context) (string, error) { return e.create(ctx, "") }
 
-// Copy makes a database with the tables of another one of the server, and returns its URL. PostgreSQL can do that.
+// Copy creates a copy of another database of the server, and returns its URL. Only PostgreSQL supports it.
 func (e *Endpoint) Copy(ctx context.Context, url string) (string, error) {
 	return e.create(ctx, " TEMPLATE "+e.nameIn(url))
 }
 
 func (e *Endpoint) create(ctx context.Context, clause string) (string, error) {
 	name := "specs_" + strings.ToLower(crand.Text())
-	if err := e.ask(ctx, e, "CREATE DATABASE "+name+clause); err != nil {
-		return "", fmt.Errorf("making a database: %w", err)
+	if err := e.exec(ctx, e, "CREATE DATABASE "+name+clause); err != nil {
+		return "", fmt.Errorf("creating a database: %w", err)
 	}
-	return fmt.Sprintf(e.address, name), nil
+	return fmt.Sprintf(e.url, name), nil
 }
 
-// Drop removes the database of that URL with everything in it.
+// Drop drops the database of that URL.
 func (e *Endpoint) Drop(ctx context.Context, url string) error {
-	return e.ask(ctx, e, "DROP DATABASE "+e.nameIn(url)+e.force)
+	return e.exec(ctx, e, "DROP DATABASE "+e.nameIn(url)+e.force)
 }
 
 // nameIn returns the name of the database in one of the endpoint's URLs.
 func (e *Endpoint) nameIn(url string) string {
-	before, after, _ := strings.Cut(e.address, "%s")
+	before, after, _ := strings.Cut(e.url, "%s")
 	return strings.TrimSuffix(strings.TrimPrefix(url, before), after)
 }
 
-// Hold runs statements on a connection of an administrator's own to the database of that URL, and keeps what they have locked until
-// release.
+// Hold runs statements in a transaction on the database of that URL, and keeps their locks until release.
 func (e *Endpoint) Hold(ctx context.Context, url string, statements ...string) (release func() error, err error) {
 	return e.hold(ctx, url, statements)
 }
 
-// Ask runs a statement of an administrator.
-func (e *Endpoint) Ask(ctx context.Context, statement string) error { return e.ask(ctx, e, statement) }
+// Ask runs a statement as an administrator.
+func (e *Endpoint) Ask(ctx context.Context, statement string) error {
+	return e.exec(ctx, e, statement)
+}
 
-// Server is a database server that this process has started.
+// Server is a database server that this process started. Stop and Start restart it with its data.
 type Server struct {
 	*Endpoint
 	program string
@@ -81,26 +82,26 @@ type Server struct {
 	folder  string
 	owner   *syscall.Credential
 	process *exec.Cmd
-	quick   os.Signal // ends it at once and in good order
+	quick   os.Signal // stops it cleanly without waiting for clients
 	exited  chan struct{}
 }
 
-// Start runs the server, and returns when it answers.
+// Start starts the server, and returns when it answers.
 func (s *Server) Start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := s.launch(); err != nil {
 		return err
 	}
 	for s.Ask(ctx, "SELECT 1") != nil {
 		select {
-		case <-s.exited: // what is left of one that was killed may be in the way for a moment
+		case <-s.exited: // a killed predecessor may hold the port or a lock for a moment
 			if err := s.launch(); err != nil {
 				return err
 			}
 		case <-ctx.Done():
-			said, _ := os.ReadFile(filepath.Join(s.folder, "log"))
-			return fmt.Errorf("waiting for %s: %w: %s", s.program, ctx.Err(), said[max(0, len(said)-2000):])
+			output, _ := os.ReadFile(filepath.Join(s.folder, "log"))
+			return fmt.Errorf("waiting for %s: %w: %s", s.program, ctx.Err(), output[max(0, len(output)-2000):])
 		case <-time.After(pause):
 		}
 	}
@@ -126,7 +127,7 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// End sends the signal and waits for the server's end.
+// End sends the signal and waits until the server has ended.
 func (s *Server) End(signal os.Signal) error {
 	if s.process == nil {
 		return nil
@@ -137,18 +138,18 @@ func (s *Server) End(signal os.Signal) error {
 	select {
 	case <-s.exited:
 		return nil
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		return errors.Join(fmt.Errorf("%s has not ended", s.program), s.process.Process.Kill())
 	}
 }
 
-// Stop ends the server as its operator would, without waiting for its clients.
+// Stop shuts the server down cleanly without waiting for its clients.
 func (s *Server) Stop() error { return s.End(s.quick) }
 
-// Close ends the server and removes its folder.
+// Close kills the server and removes its folder.
 func (s *Server) Close() error { return errors.Join(s.End(syscall.SIGKILL), os.RemoveAll(s.folder)) }
 
-// newServer has a folder for the user that the server runs as.
+// newServer creates a folder that the user of the server owns. Servers refuse to run as root.
 func newServer(as string) (*Server, error) {
 	folder, err := os.MkdirTemp("", "engine")
 	if err != nil {
@@ -171,17 +172,17 @@ func newServer(as string) (*Server, error) {
 	return s, os.Chown(folder, int(uid), int(gid))
 }
 
-// run is a step of making a server.
+// run runs a program that prepares the server.
 func (s *Server) run(program string, flags ...string) error {
 	step := exec.Command(program, flags...)
 	step.Dir, step.SysProcAttr = s.folder, &syscall.SysProcAttr{Credential: s.owner, Pdeathsig: syscall.SIGKILL}
-	if said, err := step.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", program, err, said)
+	if output, err := step.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", program, err, output)
 	}
 	return nil
 }
 
-// find is the first program of the patterns that there is.
+// find returns the first installed program of the names and patterns.
 func find(patterns ...string) (string, error) {
 	for _, pattern := range patterns {
 		if path, err := exec.LookPath(pattern); err == nil {
@@ -194,10 +195,10 @@ func find(patterns ...string) (string, error) {
 	return "", fmt.Errorf("%w: %s", ErrMissing, patterns[0])
 }
 
-// Ports that the system gives to no connection on its own, so that a server which is started again finds its port free.
+// These ports are outside of the range for outgoing connections, so that a restarted server finds its port free.
 const firstPort, ports = 15_000, 15_000
 
-// FreePort is one on which nobody listens.
+// FreePort returns a port that no program listens on.
 func FreePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.N(ports)

@@ -14,7 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// MariaDB makes a MariaDB server and starts it. Its answers are as durable as those of a real one.
+// MariaDB starts a new MariaDB server with the durability settings of a production server.
 func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
 	program, err := find("mariadbd", "/usr/sbin/mariadbd")
 	if err != nil {
@@ -59,13 +59,13 @@ func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// mariaDBAt reaches a server that runs already.
+// mariaDBAt returns the endpoint of a running server.
 func mariaDBAt(port int) *Endpoint {
-	return &Endpoint{port: port, address: fmt.Sprintf("mysql://root@127.0.0.1:%d/%%s", port), ask: askMariaDB, hold: holdMariaDB(port)}
+	return &Endpoint{port: port, url: fmt.Sprintf("mysql://root@127.0.0.1:%d/%%s", port), exec: execMariaDB, hold: holdMariaDB(port)}
 }
 
-func askMariaDB(ctx context.Context, at *Endpoint, statement string) error {
-	pool, err := poolOf(at.port, "")
+func execMariaDB(ctx context.Context, at *Endpoint, statement string) error {
+	pool, err := openPool(at.port, "")
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func askMariaDB(ctx context.Context, at *Endpoint, statement string) error {
 }
 
 func holdMariaDB(port int) func(context.Context, string, []string) (func() error, error) {
-	return func(ctx context.Context, address string, statements []string) (func() error, error) {
-		pool, err := poolOf(port, path.Base(address))
+	return func(ctx context.Context, url string, statements []string) (func() error, error) {
+		pool, err := openPool(port, path.Base(url))
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func holdMariaDB(port int) func(context.Context, string, []string) (func() error
 	}
 }
 
-func poolOf(port int, database string) (*sql.DB, error) {
+func openPool(port int, database string) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.User, config.Net, config.Addr, config.DBName = "root", "tcp", fmt.Sprintf("127.0.0.1:%d", port), database
 	config.Logger = new(mysql.NopLogger)

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Postgres makes a PostgreSQL server and starts it. Its answers are as durable as those of a real one.
+// Postgres starts a new PostgreSQL server with the durability settings of a production server.
 func Postgres(ctx context.Context, settings ...string) (*Server, error) {
 	initdb, err := find("/usr/lib/postgresql/*/bin/initdb", "initdb")
 	if err != nil {
@@ -43,14 +43,14 @@ func Postgres(ctx context.Context, settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// postgresAt reaches a server that runs already.
+// postgresAt returns the endpoint of a running server.
 func postgresAt(port int) *Endpoint {
-	address := fmt.Sprintf("postgres://pasteport@127.0.0.1:%d/%%s?sslmode=disable", port)
-	return &Endpoint{port: port, address: address, ask: askPostgres, hold: holdPostgres, force: " WITH (FORCE)"}
+	url := fmt.Sprintf("postgres://pasteport@127.0.0.1:%d/%%s?sslmode=disable", port)
+	return &Endpoint{port: port, url: url, exec: execPostgres, hold: holdPostgres, force: " WITH (FORCE)"}
 }
 
-func askPostgres(ctx context.Context, at *Endpoint, statement string) error {
-	connection, err := pgx.Connect(ctx, fmt.Sprintf(at.address, "postgres"))
+func execPostgres(ctx context.Context, at *Endpoint, statement string) error {
+	connection, err := pgx.Connect(ctx, fmt.Sprintf(at.url, "postgres"))
 	if err != nil {
 		return err
 	}

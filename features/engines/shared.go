@@ -11,48 +11,48 @@ import (
 	"sync"
 )
 
-// sharedVariable names the address at which Share starts servers on demand.
+// sharedVariable holds the URL at which Share starts servers on demand.
 const sharedVariable = "SPECS_ENGINES"
 
-// kind is how to start one of the engines, and how to reach one that runs.
-type kind struct {
+// engine starts servers of one kind, and returns the endpoint of a running one.
+type engine struct {
 	start func(ctx context.Context, settings ...string) (*Server, error)
-	reach func(port int) *Endpoint
-	room  string // the setting that lets all processes of a run connect
+	at    func(port int) *Endpoint
+	limit string // the setting that permits enough connections for all processes of a run
 }
 
-var kinds = map[string]kind{
+var byName = map[string]engine{
 	"PostgreSQL": {Postgres, postgresAt, "max_connections=300"},
 	"MariaDB":    {MariaDB, mariaDBAt, "max-connections=300"},
 }
 
-// Own starts a server for the caller alone, who may stop it and start it again.
-func Own(ctx context.Context, name string) (*Server, error) { return kinds[name].start(ctx) }
+// Own starts a server for the caller only, who may stop it and start it again.
+func Own(ctx context.Context, name string) (*Server, error) { return byName[name].start(ctx) }
 
-// started is a server that Share has started, once.
-type started struct {
+// onDemand is a server that starts at its first use.
+type onDemand struct {
 	once   sync.Once
 	server *Server
 	err    error
 }
 
-// Share lets this process and those that it starts use one server of each engine, which starts when Shared
-// is first called for it. It returns the environment variable that tells other processes, and ends all servers with stop.
+// Share lets this process and its child processes use one server of each engine, which starts at the first call of Shared. It returns the
+// environment variable that child processes need; stop ends the servers.
 func Share() (environment []string, stop func() error, err error) {
 	if os.Getenv(sharedVariable) != "" { // the parent process shares them
 		return nil, func() error { return nil }, nil
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, nil, fmt.Errorf("listening for processes that need a database server: %w", err)
+		return nil, nil, fmt.Errorf("listening for requests to start a database server: %w", err)
 	}
-	servers := map[string]*started{}
-	for name := range kinds {
-		servers[name] = &started{}
+	servers := map[string]*onDemand{}
+	for name := range byName {
+		servers[name] = &onDemand{}
 	}
-	broker := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	broker := &http.Server{ReadHeaderTimeout: timeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.URL.Query().Get("engine")
-		answer(w, servers[name].port(name))
+		_ = json.NewEncoder(w).Encode(servers[name].address(name))
 	})}
 	go func() { _ = broker.Serve(listener) }()
 	return []string{sharedVariable + "=http://" + listener.Addr().String()}, func() error {
@@ -66,65 +66,62 @@ func Share() (environment []string, stop func() error, err error) {
 	}, nil
 }
 
-// port starts the server unless it runs.
-func (s *started) port(name string) sharedServer {
-	s.once.Do(func() { s.server, s.err = kinds[name].start(context.Background(), kinds[name].room) })
+// address starts the server unless it runs.
+func (s *onDemand) address(name string) sharedAddress {
+	s.once.Do(func() { s.server, s.err = byName[name].start(context.Background(), byName[name].limit) })
 	switch {
 	case errors.Is(s.err, ErrMissing):
-		return sharedServer{Missing: true, Error: s.err.Error()}
+		return sharedAddress{Missing: true, Error: s.err.Error()}
 	case s.err != nil:
-		return sharedServer{Error: s.err.Error()}
+		return sharedAddress{Error: s.err.Error()}
 	}
-	return sharedServer{Port: s.server.port}
+	return sharedAddress{Port: s.server.port}
 }
 
-// sharedServer is what a process is told about a server.
-type sharedServer struct {
+// sharedAddress is the answer to a process that needs a server.
+type sharedAddress struct {
 	Port    int
 	Missing bool
 	Error   string
 }
 
-func answer(w http.ResponseWriter, about sharedServer) { _ = json.NewEncoder(w).Encode(about) }
-
 var (
-	reached   = map[string]*Endpoint{} // by this process
-	reachedMu sync.Mutex
+	shared   = map[string]*Endpoint{} // servers that this process uses, by name
+	sharedMu sync.Mutex
 )
 
-// Shared is the server that all processes of this run use and none of them may stop. It returns ErrMissing where the engine is not
-// installed.
+// Shared returns the server that all processes of this run use; specs must not stop it. It returns ErrMissing if the engine is not installed.
 func Shared(ctx context.Context, name string) (*Endpoint, error) {
-	reachedMu.Lock()
-	defer reachedMu.Unlock()
-	if endpoint, known := reached[name]; known {
+	sharedMu.Lock()
+	defer sharedMu.Unlock()
+	if endpoint, found := shared[name]; found {
 		return endpoint, nil
 	}
-	about, err := ask(ctx, name)
+	address, err := request(ctx, name)
 	switch {
 	case err != nil:
 		return nil, err
-	case about.Missing:
-		return nil, fmt.Errorf("%w: %s", ErrMissing, about.Error)
-	case about.Error != "":
-		return nil, errors.New(about.Error)
+	case address.Missing:
+		return nil, fmt.Errorf("%w: %s", ErrMissing, address.Error)
+	case address.Error != "":
+		return nil, errors.New(address.Error)
 	}
-	reached[name] = kinds[name].reach(about.Port)
-	return reached[name], nil
+	shared[name] = byName[name].at(address.Port)
+	return shared[name], nil
 }
 
-func ask(ctx context.Context, name string) (about sharedServer, err error) {
+func request(ctx context.Context, name string) (address sharedAddress, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, os.Getenv(sharedVariable)+"?engine="+name, http.NoBody)
 	if err != nil {
-		return about, fmt.Errorf("asking for a database server: %w", err)
+		return address, fmt.Errorf("requesting a database server: %w", err)
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return about, fmt.Errorf("asking for a database server: %w", err)
+		return address, fmt.Errorf("requesting a database server: %w", err)
 	}
 	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(&about); err != nil {
-		return about, fmt.Errorf("reading where the database server is: %w", err)
+	if err := json.NewDecoder(response.Body).Decode(&address); err != nil {
+		return address, fmt.Errorf("reading the address of a database server: %w", err)
 	}
-	return about, nil
+	return address, nil
 }

@@ -1,10 +1,9 @@
-// Command mutations breaks one line of the product at a time, as mutations.tsv lists them, and sees that the specs of the rule
-// that is broken go red. The files themselves stay as they are: Go builds with the broken one in their place. Run it from the
-// module's root:
+// Command mutations applies the mutations of mutations.tsv one at a time, and checks that a spec of the named rule fails. It does not change
+// the files: an overlay makes Go build the mutated file in place of the original. Run it from the root of the module:
 //
 //	mutations               all
-//	mutations D16 G8        those of two rules
-//	mutations -in FILE ...  those of changed files
+//	mutations D16 G8        the mutations of two rules
+//	mutations -in FILE ...  the mutations of changed files
 package main
 
 import (
@@ -31,7 +30,7 @@ import (
 
 func main() {
 	var files fileList
-	flag.Var(&files, "in", "break lines of this `file` only; may be repeated")
+	flag.Var(&files, "in", "apply only the mutations of this `file`; may be repeated")
 	flag.Parse()
 	if err := run(selection{rules: flag.Args(), files: files}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,34 +46,34 @@ func (l *fileList) String() string { return strings.Join(*l, " ") }
 // Set implements flag.Value.
 func (l *fileList) Set(value string) error { *l = append(*l, value); return nil }
 
-// atOnce is how many mutations are tried at the same time. A build links on one processor, and specs wait.
-const atOnce = 3
+// workers is the number of concurrent runs. It may exceed the number of processors, because linking uses only one and specs wait.
+const workers = 3
 
-// run reports every mutation; its error names those that nobody noticed.
+// run prints a line for every mutation. Its error names those for which no spec fails.
 func run(wanted selection) error {
 	list, err := mutations(wanted)
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
-		fmt.Println("there is nothing to mutate in what was chosen")
+		fmt.Println("no mutation in mutations.tsv has the chosen rules or files")
 		return nil
 	}
 	proofs, err := matrix.Read(".")
 	if err != nil {
-		return fmt.Errorf("reading the matrix: %w", err)
+		return fmt.Errorf("reading the rules and the specs: %w", err)
 	}
-	verdicts := make([]error, len(list))
+	results := make([]error, len(list))
 	next := make(chan int)
-	var workers errgroup.Group
-	for range atOnce {
+	var group errgroup.Group
+	for range workers {
 		environment, stop, err := engines.Share() // each worker has its own servers, because specs change their settings
 		if err != nil {
 			return err
 		}
-		workers.Go(func() error {
+		group.Go(func() error {
 			for i := range next {
-				verdicts[i] = try(list[i], proofs, environment, fmt.Sprintf("%d/%d", i+1, len(list)))
+				results[i] = try(list[i], proofs, environment, fmt.Sprintf("%d/%d", i+1, len(list)))
 			}
 			return stop()
 		})
@@ -83,24 +82,24 @@ func run(wanted selection) error {
 		next <- i
 	}
 	close(next)
-	err = workers.Wait()
-	survivors := slices.DeleteFunc(verdicts, func(err error) bool { return err == nil })
-	fmt.Printf("%d of %d mutations were noticed\n", len(list)-len(survivors), len(list))
+	err = group.Wait()
+	survivors := slices.DeleteFunc(results, func(err error) bool { return err == nil })
+	fmt.Printf("specs fail for %d of %d mutations\n", len(list)-len(survivors), len(list))
 	return errors.Join(append(survivors, err)...)
 }
 
-// try reports one mutation.
+// try applies one mutation and prints the result.
 func try(m mutation, proofs *matrix.Matrix, environment []string, number string) error {
 	began := time.Now()
-	by, err := noticed(m, packages(proofs, m), environment)
+	by, err := failingPackage(m, packages(proofs, m), environment)
 	if err != nil {
 		err, by = fmt.Errorf("%s: %w", m, err), "no spec"
 	}
-	fmt.Printf("%s %s\n      noticed by %s (%.0f s)\n", number, m, by, time.Since(began).Seconds())
+	fmt.Printf("%s %s\n      fails: %s (%.0f s)\n", number, m, by, time.Since(began).Seconds())
 	return err
 }
 
-// packages are those with specs for the mutation's rule, the nearest one first, because it is the fastest.
+// packages returns the packages with specs of the rule, that of the mutated file first, because it is the fastest.
 func packages(proofs *matrix.Matrix, m mutation) (found []string) {
 	for _, spec := range proofs.Specs {
 		if slices.Contains(spec.Labels(), m.rule) {
@@ -120,10 +119,10 @@ func distance(folder, file string) int {
 	return 1
 }
 
-var errUnnoticed = errors.New("no spec of its rule goes red")
+var errNoFailure = errors.New("no spec of its rule fails")
 
-// noticed returns the first package whose specs of the rule go red, or errUnnoticed.
-func noticed(m mutation, packages, environment []string) (by string, err error) {
+// failingPackage returns the first package in which a spec of the rule fails, or errNoFailure.
+func failingPackage(m mutation, packages, environment []string) (by string, err error) {
 	folder, err := os.MkdirTemp("", "mutation")
 	if err != nil {
 		return "", fmt.Errorf("making a folder: %w", err)
@@ -133,16 +132,16 @@ func noticed(m mutation, packages, environment []string) (by string, err error) 
 	if err != nil {
 		return "", err
 	}
-	for _, pack := range packages {
-		red, err := goesRed(overlay, m.rule, pack, environment)
-		if err != nil || red {
-			return pack, err
+	for _, pkg := range packages {
+		failed, err := specsFail(overlay, m.rule, pkg, environment)
+		if err != nil || failed {
+			return pkg, err
 		}
 	}
-	return "", errUnnoticed
+	return "", errNoFailure
 }
 
-// overlay writes what tells Go to build the mutated file in place of the original.
+// overlay writes the mutated file and the file for "go test -overlay" that puts it in place of the original.
 func (m mutation) overlay(folder string) (string, error) {
 	mutated, err := m.write(folder)
 	if err != nil {
@@ -163,13 +162,13 @@ func (m mutation) overlay(folder string) (string, error) {
 	return name, nil
 }
 
-// failedSpec is Ginkgo's line for a spec that failed. A suite can fail for other reasons, which prove nothing.
+// failedSpec is Ginkgo's line for a failed spec. A suite can fail for other reasons, which prove nothing.
 var failedSpec = regexp.MustCompile(`(?m)^\s*(\x1b\[[\d;]*m)*\[(FAIL|PANICKED!|TIMEDOUT)\]`)
 
-// goesRed runs the specs of one rule. What does not build, or has no result, proves nothing and is an error.
-func goesRed(overlay, rule, pack string, environment []string) (bool, error) {
-	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=3m", "-overlay="+overlay, pack,
-		"-ginkgo.fail-fast", "-ginkgo.timeout=2m", "-ginkgo.label-filter="+rule+" && !soak") // a spec that hangs is red before go test gives up
+// specsFail runs the specs of one rule in a package. A mutation that does not build, or a run without a result, is an error.
+func specsFail(overlay, rule, pkg string, environment []string) (bool, error) {
+	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=3m", "-overlay="+overlay, pkg,
+		"-ginkgo.fail-fast", "-ginkgo.timeout=2m", "-ginkgo.label-filter="+rule+" && !soak") // a spec that hangs fails before go test times out
 	test.Env = append(append(os.Environ(), environment...), "SPECS_PROCESSES=1")
 	var output bytes.Buffer
 	test.Stdout, test.Stderr = &output, &output
@@ -183,5 +182,5 @@ func goesRed(overlay, rule, pack string, environment []string) (bool, error) {
 	case failedSpec.Match(output.Bytes()):
 		return true, nil
 	}
-	return false, fmt.Errorf("go test neither passed nor failed a spec:\n%s", output.Bytes())
+	return false, fmt.Errorf("go test failed without a failed spec:\n%s", output.Bytes())
 }

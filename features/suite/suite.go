@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,11 +25,10 @@ const (
 	processesVariable = "SPECS_PROCESSES" // how many processes RunParallel starts; 1 runs the specs in this one
 )
 
-// quick is the label filter of a run that does not ask for certain specs.
-const quick = "!soak"
+// defaultFilter is the label filter of a run without one.
+const defaultFilter = "!soak"
 
-// Resource is something that the processes of one run share. It returns the environment variables that tell them where it is, as
-// "NAME=value", and ends with stop.
+// Resource starts something that the processes of one run share. It returns environment variables with its address, as "NAME=value"; stop ends it.
 type Resource func() (environment []string, stop func() error, err error)
 
 // Run runs the specs of this package in this process.
@@ -59,12 +59,12 @@ func run(t *testing.T, description string) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	suite, reporter := ginkgo.GinkgoConfiguration()
 	if suite.LabelFilter == "" {
-		suite.LabelFilter = quick
+		suite.LabelFilter = defaultFilter
 	}
 	ginkgo.RunSpecs(t, description, suite, reporter)
 }
 
-// prepare provides temporary files and shared resources, until release.
+// prepare starts the shared resources and moves temporary files to memory, until release.
 func prepare(t *testing.T, shared []Resource) (release func()) {
 	t.Helper()
 	remove, err := keepFilesInMemory()
@@ -92,7 +92,7 @@ func prepare(t *testing.T, shared []Resource) (release func()) {
 	}
 }
 
-// After a run process 1 writes what it took for all.
+// After a run, process 1 writes the times of the specs of all processes.
 var _ = ginkgo.ReportAfterSuite("Writing the times of the specs", func(report ginkgo.Report) {
 	folder := os.Getenv(timesVariable)
 	if folder == "" {
@@ -110,19 +110,19 @@ var _ = ginkgo.ReportAfterSuite("Writing the times of the specs", func(report gi
 	}
 })
 
-// processes returns how many processes a parallel run gets. Specs wait more than they compute.
+// processes returns the number of processes for a parallel run.
 func processes(t *testing.T) int {
 	suite, _ := ginkgo.GinkgoConfiguration()
 	if suite.DryRun || testing.CoverMode() != "" { // Ginkgo lists specs in one process only, and coverage is of one process
 		return 1
 	}
-	asked := os.Getenv(processesVariable)
-	if asked == "" {
-		return severalPerProcessor()
+	given := os.Getenv(processesVariable)
+	if given == "" {
+		return min(processesPerCPU*runtime.GOMAXPROCS(0), maxProcesses)
 	}
-	n, err := strconv.Atoi(asked)
+	n, err := strconv.Atoi(given)
 	if err != nil || n < 1 {
-		t.Fatalf("%s is %q, which is no number of processes", processesVariable, asked)
+		t.Fatalf("%s is %q: set it to a number of processes, 1 or more", processesVariable, given)
 	}
 	return n
 }

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -21,17 +20,16 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// folderVariable tells a worker the package's folder. Ginkgo starts workers in the folder of the test binary.
+// folderVariable holds the folder of the package for workers, because Ginkgo starts them in the folder of the test binary.
 const folderVariable = "SPECS_FOLDER"
 
-// faultsVariable names a folder to which workers write what they say when they crash.
+// faultsVariable holds a folder for the crash reports of workers.
 const faultsVariable = "SPECS_FAULTS"
 
-// margin is the time between Ginkgo's own limit and that of go test. Ginkgo needs it to interrupt specs, for which it waits 30 seconds,
-// and to report what took too long.
+// margin is the time between Ginkgo's timeout and that of go test. In it, Ginkgo interrupts specs, waits 30 seconds for them, and reports them.
 const margin = 45 * time.Second
 
-// A worker changes to the folder before the variables of the package are initialized, which may read files.
+// The imported init runs before the variables of the package under test are initialized, which may read files of its folder.
 func init() {
 	folder, isWorker := os.LookupEnv(folderVariable)
 	if !isWorker {
@@ -41,11 +39,11 @@ func init() {
 	if err = errors.Join(err, os.Chdir(folder)); err != nil {
 		panic(err)
 	}
-	if err := debug.SetCrashOutput(crash, debug.CrashOptions{}); err != nil { // which keeps a file of its own
+	if err := debug.SetCrashOutput(crash, debug.CrashOptions{}); err != nil { // it duplicates the file
 		panic(err)
 	}
 	_ = crash.Close()
-	_ = os.Unsetenv(folderVariable) // programs that specs start are no workers
+	_ = os.Unsetenv(folderVariable) // programs that specs start are not workers
 }
 
 // isWorker reports whether Ginkgo has started this process.
@@ -54,12 +52,13 @@ func isWorker() bool {
 	return suite.ParallelTotal > 1
 }
 
-// maxProcesses keeps machines with many processors from starting more browsers and databases than pay off.
-const maxProcesses = 8
+// Specs wait more than they compute, so several processes share a processor; more than 8 browsers and databases do not make a run faster.
+const (
+	processesPerCPU = 3
+	maxProcesses    = 8
+)
 
-func severalPerProcessor() int { return min(3*runtime.GOMAXPROCS(0), maxProcesses) }
-
-// runWorkers lets the Ginkgo command run this test binary in n processes.
+// runWorkers runs this test binary in n processes with the Ginkgo command.
 func runWorkers(t *testing.T, n int) {
 	t.Helper()
 	folder, err := os.Getwd()
@@ -95,13 +94,13 @@ func runWorkers(t *testing.T, n int) {
 	reportFaults(t, faults)
 }
 
-// summary is the line that tells how many specs were run. Without it a worker has left before the end.
+// summary is Ginkgo's last line. It is missing if a worker has exited early.
 var summary = regexp.MustCompile(`(?m)^Ran \d+ of \d+ Specs.*\n`)
 
-// progress is what Ginkgo prints for each spec that passes or is skipped.
+// progress matches the characters that Ginkgo prints for passed and skipped specs.
 var progress = regexp.MustCompile(`(?m)^[•S]*•[•S]*`)
 
-// arguments of "ginkgo run": those of this process that are Ginkgo's, and the test binary.
+// arguments returns the arguments of "ginkgo run": the Ginkgo flags of this process, and the test binary.
 func arguments(t *testing.T, n int) []string {
 	t.Helper()
 	binary, err := os.Executable()
@@ -113,7 +112,7 @@ func arguments(t *testing.T, n int) []string {
 		given = append(given, "-v")
 	}
 	if deadline, limited := t.Deadline(); limited {
-		given = append(given, "--timeout="+max(time.Until(deadline)-margin, time.Second).String()) // before one that was given
+		given = append(given, "--timeout="+max(time.Until(deadline)-margin, time.Second).String()) // before the given flags, so that a given timeout wins
 	}
 	for _, argument := range os.Args[1:] {
 		if !strings.HasPrefix(argument, "-test.") {
@@ -123,7 +122,7 @@ func arguments(t *testing.T, n int) []string {
 	return append(given, binary, "--", "-test.paniconexit0", "-test.run=^"+regexp.QuoteMeta(t.Name())+"$")
 }
 
-// reportFaults fails the test with what the race detector has written, and with the stacks of workers that have crashed.
+// reportFaults fails the test with the reports of the race detector and the stacks of crashed workers.
 func reportFaults(t *testing.T, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
