@@ -1,5 +1,5 @@
-// Package bootstrap is what a host imports: NewOAuthServer makes the authorization server from a Config and a store, NewMCPServer (or NewGateway,
-// or Guard) protects an MCP server with it, and Register mounts both on the Echo of the host.
+// Package bootstrap is the package that a host imports. NewOAuthServer returns an authorization server for an oauth.Config and a store; NewMCPServer,
+// NewGateway or Guard protects an MCP server with it; MCPServer.Register mounts the endpoints of both on the host's Echo.
 package bootstrap
 
 import (
@@ -28,11 +28,10 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// bodiesShare is the part of the memory that the bodies of all requests may take at once. What is decoded from a body takes a few times as
-// much, and all else needs memory too.
+// bodiesShare is the divisor of the memory limit for the bodies of all concurrent requests. A decoded body takes several times its size.
 const bodiesShare = 8
 
-// OAuthServer is the authorization server of one site.
+// OAuthServer is the authorization server of one site. Its methods are safe for concurrent use.
 type OAuthServer struct {
 	server    *application.Server
 	endpoints *oauthhttp.Endpoints
@@ -41,35 +40,36 @@ type OAuthServer struct {
 	trace     trace.Log
 	stop      context.CancelFunc
 	journal   *journal.Journal
-	ends      *ends
+	ended     *endedGrants
 	host      hostServer
 	bodies    *jsonrpc.BodyMemory
 	limited   oauth.LimitObserver
 }
 
-// Appearance is what a site may change about the pages that people see.
+// Appearance is the name, colour, logo and help link of the pages.
 type Appearance = pages.Appearance
 
-// WithAppearance gives the pages the site's name, colour and logo, and tells people where they find their token.
-func WithAppearance(look Appearance) OAuthOption {
-	return func(p *parts) { p.look = look }
+// WithAppearance sets the appearance of the pages. NewOAuthServer reports its mistakes.
+func WithAppearance(appearance Appearance) OAuthOption {
+	return func(p *parts) { p.appearance = appearance }
 }
 
-// NewOAuthServer builds the authorization server over a store. It reports every mistake in the config at once. The caller closes the store,
-// after Close.
+// NewOAuthServer returns an authorization server over a store, and starts its background work, which Close ends. It reports all mistakes in the config
+// in one error. It fails with oauth.ErrOtherSecret when replicas on the same store have another server secret. The caller closes the store, after
+// Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
-// oauth.SecretWitness, oauth.AuthorizationLister, oauth.ClientLister and trace.Log. Those of a store that is wrapped in another type are lost
+// oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister and trace.Log. Those of a store that is wrapped in another type are lost
 // unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := parts{sweepEvery: sweepEvery}
 	for _, option := range options {
 		option(&chosen)
 	}
-	config, err := complete(config, store)
+	config, err := withDefaults(config, store)
 	settings, mistakes := config.Settings()
-	counter, cannot := counterIn(store, chosen.sharedLimits)
-	if err = errors.Join(err, mistakes, cannot, chosen.look.Check()); err != nil {
+	counter, noCounter := counterIn(store, chosen.sharedLimits)
+	if err = errors.Join(err, mistakes, noCounter, chosen.appearance.Check()); err != nil {
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
@@ -78,23 +78,23 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		chosen.clients = directory
 	}
 	var keys oauth.KeyDirectory = directory
-	if own, both := chosen.clients.(oauth.KeyDirectory); both { // whoever limits where clients come from limits their keys too
+	if own, both := chosen.clients.(oauth.KeyDirectory); both { // a directory of the host fetches the keys, too
 		keys = own
 	}
 	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesShare)}
-	noted := authz.keepTrace(store)
+	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)
 	authz.server = application.NewServer(settings, application.Ports{
 		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
 		Verifier: verifierOf(config), Verifiers: ownVerifiers(config), Guesses: newGuesses(counter, config, settings),
 		Failures: throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
-		Witness:  witness, Trace: authz.trace, Journal: noted, OnDecision: chosen.decided, Limited: chosen.limited,
+		Witness:  witness, Trace: authz.trace, Journal: steps, OnDecision: chosen.decided, Limited: chosen.limited,
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{
-		Appearance: chosen.look, Follow: authz.follow.Middleware, Logger: config.Logger,
+		Appearance: chosen.appearance, Follow: authz.follow.Middleware, Logger: config.Logger,
 	})
-	authz.work(store, chosen.sweepEvery)
+	authz.start(store, chosen.sweepEvery)
 	if err = errors.Join(err, authz.agreeOnSecret()); err != nil {
 		authz.Close()
 		return nil, err
@@ -102,17 +102,17 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	return authz, nil
 }
 
-// keepTrace follows connections where the store can keep their steps.
-func (a *OAuthServer) keepTrace(store oauth.Store) (noted trace.Journal) {
+// openTrace records connections if the store is a trace.Log.
+func (a *OAuthServer) openTrace(store oauth.Store) (steps trace.Journal) {
 	if log, keeps := store.(trace.Log); keeps {
 		a.trace, a.journal = log, journal.New(log, a.config.Logger)
-		noted = a.journal
+		steps = a.journal
 	}
-	a.follow = oauthhttp.Follower{Journal: noted, Now: a.config.Now}
-	return noted
+	a.follow = oauthhttp.Follower{Journal: steps, Now: a.config.Now}
+	return steps
 }
 
-// Trace returns the attempts to connect that the store remembers, the newest first; none when it does not keep a trace.Log.
+// Trace returns the attempts of clients to connect, the newest first; none if the store is not a trace.Log.
 func (a *OAuthServer) Trace(ctx context.Context) ([]trace.Connection, error) {
 	if a.trace == nil {
 		return nil, nil
@@ -121,8 +121,8 @@ func (a *OAuthServer) Trace(ctx context.Context) ([]trace.Connection, error) {
 	return trace.Assemble(steps, a.config.Now()), err
 }
 
-// complete adds what only the outside world has: the clock, chance, the log, and the secret that the store keeps.
-func complete(config oauth.Config, store oauth.Store) (oauth.Config, error) {
+// withDefaults sets the clock, the random source, the logger and the store's secret where the config has none.
+func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -141,23 +141,23 @@ func complete(config oauth.Config, store oauth.Store) (oauth.Config, error) {
 	return config, nil
 }
 
-// Resources are the MCP servers of the Config as clients know them, the first one first.
+// Resources returns the protected resources (RFC 9728) of the Config in their order.
 func (a *OAuthServer) Resources() []oauth.ProtectedResource {
 	return slices.Clone(a.server.Settings().Resources)
 }
 
-// EndGrantsOf ends every grant that was made with one of the site's tokens; call it when the site revokes that token. It
-// returns how many were alive.
+// EndGrantsOf ends every grant of one of the site's tokens, and closes their open streams. Call it when the site revokes the token. It returns how many
+// grants were alive.
 func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
 	return a.server.EndGrantsOf(ctx, token)
 }
 
-// work begins what goes on in the background until Close.
-func (a *OAuthServer) work(store oauth.Store, sweepEvery time.Duration) {
+// start runs the background work until Close.
+func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
 	go a.sweep(ctx, sweepEvery)
-	a.watchEnds(ctx, store)
+	a.watchEndedGrants(ctx, store)
 	go a.watchSecret(ctx)
 	go a.keepClients(ctx)
 }
@@ -169,7 +169,7 @@ func (a *OAuthServer) keepClients(ctx context.Context) {
 	}
 }
 
-// Close stops the work in the background.
+// Close stops the background work and flushes the trace. It does not close the store.
 func (a *OAuthServer) Close() {
 	a.stop()
 	if a.journal != nil {
@@ -177,25 +177,25 @@ func (a *OAuthServer) Close() {
 	}
 }
 
-// Grants returns the living grants of everybody, oldest first; the store has to be an oauth.AuthorizationLister.
+// Grants returns all living grants and unredeemed codes, oldest first. It fails if the store is not an oauth.AuthorizationLister.
 func (a *OAuthServer) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	return a.server.Grants(ctx)
 }
 
-// EndGrants ends the chosen ones of the living grants at once, and returns how many of them were still alive.
+// EndGrants ends the living grants for which chosen returns true, and returns how many were still alive. It fails as Grants does.
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	return a.server.EndGrants(ctx, chosen)
 }
 
-// MCPServer is the protected MCP server.
+// MCPServer is an MCP server behind the bearer token check (RFC 6750, RFC 9728).
 type MCPServer struct {
 	authz    *OAuthServer
 	options  mcp.Options
-	resource string // "" for the first one
+	resource string // "" for the first of the Config
 	mounted  *mcp.Server
 }
 
-// NewMCPServer protects a server of the official SDK; write tools as the SDK's documentation shows.
+// NewMCPServer protects a server of the official Go SDK. Register needs WithOAuth; ServeStdio does not.
 func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 	m := new(MCPServer)
 	for _, option := range options {
@@ -207,7 +207,7 @@ func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 	return m
 }
 
-// errNoServer is what a host reads that passed no server of the SDK.
+// errNoServer reports a nil server of the SDK.
 var errNoServer = errors.New("the MCP server is nil: make one with mcp.NewServer and pass it to NewMCPServer")
 
 func (m *MCPServer) protection() mcp.Options {
@@ -215,7 +215,7 @@ func (m *MCPServer) protection() mcp.Options {
 	if m.authz == nil {
 		return o
 	}
-	settings, place := m.authz.server.Settings(), max(m.place(), 0) // Register refuses an unknown one
+	settings, place := m.authz.server.Settings(), max(m.place(), 0) // Register reports an unknown resource
 	o.Resource, o.ResourceName, o.Further = settings.Resources[place].Resource, settings.Resources[place].Name, place > 0
 	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
@@ -225,9 +225,10 @@ func (m *MCPServer) protection() mcp.Options {
 	return o
 }
 
-// Register mounts every endpoint, of the authorization server and of the MCP server, on the site's Echo. Bound the http.Server that the Echo
-// runs on: MaxHeaderBytes of 32 KiB, ReadHeaderTimeout, ReadTimeout, WriteTimeout (open streams outlast it) and a limit on its connections
-// (golang.org/x/net/netutil.LimitListener). The log warns at the first request to the MCP server when one of the first two is missing.
+// Register mounts the endpoints of the authorization server and of the MCP server on the site's Echo. It fails without WithOAuth, for an unknown
+// WithResource, and for invalid origins or hosts. The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout, ReadTimeout,
+// WriteTimeout (open streams extend it), and the number of connections (golang.org/x/net/netutil.LimitListener). The first request to the MCP server logs
+// a warning if one of the first two is missing.
 func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.mounted == nil {
 		return fmt.Errorf("registering the MCP server: %w", errNoServer)
@@ -245,13 +246,13 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
-	m.authz.ends.add(m.mounted)
+	m.authz.ended.add(m.mounted)
 	m.mounted.Mount(site)
 	m.authz.endpoints.Mount(site)
 	return nil
 }
 
-// Open counts the streams and the sessions of clients that are open.
+// Open returns the numbers of open streams and sessions.
 func (m *MCPServer) Open() (streams, sessions int) {
 	if m.mounted == nil {
 		return 0, 0
@@ -259,22 +260,22 @@ func (m *MCPServer) Open() (streams, sessions int) {
 	return m.mounted.Open()
 }
 
-// Drain ends every open stream; hand it to http.Server.RegisterOnShutdown.
+// Drain ends every open stream. Pass it to http.Server.RegisterOnShutdown.
 func (m *MCPServer) Drain() {
 	if m.mounted != nil {
 		m.mounted.Drain()
 	}
 }
 
-// Settle waits until no request of another replica is under way, at most until ctx ends; only a server WithBus has some. Close the bus
-// afterwards.
+// Settle waits for the requests that other replicas have forwarded to this one, until ctx ends. Call it before the bus is closed. Without WithBus it
+// returns at once.
 func (m *MCPServer) Settle(ctx context.Context) {
 	if m.mounted != nil {
 		m.mounted.Settle(ctx)
 	}
 }
 
-// ServeStdio serves the same server to a local client over its standard streams, without OAuth, as the given caller.
+// ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as the given caller. It returns at the end of in or ctx.
 func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
 	if m.mounted == nil {
 		return fmt.Errorf("serving stdio: %w", errNoServer)
@@ -282,5 +283,5 @@ func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Wri
 	return m.mounted.ServeStdio(ctx, in, out, caller)
 }
 
-// CallerOf tells a tool who is calling it.
+// CallerOf returns the authenticated caller of a tool; false for a request that no MCPServer has passed.
 func CallerOf(request sdk.Request) (oauth.Caller, bool) { return mcp.CallerOf(request) }

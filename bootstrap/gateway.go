@@ -5,38 +5,47 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/adapters/http/upstream"
 	"github.com/pasteport/pasteport/adapters/outbound"
-	"github.com/pasteport/pasteport/bootstrap/internal/upstreams"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Credentials towards an upstream.
+// The credentials for an upstream.
 const (
-	CredentialHostToken = upstreams.HostToken // the token that the person pasted
-	CredentialStatic    = upstreams.Static    // one secret for everybody, and signed headers that say who is calling
-	CredentialNone      = upstreams.None
+	CredentialHostToken = "host-token" // the token that the person pasted
+	CredentialStatic    = "static"     // one secret for all callers, and signed headers that identify the caller (RFC 9421)
+	CredentialNone      = "none"
 )
 
-// Upstream is an MCP server elsewhere.
+// DefaultPatience is the default of Upstream.Patience.
+const DefaultPatience = 5 * time.Minute
+
+const minSigningSecret = 32 // bytes
+
+// Credentials returns the values of Upstream.Credential.
+func Credentials() []string { return []string{CredentialHostToken, CredentialStatic, CredentialNone} }
+
+// Upstream is an MCP server behind a gateway.
 type Upstream struct {
-	URL           string // of its MCP endpoint: https, or http on this computer and private networks
-	Host          string // that it is asked under; that of URL
-	Credential    string // CredentialHostToken, which needs oauth.Config.HostTokenInUse
-	Secret        string // of CredentialStatic, sent as its bearer token
-	SigningSecret string // of CredentialStatic, never sent: 32 bytes or more
-	Headers       []string
-	Patience      time.Duration // until the answer to a POST begins; 5 minutes
+	URL           string        // of its MCP endpoint: https, or http on loopback and private addresses
+	Host          string        // the Host header; the default is the host of URL
+	Credential    string        // the default is CredentialHostToken, which needs oauth.Config.HostTokenInUse
+	Secret        string        // of CredentialStatic, sent as its bearer token
+	SigningSecret string        // of CredentialStatic, at least 32 bytes; never sent
+	Headers       []string      // request headers to forward besides those of MCP
+	Patience      time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
 
 	Reach  outbound.Options
-	Logger *slog.Logger // that of the OAuth server
+	Logger *slog.Logger // the default is that of the OAuth server
 }
 
-// NewGateway protects an MCP server elsewhere, in any language; it needs WithOAuth, and reports every mistake at once. WithToolPolicy
-// has no effect on it.
+// NewGateway protects an MCP server at a URL, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
+// WithToolPolicy has no effect on it.
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	m := new(MCPServer)
 	for _, option := range options {
@@ -67,22 +76,55 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 
 func (u Upstream) withDefaults(config oauth.Config) Upstream {
 	u.Credential, u.Logger = cmp.Or(u.Credential, CredentialHostToken), cmp.Or(u.Logger, config.Logger)
-	u.Patience = cmp.Or(u.Patience, upstreams.DefaultPatience)
+	u.Patience = cmp.Or(u.Patience, DefaultPatience)
 	return u
 }
 
-// check holds a host to what the command line is held to.
 func (u Upstream) check(config oauth.Config) error {
 	if u.Credential == CredentialHostToken && !config.HostTokenInUse {
 		return oauth.NewMistake("%s is %q: set %s in the oauth.Config, so that access tokens can open the host token",
 			oauth.Field("Credential"), u.Credential, oauth.Field("HostTokenInUse"))
 	}
-	terms := upstreams.Terms{Credential: u.Credential, Secret: u.Secret, SigningSecret: u.SigningSecret, Host: u.Host, Headers: u.Headers, Patience: u.Patience}
-	err := terms.Check()
+	err := u.CheckOptions()
 	if reason := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); reason != nil {
 		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)
 	}
 	return err
+}
+
+// CheckOptions reports the mistakes of every field but URL, in one error.
+func (u Upstream) CheckOptions() error {
+	mistakes := []error{u.checkSecrets()}
+	if u.Patience < time.Second || u.Patience > time.Hour {
+		mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Gateway.Patience"), u.Patience))
+	}
+	if u.Host != "" {
+		if err := oauth.CheckHost(u.Host); err != nil {
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Gateway.Host"), u.Host, err))
+		}
+	}
+	for _, name := range u.Headers {
+		if err := upstream.CheckHeader(name); err != nil {
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Gateway.Headers"), name, err))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+func (u Upstream) checkSecrets() error {
+	static := u.Credential == CredentialStatic
+	secret, signing, credential := oauth.Field("Gateway.Secret"), oauth.Field("Gateway.SigningSecret"), oauth.Field("Credential")
+	switch {
+	case !slices.Contains(Credentials(), u.Credential):
+		return oauth.NewMistake("%s is %q: choose one of %s", credential, u.Credential, strings.Join(Credentials(), ", "))
+	case !static && u.Secret+u.SigningSecret != "":
+		return oauth.NewMistake("%s or %s is set, but %s is %q: leave them out, or choose %q", secret, signing, credential, u.Credential, CredentialStatic)
+	case static && (u.Secret == "" || strings.ContainsFunc(u.Secret, func(r rune) bool { return r <= ' ' || r > '~' })):
+		return oauth.NewMistake("%s is empty or has characters that no header can carry: %s %q needs it", secret, credential, CredentialStatic)
+	case static && (len(u.SigningSecret) < minSigningSecret || u.SigningSecret == u.Secret):
+		return oauth.NewMistake("%s has to have %d bytes or more and to differ from %s, which others may know", signing, minSigningSecret, secret)
+	}
+	return nil
 }
 
 func (u Upstream) credential(protection mcp.Options) upstream.Credential {
@@ -90,7 +132,7 @@ func (u Upstream) credential(protection mcp.Options) upstream.Credential {
 	case CredentialStatic:
 		return upstream.Static(u.Secret, upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now}, protection.Resource)
 	case CredentialNone:
-		return upstream.Nobody()
+		return upstream.None()
 	}
 	return upstream.HostToken()
 }

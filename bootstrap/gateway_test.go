@@ -34,6 +34,6 @@ var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
 		Entry("keys would go in clear through the world", true, bootstrap.Upstream{URL: "http://192.0.2.1/mcp"}, "use https"),
 		Entry("there is no such credential", true, bootstrap.Upstream{URL: url, Credential: "basic"}, "choose one of"),
 		Entry("static has no secret to sign with", true, bootstrap.Upstream{URL: url, Credential: bootstrap.CredentialStatic, Secret: "x"}, "32 bytes or more"),
-		Entry("a header may not go on", true, bootstrap.Upstream{URL: url, Headers: []string{"Cookie"}}, "it is never passed on"),
+		Entry("a header may not go on", true, bootstrap.Upstream{URL: url, Headers: []string{"Cookie"}}, "it is never forwarded"),
 	)
 })

@@ -7,22 +7,22 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Handler is an MCP server of this process that is none of the official SDK. It is told who is calling and sees no token.
+// Handler is an MCP server in this process that does not use the official SDK. It receives the caller and no token.
 type Handler func(w http.ResponseWriter, r *http.Request, caller oauth.Caller)
 
-// Guard protects such a server; it needs WithOAuth. WithToolPolicy has no effect on it, because only the handler knows its tools.
+// Guard protects a Handler; Register needs WithOAuth. WithToolPolicy has no effect on it, because only the handler knows its tools.
 func Guard(serve Handler, options ...MCPOption) *MCPServer {
 	m := new(MCPServer)
 	for _, option := range options {
 		option(m)
 	}
-	if serve != nil { // as with MCP, Register says that there is none
+	if serve != nil { // Register reports a nil handler
 		m.mounted = mcp.NewGateway(inProcess(serve), m.protection())
 	}
 	return m
 }
 
-// inProcess is an upstream that is no further away than a call.
+// inProcess is an mcp.Upstream that calls a Handler.
 type inProcess Handler
 
 // Forward implements mcp.Upstream.

@@ -10,21 +10,21 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// hostServer looks once at the http.Server that a host runs its Echo on. Register cannot: a host may start Echo's own server or any other.
-type hostServer struct{ seen atomic.Bool }
+// hostServer checks the limits of the host's http.Server once, at the first request. Register cannot, because it does not know the server.
+type hostServer struct{ checked atomic.Bool }
 
-// before looks at the server of the first request that begins.
+// before wraps begin with the check.
 func (h *hostServer) before(begin func(echo.Context) context.Context, logger *slog.Logger) func(echo.Context) context.Context {
 	return func(c echo.Context) context.Context {
-		if !h.seen.Load() && !h.seen.Swap(true) {
-			warnOfMissing(c.Request(), logger)
+		if !h.checked.Load() && !h.checked.Swap(true) {
+			warnOfMissingLimits(c.Request(), logger)
 		}
 		return begin(c)
 	}
 }
 
-// warnOfMissing names the bounds without which a request keeps memory or a connection before anybody has seen its token.
-func warnOfMissing(r *http.Request, logger *slog.Logger) {
+// warnOfMissingLimits logs the missing limits without which an unauthenticated request can keep memory or a connection.
+func warnOfMissingLimits(r *http.Request, logger *slog.Logger) {
 	server, known := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !known {
 		return
@@ -37,7 +37,7 @@ func warnOfMissing(r *http.Request, logger *slog.Logger) {
 		missing = append(missing, "ReadHeaderTimeout")
 	}
 	if len(missing) > 0 {
-		logger.Warn("the http.Server of this site lets anybody keep its memory and connections by headers", "missing", strings.Join(missing, ", "),
+		logger.Warn("the http.Server of this site does not limit the memory and connections of unauthenticated requests", "missing", strings.Join(missing, ", "),
 			"advice", "set MaxHeaderBytes to 32 KiB and ReadHeaderTimeout to 10 s on it, or on Echo's Server and TLSServer before Start")
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// WithSharedLimits counts wrong tokens in the store, for all processes that use it. It is the default for a store that several machines
-// share. The store has to be an oauth.WindowCounter.
+// WithSharedLimits counts wrong tokens in the store, for all processes that share it. It is the default for a store on a database server. NewOAuthServer
+// fails if the store is not an oauth.WindowCounter.
 func WithSharedLimits() OAuthOption {
 	return func(p *parts) { p.sharedLimits = true }
 }
 
-// counterIn returns what counts for every process, nil when each one counts for itself.
+// counterIn returns the store as a counter, nil when each process counts for itself.
 func counterIn(store oauth.Store, forced bool) (oauth.WindowCounter, error) {
 	counter, counts := store.(oauth.WindowCounter)
 	switch {
 	case forced && !counts:
-		return nil, errors.New("the store cannot count for several processes: make it an oauth.WindowCounter, or leave WithSharedLimits out")
+		return nil, errors.New("the store cannot count for several processes: implement oauth.WindowCounter, or omit WithSharedLimits")
 	case counts && (forced || counter.SharedByReplicas()):
 		return counter, nil
 	}
@@ -44,7 +44,7 @@ func newDirectory(config oauth.Config, settings *oauth.Settings, chosen parts) *
 	})
 }
 
-// ports are those that the Config has checked.
+// ports parses ports that Config.Settings has checked.
 func ports(texts []string) (ports []uint16) {
 	for _, text := range texts {
 		if number, err := strconv.ParseUint(text, 10, 16); err == nil {
@@ -54,7 +54,7 @@ func ports(texts []string) (ports []uint16) {
 	return ports
 }
 
-// proxy is one that the Config has checked, nil for none.
+// proxy parses a URL that Config.Settings has checked; nil for "".
 func proxy(address string) *url.URL {
 	if address == "" {
 		return nil

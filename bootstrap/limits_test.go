@@ -36,6 +36,6 @@ var _ = Describe("Choosing where limits are counted", Label("B6", "C21", "I22"),
 
 	It("is refused where nobody can count", func() {
 		_, err := counterIn(struct{ oauth.Store }{}, true)
-		Expect(err).To(MatchError(ContainSubstring("leave WithSharedLimits out")))
+		Expect(err).To(MatchError(ContainSubstring("omit WithSharedLimits")))
 	})
 })

@@ -9,58 +9,57 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// MCPOption says how an MCP server is protected.
+// MCPOption configures an MCPServer.
 type MCPOption func(*MCPServer)
 
-// WithOAuth attaches the authorization server; Register needs it.
+// WithOAuth sets the authorization server. Register, NewGateway and Guard need it.
 func WithOAuth(authz *OAuthServer) MCPOption { return func(m *MCPServer) { m.authz = authz } }
 
-// WithResource says which of the servers of the Config this one is, by its URL; without it, it is the first (U1).
+// WithResource sets which resource of the Config this server is, by its URL; the default is the first (U1). Register reports an unknown one.
 func WithResource(uri string) MCPOption { return func(m *MCPServer) { m.resource = uri } }
 
-// WithToolPolicy decides which tools a caller may know and call, usually by their roles.
+// WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not allowed is an unknown tool to the caller.
 func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
 	return func(m *MCPServer) { m.options.ToolPolicy = allows }
 }
 
-// WithToolScopes names the scopes that calling a tool needs; a client without them is told to ask for them (G10). NewGateway and Guard
-// also look up a name without the space at its ends (U11); FoldToolName is for servers that ignore case.
+// WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403 insufficient_scope and can request them (G10). NewGateway
+// and Guard also look up the name without leading and trailing space (U11); use FoldToolName for servers that ignore case.
 func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 	return func(m *MCPServer) { m.options.ToolScopes = needs }
 }
 
-// FoldToolName returns what the spellings of a tool's name have in common that an MCP server may take for that tool: with space at the
-// ends, in another case, or in wide letters. In front of a server that does, compare folded names in WithToolScopes.
+// FoldToolName returns a tool name without leading and trailing space, in lower case and in narrow letters. If an MCP server ignores such
+// differences, compare folded names in WithToolScopes.
 func FoldToolName(name string) string { return jsonrpc.FoldToolName(name) }
 
-// Bus carries messages between the replicas of a service; nats.Open makes one.
+// Bus carries messages between the replicas of a service; nats.Open returns one.
 type Bus = replica.Bus
 
-// WithBus lets every replica of a service answer every request: one for a session that another replica holds goes there and back over
-// the bus (R1). All replicas need the same server secret, and a bus each. Inside a session, tools then see of the headers of a request
-// only Accept, Accept-Language, Content-Type, Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP, on
-// every replica. A gateway needs no bus: its sessions are the upstream's.
+// WithBus forwards a request for a session of another replica over the bus, so that every replica can answer every request (R1). Each replica needs a
+// bus, and all need the same server secret. Tools in a session then see only these headers of a request: Accept, Accept-Language, Content-Type,
+// Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway needs no bus, because its upstream has the sessions.
 func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
 
-// WithAllowedOrigins lets pages of other origins call the MCP endpoint from a browser, each named as scheme://host or scheme://host:port;
-// Register reports one that no browser sends.
+// WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to call the MCP endpoint. Register reports an origin that no
+// browser sends.
 func WithAllowedOrigins(origins ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
 }
 
-// WithAllowedHosts accepts other names in the Host header of a server on this computer than its own; a name without a port holds with
-// any. A public server answers under every name.
+// WithAllowedHosts allows more names in the Host header of a server on a loopback address; a name without a port allows every port. A public server
+// accepts every name.
 func WithAllowedHosts(hosts ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
 }
 
-// WithMaxRequestBody limits a message of a client to that many bytes; without it, or with 0, it may have 4 MiB. All bodies under way, of every MCP
-// server of the OAuth server, together take at most an eighth of the memory that the process may use, one subject a quarter of that.
+// WithMaxRequestBody limits the body of a request in bytes; the default, also for 0, is 4 MiB. The bodies of all concurrent requests to the MCP servers of
+// an OAuthServer may take an eighth of the memory limit of the process, and those of one subject a quarter of that.
 func WithMaxRequestBody(bytes int64) MCPOption {
 	return func(m *MCPServer) { m.options.MaxBody = bytes }
 }
 
-// place is this server's among the resources, -1 when it is none of them.
+// place returns the index of this server's resource, -1 if it is unknown.
 func (m *MCPServer) place() int {
 	if m.resource == "" {
 		return 0
@@ -73,5 +72,5 @@ func (m *MCPServer) errUnknownResource() error {
 	for _, one := range m.authz.Resources() {
 		known = append(known, one.Resource)
 	}
-	return fmt.Errorf("registering the MCP server: WithResource names %q, which is no server of the oauth.Config: choose from %v", m.resource, known)
+	return fmt.Errorf("registering the MCP server: WithResource names %q, which is not a resource of the oauth.Config: choose one of %v", m.resource, known)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// OAuthOption replaces a part that NewOAuthServer would otherwise choose.
+// OAuthOption configures an OAuthServer.
 type OAuthOption func(*parts)
 
 type parts struct {
-	clients oauth.ClientDirectory
-	roots   *x509.CertPool
-	look    Appearance
+	clients    oauth.ClientDirectory
+	roots      *x509.CertPool
+	appearance Appearance
 
 	decided      func(event string)
 	limited      oauth.LimitObserver
@@ -21,17 +21,18 @@ type parts struct {
 	sharedLimits bool
 }
 
-// WithClientDirectory looks clients up elsewhere than in their published metadata documents.
+// WithClientDirectory replaces the directory that fetches clients from their metadata documents (CIMD). If it is an oauth.KeyDirectory, it also
+// provides their keys.
 func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
 	return func(p *parts) { p.clients = clients }
 }
 
-// WithRootCAs trusts these authorities instead of the system's when metadata documents are fetched.
+// WithRootCAs sets the certificate authorities for fetching metadata documents; the default is those of the system.
 func WithRootCAs(roots *x509.CertPool) OAuthOption {
 	return func(p *parts) { p.roots = roots }
 }
 
-// WithDecisions tells each decision of the server by the name of its audit event, to be counted.
+// WithDecisions calls count with the name of each audit event.
 func WithDecisions(count func(event string)) OAuthOption {
 	return func(p *parts) { p.decided = count }
 }

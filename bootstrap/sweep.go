@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sweepEvery is how often expired rows are forgotten (H6), give or take a tenth so that processes on one store spread out.
+// sweepEvery is the interval of the deletion of expired rows (H6). Up to a tenth of it is added at random, so that processes do not coincide.
 const sweepEvery = 10 * time.Minute
 
 func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
@@ -18,9 +18,9 @@ func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
 		}
 		rows, err := a.server.Sweep(ctx)
 		if err != nil {
-			a.config.Logger.WarnContext(ctx, "sweep failed", "error", err)
+			a.config.Logger.WarnContext(ctx, "cannot delete expired rows", "error", err)
 			continue
 		}
-		a.config.Logger.DebugContext(ctx, "swept", "rows", rows)
+		a.config.Logger.DebugContext(ctx, "deleted expired rows", "rows", rows)
 	}
 }

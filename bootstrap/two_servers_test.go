@@ -166,6 +166,6 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	It("have to be in the configuration", Label("U1", "F9"), func() {
 		unknown := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "unknown", Version: "1"}, nil), bootstrap.WithOAuth(server.authz), bootstrap.WithResource(issuer+"/unknown"))
 		Expect(unknown.Register(echo.New())).To(MatchError(And(
-			ContainSubstring(`WithResource names "https://cms.example/unknown"`), ContainSubstring("choose from [https://cms.example/mcp https://cms.example/more/mcp]"))))
+			ContainSubstring(`WithResource names "https://cms.example/unknown"`), ContainSubstring("choose one of [https://cms.example/mcp https://cms.example/more/mcp]"))))
 	})
 })

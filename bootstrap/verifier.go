@@ -6,7 +6,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// boolVerifier is a site that only knows yes and no.
+// boolVerifier adapts oauth.Config.VerifyBearer to oauth.BearerVerifier.
 type boolVerifier func(token string) bool
 
 func (known boolVerifier) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
@@ -23,7 +23,7 @@ func verifierOf(config oauth.Config) oauth.BearerVerifier {
 	return boolVerifier(config.VerifyBearer)
 }
 
-// ownVerifiers are those of the further servers that have one.
+// ownVerifiers returns the verifiers of additional servers that have one of their own.
 func ownVerifiers(config oauth.Config) map[oauth.Resource]oauth.BearerVerifier {
 	own := map[oauth.Resource]oauth.BearerVerifier{}
 	for _, server := range config.MoreServers {

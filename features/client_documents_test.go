@@ -52,7 +52,7 @@ func (c *Client) says(status int, header http.Header, body string) {
 var _ = Describe("Letting clients in whose document does not name itself", Label("CIMD", "C23"), func() {
 	It("warns the person, also when the form comes back", func(ctx SpecContext) {
 		world := NewWorld(func(config *server.Config) { config.AllowDocumentsWithoutClientID = true })
-		const warning = "description does not name itself"
+		const warning = "description does not contain its own address"
 		Expect(world.NewClient().Consent(ctx).Text).NotTo(ContainSubstring(warning))
 		page := world.ClientWith("client_id", nil).Consent(ctx)
 		Expect(page.Text).To(ContainSubstring(warning))

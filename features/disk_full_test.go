@@ -73,7 +73,7 @@ var _ = Describe("Running out of disk space", Label("N14", "D30", "E10"), func()
 		ready := func() Response { return site.Ready(ctx) }
 		Eventually(ready).WithTimeout(patience).Should(And(
 			HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", ContainSubstring(`{"name":"oauth database","problem":"`))))
-		Eventually(site.Err).WithTimeout(patience).Should(gbytes.Say(`level=WARN msg="not ready: a check fails" check="oauth database" error="[^"]+disk`))
+		Eventually(site.Err).WithTimeout(patience).Should(gbytes.Say(`level=WARN msg="a readiness check fails" check="oauth database" error="[^"]+disk`))
 
 		_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		Expect(err).NotTo(HaveOccurred())

@@ -35,7 +35,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("static has no secret", `--credential "static" needs it`, one, "--credential=static", "--verifier=http", "--verify-url=https://cms.example/"),
 		Entry("static has a secret that no header carries", "characters that no header can carry", one, "--credential=static", "--upstream-secret=s3cret\nx", "--signing-secret="+strings.Repeat("y", 32)),
 		Entry("static signs with a short secret", "has to have 32 bytes or more", one, "--credential=static", "--upstream-secret=s3cret", "--signing-secret=s3cret2"),
-		Entry("static signs with what it sends", "to be another one than --upstream-secret", one, "--credential=static", "--upstream-secret="+strings.Repeat("s3cret", 6), "--signing-secret="+strings.Repeat("s3cret", 6)),
+		Entry("static signs with what it sends", "to differ from --upstream-secret", one, "--credential=static", "--upstream-secret="+strings.Repeat("s3cret", 6), "--signing-secret="+strings.Repeat("s3cret", 6)),
 		Entry("a secret has no effect", `is set, but credential is "host-token"`, one, "--upstream-secret=s3cret"),
 		Entry("nobody knows the tokens", `there is no demo site in a gateway`, one, "--verifier=site"),
 		Entry("a tool needs what is no scope", `--tool-scopes has "articles:write", which is no scope`, one, "--tool-scopes=delete_* = articles:write"),
@@ -46,7 +46,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("a path is any path", "characters that cannot be routed", one, "--upstream=/*=http://127.0.0.1:9001/"),
 		Entry("a path goes up", "empty or dot segments", one, "--upstream=/a/../b=http://127.0.0.1:9001/"),
 		Entry("a path is empty", "empty or dot segments", one, "--upstream=//x=http://127.0.0.1:9001/"),
-		Entry("a header may not go on", `--forward-headers has "Cookie": it is never passed on`, one, "--forward-headers=Cookie"),
+		Entry("a header may not go on", `--forward-headers has "Cookie": it is never forwarded`, one, "--forward-headers=Cookie"),
 	)
 
 	It("is another command than serving the demo site", func(ctx SpecContext) {

@@ -56,7 +56,7 @@ var _ = Describe("Standing in front of a server that goes by its host name", Lab
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		upstream.Answer(refusal)
-		Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(http.StatusBadGateway, "does not know the host name that it is asked under"))
+		Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(http.StatusBadGateway, "does not accept the host name of its requests"))
 		Expect(world.Log.String()).To(ContainSubstring(advice))
 		Eventually(world.Stories).WithContext(ctx).WithTimeout(patience).Should(ContainElement(HaveField("Says", ContainSubstring("upstream-host"))))
 		upstream.Answer(nil)

@@ -125,7 +125,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		service.Spoil(ctx, table)
 		Eventually(func() Response { return service.AskAdmin(ctx, "/readyz") }).WithTimeout(patience).Should(And(
 			HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", MatchRegexp(`"oauth database","problem":"[^"]*malformed`))))
-		Expect(linesWith(service.Log.String(), "not ready: a check fails")).To(ConsistOf(ContainSubstring("malformed")))
+		Expect(linesWith(service.Log.String(), "a readiness check fails")).To(ConsistOf(ContainSubstring("malformed")))
 		Expect(stake.Try(ctx)).To(HaveKeyWithValue("refresh", BePutOff()))
 	},
 		Entry("where the grants are", "grants", SpecTimeout(time.Minute)),

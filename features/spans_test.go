@@ -148,6 +148,6 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		service := Operate()
 		Expect(Post(ctx, service.Issuer+"/oauth/token", nil).StatusCode).To(Equal(http.StatusBadRequest))
 		service.Shutdown()
-		Expect(service.Log.String()).To(ContainSubstring("sending traces failed"))
+		Expect(service.Log.String()).To(ContainSubstring("cannot send traces"))
 	})
 })

@@ -141,7 +141,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		}, "challenge resource_metadata server_metadata registration:refused", "F4", "no dynamic registration", "does not know Client ID Metadata Documents"),
 		Entry("at a client that looks for OpenID", func(ctx context.Context) {
 			Get(ctx, service.Issuer+"/.well-known/openid-configuration")
-		}, "server_metadata:refused", "F5", "no OpenID provider", "oauth-authorization-server"),
+		}, "server_metadata:refused", "F5", "not an OpenID provider", "oauth-authorization-server"),
 		Entry("at a client_id that is none", func(ctx context.Context) {
 			client.ID = "my-client"
 			client.AskFor(ctx, client.Request())

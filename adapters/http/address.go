@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// peerOf is the socket's peer unless the site says which proxies it trusts; Echo's own default would believe anybody (B6).
+// peerOf returns the peer of the socket, unless the site has an IPExtractor for its proxies. Echo's default would trust a header of any peer (B6).
 func peerOf(c echo.Context) string {
 	if c.Echo().IPExtractor != nil {
 		return c.RealIP()
@@ -17,8 +17,8 @@ func peerOf(c echo.Context) string {
 	return echo.ExtractIPDirect()(c.Request())
 }
 
-// guesser returns the requester for which wrong tokens count. A host's own IPExtractor may return a peer that is no IP address; all such peers
-// count as one.
+// guesser returns the requester for which wrong tokens count. An IPExtractor of the host may return something other than an IP address; all such
+// peers count as one.
 func (e *Endpoints) guesser(c echo.Context) oauth.Requester {
 	peer, err := netip.ParseAddr(peerOf(c))
 	if err != nil {
@@ -27,8 +27,8 @@ func (e *Endpoints) guesser(c echo.Context) oauth.Requester {
 	return oauth.RequesterAt(peer, e.server.Settings().Limits)
 }
 
-// requester returns the requester for which all other limits count. No limit applies to a peer on this computer: it is a proxy that
-// trusted-proxies does not name, and all people would share its limits.
+// requester returns the requester for which all other limits count. No limit applies to a peer on this computer: it is
+// probably a proxy that trusted-proxies does not list, and all people would share its limits.
 func (e *Endpoints) requester(c echo.Context) oauth.Requester {
 	if peer, err := netip.ParseAddr(peerOf(c)); err == nil && peer.Unmap().IsLoopback() {
 		return oauth.Requester{}

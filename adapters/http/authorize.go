@@ -26,7 +26,7 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	return e.showConsent(c, http.StatusOK, consent, "")
 }
 
-// decide takes the person's answer (B). Only the sealed ticket counts: what was shown is what is approved.
+// decide handles the submitted consent form (B). It reads the request from the sealed ticket only, so that the person approves what the page showed.
 func (e *Endpoints) decide(c echo.Context) error {
 	form, err := e.readPageForm(c)
 	if err != nil {
@@ -37,18 +37,18 @@ func (e *Endpoints) decide(c echo.Context) error {
 	}
 	switch form.Get("decision") {
 	case "approve", "deny":
-		return e.settle(c, form)
+		return e.answerConsent(c, form)
 	case "return":
 		redirect, err := e.server.OpenRedirect(form.Get("ticket"))
 		if err != nil {
 			return err
 		}
-		return leave(c, redirect)
+		return redirectTo(c, redirect)
 	}
 	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
 
-func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
+func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	consent, err := e.server.OpenConsent(form.Get("ticket"))
 	if err != nil {
 		return err
@@ -64,17 +64,17 @@ func (e *Endpoints) settle(c echo.Context, form oauth.Parameters) error {
 	if problem, again := tryAgain(err); again {
 		trace.From(c.Request().Context()).Refuse(err)
 		o := e.outcomeOf(c, err)
-		o.retryLater(c)
+		o.setRetryAfter(c)
 		return e.showConsent(c, o.status, consent, problem)
 	}
 	if err != nil {
 		return err
 	}
-	return leave(c, redirect)
+	return redirectTo(c, redirect)
 }
 
-// tryAgain returns the sentence with which the same form comes back (B7-B9).
-func tryAgain(err error) (sentence string, again bool) {
+// tryAgain returns the message to show with the form again; again is false when the request has ended (B7-B9).
+func tryAgain(err error) (message string, again bool) {
 	kind, _ := oauth.KindOf(err)
 	switch kind {
 	case oauth.MissingHostToken:
@@ -89,7 +89,7 @@ func tryAgain(err error) (sentence string, again bool) {
 	return "", false
 }
 
-// readPageForm reads what a person sent from one of our own pages (B1, B3).
+// readPageForm reads a form that one of our own pages has submitted (B1, B3).
 func (e *Endpoints) readPageForm(c echo.Context) (oauth.Parameters, error) {
 	if !e.sameOrigin(c.Request()) {
 		return nil, refuseWith(http.StatusForbidden, "B3", "the form was sent from another site")
@@ -97,7 +97,7 @@ func (e *Endpoints) readPageForm(c echo.Context) (oauth.Parameters, error) {
 	return readForm(c, http.StatusUnsupportedMediaType)
 }
 
-// sameOrigin keeps other sites from sending the form (B3).
+// sameOrigin reports whether a request comes from a page of this origin (B3).
 func (e *Endpoints) sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
@@ -109,8 +109,8 @@ func (e *Endpoints) sameOrigin(r *http.Request) bool {
 	return false
 }
 
-// leave sends the browser to the client with 303, so that no browser repeats the form there (B12).
-func leave(c echo.Context, redirect oauth.Redirect) error {
+// redirectTo sends the browser to the client with 303, so that it does not submit the form there (B12).
+func redirectTo(c echo.Context, redirect oauth.Redirect) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderCacheControl, "no-store")
 	header.Set("Referrer-Policy", "same-origin")
@@ -134,27 +134,27 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	})
 }
 
-// edition is the pages in the reader's language.
+// edition returns the pages in the language of the request.
 func (e *Endpoints) edition(c echo.Context) pages.Edition {
 	return e.pages.For(c.Request().Header.Get("Accept-Language"))
 }
 
-// secureTransport asks browsers to stay on https where the issuer is.
+// secureTransport sets Strict-Transport-Security when the issuer uses https.
 func (e *Endpoints) secureTransport(c echo.Context) {
 	if e.issuer.Scheme == "https" {
 		c.Response().Header().Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
 	}
 }
 
-// failOnPage is the channel of people. A refusal that the client may be told leaves as a redirect: at once when the person has
-// just acted or the receiver is trusted, else behind a button (M13).
+// failOnPage answers a person. An *oauth.Refusal becomes a redirect to the client: at once after a POST or to a trusted host, else behind a button
+// (M13).
 func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 	var refusal *oauth.Refusal
 	if !errors.As(err, &refusal) {
 		return e.showProblem(c, err, nil)
 	}
 	if refusal.Redirect.Automatic || c.Request().Method == http.MethodPost {
-		return leave(c, refusal.Redirect)
+		return redirectTo(c, refusal.Redirect)
 	}
 	sealed, sealErr := e.server.SealRedirect(refusal.Redirect)
 	if sealErr != nil {
@@ -167,9 +167,9 @@ func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) error {
 	o := e.outcomeOf(c, err)
 	if o.status == http.StatusInternalServerError {
-		o.status, o.retryAfter = http.StatusServiceUnavailable, "1" // a person is present and can try again (A33)
+		o.status, o.retryAfter = http.StatusServiceUnavailable, "1" // the person can try again (A33)
 	}
-	o.retryLater(c)
+	o.setRetryAfter(c)
 	e.secureTransport(c)
 	why := explain(err, o)
 	if c.Path() == e.issuer.Path+connectionsPath {

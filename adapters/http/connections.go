@@ -12,13 +12,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// connections asks for the host token whose connections a person wants to see.
+// connections shows the form for the host token.
 func (e *Endpoints) connections(c echo.Context) error {
 	return e.askForToken(c, http.StatusOK, "")
 }
 
-// change shows the connections of a pasted token, or ends what the person chose among them. Nothing stays in the browser: the
-// page that shows them carries, sealed, what lets their buttons work.
+// change shows the connections of a pasted token, or ends some of them. It sets no cookie: a sealed ticket in the page authorizes its buttons.
 func (e *Endpoints) change(c echo.Context) error {
 	form, err := e.readPageForm(c)
 	if err != nil {
@@ -50,7 +49,7 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	}
 	if problem, again := tryAgain(err); again {
 		o := e.outcomeOf(c, err)
-		o.retryLater(c)
+		o.setRetryAfter(c)
 		return e.askForToken(c, o.status, problem)
 	}
 	if err != nil {
@@ -115,13 +114,13 @@ func (e *Endpoints) showConnections(c echo.Context, found application.Connection
 	shown.Page = min(max(page, 1), shown.Pages)
 	first := (shown.Page - 1) * connectionsOnPage
 	for _, living := range found.Living[first:min(all, first+connectionsOnPage)] {
-		shown.Living = append(shown.Living, e.shown(living))
+		shown.Living = append(shown.Living, e.pageConnection(living))
 	}
 	e.secureTransport(c)
 	return e.edition(c).WriteConnections(c.Response(), http.StatusOK, shown)
 }
 
-func (e *Endpoints) shown(c oauth.Connection) pages.Connection {
+func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
 	var grants []string
 	for _, scope := range e.server.Settings().Catalogue.Describe(c.Scopes) {
 		grants = append(grants, scope.Description)

@@ -14,13 +14,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// endpoint answers a request or returns why it cannot; channel tells that to whoever asked.
+// endpoint answers a request or returns an error, which an errorWriter answers.
 type (
-	endpoint func(echo.Context) error
-	channel  func(echo.Context, error) error
+	endpoint    func(echo.Context) error
+	errorWriter func(echo.Context, error) error
 )
 
-// statusError overrides the status of a refusal where HTTP itself has a better word for it.
+// statusError overrides the status of a refusal.
 type statusError struct {
 	status  int
 	refusal error
@@ -33,8 +33,8 @@ func refuseWith(status int, rule, description string) error {
 	return &statusError{status, oauth.Refuse(oauth.InvalidRequest, rule, description)}
 }
 
-// dispatch is the only way into an endpoint, so that every failure, even a panic, leaves through its channel.
-func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail channel) echo.HandlerFunc {
+// dispatch calls the endpoint of the method. It passes every error, even a panic, to the error writer.
+func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail errorWriter) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
 			if recover() != nil {
@@ -42,26 +42,26 @@ func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail chann
 			}
 		}()
 		if c.Request().Body != http.NoBody {
-			readUntil(c, time.Now().Add(formLimit))
+			readUntil(c, time.Now().Add(formTimeout))
 		}
 		handle, found := serve[c.Request().Method]
 		if !found {
 			c.Response().Header().Set(echo.HeaderAllow, allow)
-			return fail(c, refuseWith(http.StatusMethodNotAllowed, "A1, D1", "this address does not take the method"))
+			return fail(c, refuseWith(http.StatusMethodNotAllowed, "A1, D1", "this endpoint does not support the method"))
 		}
 		err = handle(c)
 		switch {
 		case err == nil:
 			return nil
 		case c.Response().Committed:
-			e.logger.InfoContext(c.Request().Context(), "answer not sent to its end", "endpoint", c.Path(), "error", err)
+			e.logger.InfoContext(c.Request().Context(), "the client closed the connection during the response", "endpoint", c.Path(), "error", err)
 			return nil
 		}
 		return fail(c, err)
 	}
 }
 
-// outcome is what any error means on the wire.
+// outcome is the response to an error.
 type outcome struct {
 	status      int
 	code        string
@@ -82,7 +82,7 @@ var statuses = map[oauth.Kind]int{
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
 }
 
-// outcomeOf translates a refusal; any other error is logged once under an incident id and told to nobody (D30).
+// outcomeOf maps an error to a response and logs it once with its incident id. The response contains the text of a refusal only (D30).
 func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
 	o := outcome{incident: incidentOf(c)}
 	var refusal *oauth.Error
@@ -106,7 +106,7 @@ func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
 	return o
 }
 
-// retryAfter is in whole seconds, rounded up.
+// retryAfter returns whole seconds, rounded up, or "".
 func retryAfter(status int, refusal *oauth.Error) string {
 	switch {
 	case refusal != nil && refusal.RetryAfter > 0:
@@ -117,8 +117,8 @@ func retryAfter(status int, refusal *oauth.Error) string {
 	return ""
 }
 
-// retryLater says when to come back, where that is known.
-func (o outcome) retryLater(c echo.Context) {
+// setRetryAfter sets the Retry-After header if the wait is known.
+func (o outcome) setRetryAfter(c echo.Context) {
 	if o.retryAfter != "" {
 		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
 	}
@@ -132,20 +132,20 @@ func (e *Endpoints) log(c echo.Context, o outcome, err error) {
 	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RuleOf(err), "error", err, "incident", o.incident)
 }
 
-// failInJSON is the channel of clients (RFC 6749 §5.2).
+// failInJSON answers a client (RFC 6749 §5.2).
 func (e *Endpoints) failInJSON(c echo.Context, err error) error {
 	o := e.outcomeOf(c, err)
 	if o.status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Basic realm="oauth"`)
 	}
-	o.retryLater(c)
+	o.setRetryAfter(c)
 	return writeJSON(c, o.status, struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}{o.code, o.description})
 }
 
-// writeJSON answers a client: never cached, readable from every origin, exactly application/json (D, JH).
+// writeJSON answers a client with application/json, uncached and readable from every origin (D, JH).
 func writeJSON(c echo.Context, status int, body any) error {
 	noStore(c)
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
@@ -153,7 +153,7 @@ func writeJSON(c echo.Context, status int, body any) error {
 	return c.Echo().JSONSerializer.Serialize(c, body, "")
 }
 
-// noStore sets the headers of every answer to a client, with a body or without.
+// noStore sets the headers of every response to a client.
 func noStore(c echo.Context) {
 	header := c.Response().Header()
 	header.Set(echo.HeaderCacheControl, "no-store")

@@ -8,15 +8,15 @@ import (
 
 type explanation struct{ title, text, advice, detail string }
 
-// explanations say to a person what happened and what to do; they never repeat input (A40).
+// explanations tell a person what happened and what to do. They contain no input of the request (A40).
 var explanations = map[oauth.Kind]explanation{
 	oauth.MalformedClientID:     {title: "This app cannot be identified", text: "The address that it gives as its identity is not one that this site can look up.", advice: tellMaker},
 	oauth.ClientUnreachable:     {title: "This app cannot be looked up", text: "Its published description could not be fetched.", advice: "Try again in a moment. If it stays like this, tell the maker of the app."},
-	oauth.InvalidClientDocument: {title: "This app is not described correctly", text: "What the app publishes about itself is not valid, so nobody can tell who is asking.", advice: tellMaker},
+	oauth.InvalidClientDocument: {title: "This app is not described correctly", text: "The description that the app publishes is not valid, so this site cannot identify the app.", advice: tellMaker},
 	oauth.UnsupportedClient:     {title: "This app needs something that this site does not offer", text: "Its published description asks for a way to sign in that is not available here.", advice: tellMaker},
 	oauth.ClientNotAllowed:      {title: "This app is not allowed here", text: "The operator of this site does not let this app connect."},
 	oauth.ClientBusy:            {title: "Too many requests just now", text: "Other apps are being looked up.", advice: "Wait a moment and start again in your app."},
-	oauth.UnregisteredRedirect:  {title: "This app asks to be answered at an address that it does not list", text: "To protect you, nothing was sent there.", advice: tellMaker},
+	oauth.UnregisteredRedirect:  {title: "This app requests a redirect to an address that it does not list", text: "To protect you, nothing was sent there.", advice: tellMaker},
 	oauth.StateTooLong:          {title: tooMuchState, text: "It sends a “state” of more than 4096 characters. Nothing was granted.", advice: tellMaker},
 	oauth.StateNotPrintable:     {title: tooMuchState, text: "It sends a “state” with characters that are not printable ASCII. Nothing was granted.", advice: tellMaker},
 	oauth.InvalidTicket:         {title: "This form is not valid", text: "Nothing was granted.", advice: startAgain},
@@ -26,7 +26,7 @@ var explanations = map[oauth.Kind]explanation{
 
 const (
 	tellMaker    = "Tell the maker of the app; nothing can be done here."
-	tooMuchState = "This app asks for something back that this site cannot return"
+	tooMuchState = "This app sends a value that this site cannot return"
 	startAgain   = "Start again in your app."
 )
 
@@ -41,7 +41,7 @@ func explain(err error, o outcome) explanation {
 	return explanation{title: "The app’s request is not valid", text: "Nothing was granted.", detail: o.description}
 }
 
-// explainConnections speaks to somebody who looks at connections: no app has sent them, and none waits.
+// explainConnections explains an error of the connections page, which no app has opened.
 func explainConnections(o outcome) explanation {
 	if o.status >= http.StatusInternalServerError {
 		return explanation{title: "This site cannot answer just now", text: "It is not certain that anything has ended.", advice: "Try again in a moment."}

@@ -13,13 +13,13 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Follower notes the steps that requests reach. A nil journal notes nothing.
+// Follower records the steps that requests reach in the journal; with a nil journal it records nothing.
 type Follower struct {
 	Journal trace.Journal
 	Now     func() time.Time
 }
 
-// Middleware notes them as soon as their answers begin.
+// Middleware records the steps of a request when its response begins.
 func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	if f.Journal == nil {
 		return next
@@ -33,8 +33,8 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Begin returns the context under which a request reaches its steps, for whoever says by itself when its answer begins. The request that
-// Echo has stays as it is: RequestID knows it there only behind Identify.
+// Begin returns a context that records the steps of a request, for a handler that reports the beginning of its response itself. It does not change
+// the request of the echo.Context, so that RequestID finds the id there only behind Identify.
 func (f Follower) Begin(c echo.Context) context.Context {
 	if f.Journal == nil {
 		return c.Request().Context()
@@ -53,7 +53,7 @@ func recorderOf(c echo.Context) *trace.Recorder {
 	return trace.From(ctx)
 }
 
-// walking returns the context of a request with its Recorder.
+// walking returns the context of a request with its Recorder; begun reports whether it is new.
 func walking(c echo.Context) (ctx context.Context, begun bool) {
 	r := c.Request()
 	if trace.From(r.Context()) != nil {
@@ -74,7 +74,7 @@ func fromSocket(came trace.Origin) trace.Origin {
 	return fromPeer(came)
 }
 
-// Identify gives each request an id, in the answer and for RequestID; one that a stranger sends is not taken.
+// Identify gives each request a new id, for RequestID and the header X-Request-Id of the response. It ignores the header of the request.
 func Identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderXRequestID, recorderOf(c).Request())
@@ -82,10 +82,10 @@ func Identify(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// RequestID returns the id of the request under ctx, "" when it has none.
+// RequestID returns the id of the request of ctx, "" when it has none.
 func RequestID(ctx context.Context) string { return trace.From(ctx).Request() }
 
-// incidentOf is the one id under which the log, the trace and the person's page know a request.
+// incidentOf returns the id of a request in the log, the trace and the error page.
 func incidentOf(c echo.Context) string {
 	if id := RequestID(c.Request().Context()); id != "" {
 		return id
@@ -95,7 +95,7 @@ func incidentOf(c echo.Context) string {
 
 func newIncident() string { return rand.Text()[:12] }
 
-// networkOf is where a peer is, no closer than tells connections apart.
+// networkOf returns the /24 or /48 network of a peer, because a whole address would be personal data.
 func networkOf(peer string) string {
 	address, err := netip.ParseAddr(peer)
 	if err != nil {
@@ -109,7 +109,7 @@ func networkOf(peer string) string {
 	return network.String()
 }
 
-// absent keeps a site's catch-all route from answering for documents that this server does not have (F4, F5).
+// absent answers 404 for documents that this server does not have, so that a catch-all route of the site does not (F4, F5).
 func absent(kind trace.Kind, rule, why string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		recorder := trace.From(c.Request().Context())
@@ -119,8 +119,8 @@ func absent(kind trace.Kind, rule, why string) echo.HandlerFunc {
 	}
 }
 
-// noting tells the trace before the channel tells whoever asked.
-func noting(step trace.Kind, fail channel) channel {
+// tracing records an error in the trace before fail answers it.
+func tracing(step trace.Kind, fail errorWriter) errorWriter {
 	return func(c echo.Context, err error) error {
 		trace.From(c.Request().Context()).RefuseAt(step, err)
 		return fail(c, err)

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// maxQuery has room for a state, a client_id and a redirect_uri of the longest kind, with every character escaped.
+	// maxQuery fits the longest state, client_id and redirect_uri with every character escaped.
 	maxQuery = 24 << 10
-	// maxForm has room for the ticket of such a request, and for a token.
+	// maxForm fits the ticket of such a request and a token.
 	maxForm = 32 << 10
-	// formLimit is how long a client may take to send a form.
-	formLimit = 10 * time.Second
+	// formTimeout bounds the time in which a client sends a form.
+	formTimeout = 10 * time.Second
 )
 
-// readQuery parses the raw query once; Go's own FormValue would hide its errors and mix in the body (A2, A3).
+// readQuery parses the raw query. http.Request.FormValue would hide errors and mix in the body (A2, A3).
 func readQuery(r *http.Request) (oauth.Parameters, error) {
 	if len(r.URL.RawQuery) > maxQuery {
 		return nil, refuseWith(http.StatusRequestURITooLong, "A2", "the request is too long")
@@ -31,10 +31,10 @@ func readQuery(r *http.Request) (oauth.Parameters, error) {
 	return parse(r.URL.RawQuery)
 }
 
-// readForm parses the body and nothing else (B1, D2-D4); unsupported is the status for another media type.
+// readForm parses the body only (B1, D2-D4); unsupported is the status for another media type.
 func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	types := c.Request().Header.Values(echo.HeaderContentType)
-	media, _, err := mime.ParseMediaType(strings.Join(types, ", ")) // of two there is none
+	media, _, err := mime.ParseMediaType(strings.Join(types, ", ")) // two headers are not a media type
 	if err != nil || media != echo.MIMEApplicationForm {
 		return nil, refuseWith(unsupported, "B1, D2", "the body has to be application/x-www-form-urlencoded")
 	}
@@ -49,7 +49,7 @@ func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	return parse(body)
 }
 
-// readBody takes the deadline back that dispatch has set.
+// readBody reads the body and clears the deadline that dispatch has set.
 func readBody(c echo.Context) (string, error) {
 	body := new(bytes.Buffer)
 	body.Grow(int(min(max(c.Request().ContentLength, 0), maxForm)) + bytes.MinRead)
@@ -60,9 +60,9 @@ func readBody(c echo.Context) (string, error) {
 	return body.String(), err
 }
 
-// readUntil says when to give a body up. It holds for what net/http reads of one that was refused, too: it waits for that before it answers.
+// readUntil sets the read deadline. net/http also reads the rest of a refused body before it responds, until this deadline.
 func readUntil(c echo.Context, limit time.Time) {
-	_ = http.NewResponseController(c.Response()).SetReadDeadline(limit) // recorders in tests have no deadlines
+	_ = http.NewResponseController(c.Response()).SetReadDeadline(limit) // a recorder of a test has no deadlines
 }
 
 func parse(encoded string) (oauth.Parameters, error) {

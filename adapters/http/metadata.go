@@ -2,7 +2,7 @@ package http
 
 import "github.com/pasteport/pasteport/domain/oauth"
 
-// serverMetadata is the document of RFC 8414; nothing in it may be left out, because absence has a meaning of its own (F2, F3).
+// serverMetadata is the document of RFC 8414. It contains every field, because RFC 8414 gives a default to most absent ones (F2, F3).
 type serverMetadata struct {
 	Issuer                   string   `json:"issuer"`
 	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
@@ -52,7 +52,7 @@ func resourcesOf(settings *oauth.Settings) (uris []string) {
 	return uris
 }
 
-// authMethods returns how clients may prove who they are, and what they may sign with (D33, RFC 8414 §2).
+// authMethods returns the authentication methods of clients and their signature algorithms (D33, RFC 8414 §2).
 func authMethods(settings *oauth.Settings) (methods, algorithms []string) {
 	if !settings.Metadata.PrivateKeyJWT {
 		return []string{string(oauth.PublicClient)}, nil

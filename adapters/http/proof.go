@@ -22,9 +22,9 @@ func proofDemand(err error) (demand *oauth.ProofDemand, demanded bool) {
 	return demand, demanded
 }
 
-// showProof answers with the page on which the browser computes the proof and sends the form again (B18).
+// showProof answers with the page that computes the proof of work in the browser and submits the form again (B18).
 func (e *Endpoints) showProof(c echo.Context, demand *oauth.ProofDemand, action string, form url.Values) error {
-	e.outcomeOf(c, demand).retryLater(c)
+	e.outcomeOf(c, demand).setRetryAfter(c)
 	e.secureTransport(c)
 	form.Set("proof", demand.Sealed)
 	return e.edition(c).WriteProof(c.Response(), http.StatusTooManyRequests, pages.Proof{

@@ -1,5 +1,5 @@
-// Package http speaks HTTP with Echo: it parses what comes in, calls one use case, and writes what goes out. Import it as
-// oauthhttp.
+// Package http has the endpoints of the authorization server on Echo. Endpoints.Mount is the route table; each endpoint parses a request, calls one
+// use case of package application and writes the response. Follower records requests in the connection trace. Import it as oauthhttp.
 package http
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Endpoints is the authorization server's side of the wire.
+// Endpoints are the HTTP endpoints of the authorization server.
 type Endpoints struct {
 	server *application.Server
 	logger *slog.Logger
@@ -25,14 +25,14 @@ type Endpoints struct {
 	follow echo.MiddlewareFunc
 }
 
-// Options are what the endpoints need besides the use cases.
+// Options configure the endpoints.
 type Options struct {
 	Appearance pages.Appearance
-	Follow     echo.MiddlewareFunc // sees every request
+	Follow     echo.MiddlewareFunc // wraps every route
 	Logger     *slog.Logger
 }
 
-// New serves the use cases; every URL that it publishes comes from the configured issuer (F8).
+// New returns the endpoints of a server. The URLs that they publish come from the configured issuer (F8).
 func New(server *application.Server, o Options) (*Endpoints, error) {
 	issuer, err := url.Parse(server.Settings().Issuer)
 	if err != nil {
@@ -54,7 +54,7 @@ const (
 	connectionsPath = "/oauth/connections"
 )
 
-// Mount adds every route of the authorization server to the site's Echo. This is the one route table.
+// Mount adds every route of the authorization server to the site's Echo.
 func (e *Endpoints) Mount(site *echo.Echo) {
 	metadata := wellknown.New(trace.ServerMetadata, e.metadata())
 	base := e.issuer.Path
@@ -66,21 +66,21 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		path  string
 		allow string
 		serve map[string]endpoint
-		fail  channel
-		step  trace.Kind // of what is refused before it is known what it was about
+		fail  errorWriter
+		step  trace.Kind // of a refusal before the endpoint has recorded a step
 	}{
 		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide}, e.failOnPage, trace.Authorize},
 		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
 		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
 		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
 	} {
-		handle := e.dispatch(route.serve, route.allow, noting(route.step, route.fail))
+		handle := e.dispatch(route.serve, route.allow, tracing(route.step, route.fail))
 		site.Any(route.path, handle, e.follow)
 		site.RouteNotFound(route.path, handle, e.follow) // methods that Echo does not know
 	}
 	const openID = "/.well-known/openid-configuration"
 	for _, path := range []string{openID + base, openID + base + "/*", base + openID} {
-		site.Any(path, absent(trace.ServerMetadata, "F5", "this is no OpenID provider"), e.follow)
+		site.Any(path, absent(trace.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
 	}
 	site.Any(base+"/oauth/register", absent(trace.Registration, "F4", "there is no dynamic registration"), e.follow)
 }

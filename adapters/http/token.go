@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// token exchanges a code or refreshes (D). Nothing that is refused here changes any state.
+// token exchanges a code or a refresh token (D). A request that is refused here changes no state.
 func (e *Endpoints) token(c echo.Context) error {
 	form, err := readClientForm(c)
 	if err != nil {
@@ -33,14 +33,14 @@ func (e *Endpoints) token(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, tokenAnswer{
+	return writeJSON(c, http.StatusOK, tokenResponse{
 		AccessToken: tokens.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int64(tokens.Lifetime.Seconds()),
 		Scope: tokens.Scopes.String(), RefreshToken: tokens.Refresh.Reveal(),
 	})
 }
 
-// tokenAnswer is the successful answer (RFC 6749 §5.1, D29).
-type tokenAnswer struct {
+// tokenResponse is the successful response (RFC 6749 §5.1, D29).
+type tokenResponse struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
 	ExpiresIn    int64  `json:"expires_in"` // seconds
@@ -62,13 +62,13 @@ func (e *Endpoints) grantType(name string) (grantFunc, error) {
 	return nil, oauth.Refuse(oauth.UnsupportedGrantType, "D6", "the grant_type has to be authorization_code or refresh_token")
 }
 
-// clientParameters may only come in the body: a query ends up in logs (D4).
+// clientParameters are refused in the query, which ends up in logs (D4).
 var clientParameters = []string{
 	"grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "scope", "resource",
 	"client_id", "client_secret", "client_assertion", "client_assertion_type", "token", "token_type_hint",
 }
 
-// readClientForm applies the transport rules that token and revoke share (D2-D5, E1).
+// readClientForm reads the form of a client, for the token and the revocation endpoint (D2-D5, E1).
 func readClientForm(c echo.Context) (oauth.Parameters, error) {
 	form, err := readForm(c, http.StatusBadRequest)
 	if err != nil {
@@ -80,14 +80,14 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 	}
 	for _, name := range clientParameters {
 		if _, present := query[name]; present {
-			return nil, oauth.Refuse(oauth.InvalidRequest, "D4", "parameters belong into the body, not into the URL")
+			return nil, oauth.Refuse(oauth.InvalidRequest, "D4", "parameters belong in the body, not in the URL")
 		}
 	}
 	return form, form.OnceEach()
 }
 
-// identify returns what the client says about itself, in the form or in a Basic header with an empty password, which the
-// official Go SDK sends first (D7-D9, X1). A shared secret proves nothing here and is refused as InvalidClient.
+// identify returns the client's credentials from the form, or from a Basic header with an empty password, which the official Go SDK sends first
+// (D7-D9, X1). It refuses a client secret with InvalidClient.
 func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
 		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7", "there is more than one Authorization header")
@@ -112,7 +112,7 @@ func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Cred
 
 const jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// assertion returns the signed JWT of a client that sends one (RFC 7523 §2.2); none is taken unless the operator offers it (D10).
+// assertion returns the client assertion (RFC 7523 §2.2), "" when there is none. It refuses one unless private_key_jwt is enabled (D10).
 func (e *Endpoints) assertion(form oauth.Parameters) (string, error) {
 	assertion, kind := form.Get("client_assertion"), form.Get("client_assertion_type")
 	switch {

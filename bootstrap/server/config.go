@@ -8,7 +8,6 @@ import (
 	"net/netip"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/internal/upstreams"
 	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -57,7 +56,7 @@ func DefaultConfig() *Config {
 	c := &Config{Addr: DefaultAddr, AdminAddr: DefaultAdminAddr, DataDir: defaultDataDir, LogFormat: "text", LogLevel: "info"}
 	c.MaxRequestBody = defaultMaxRequestBody
 	c.Database.Connections = defaultDatabaseConnections
-	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, upstreams.DefaultPatience
+	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, bootstrap.DefaultPatience
 	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL, oauth.DefaultTicketTTL
 	c.RefreshIdleTTL, c.GrantTTL, c.RefreshGrace = oauth.DefaultRefreshIdleTTL, oauth.DefaultGrantTTL, oauth.DefaultRefreshGrace
 	c.Limits = oauth.DefaultLimits()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/internal/upstreams"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -44,7 +43,7 @@ func (c *Config) gateway() settings.Group {
 			Like("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier upstream\", where they refuse the name in their URL").Checks("Gateway.Host").
 			Otherwise("the host of each upstream").Like("localhost:9000"),
-		settings.Choice("credential", &g.Credential, upstreams.Credentials, "bearer token that the upstreams receive: the token that the person pasted, one secret for everybody, or none"),
+		settings.Choice("credential", &g.Credential, bootstrap.Credentials(), "bearer token that the upstreams receive: the token that the person pasted, one secret for everybody, or none"),
 		settings.Secret("upstream-secret", &g.Secret, "bearer token of credential static").Checks("Gateway.Secret").Like("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret, "signs the headers of credential static that say who is calling; 32 bytes or more").Checks("Gateway.SigningSecret").
 			Like("another-long-random-text-of-32-bytes"),
@@ -122,8 +121,10 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle()
 	}
-	terms := upstreams.Terms{Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret, Host: g.Host, Headers: g.Headers, Patience: g.Patience}
-	return errors.Join(g.checkUpstreams(), g.checkKeys(v), terms.Check(), g.checkToolScopes(config.WithDefaults()))
+	options := bootstrap.Upstream{
+		Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret, Host: g.Host, Headers: g.Headers, Patience: g.Patience,
+	}
+	return errors.Join(g.checkUpstreams(), g.checkKeys(v), options.CheckOptions(), g.checkToolScopes(config.WithDefaults()))
 }
 
 // checkIdle reports fields that have no effect without an upstream.

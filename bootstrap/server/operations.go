@@ -74,12 +74,12 @@ func (o *operations) watch(s *Service, now func() time.Time) {
 
 func (o *operations) checks(s *Service) []admin.Check {
 	checks := append([]admin.Check{
-		{Name: "serving", Ask: o.serving}, admin.Shared(admin.Check{Name: "oauth database", Ask: s.store.Ping}, s.logger),
+		{Name: "serving", Run: o.serving}, admin.Shared(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
 	}, s.busChecks()...)
 	if s.Site == nil {
 		return checks
 	}
-	return append(checks, admin.Shared(admin.Check{Name: "content database", Ask: s.Site.Ping}, s.logger))
+	return append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))
 }
 
 var errDraining = errors.New("the service is shutting down")

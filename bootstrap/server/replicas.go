@@ -74,5 +74,5 @@ func (s *Service) busChecks() []admin.Check {
 	if s.bus == nil {
 		return nil
 	}
-	return []admin.Check{{Name: "bus", Ask: s.bus.Ping, Tolerated: true}}
+	return []admin.Check{{Name: "bus", Run: s.bus.Ping, Tolerated: true}}
 }

@@ -1,5 +1,5 @@
-// Package admin answers the operator of a running service: whether it lives and is ready, what it counts, and where it spends its
-// time. It listens on an address of its own and never tells a secret.
+// Package admin has the admin listener of a running service: health, readiness (Check), metrics, profiles and the connection trace (Connections). New
+// returns its handler. No response contains a secret.
 package admin
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Route is one page of the admin listener; it is asked with GET and HEAD only.
+// Route is a path of the admin listener, for GET and HEAD.
 type Route struct {
 	Path  string
 	Serve http.HandlerFunc
 }
 
-// Options are what there is to tell. Address is where it listens; its host is a name that requests may use besides those of this
-// computer. Routes are for people on this computer only.
+// Options configure the admin listener. Address is its listen address; requests may use its host name besides those of this computer. Routes are
+// available on loopback addresses only.
 type Options struct {
 	Address string
 	Checks  []Check
@@ -25,17 +25,17 @@ type Options struct {
 	Routes  []Route
 }
 
-// New mounts every route of the admin listener. This is its one route table.
+// New returns the handler of the admin listener.
 func New(o Options) http.Handler {
 	site := echo.New()
-	site.Pre(newGate(o.Address).wrap)
+	site.Pre(newOriginGuard(o.Address).wrap)
 	mount := func(routes []Route, only ...echo.MiddlewareFunc) {
 		for _, route := range routes {
 			site.Match([]string{http.MethodGet, http.MethodHead}, route.Path, echo.WrapHandler(route.Serve), only...)
 		}
 	}
 	mount([]Route{
-		{"/healthz", lives},
+		{"/healthz", healthy},
 		{"/readyz", ready(o.Checks)},
 		{"/metrics", o.Metrics.ServeHTTP},
 	})
@@ -43,7 +43,7 @@ func New(o Options) http.Handler {
 		{"/debug/pprof/profile", pprof.Profile},
 		{"/debug/pprof/symbol", pprof.Symbol},
 		{"/debug/pprof/trace", pprof.Trace},
-		{"/debug/pprof/*", pprof.Index}, // without the command line, in which there may be a secret
-	}, o.Routes), hereOnly)
+		{"/debug/pprof/*", pprof.Index}, // without cmdline, which may contain a secret
+	}, o.Routes), loopbackOnly)
 	return site
 }

@@ -24,13 +24,13 @@ const (
 //go:embed connections.css
 var style string
 
-// stylePolicy lets the page have its own style and nothing else.
+// stylePolicy is a Content-Security-Policy that allows the style of the page only.
 var stylePolicy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// Connections are the pages on which an operator sees how far each attempt to connect came, newest first.
+// Connections returns the routes of the connection trace, as pages and as JSON, the newest connection first.
 func Connections(find func(context.Context) ([]trace.Connection, error), now func() time.Time) []Route {
 	page := tracePage{find, now}
 	return []Route{{"/", page.list}, {connectionsPath + "/*", page.one}, {jsonPath, page.json}}
@@ -71,14 +71,14 @@ func (p tracePage) json(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(all) // the client has disconnected
 }
 
 func unavailable(w http.ResponseWriter) {
-	http.Error(w, "the store cannot be read just now; /readyz says more", http.StatusServiceUnavailable)
+	http.Error(w, "the store cannot be read; see /readyz", http.StatusServiceUnavailable)
 }
 
 func write(w http.ResponseWriter, r *http.Request, page templ.Component) {
 	w.Header().Set("Content-Security-Policy", stylePolicy)
-	templ.Handler(page).ServeHTTP(w, r) // which writes nothing of a page that cannot be drawn
+	templ.Handler(page).ServeHTTP(w, r) // writes nothing of a page that fails to render
 }

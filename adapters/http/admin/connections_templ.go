@@ -557,7 +557,7 @@ func list(all []trace.Connection, at time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(all) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"verdict\"><p>No client has reached this service.</p><p>If one says that it cannot connect, what fails comes before this service: its name, its certificate or its proxy. <code>pasteport doctor URL</code> looks from outside.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"verdict\"><p>No client has reached this service.</p><p>If a client cannot connect, the fault is in front of this service: its DNS name, its certificate or its proxy. <code>pasteport doctor URL</code> checks it from outside.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -646,7 +646,7 @@ func list(all []trace.Connection, at time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(all) > mostListed {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<p class=\"soft\">Only the newest are here; <a href=\"/connections.json\">JSON</a> has all.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<p class=\"soft\">This list has the newest only; <a href=\"/connections.json\">JSON</a> has all.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -11,67 +11,69 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// checkLimit is how long one check may take; whoever asks for readiness usually waits no longer than a few seconds.
-const checkLimit = 2 * time.Second
+// checkTimeout bounds a check, because probes wait for a few seconds only.
+const checkTimeout = 2 * time.Second
 
-// Check is one condition of being ready. The operator reads its error, so that must not hold a secret.
+// Check is a condition of readiness. The response contains its error, which must not contain a secret.
 type Check struct {
 	Name      string
-	Ask       func(context.Context) error
-	Tolerated bool // its problem is told, but keeps nobody away
+	Run       func(context.Context) error
+	Tolerated bool // its failure is reported, and the service stays ready
 }
 
-// finding is the outcome of a check; Problem is empty when it passed.
-type finding struct {
+// result is the result of a check; Problem is empty when it passed.
+type result struct {
 	Name    string `json:"name"`
 	Problem string `json:"problem,omitempty"`
 }
 
 // report is the body of /healthz and /readyz.
 type report struct {
-	Status string    `json:"status"`
-	Checks []finding `json:"checks,omitempty"`
+	Status string   `json:"status"`
+	Checks []result `json:"checks,omitempty"`
 }
 
-// lives answers as long as the process does.
-func lives(w http.ResponseWriter, _ *http.Request) { tell(w, http.StatusOK, report{Status: "ok"}) }
+// healthy always answers 200.
+func healthy(w http.ResponseWriter, _ *http.Request) {
+	writeReport(w, http.StatusOK, report{Status: "ok"})
+}
 
-// ready answers 503 while a check fails that is not tolerated, and says which.
+// ready answers 503 while a check fails that is not tolerated. The body lists all results.
 func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		status, said := http.StatusOK, report{Status: "ok"}
+		status, body := http.StatusOK, report{Status: "ok"}
 		for _, check := range checks {
-			found := finding{Name: check.Name}
+			found := result{Name: check.Name}
 			switch err := check.within(r.Context()); {
 			case err == nil:
 			case check.Tolerated && status == http.StatusOK:
-				found.Problem, said.Status = err.Error(), "degraded"
+				found.Problem, body.Status = err.Error(), "degraded"
 			default:
 				found.Problem = err.Error()
-				status, said.Status = http.StatusServiceUnavailable, "not ready"
+				status, body.Status = http.StatusServiceUnavailable, "not ready"
 			}
-			said.Checks = append(said.Checks, found)
+			body.Checks = append(body.Checks, found)
 		}
-		tell(w, status, said)
+		writeReport(w, status, body)
 	}
 }
 
 func (c Check) within(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	return c.Ask(ctx)
+	return c.Run(ctx)
 }
 
-func tell(w http.ResponseWriter, status int, said report) {
+func writeReport(w http.ResponseWriter, status int, body report) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(said) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(body) // the client has disconnected
 }
 
-// reuse is how long the outcome of a shared check stands.
-const reuse = time.Second
+// resultLife is how long the result of a shared check is reused.
+const resultLife = time.Second
 
-// sharedCheck is a check that costs something. Only its flight writes to it.
+// sharedCheck is an expensive check. Only run writes its fields.
 type sharedCheck struct {
 	Check
 	logger *slog.Logger
@@ -80,25 +82,25 @@ type sharedCheck struct {
 	err    error
 }
 
-// Shared lets all who ask within a second share one run of a check, and logs when its outcome changes.
+// Shared returns a check whose callers within a second share one run. It logs when the result changes.
 func Shared(check Check, logger *slog.Logger) Check {
 	shared := &sharedCheck{Check: check, logger: logger}
-	check.Ask = shared.ask
+	check.Run = shared.wait
 	return check
 }
 
-func (s *sharedCheck) ask(ctx context.Context) error {
+func (s *sharedCheck) wait(ctx context.Context) error {
 	select {
 	case done := <-s.flight.DoChan("", s.run):
 		return done.Err
 	case <-ctx.Done():
-		return fmt.Errorf("there is no answer yet: %w", ctx.Err())
+		return fmt.Errorf("the check has not finished: %w", ctx.Err())
 	}
 }
 
 // run finishes after its callers have left, so that the next caller gets its result.
 func (s *sharedCheck) run() (any, error) {
-	if time.Since(s.ran) < reuse {
+	if time.Since(s.ran) < resultLife {
 		return nil, s.err
 	}
 	failed := s.err != nil
@@ -106,9 +108,9 @@ func (s *sharedCheck) run() (any, error) {
 	s.ran = time.Now()
 	switch {
 	case s.err != nil && !failed:
-		s.logger.Warn("not ready: a check fails", "check", s.Name, "error", s.err)
+		s.logger.Warn("a readiness check fails", "check", s.Name, "error", s.err)
 	case s.err == nil && failed:
-		s.logger.Info("a check that failed passes again", "check", s.Name)
+		s.logger.Info("a readiness check passes again", "check", s.Name)
 	}
 	return nil, s.err
 }

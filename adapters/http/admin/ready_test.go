@@ -26,14 +26,14 @@ var _ = Describe("A check that many ask for", Label("operations"), func() {
 
 	It("runs once for all who ask at the same moment, and for those who ask soon after", func(ctx SpecContext) {
 		release := make(chan struct{})
-		check := Shared(Check{Name: "slow", Ask: func(context.Context) error {
+		check := Shared(Check{Name: "slow", Run: func(context.Context) error {
 			runs.Add(1)
 			<-release
 			return errors.New("full")
 		}}, slog.New(slog.DiscardHandler))
 		answers := make(chan error, askers)
 		for range askers {
-			go func() { answers <- check.Ask(ctx) }()
+			go func() { answers <- check.Run(ctx) }()
 		}
 		Eventually(runs.Load).Should(BeEquivalentTo(1))
 		Consistently(answers, "50ms").ShouldNot(Receive())
@@ -41,10 +41,10 @@ var _ = Describe("A check that many ask for", Label("operations"), func() {
 		for range askers {
 			Eventually(answers).Should(Receive(MatchError("full")))
 		}
-		Expect(check.Ask(ctx)).To(MatchError("full"))
+		Expect(check.Run(ctx)).To(MatchError("full"))
 		Expect(runs.Load()).To(BeEquivalentTo(1))
 		Eventually(func() int32 {
-			_ = check.Ask(ctx)
+			_ = check.Run(ctx)
 			return runs.Load()
 		}).WithTimeout(5 * time.Second).Should(BeEquivalentTo(2))
 	}, SpecTimeout(20*time.Second))
@@ -52,19 +52,19 @@ var _ = Describe("A check that many ask for", Label("operations"), func() {
 	It("returns when its caller stops waiting", func(ctx SpecContext) {
 		release := make(chan struct{})
 		defer close(release)
-		check := Shared(Check{Name: "hung", Ask: func(context.Context) error { <-release; return nil }}, slog.New(slog.DiscardHandler))
+		check := Shared(Check{Name: "hung", Run: func(context.Context) error { <-release; return nil }}, slog.New(slog.DiscardHandler))
 		impatient, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
-		Expect(check.Ask(impatient)).To(MatchError(context.DeadlineExceeded))
+		Expect(check.Run(impatient)).To(MatchError(context.DeadlineExceeded))
 	}, SpecTimeout(10*time.Second))
 
 	It("says in the log when its outcome changes, and no more", func(ctx SpecContext) {
 		log := gbytes.NewBuffer()
 		var failure error
-		shared := &sharedCheck{logger: slog.New(slog.NewTextHandler(log, nil)), Check: Check{Name: "disk", Ask: func(context.Context) error { return failure }}}
+		shared := &sharedCheck{logger: slog.New(slog.NewTextHandler(log, nil)), Check: Check{Name: "disk", Run: func(context.Context) error { return failure }}}
 		ask := func() { // as if a second had passed
 			shared.ran = time.Time{}
-			_ = shared.ask(ctx)
+			_ = shared.wait(ctx)
 		}
 		ask()
 		failure = errors.New("full")
@@ -74,6 +74,6 @@ var _ = Describe("A check that many ask for", Label("operations"), func() {
 		ask()
 		ask()
 		Expect(string(log.Contents())).To(MatchRegexp(
-			`^[^\n]+level=WARN msg="not ready: a check fails" check=disk error=full\n[^\n]+level=INFO msg="a check that failed passes again" check=disk\n$`))
+			`^[^\n]+level=WARN msg="a readiness check fails" check=disk error=full\n[^\n]+level=INFO msg="a readiness check passes again" check=disk\n$`))
 	})
 })

@@ -1,7 +1,7 @@
 // Package forwarded finds the address of a client behind reverse proxies.
 //
-// Extractor returns an echo.IPExtractor. Starting from the connection's peer, it believes what a trusted proxy has written to
-// X-Forwarded-For or Forwarded (RFC 7239), from the last entry to the first, and stops at the first address that belongs to no proxy.
+// Extractor returns an echo.IPExtractor. It starts at the peer of the connection, reads the entries of X-Forwarded-For or Forwarded (RFC 7239) from the
+// last to the first while the address before is a trusted proxy, and returns the first address that is none.
 package forwarded
 
 import (
@@ -18,7 +18,7 @@ import (
 // Extractor reads the client's address. The zero value trusts no proxy and returns the peer's address.
 type Extractor struct {
 	Proxies []netip.Prefix // the networks of the proxies in front
-	Logger  *slog.Logger   // warns once about an entry that cannot be read; slog.Default() when nil
+	Logger  *slog.Logger   // warns once about an invalid entry; slog.Default() when nil
 }
 
 // IPExtractor returns the function that Echo calls. The address that it returns has neither port nor zone.
@@ -43,19 +43,19 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 		address, entry, ok := client(peer, r.Header, trusted)
 		if !ok {
 			warning.Do(func() {
-				logger.Warn("a trusted proxy names a client address that cannot be read; its clients share the limits of the proxy",
-					"proxy", address.String(), "entry", entry[:min(len(entry), longestEntry)])
+				logger.Warn("cannot parse the client address from a trusted proxy; its clients share the limits of the proxy",
+					"proxy", address.String(), "entry", entry[:min(len(entry), maxLogged)])
 			})
 		}
 		return address.String()
 	}
 }
 
-// longestEntry bounds what the log repeats of an entry, in bytes.
-const longestEntry = 64
+// maxLogged bounds the logged part of an entry, in bytes.
+const maxLogged = 64
 
-// client returns the last address that is not a proxy's. An entry that cannot be read ends the search at the proxy that has written it;
-// client then returns the entry and not ok. An empty entry is one of these: to skip it would be to believe the client's own claim.
+// client returns the last address that is not a proxy's. An invalid entry ends the search at the proxy that has written it;
+// client then returns the entry and ok is false. An empty entry is invalid, because the entry before it is from the client.
 func client(peer netip.Addr, header http.Header, trusted func(netip.Addr) bool) (address netip.Addr, entry string, ok bool) {
 	address = peer
 	if !trusted(peer) {

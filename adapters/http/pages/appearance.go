@@ -14,11 +14,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Appearance is what a site may change about the pages. The zero value leaves them as they are.
+// Appearance is the part of the pages that a site can change. The zero value is the default appearance.
 type Appearance struct {
 	Name      string // of the site, instead of its host
-	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter until everybody can read it
-	Logo      []byte // PNG, JPEG, WebP or SVG, at most 12 KiB; it becomes a part of the page
+	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter blendFor its contrast suffices
+	Logo      []byte // PNG, JPEG, WebP or SVG, at most 12 KiB; it is embedded in the page
 	TokenHelp string // https address of the page where people find their token
 }
 
@@ -27,7 +27,7 @@ const (
 	maxLogo     = 12 << 10
 )
 
-// Check finds every mistake at once.
+// Check returns all mistakes in one error.
 func (a Appearance) Check() error {
 	var mistakes []error
 	if len([]rune(clean(a.Name))) > maxSiteName {
@@ -56,7 +56,7 @@ func logoType(logo []byte) (media string, known bool) {
 	return "", false
 }
 
-// logo is the picture as an address of its own; a picture that is loaded in this way runs no script.
+// logo returns the picture as a data URL. Browsers run no script in a picture of an img element.
 func (a Appearance) logo() templ.SafeURL {
 	media, known := logoType(a.Logo)
 	if !known {
@@ -65,36 +65,36 @@ func (a Appearance) logo() templ.SafeURL {
 	return templ.SafeURL("data:" + media + ";base64," + base64.StdEncoding.EncodeToString(a.Logo))
 }
 
-// The least contrast of text and of what it stands on (WCAG 2.2, 1.4.3), and the papers of style.css that it is held against.
-const contrastNeeded = 4.6
+// minContrast is the least contrast of text and its background (WCAG 2.2, 1.4.3 demands 4.5).
+const minContrast = 4.6
 
 var (
-	white, black = colorful.Color{R: 1, G: 1, B: 1}, colorful.Color{}
-	darkPaper    = colorful.Color{R: 0x15 / 255.0, G: 0x1e / 255.0, B: 0x1c / 255.0}
+	white, black   = colorful.Color{R: 1, G: 1, B: 1}, colorful.Color{}
+	darkBackground = colorful.Color{R: 0x15 / 255.0, G: 0x1e / 255.0, B: 0x1c / 255.0}
 )
 
-// colours override those of style.css.
+// colours returns a style that overrides the colours of style.css.
 func (a Appearance) colours() string {
 	accent, err := colorful.Hex(a.Accent)
 	if err != nil {
 		return ""
 	}
-	light, dark := until(accent, black, white), until(accent, white, darkPaper)
+	light, dark := blendFor(accent, black, white), blendFor(accent, white, darkBackground)
 	return fmt.Sprintf(":root{--key:%s;--key-deep:%s;--on-key:#fff}@media(prefers-color-scheme:dark){:root{--key:%s;--key-deep:%s;--on-key:%s}}",
-		light.Hex(), light.BlendLab(black, .2).Clamped().Hex(), dark.Hex(), dark.BlendLab(white, .3).Clamped().Hex(), darkPaper.Hex())
+		light.Hex(), light.BlendLab(black, .2).Clamped().Hex(), dark.Hex(), dark.BlendLab(white, .3).Clamped().Hex(), darkBackground.Hex())
 }
 
-// until blends a colour towards another until it stands out from the paper.
-func until(color, towards, paper colorful.Color) colorful.Color {
+// blendFor blends a colour towards another blendFor it has enough contrast to the background.
+func blendFor(color, towards, background colorful.Color) colorful.Color {
 	for share := 0.0; share < 1; share += .02 {
-		if blended := color.BlendLab(towards, share).Clamped(); contrast(blended, paper) >= contrastNeeded {
+		if blended := color.BlendLab(towards, share).Clamped(); contrast(blended, background) >= minContrast {
 			return blended
 		}
 	}
 	return towards
 }
 
-// contrast is the ratio of WCAG 2.2.
+// contrast returns the contrast ratio of WCAG 2.2.
 func contrast(a, b colorful.Color) float64 {
 	return (max(luminance(a), luminance(b)) + .05) / (min(luminance(a), luminance(b)) + .05)
 }

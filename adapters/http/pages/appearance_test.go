@@ -11,10 +11,10 @@ import (
 )
 
 var _ = Describe("Looking like the site", func() {
-	show := func(look Appearance) *httptest.ResponseRecorder {
+	show := func(appearance Appearance) *httptest.ResponseRecorder {
 		GinkgoHelper()
 		w := httptest.NewRecorder()
-		Expect(drawn(look).For("").WriteConsent(w, 200, plain())).To(Succeed())
+		Expect(drawn(appearance).For("").WriteConsent(w, 200, plain())).To(Succeed())
 		return w
 	}
 	picture := []byte("\x89PNG\r\n\x1a\n and more")
@@ -50,7 +50,7 @@ var _ = Describe("Looking like the site", func() {
 		style := Appearance{Accent: accent}.colours()
 		keys := regexp.MustCompile(`--key:(#\w+);--key-deep:(#\w+);--on-key:(#\w+)`).FindAllStringSubmatch(style, -1)
 		Expect(keys).To(HaveLen(2))
-		for i, paper := range []colorful.Color{white, darkPaper} {
+		for i, paper := range []colorful.Color{white, darkBackground} {
 			for _, key := range keys[i][1:3] {
 				color, err := colorful.Hex(key)
 				Expect(err).NotTo(HaveOccurred())
@@ -69,8 +69,8 @@ var _ = Describe("Looking like the site", func() {
 		Expect(show(Appearance{Accent: "#0b5a4a"}).Body.String()).To(ContainSubstring(":root{--key:#0b5a4a;"))
 	})
 
-	DescribeTable("says what is wrong", func(look Appearance, words string) {
-		_, err := New("cms.example", look)
+	DescribeTable("says what is wrong", func(appearance Appearance, words string) {
+		_, err := New("cms.example", appearance)
 		Expect(err).To(MatchError(ContainSubstring(words)))
 	},
 		Entry("with the name", Appearance{Name: string(bytes.Repeat([]byte("x"), 61))}, "Appearance.Name is longer than 60 characters"),

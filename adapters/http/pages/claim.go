@@ -17,7 +17,7 @@ func claim(text string) string {
 	return strings.TrimSpace(string(shown[:longest-1])) + "…"
 }
 
-// host does the same for a host name, but cuts at the start: the end of a name tells who owns it.
+// host is claim for a host name. It cuts the start, because the end of a name identifies its owner.
 func host(name string) string {
 	shown := []rune(clean(name))
 	if len(shown) <= longest {
@@ -26,7 +26,7 @@ func host(name string) string {
 	return "…" + string(shown[len(shown)-longest+1:])
 }
 
-// clean drops what cannot be seen and turns every run of white space into one space.
+// clean removes invisible characters and replaces every run of white space by one space.
 func clean(text string) string {
 	visible := strings.Map(func(r rune) rune {
 		switch {
@@ -43,5 +43,5 @@ func clean(text string) string {
 // brailleBlank counts as a symbol in Unicode but shows nothing.
 const brailleBlank = '\u2800'
 
-// invisible lists characters that Unicode counts as letters or marks but that leave no trace of their own.
+// invisible are letters and marks of Unicode that show nothing.
 var invisible = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Connections is the page on which people see and end the connections of their token. Without a ticket it asks for the token first.
+// Connections is the page with the connections of a token. Without a ticket it shows the form for the token.
 type Connections struct {
-	Living  []Connection // those of this page
+	Living  []Connection // on this page
 	Action  string       // URL that the forms are posted to
 	Ticket  string       // sealed, posted back unchanged
 	Problem string       // why the last attempt failed
@@ -20,7 +20,7 @@ type Connections struct {
 	NearLimit   bool // the page shows Limit
 }
 
-// Connection is one app that can use the site in the person's name.
+// Connection is an app with access to the site for a person.
 type Connection struct {
 	Grant         string
 	ClientName    string // the client's claim
@@ -28,7 +28,7 @@ type Connection struct {
 	Loopback      bool
 	PrivateScheme bool
 	Grants        []string // one sentence per scope
-	Waiting       bool     // the app has not fetched its key yet
+	Waiting       bool     // the app has not redeemed its code
 	CreatedAt     time.Time
 	LastUsedAt    time.Time // zero when it never was
 	EndsBy        time.Time

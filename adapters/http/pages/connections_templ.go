@@ -112,9 +112,9 @@ func (s sheet) connections(c Connections) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var5 string
-				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("Paste your token to see every app that was connected with it, and to end what you no longer need."))
+				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("Paste your token to see every app that was connected with it, and to end the connections that you no longer need."))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/connections.templ`, Line: 24, Col: 128}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/connections.templ`, Line: 24, Col: 144}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 				if templ_7745c5c3_Err != nil {

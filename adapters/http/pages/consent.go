@@ -17,7 +17,7 @@ type Consent struct {
 	ForeignRedirect bool // RedirectHost differs from ClientHost
 	Unnamed         bool // the client's document does not name itself (C23)
 
-	Grants  []string // one sentence per granted scope; offline_access is told by Offline
+	Grants  []string // one sentence per granted scope except offline_access, see Offline
 	Offline bool     // the app may renew its access by itself
 
 	Resource string // the MCP server that the app will reach
@@ -28,7 +28,7 @@ type Consent struct {
 	Problem string // why the last attempt failed (B6 to B9); empty at first
 }
 
-// Warns says whether the page has a warning to show (A36, C23).
+// Warns reports whether the page has a warning (A36, C23).
 func (c Consent) Warns() bool {
 	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed
 }
@@ -40,17 +40,17 @@ func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) erro
 	if err != nil {
 		return err
 	}
-	s, paper := e.sheet(rand.Text()), papers.Get().(*bytes.Buffer)
-	paper.Reset()
-	form.fill(paper, s.nonce, c.ClientName, host(c.ClientHost), host(c.RedirectHost), c.Ticket)
-	if err := s.send(w, status, paper.Bytes()); err != nil {
-		return err // HTTP/2 may still read the paper of a stream that broke
+	s, buffer := e.sheet(rand.Text()), buffers.Get().(*bytes.Buffer)
+	buffer.Reset()
+	form.fill(buffer, s.nonce, c.ClientName, host(c.ClientHost), host(c.RedirectHost), c.Ticket)
+	if err := s.send(w, status, buffer.Bytes()); err != nil {
+		return err // HTTP/2 may still read the buffer of a broken stream
 	}
-	papers.Put(paper)
+	buffers.Put(buffer)
 	return nil
 }
 
-// withGaps marks what each request brings along. What is empty stays so, because the templates ask for that.
+// withGaps replaces the values of a request by marked gaps. Empty values stay empty, because the templates test for them.
 func (c Consent) withGaps(mark string) Consent {
 	c.ClientHost, c.Ticket = mark+clientGap, mark+ticketGap
 	if c.ClientName != "" {

@@ -70,8 +70,8 @@ var _ = Describe("Asking for consent", func() {
 
 	It("tells lasting access from access that ends by itself", func() {
 		lasting := showConsent(plain(func(c *Consent) { c.Offline = true })).Body.String()
-		Expect(lasting).To(ContainSubstring("can renew this access by itself, as long as your token holds"))
-		Expect(showConsent(plain()).Body.String()).To(ContainSubstring("This access runs out by itself."))
+		Expect(lasting).To(ContainSubstring("can renew this access by itself, while your token is valid"))
+		Expect(showConsent(plain()).Body.String()).To(ContainSubstring("This access ends by itself."))
 	})
 })
 
@@ -95,6 +95,6 @@ var _ = Describe("Warning before consent", Label("A36"), func() {
 			func(c *Consent) { c.ForeignRedirect, c.RedirectHost = true, "elsewhere.example" },
 			`published at <bdi class="host" dir="ltr">claude.ai</bdi>, but its key goes to <bdi class="host" dir="ltr">elsewhere.example</bdi>`),
 		Entry("when the client's document does not name itself", Label("C23"),
-			func(c *Consent) { c.Unnamed = true }, "description does not name itself"),
+			func(c *Consent) { c.Unnamed = true }, "description does not contain its own address"),
 	)
 })

@@ -11,20 +11,20 @@ import (
 	"golang.org/x/text/language"
 )
 
-// form is a consent page with gaps for what each request brings along. The templates draw one for each kind of page, because they
-// cost more than all the rest of a request. Each piece but the first begins with the number of the gap in front of it.
+// form is a rendered consent page with gaps for the values of a request. It is cached for each kind of page, because rendering a template costs more than
+// the rest of a request. Each piece but the first begins with the number of the gap before it.
 type form []string
 
-// kind is what all pages with the same form have in common: the language, and everything but the contents of the gaps.
+// kind is the key of a cached form: the language, and the page without the values in its gaps.
 type kind struct {
 	language language.Tag
 	page     string
 }
 
-// keptForms bounds what is kept for strangers, who choose among warnings and scopes.
+// keptForms bounds the cache, because requests choose the warnings and scopes.
 const keptForms = 64
 
-// The gaps of a form are numbered in the order in which fill takes their contents.
+// The numbers of the gaps, in the order of the values of fill.
 const nonceGap, nameGap, clientGap, redirectGap, ticketGap = "0", "1", "2", "3", "4"
 
 func (e Edition) formFor(c Consent) (form, error) {
@@ -41,23 +41,24 @@ func (e Edition) formFor(c Consent) (form, error) {
 	return drawn, nil
 }
 
-// drawForm needs a mark that is nowhere in the site's own texts. Nothing that a stranger sent is drawn, so nobody can bring a gap along.
+// drawForm renders the form and splits it at mark, which must not occur in the texts of the site. No value of a request is rendered, so that a request
+// cannot add a gap.
 func (e Edition) drawForm(c Consent, mark string) (form, error) {
 	page, err := draw(e.sheet(mark + nonceGap).consent(c.withGaps(mark)))
 	return strings.Split(string(page), mark), err
 }
 
-// papers are used again once their pages are sent.
-var papers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// buffers are reused after their pages are sent.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// fill puts the parts into their gaps, which are between tags, in titles and in quoted attributes.
-func (f form) fill(paper *bytes.Buffer, parts ...string) {
-	for i, part := range parts {
-		parts[i] = templ.EscapeString(part)
+// fill writes the form with the escaped values in its gaps, which are in text, titles and quoted attributes.
+func (f form) fill(page *bytes.Buffer, values ...string) {
+	for i, value := range values {
+		values[i] = templ.EscapeString(value)
 	}
-	paper.WriteString(f[0])
+	page.WriteString(f[0])
 	for _, piece := range f[1:] {
-		paper.WriteString(parts[piece[0]-'0'])
-		paper.WriteString(piece[1:])
+		page.WriteString(values[piece[0]-'0'])
+		page.WriteString(piece[1:])
 	}
 }

@@ -16,7 +16,7 @@ import (
 //go:embed locales/*.json
 var locales embed.FS
 
-// languages are those that the pages speak; whoever understands none of them reads the first one.
+// languages are the languages of the pages; the first is the default.
 var languages = []language.Tag{language.English, language.German, language.French, language.Spanish, language.Japanese}
 
 var (
@@ -24,23 +24,23 @@ var (
 	printers = readAll()
 )
 
-// There are few Accept-Language headers, and all of a browser's requests bear the same.
+// The limits of the cache of Accept-Language headers.
 const (
-	headersKnown  = 256
-	longestHeader = 100 // that is kept
+	maxHeaders      = 256
+	maxHeaderLength = 100
 )
 
-var suitable, _ = lru.New[string, language.Tag](headersKnown) // fails only for a size below one
+var matched, _ = lru.New[string, language.Tag](maxHeaders) // fails only for a size below one
 
-// languageFor finds the language that suits an Accept-Language header best.
+// languageFor returns the best language for an Accept-Language header.
 func languageFor(accept string) language.Tag {
-	if found, known := suitable.Get(accept); known {
+	if found, known := matched.Get(accept); known {
 		return found
 	}
-	wanted, _, _ := language.ParseAcceptLanguage(accept) // what cannot be read wants nothing
+	wanted, _, _ := language.ParseAcceptLanguage(accept) // an invalid header matches the default
 	_, index, _ := matcher.Match(wanted...)
-	if len(accept) <= longestHeader {
-		suitable.Add(accept, languages[index])
+	if len(accept) <= maxHeaderLength {
+		matched.Add(accept, languages[index])
 	}
 	return languages[index]
 }
@@ -53,7 +53,7 @@ func readTranslations(tag language.Tag) catalog.Catalog {
 	}
 	for english, translated := range readLocale(tag) {
 		if err := texts.SetString(tag, english, translated); err != nil {
-			panic(fmt.Sprintf("pages: %s: %v", tag, err)) // the files are embedded, so no build with this passes its specs
+			panic(fmt.Sprintf("pages: %s: %v", tag, err)) // the files are embedded and tested
 		}
 	}
 	return texts
@@ -70,7 +70,7 @@ func readLocale(tag language.Tag) (texts map[string]string) {
 	return texts
 }
 
-// readAll lets each language wait for its first reader, so that no start does.
+// readAll returns printers that read their texts at their first use, to keep the start fast.
 func readAll() map[language.Tag]func() *message.Printer {
 	printers := map[language.Tag]func() *message.Printer{}
 	for _, tag := range languages {
@@ -79,8 +79,7 @@ func readAll() map[language.Tag]func() *message.Printer {
 	return printers
 }
 
-// say puts the parts into the text, in the reader's language. A text without parts may be the site's own, in which a per cent sign is nothing
-// but that.
+// say translates a text and formats it with the parts. A text without parts may be the site's own, so that its per cent signs are not verbs.
 func (s sheet) say(text string, parts ...any) string {
 	format := text
 	if len(parts) == 0 {
@@ -89,7 +88,7 @@ func (s sheet) say(text string, parts ...any) string {
 	return printers[s.language]().Sprintf(message.Key(text, format), parts...)
 }
 
-// tell is say for texts of our own, with parts that are marked up.
+// tell is say with parts that are markup.
 func (s sheet) tell(text string, parts ...markup) markup {
 	said := make([]any, len(parts))
 	for i, part := range parts {

@@ -7,7 +7,7 @@ import (
 	"github.com/a-h/templ"
 )
 
-// markup is what was written or escaped here; nothing from outside gets there as it is, which the specs of hostile texts prove.
+// markup is HTML that is constant or escaped.
 type markup string
 
 var _ templ.Component = markup("")
@@ -18,17 +18,17 @@ func (m markup) Render(_ context.Context, w io.Writer) error {
 	return err
 }
 
-// address marks up a host or a URL, which reads from left to right in every language.
+// address returns a host or a URL, left to right in every language.
 func address(text string) markup {
 	return `<bdi class="host" dir="ltr">` + markup(templ.EscapeString(host(text))) + `</bdi>`
 }
 
-// name marks up what the site calls itself.
+// name returns the name of the site.
 func name(text string) markup {
 	return `<bdi>` + markup(templ.EscapeString(text)) + `</bdi>`
 }
 
-// style is that of all pages, with the site's colours. Browsers take it by its nonce.
+// style returns the style element with the site's colours and the nonce of the page.
 func (s sheet) style() markup {
 	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.pages.colours) + `</style>`
 }

@@ -1,8 +1,8 @@
-// Package pages draws the HTML that people see while an app asks for access: the consent page and the error page.
+// Package pages renders the HTML pages for people: Consent, Connections, Proof and Problem. Pages are those of one site with its Appearance; Pages.For
+// returns an Edition in one language, whose Write methods answer a request.
 //
-// It only renders, in the reader's language and with the site's own look. What the client says about itself is cut, cleaned and shown as its claim; what the server found
-// out (hosts) is shown as fact. The pages need no script, no image and no second request, and every response carries
-// the HTML headers of the catalogue (HH) with a style nonce of its own.
+// Texts of a client are cleaned, shortened and marked as its claim; hosts, which the server has checked, are shown as facts. A page needs no second
+// request, and only the proof page has a script. Every response has the HTML headers (HH) with a new style nonce.
 package pages
 
 import (
@@ -20,37 +20,39 @@ import (
 	"golang.org/x/text/language"
 )
 
-// The templates of all folders become code at once.
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1100 generate -path ../../..
 
 //go:embed style.css
 var stylesheet string
 
-// Pages are those of one site.
+// Pages are the pages of one site.
 type Pages struct {
-	site    string
-	look    Appearance
-	logo    templ.SafeURL
-	colours string
-	forms   *lru.Cache[kind, form]
+	site       string
+	appearance Appearance
+	logo       templ.SafeURL
+	colours    string
+	forms      *lru.Cache[kind, form]
 }
 
-// New draws for the site at host. It returns the mistakes of the appearance, all at once.
-func New(host string, look Appearance) (*Pages, error) {
-	if err := look.Check(); err != nil {
+// New returns the pages of the site at host. It returns all mistakes of the appearance in one error.
+func New(host string, appearance Appearance) (*Pages, error) {
+	if err := appearance.Check(); err != nil {
 		return nil, err
 	}
 	forms, _ := lru.New[kind, form](keptForms) // fails only for a size below one
-	return &Pages{forms: forms, site: cmp.Or(clean(look.Name), host), look: look, logo: look.logo(), colours: look.colours()}, nil
+	return &Pages{
+		forms: forms, site: cmp.Or(clean(appearance.Name), host),
+		appearance: appearance, logo: appearance.logo(), colours: appearance.colours(),
+	}, nil
 }
 
-// Edition is the pages in one language.
+// Edition is the pages of a site in one language.
 type Edition struct {
 	pages    *Pages
 	language language.Tag
 }
 
-// For returns the pages in the language that suits an Accept-Language header best.
+// For returns the pages in the best language for an Accept-Language header.
 func (p *Pages) For(acceptLanguage string) Edition { return Edition{p, languageFor(acceptLanguage)} }
 
 // Problem is what the error page shows (A40, C40 to C46). Title, Text and Advice are fixed texts of the server.
@@ -59,13 +61,13 @@ type Problem struct {
 	Text       string  // what happened
 	Advice     string  // what to do; empty stands for "start again in the app"
 	Code       string  // OAuth error code
-	Detail     string  // what exactly is wrong, in English, for whoever can mend it
-	Incident   string  // id under which the operator finds the details
+	Detail     string  // the exact mistake, in English, for a developer
+	Incident   string  // id of the request in the log
 	ClientHost string  // host of client_id, if it is known
 	Return     *Return // the way back to the client, if there is one
 }
 
-// Return is the one button of an error page: it posts an error ticket that lets the human go back (B17).
+// Return is the button of an error page that posts an error ticket to return to the client (B17).
 type Return struct {
 	Host   string // host of the redirect target
 	Action string // URL that the form is posted to
@@ -81,13 +83,13 @@ func (e Edition) WriteProblem(w http.ResponseWriter, status int, p Problem) erro
 // sheet is one page of an edition.
 type sheet struct {
 	Edition
-	nonce string // of its style
+	nonce string // of its style and script
 }
 
 func (e Edition) sheet(nonce string) sheet { return sheet{e, nonce} }
 
-// usualSize is that of a page without a logo.
-const usualSize = 16 << 10
+// initialSize fits a page without a logo.
+const initialSize = 16 << 10
 
 func (s sheet) write(w http.ResponseWriter, status int, page templ.Component) error {
 	body, err := draw(page)
@@ -98,7 +100,7 @@ func (s sheet) write(w http.ResponseWriter, status int, page templ.Component) er
 }
 
 func draw(page templ.Component) ([]byte, error) {
-	body := bytes.NewBuffer(make([]byte, 0, usualSize))
+	body := bytes.NewBuffer(make([]byte, 0, initialSize))
 	if err := page.Render(context.Background(), body); err != nil {
 		return nil, fmt.Errorf("render a page: %w", err)
 	}

@@ -42,9 +42,9 @@ func plain(change ...func(*Consent)) Consent {
 }
 
 // drawn are the pages of cms.example.
-func drawn(look Appearance) *Pages {
+func drawn(appearance Appearance) *Pages {
 	GinkgoHelper()
-	pages, err := New("cms.example", look)
+	pages, err := New("cms.example", appearance)
 	Expect(err).NotTo(HaveOccurred())
 	return pages
 }

@@ -101,9 +101,9 @@ func (s sheet) problem(p Problem) templ.Component {
 				}
 			} else if p.Return != nil {
 				var templ_7745c5c3_Var7 string
-				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("Go back to the app; it is told what went wrong. If you do not know the address on the button, close this page instead."))
+				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("Go back to the app, which receives the reason. If you do not know the address on the button, close this page instead."))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/problem.templ`, Line: 19, Col: 135}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/problem.templ`, Line: 19, Col: 134}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 				if templ_7745c5c3_Err != nil {

@@ -66,9 +66,9 @@ func (s sheet) proof(p Proof) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("Many wrong tokens were pasted just now, from your network or elsewhere. To slow that down, your browser does a short calculation before your token is checked. This page then goes on by itself."))
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("Many wrong tokens were pasted just now, from your network or elsewhere. To slow that down, your browser does a short calculation before your token is checked. This page then continues by itself."))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/proof.templ`, Line: 10, Col: 236}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/proof.templ`, Line: 10, Col: 238}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
@@ -180,9 +180,9 @@ func (s sheet) proof(p Proof) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var12 string
-			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("If nothing happens, your browser may run no scripts. Then wait %d seconds and press the button. You need not paste your token again.", p.Seconds()))
+			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("If nothing happens, your browser may not run scripts. In that case, wait %d seconds and press the button. You do not have to paste your token again.", p.Seconds()))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/proof.templ`, Line: 24, Col: 177}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/proof.templ`, Line: 24, Col: 193}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {

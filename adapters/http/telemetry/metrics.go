@@ -1,5 +1,5 @@
-// Package telemetry counts and times what a site answers, for Prometheus, under the names of OpenTelemetry's conventions. No
-// label can take a value that a stranger chooses.
+// Package telemetry has the metrics (Metrics, for Prometheus) and the traces (Traces, for OpenTelemetry) of a service, under the names of
+// OpenTelemetry's conventions. The values of labels come from fixed lists, so that a request cannot add one.
 package telemetry
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// other stands for every value that is not in a label's list.
+// other replaces a value that is not in the list of a label.
 const other = "_OTHER"
 
 // buckets are in seconds, as the conventions for http.server.request.duration advise.
 var buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
-// Metrics is what one service counts.
+// Metrics are the metrics of one service.
 type Metrics struct {
 	registry  *prometheus.Registry
 	durations *prometheus.HistogramVec
@@ -31,10 +31,10 @@ type Metrics struct {
 	decisions *prometheus.CounterVec
 	limits    *prometheus.CounterVec
 	events    []string
-	known     sync.Map // prometheus.Observer by series: a vector hashes every label at each look
+	observers sync.Map // of prometheus.Observer by series, because a vector hashes every label at each lookup
 }
 
-// series are the labels of one of the durations.
+// series are the labels of one duration.
 type series struct {
 	method, route string
 	status        int
@@ -42,15 +42,15 @@ type series struct {
 
 func (m *Metrics) duration(method, route string, status int) prometheus.Observer {
 	of := series{method, route, status}
-	if known, found := m.known.Load(of); found {
-		return known.(prometheus.Observer)
+	if cached, found := m.observers.Load(of); found {
+		return cached.(prometheus.Observer)
 	}
 	observer := m.durations.WithLabelValues(of.method, of.route, strconv.Itoa(of.status))
-	m.known.Store(of, observer)
+	m.observers.Store(of, observer)
 	return observer
 }
 
-// NewMetrics counts requests, decisions of these events, and what the Go runtime and the process use.
+// NewMetrics registers the metrics of requests, of decisions with these events, and of the Go runtime and the process.
 func NewMetrics(events ...string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -74,7 +74,7 @@ func NewMetrics(events ...string) *Metrics {
 		}
 	}
 	for _, event := range events {
-		m.decisions.WithLabelValues(event) // so that it is seen before it happens
+		m.decisions.WithLabelValues(event) // so that the series exists from the start
 	}
 	m.registry.MustRegister(m.durations, m.active, m.decisions, m.limits, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -86,7 +86,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// Gauge adds a number that is read whenever somebody asks.
+// Gauge registers a gauge whose value is read at each scrape.
 func (m *Metrics) Gauge(name, help string, read func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 }
@@ -104,8 +104,8 @@ func (m *Metrics) Limit(limit oauth.Limit, effect oauth.LimitEffect) {
 	m.limits.WithLabelValues(string(limit), string(effect)).Inc()
 }
 
-// Measure times every request to the site. Errors are answered here, so that their status is known. A route is named by its
-// template; Echo has none for what fits no route.
+// Measure times every request to the site. It calls Echo's error handler itself, so that the status is known. The label of a route is its template,
+// "" for a request without a route.
 func (m *Metrics) Measure(site *echo.Echo) {
 	site.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -122,7 +122,7 @@ func (m *Metrics) Measure(site *echo.Echo) {
 	})
 }
 
-// methods are those that the conventions know.
+// methods are those of the conventions.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodConnect, http.MethodOptions, http.MethodTrace, "QUERY",

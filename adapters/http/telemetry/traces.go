@@ -19,8 +19,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// flushLimit is how long the last spans may take to reach the collector.
-const flushLimit = 5 * time.Second
+// flushTimeout bounds the export of the last spans in Close.
+const flushTimeout = 5 * time.Second
 
 // Traces sends a span for each request to an OpenTelemetry collector. A nil *Traces does nothing.
 type Traces struct {
@@ -28,7 +28,7 @@ type Traces struct {
 	logger   *slog.Logger
 }
 
-// OpenTraces reads the standard variables OTEL_*. It returns nil where they name no collector or switch traces off.
+// OpenTraces reads the standard OTEL_* variables. It returns nil if they name no collector or disable traces.
 func OpenTraces(ctx context.Context, version string, logger *slog.Logger) (*Traces, error) {
 	if standard("ENDPOINT") == "" || os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
@@ -38,18 +38,18 @@ func OpenTraces(ctx context.Context, version string, logger *slog.Logger) (*Trac
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to send traces: %w", err)
+		return nil, fmt.Errorf("creating the exporter of traces: %w", err)
 	}
 	of, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(semconv.ServiceName("pasteport"), semconv.ServiceVersion(version)), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", errors.Join(err, exporter.Shutdown(ctx)))
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("sending traces failed", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("cannot send traces", "error", err) }))
 	return &Traces{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(of)), logger}, nil
 }
 
-// standard is the variable for traces, else the one for every signal.
+// standard returns the value of the variable for traces, or that for all signals.
 func standard(name string) string {
 	if value := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_" + name); value != "" {
 		return value
@@ -57,8 +57,8 @@ func standard(name string) string {
 	return os.Getenv("OTEL_EXPORTER_OTLP_" + name)
 }
 
-// Follow makes a span of every request to the site, as part of the caller's trace if it names one (W3C Trace Context). A span has
-// the method, the template of the route and the status, and nothing that a request holds.
+// Follow creates a span for every request to the site, in the trace of the caller if the request names one (W3C Trace Context). A span contains the
+// method, the template of the route and the status.
 func (t *Traces) Follow(site *echo.Echo) {
 	if t == nil {
 		return
@@ -89,14 +89,14 @@ func (t *Traces) Follow(site *echo.Echo) {
 	})
 }
 
-// Close sends what is left. A collector that does not take it is no failure of the service.
+// Close exports the last spans. It only logs a failure.
 func (t *Traces) Close() {
 	if t == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
-		t.logger.Warn("sending the last traces failed", "error", err)
+		t.logger.Warn("cannot send the last traces", "error", err)
 	}
 }

@@ -9,33 +9,32 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Credential is as whom the upstream is asked.
+// Credential authenticates requests to the upstream: HostToken, Static or None.
 type Credential interface {
-	present(out *http.Request, x *exchange)
-	// isSenders tells whether a 401 is about the sender and not about us.
-	isSenders() bool
+	present(out *http.Request, x *forwarding)
+	// ofSender reports whether the credential is the sender's own, so that a 401 concerns the sender and not the gateway.
+	ofSender() bool
 }
 
-// HostToken presents the token that the person pasted (U6, J13).
+// HostToken sends the host token of the caller (U6, J13).
 func HostToken() Credential { return hostToken{} }
 
 type hostToken struct{}
 
-func (hostToken) isSenders() bool { return true }
+func (hostToken) ofSender() bool { return true }
 
-func (hostToken) present(out *http.Request, x *exchange) { setBearer(out, x.host.Reveal()) }
+func (hostToken) present(out *http.Request, x *forwarding) { setBearer(out, x.host.Reveal()) }
 
-// Nobody presents nothing.
-func Nobody() Credential { return nobody{} }
+// None sends no credential.
+func None() Credential { return none{} }
 
-type nobody struct{}
+type none struct{}
 
-func (nobody) isSenders() bool { return false }
+func (none) ofSender() bool { return false }
 
-func (nobody) present(*http.Request, *exchange) {}
+func (none) present(*http.Request, *forwarding) {}
 
-// Static presents one secret for everybody, and says who it is for in headers of its own, signed with another secret, which never
-// leaves (U7).
+// Static sends one secret for all callers, and identifies the caller in headers that are signed with another secret (U7).
 func Static(secret string, signer Signer, resource oauth.Resource) Credential {
 	return static{secret, signer, resource}
 }
@@ -46,9 +45,9 @@ type static struct {
 	resource oauth.Resource
 }
 
-func (static) isSenders() bool { return false }
+func (static) ofSender() bool { return false }
 
-func (s static) present(out *http.Request, x *exchange) {
+func (s static) present(out *http.Request, x *forwarding) {
 	setBearer(out, s.secret)
 	header := out.Header
 	header.Set(ownPrefix+"Subject", encode(x.sender.Subject))
@@ -65,10 +64,10 @@ func (s static) present(out *http.Request, x *exchange) {
 
 func setBearer(out *http.Request, token string) { out.Header.Set("Authorization", "Bearer "+token) }
 
-// encode makes any text fit into a header as ASCII; decodeURIComponent and urllib.parse.unquote read it.
+// encode percent-encodes a text for a header; decodeURIComponent and urllib.parse.unquote decode it.
 func encode(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// Signer signs what a request says about its sender.
+// Signer signs the headers that identify the caller.
 type Signer struct {
 	Key []byte // 32 bytes or more
 	Now func() time.Time

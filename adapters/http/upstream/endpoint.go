@@ -16,25 +16,25 @@ import (
 
 const (
 	endpointParameter = "endpoint"
-	endpointMark      = "endpoint-" // tells the bound address of a message endpoint from the name of a session
+	endpointMark      = "endpoint-" // distinguishes a bound message endpoint from a session id
 	firstEventBytes   = 8 << 10
 )
 
-// announce lets the messages of an HTTP+SSE stream come back through the gateway (U13).
-func (u *Upstream) announce(answer *http.Response, x *exchange) {
+// rewriteEndpoint replaces the endpoint event of an HTTP+SSE stream, so that its messages are posted to the gateway (U13).
+func (u *Upstream) rewriteEndpoint(answer *http.Response, x *forwarding) {
 	answer.Header.Del("Content-Length")
 	answer.ContentLength = -1
-	answer.Body = &announcement{
+	answer.Body = &endpointStream{
 		Closer: answer.Body, from: bufio.NewReaderSize(answer.Body, firstEventBytes),
 		rewrite: func(address string) (string, error) { return u.sealEndpoint(address, x) },
 	}
 }
 
-// sealEndpoint binds the upstream's message endpoint to its owner, and returns where its messages are posted instead.
-func (u *Upstream) sealEndpoint(address string, x *exchange) (string, error) {
+// sealEndpoint binds the message endpoint of the upstream to its owner, and returns the URL of the gateway for it.
+func (u *Upstream) sealEndpoint(address string, x *forwarding) (string, error) {
 	target, err := x.target.Parse(address)
 	if err != nil || target.Scheme != x.target.Scheme || target.Host != x.target.Host && target.Host != u.options.Host || strings.HasPrefix(target.EscapedPath(), "//") {
-		u.options.Logger.Error("the upstream's SSE stream names a message endpoint at another origin, so it was ended", "rule", "U13")
+		u.options.Logger.Error("ended an SSE stream of the upstream: its message endpoint is at another origin", "rule", "U13")
 		return "", errors.New("the message endpoint is at another origin")
 	}
 	bound, err := u.options.Sessions.BindSession(endpointMark+base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), u.owner(x.sender))
@@ -44,7 +44,7 @@ func (u *Upstream) sealEndpoint(address string, x *exchange) (string, error) {
 	return u.options.MessagePath + "?" + url.Values{endpointParameter: {bound}}.Encode(), nil
 }
 
-// openEndpoint returns where the upstream wants the messages of the stream that the query names.
+// openEndpoint returns the message endpoint of the upstream from a query of sealEndpoint.
 func (u *Upstream) openEndpoint(query url.Values, owner string) (*url.URL, error) {
 	opened, err := u.open(query.Get(endpointParameter), owner)
 	if err != nil {
@@ -59,50 +59,50 @@ func (u *Upstream) openEndpoint(query url.Values, owner string) (*url.URL, error
 	if err != nil {
 		return nil, oauth.ErrNotFound
 	}
-	target := *u.url // whose host it stays, whatever the path looks like
+	target := *u.url // the host of the URL, for any path
 	target.Path, target.RawPath, target.RawQuery = path.Path, path.RawPath, path.RawQuery
 	return &target, nil
 }
 
-// announcement is a stream whose first event may say where to post. Everything else passes as it is.
-type announcement struct {
+// endpointStream rewrites the first event of a stream if it is an endpoint event, and passes everything else unchanged.
+type endpointStream struct {
 	io.Closer
 	from    *bufio.Reader
 	rewrite func(address string) (string, error)
 	ready   bytes.Buffer
-	over    bool // the first event has gone by
+	done    bool // the first event was read
 }
 
 // Read implements io.Reader.
-func (a *announcement) Read(p []byte) (int, error) {
-	for !a.over && a.ready.Len() == 0 {
-		if err := a.readEvent(); err != nil {
+func (s *endpointStream) Read(p []byte) (int, error) {
+	for !s.done && s.ready.Len() == 0 {
+		if err := s.readEvent(); err != nil {
 			return 0, err
 		}
 	}
-	if a.ready.Len() > 0 {
-		return a.ready.Read(p)
+	if s.ready.Len() > 0 {
+		return s.ready.Read(p)
 	}
-	return a.from.Read(p)
+	return s.from.Read(p)
 }
 
-// readEvent holds an event back until it is whole; comments before it go by at once.
-func (a *announcement) readEvent() error {
+// readEvent buffers the first event until it is complete; it passes comments before it at once.
+func (s *endpointStream) readEvent() error {
 	var event, address string
 	var held bytes.Buffer
 	for held.Len() < firstEventBytes {
-		line, err := a.from.ReadSlice('\n')
+		line, err := s.from.ReadSlice('\n')
 		held.Write(line)
-		if err != nil { // the next Read meets it again; a line that is too long is no endpoint
+		if err != nil { // the next Read returns it again; a line that is too long is no endpoint
 			break
 		}
 		text := strings.TrimPrefix(strings.TrimRight(string(line), "\r\n"), "\ufeff")
 		field, value, _ := strings.Cut(text, ":")
 		switch {
 		case text == "" && event+address != "":
-			return a.finish(event, address, held.Bytes())
+			return s.finish(event, address, held.Bytes())
 		case event+address == "" && (text == "" || field == ""):
-			a.ready.Write(held.Bytes())
+			s.ready.Write(held.Bytes())
 			return nil
 		case field == "event":
 			event = strings.TrimPrefix(value, " ")
@@ -110,22 +110,22 @@ func (a *announcement) readEvent() error {
 			address = strings.TrimPrefix(value, " ")
 		}
 	}
-	a.over = true
-	a.ready.Write(held.Bytes())
+	s.done = true
+	s.ready.Write(held.Bytes())
 	return nil
 }
 
-// finish passes the first event on.
-func (a *announcement) finish(event, address string, raw []byte) error {
-	a.over = true
+// finish writes the first event.
+func (s *endpointStream) finish(event, address string, raw []byte) error {
+	s.done = true
 	if event != endpointParameter {
-		a.ready.Write(raw)
+		s.ready.Write(raw)
 		return nil
 	}
-	ours, err := a.rewrite(address)
+	ours, err := s.rewrite(address)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(&a.ready, "event: endpoint\ndata: %s\n\n", ours)
+	fmt.Fprintf(&s.ready, "event: endpoint\ndata: %s\n\n", ours)
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/pasteport/pasteport/adapters/outbound"
 )
 
-// Failure is why the upstream gave no answer that could be passed on (U9, U10). Its text is fixed and fit for clients; its cause is
-// for the operator.
+// Failure is the error of an upstream without a usable response (U9, U10). Its text is for clients and contains nothing of the upstream; its cause is
+// for the log.
 type Failure struct {
-	Status int // for the client: 502, 503 or 504
+	Status int // of the response to the client: 502, 503 or 504
 	Rule   string
 	text   string
 	cause  error
@@ -27,16 +27,16 @@ func failed(status int, how string, cause error) error {
 
 func (f *Failure) Error() string { return f.text }
 
-// Unwrap returns what the operator has to know.
+// Unwrap returns the cause, for the log.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// HTTPStatus returns the status that the client gets.
+// HTTPStatus returns the status of the response to the client.
 func (f *Failure) HTTPStatus() int { return f.Status }
 
-// BrokenRule returns the rule of the catalogue.
+// BrokenRule returns the number of the rule.
 func (f *Failure) BrokenRule() string { return f.Rule }
 
-// statusFor keeps what says that another try may help.
+// statusFor keeps 503 and 504, which allow a retry; any other status becomes 502.
 func statusFor(upstream int) int {
 	if upstream == http.StatusServiceUnavailable || upstream == http.StatusGatewayTimeout {
 		return upstream
@@ -45,13 +45,13 @@ func statusFor(upstream int) int {
 }
 
 const (
-	explanationBytes = 64 << 10
-	explanationLimit = 2 * time.Second
+	maxErrorBody     = 64 << 10
+	errorBodyTimeout = 2 * time.Second
 )
 
-// saysWhy reports whether a failure is a JSON-RPC error already, which clients understand better than ours. Anything else may be a
-// page with the upstream's inner life.
-func saysWhy(answer *http.Response) bool {
+// isJSONRPCError reports whether an error response is a JSON-RPC error, which is passed to the client. Any other body may reveal internals of the
+// upstream.
+func isJSONRPCError(answer *http.Response) bool {
 	mediaType, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if mediaType != "application/json" {
 		return false
@@ -64,7 +64,7 @@ func saysWhy(answer *http.Response) bool {
 	return whole && json.Unmarshal(body, &message) == nil && message.Version == "2.0" && message.Error != nil
 }
 
-// refusesHost reads a body only where it tells one 403 from another.
+// refusesHost reports whether the upstream refused the Host header. It reads the body of a 403 only.
 func refusesHost(answer *http.Response) bool {
 	if answer.StatusCode != http.StatusForbidden || isEventStream(answer.Header) {
 		return outbound.RefusesHost(answer.StatusCode, nil)
@@ -73,18 +73,18 @@ func refusesHost(answer *http.Response) bool {
 	return outbound.RefusesHost(answer.StatusCode, body)
 }
 
-// peek reads the body of an error within a limit of time and size. If the body is whole, the answer can still be passed on.
+// peek reads the body of an error within limits of time and size. The response keeps the body, so that it can still be passed back.
 func peek(answer *http.Response) (body []byte, whole bool) {
-	if kept, ok := answer.Body.(*ending); ok {
-		defer time.AfterFunc(explanationLimit, func() { kept.free(nil) }).Stop()
+	if own, ok := answer.Body.(*responseBody); ok {
+		defer time.AfterFunc(errorBodyTimeout, func() { own.cancel(nil) }).Stop()
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, explanationBytes+1))
-	answer.Body = replaced{io.MultiReader(bytes.NewReader(body), answer.Body), answer.Body}
-	return body, err == nil && len(body) <= explanationBytes
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody+1))
+	answer.Body = peekedBody{io.MultiReader(bytes.NewReader(body), answer.Body), answer.Body}
+	return body, err == nil && len(body) <= maxErrorBody
 }
 
-// replaced is a body that was read already.
-type replaced struct {
+// peekedBody is a body with a part that was read already.
+type peekedBody struct {
 	io.Reader
 	io.Closer
 }

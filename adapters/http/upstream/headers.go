@@ -15,34 +15,34 @@ const (
 	ownPrefix       = "X-Pasteport-"
 )
 
-// passed are the headers that go on besides those of MCP. A list of what may pass, because nobody knows every header in which some
-// framework looks for a person, nor how they can be spelled.
-var passed = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
+// forwardedHeaders are forwarded besides those of MCP. It is a list of allowed headers, because the headers in which frameworks look for a user name
+// cannot be listed.
+var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
 
-// kept never go on, whatever the configuration says.
-var kept = []string{
+// neverForwarded are not forwarded even if the configuration lists them.
+var neverForwarded = []string{
 	"Authorization", "Cookie", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest", "Forwarded", "Origin",
 	"Signature", "Signature-Input", sessionHeader, requestIDHeader,
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// CheckHeader finds what is wrong with the name of a header that is to go on.
+// CheckHeader returns an error for a header name that cannot be forwarded.
 func CheckHeader(name string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
 	case !httpguts.ValidHeaderFieldName(name):
-		return errors.New("it is no header name")
+		return errors.New("it is not a header name")
 	case strings.Contains(name, "_"):
-		return errors.New("it has an underscore, which some servers take for a hyphen: such headers never go on")
-	case slices.Contains(kept, canonical), strings.HasPrefix(canonical, ownPrefix), strings.HasPrefix(canonical, "X-Forwarded-"):
-		return errors.New("it is never passed on from clients")
+		return errors.New("it has an underscore, which some servers read as a hyphen: such headers are never forwarded")
+	case slices.Contains(neverForwarded, canonical), strings.HasPrefix(canonical, ownPrefix), strings.HasPrefix(canonical, "X-Forwarded-"):
+		return errors.New("it is never forwarded from clients")
 	}
 	return nil
 }
 
-// passing returns which headers of a request go on.
-func passing(more []string) func(header string) bool {
-	list := slices.Clone(passed)
+// forwards returns a function that reports whether a request header is forwarded.
+func forwards(more []string) func(header string) bool {
+	list := slices.Clone(forwardedHeaders)
 	for _, name := range more {
 		list = append(list, http.CanonicalHeaderKey(name))
 	}
@@ -54,7 +54,7 @@ func passing(more []string) func(header string) bool {
 	}
 }
 
-func (u *Upstream) requestHeader(from http.Header, x *exchange) http.Header {
+func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
 	header := http.Header{}
 	for name, values := range from {
 		if u.passes(name) {
@@ -65,28 +65,27 @@ func (u *Upstream) requestHeader(from http.Header, x *exchange) http.Header {
 		header.Set(sessionHeader, x.session)
 	}
 	if x.body != nil {
-		header.Set("Content-Type", "application/json") // the guard has seen that it is, and in which encoding
+		header.Set("Content-Type", "application/json") // the guard has checked the media type and the encoding
 	}
-	if x.answerID != "" {
-		header.Set(requestIDHeader, x.answerID)
+	if x.requestID != "" {
+		header.Set(requestIDHeader, x.requestID)
 	}
 	return header
 }
 
-// withheld are headers of an answer that are for the gateway, or that would act on the gateway's whole origin or lead clients past it
-// (U15).
-var withheld = []string{
+// removedHeaders are response headers that concern the gateway, would act on its whole origin, or lead clients past it (U15).
+var removedHeaders = []string{
 	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
 	"Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch",
 	"Origin-Agent-Cluster", "Origin-Trial", "Sourcemap", requestIDHeader,
 }
 
-// cleanAnswer also takes out what repeats the credential; what an upstream puts into its body is its own affair.
+// cleanAnswer removes headers that are listed or contain the credential. It does not read the body.
 func cleanAnswer(answer *http.Response) {
 	credential := strings.TrimPrefix(answer.Request.Header.Get("Authorization"), "Bearer ")
 	repeats := func(value string) bool { return credential != "" && strings.Contains(value, credential) }
 	for name, values := range answer.Header {
-		if slices.Contains(withheld, name) || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) || slices.ContainsFunc(values, repeats) {
+		if slices.Contains(removedHeaders, name) || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) || slices.ContainsFunc(values, repeats) {
 			delete(answer.Header, name)
 		}
 	}
@@ -94,7 +93,7 @@ func cleanAnswer(answer *http.Response) {
 		answer.Header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
 	answer.Header.Set("X-Content-Type-Options", "nosniff")
-	answer.Trailer = nil // until the end; see ending
+	answer.Trailer = nil // see responseBody for the trailers after the body
 }
 
 // isDocument reports whether a browser would run scripts in a body of this type, at the gateway's origin. Of a list of types, browsers

@@ -9,7 +9,7 @@ import (
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
 
-// openSession returns how the upstream calls the session that a request names, "" when it names none.
+// openSession returns the upstream's id of the session of a request, "" when it has none.
 func (u *Upstream) openSession(header http.Header, owner string) (string, error) {
 	named := header.Values(sessionHeader)
 	switch len(named) {
@@ -24,7 +24,7 @@ func (u *Upstream) openSession(header http.Header, owner string) (string, error)
 func (u *Upstream) open(bound, owner string) (string, error) {
 	session, ok, err := u.options.Sessions.OpenSession(bound, owner)
 	if err != nil {
-		return "", fmt.Errorf("reading the name of a session: %w", err)
+		return "", fmt.Errorf("opening a session id: %w", err)
 	}
 	if !ok {
 		return "", oauth.ErrNotFound

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// component is a part of the signature base, and the header that it comes from; @method comes from the request.
+// component is a component of the signature base (RFC 9421 §2) and its header; @method has none.
 type component struct{ name, header string }
 
-// signed are the components, in their order. The body belongs to them, so that nobody can send another one under the name of this
-// sender.
+// signed are the components in their order. The digest of the body is one of them, so that the signature is not valid for another body.
 var signed = []component{
 	{`"@method"`, ""}, {`"content-digest"`, "Content-Digest"},
 	{`"x-pasteport-subject"`, ownPrefix + "Subject"}, {`"x-pasteport-roles"`, ownPrefix + "Roles"},
@@ -22,7 +21,7 @@ var signed = []component{
 	{`"x-pasteport-resource"`, ownPrefix + "Resource"},
 }
 
-// listed is how the parameters begin that say what is signed.
+// listed is the beginning of the signature parameters.
 var listed = func() string {
 	var names []string
 	for _, c := range signed {
@@ -42,7 +41,7 @@ func (s Signer) sign(out *http.Request, body []byte) {
 	out.Header.Set("Signature", "pasteport=:"+base64.StdEncoding.EncodeToString(mac.Sum(nil))+":")
 }
 
-// signatureBase is what is signed (RFC 9421 §2.5).
+// signatureBase returns the text that is signed (RFC 9421 §2.5).
 func signatureBase(out *http.Request, parameters string) string {
 	var base strings.Builder
 	for _, c := range signed {

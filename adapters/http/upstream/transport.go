@@ -17,44 +17,44 @@ import (
 
 const (
 	idlePerUpstream = 256
-	idleLimit       = 3 * time.Second // shorter than Node and Python keep one, so that none is used that they are just closing
+	idleLimit       = 3 * time.Second // shorter than the keep-alive of Node and Python, to avoid connections that they are closing
 	failuresInARow  = 5
-	restLimit       = 5 * time.Second // until a dead upstream is tried again
-	probeLimit      = 2 * time.Second // after which one that was down and is slow now counts as back
+	openTimeout     = 5 * time.Second // of the circuit breaker, until it lets a request try
+	probeTimeout    = 2 * time.Second // a request that tries for longer without a failure closes the breaker
 )
 
 var errSlow = errors.New("it took longer than upstream-timeout")
 
-// transport asks an upstream that is alive, and does not wait for ever.
+// transport sends requests through a circuit breaker and limits the wait for a response.
 type transport struct {
 	next     http.RoundTripper
 	breaker  *gobreaker.TwoStepCircuitBreaker[struct{}]
 	patience time.Duration
-	probe    time.Duration
+	probe    time.Duration // probeTimeout
 }
 
-// newTransport lets a dead upstream rest before it is tried again.
-func newTransport(o Options, rest time.Duration) *transport {
+// newTransport returns a transport whose breaker is open for the given time after repeated failures.
+func newTransport(o Options, open time.Duration) *transport {
 	next := o.Transport(idlePerUpstream, idleLimit)
 	next.DisableCompression = true
-	return &transport{next: next, patience: o.Patience, probe: probeLimit, breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Timeout:     rest,
+	return &transport{next: next, patience: o.Patience, probe: probeTimeout, breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Timeout:     open,
 		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
-		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // whoever asked has gone, which says nothing
+		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // the client canceled: no sign of a failure
 		OnStateChange: func(_ string, _, to gobreaker.State) {
-			o.Logger.Warn("the upstream's circuit breaker has changed", "state", to.String(), "rule", "U10")
+			o.Logger.Warn("the circuit breaker of the upstream changed its state", "state", to.String(), "rule", "U10")
 		},
 	})}
 }
 
-// RoundTrip implements http.RoundTripper; its errors are Failures, but for the end of the request's own context.
+// RoundTrip implements http.RoundTripper. Its errors are *Failure, or the error of the request's context.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	settle, err := t.admit()
 	if err != nil {
 		return nil, &Failure{http.StatusServiceUnavailable, "U10", "The MCP server behind this gateway is down; it is tried again in a few seconds", err}
 	}
-	ctx, cancel := context.WithCancelCause(uninformed{r.Context()})
-	if r.Method != http.MethodGet { // a stream may begin whenever it has something to say
+	ctx, cancel := context.WithCancelCause(withoutTrace{r.Context()})
+	if r.Method != http.MethodGet { // a stream may begin late
 		timer := time.AfterFunc(t.patience, func() { cancel(errSlow) })
 		defer timer.Stop()
 	}
@@ -65,13 +65,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		settle(err)
 		return nil, err
 	}
-	settle(ailing(answer.StatusCode))
-	answer.Body = &ending{answer.Body, answer, cancel}
+	settle(gatewayError(answer.StatusCode))
+	answer.Body = &responseBody{answer.Body, answer, cancel}
 	return answer, nil
 }
 
-// admit asks the breaker. The request that tries an upstream again holds up all others, so it may not take as long as calls and
-// streams can: one that took it and has not failed since is alive.
+// admit returns a function that reports the result to the breaker. The request that tries an upstream again blocks all others, so that it counts as a
+// success after probeTimeout: calls and streams may take longer.
 func (t *transport) admit() (settle func(error), err error) {
 	trying := t.breaker.State() != gobreaker.StateClosed
 	done, err := t.breaker.Allow()
@@ -86,23 +86,22 @@ func (t *transport) admit() (settle func(error), err error) {
 	return settle, nil
 }
 
-// ending frees what was kept for a request when its answer is closed, and drops the headers that came behind the body: nobody has
-// looked at them.
-type ending struct {
+// responseBody releases the context of its request when it is closed, and drops the trailers, which no rule has checked.
+type responseBody struct {
 	io.ReadCloser
 	answer *http.Response
-	free   context.CancelCauseFunc
+	cancel context.CancelCauseFunc
 }
 
 // Close implements io.Closer.
-func (e *ending) Close() error {
-	defer e.free(nil)
-	err := e.ReadCloser.Close()
-	e.answer.Trailer = nil
+func (b *responseBody) Close() error {
+	defer b.cancel(nil)
+	err := b.ReadCloser.Close()
+	b.answer.Trailer = nil
 	return err
 }
 
-// failureOf says what came between.
+// failureOf maps an error of the round trip to a *Failure.
 func failureOf(err error, ctx context.Context) error {
 	var timeout net.Error
 	switch {
@@ -116,8 +115,8 @@ func failureOf(err error, ctx context.Context) error {
 	return failed(http.StatusBadGateway, "cannot be reached", outbound.Reason(err))
 }
 
-// ailing is an error for a status that another server gives in the upstream's place, or that it gives when it can do nothing at all.
-func ailing(status int) error {
+// gatewayError returns an error for a status that counts as a failure of the upstream, and nil for others.
+func gatewayError(status int) error {
 	switch status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return errors.New(http.StatusText(status))
@@ -125,28 +124,28 @@ func ailing(status int) error {
 	return nil
 }
 
-// buffers are lent to answers under way; without it each would take 32 KiB of its own, most of what a small call allocates.
+// buffers pools the copy buffers of responses; 32 KiB are most of what a small call allocates.
 type buffers struct{ pool sync.Pool }
 
 const bufferBytes = 32 << 10
 
 // Get implements httputil.BufferPool.
 func (b *buffers) Get() []byte {
-	if lent, ok := b.pool.Get().(*[bufferBytes]byte); ok {
-		return lent[:]
+	if buffer, ok := b.pool.Get().(*[bufferBytes]byte); ok {
+		return buffer[:]
 	}
 	return make([]byte, bufferBytes)
 }
 
 // Put implements httputil.BufferPool.
-func (b *buffers) Put(lent []byte) { b.pool.Put((*[bufferBytes]byte)(lent)) }
+func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferBytes]byte)(buffer)) }
 
-// uninformed keeps the reverse proxy from passing on informational answers, whose headers nobody has looked at.
-type uninformed struct{ context.Context }
+// withoutTrace hides the ClientTrace of httputil.ReverseProxy, which would forward informational responses (1xx) with unchecked headers.
+type withoutTrace struct{ context.Context }
 
 // Value implements context.Context.
-func (u uninformed) Value(key any) any {
-	value := u.Context.Value(key)
+func (c withoutTrace) Value(key any) any {
+	value := c.Context.Value(key)
 	if _, tracing := value.(*httptrace.ClientTrace); tracing {
 		return nil
 	}

@@ -1,11 +1,12 @@
-// Package upstream is the gateway's way to an MCP server elsewhere, in any language: what the guard let pass is sent on with the
-// upstream's own credential, and the answer comes back as it is, event by event.
+// Package upstream forwards the requests of authenticated clients to an MCP server elsewhere. Upstream sends each with the upstream's own Credential
+// and passes the response back unchanged, event by event. A *Failure is an upstream that did not answer.
 //
-//	headers      what of a request goes on, and what of an answer comes back (U5, U15)
-//	credential   as whom the upstream is asked: the host token, a fixed secret, or nobody (U6, U7)
-//	session      names of sessions, bound to their owner on the way out (U12)
-//	endpoint     the first event of HTTP+SSE, which says where to post (U13)
-//	transport    how long the upstream may take, and when it is not even asked (U9, U10)
+//	headers      the headers of requests and responses that pass (U5, U15)
+//	credential   the credential of a request: the host token, a static secret, or none (U6, U7)
+//	signature    the signed headers that identify the caller (U7)
+//	session      session ids, bound to their owner (U12)
+//	endpoint     the endpoint event of HTTP+SSE (U13)
+//	transport    the timeout and the circuit breaker (U9, U10)
 package upstream
 
 import (
@@ -24,22 +25,22 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Sessions binds the names of sessions to their owners; seal.KeyRing is one.
+// Sessions binds session ids to their owners; seal.KeyRing is one.
 type Sessions interface {
 	BindSession(session, owner string) (string, error)
 	OpenSession(bound, owner string) (session string, ok bool, err error)
 }
 
-// Options say where the upstream is and how it is asked.
+// Options configure an Upstream.
 type Options struct {
-	URL         string // of its MCP endpoint, which outbound.Options.CheckURL has passed
-	Host        string // that it is asked under; "" for that of the URL
-	MessagePath string // where its clients post the messages of HTTP+SSE, at the gateway
+	URL         string // of its MCP endpoint, checked with outbound.Options.CheckURL
+	Host        string // the Host header; "" for that of the URL
+	MessagePath string // path of the gateway for the messages of HTTP+SSE
 	Credential  Credential
-	Headers     []string // of requests that go on, besides those of MCP
+	Headers     []string // request headers to forward besides those of MCP
 	Sessions    Sessions
-	Resource    oauth.Resource // that clients call, for which sessions have owners
-	Patience    time.Duration  // until the answer to a POST begins; 5 minutes
+	Resource    oauth.Resource // the resource that clients call; part of the owner of a session
+	Patience    time.Duration  // until the response to a POST begins; 0 for 5 minutes
 
 	outbound.Options
 	Logger *slog.Logger
@@ -55,7 +56,7 @@ type Upstream struct {
 	proxy   *httputil.ReverseProxy
 }
 
-// New expects options that have been checked.
+// New returns an upstream. The options must be checked.
 func New(o Options) (*Upstream, error) {
 	target, err := url.Parse(o.URL)
 	if err != nil {
@@ -64,74 +65,74 @@ func New(o Options) (*Upstream, error) {
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
 	}
-	u := &Upstream{options: o, url: target, passes: passing(o.Headers)}
+	u := &Upstream{options: o, url: target, passes: forwards(o.Headers)}
 	u.proxy = &httputil.ReverseProxy{
-		Transport: newTransport(o, restLimit), BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Transport: newTransport(o, openTimeout), BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Rewrite: u.rewrite, ModifyResponse: u.accept,
-		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { exchangeOf(r).failed = err },
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { forwardingOf(r).failed = err },
 	}
 	return u, nil
 }
 
-// exchange is one request on its way to the upstream and its answer on the way back.
-type exchange struct {
+// forwarding is the state of one forwarded request.
+type forwarding struct {
 	target    *url.URL
 	sender    oauth.Caller
 	host      oauth.HostToken
-	session   string // as the upstream calls it
-	ofSession bool   // the request names a session, in its header or by its address
-	answerID  string // X-Request-Id of our answer
+	session   string // the id of the upstream
+	ofSession bool   // the request belongs to a session, by its header or its URL
+	requestID string // X-Request-Id of our response
 	body      []byte
 	failed    error
 }
 
-type exchangeKey struct{}
+type forwardingKey struct{}
 
-func exchangeOf(r *http.Request) *exchange {
-	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+func forwardingOf(r *http.Request) *forwarding {
+	x, _ := r.Context().Value(forwardingKey{}).(*forwarding)
 	return x
 }
 
-// Forward sends a request on to the endpoint. While nothing is written it returns oauth.ErrUnknownBearer when the upstream answered 401
-// to the host token, oauth.ErrNotFound for a session that is not the sender's, oauth.ErrUnknownSession for one that the upstream does
-// not know, or a *Failure.
+// Forward forwards a request to the MCP endpoint. It returns an error only if it has written nothing: oauth.ErrUnknownBearer when the upstream
+// answered 401 to the host token, oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for one that the upstream does not
+// know, or a *Failure.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
-	return u.send(w, r, &exchange{target: u.url, sender: sender, host: host, body: body})
+	return u.send(w, r, &forwarding{target: u.url, sender: sender, host: host, body: body})
 }
 
-// Deliver sends a message of HTTP+SSE on to where its stream said, like Forward.
+// Deliver is Forward for a message of HTTP+SSE: it forwards to the endpoint that its stream announced.
 func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
 	target, err := u.openEndpoint(r.URL.Query(), u.owner(sender))
 	if err != nil {
 		return err
 	}
-	return u.send(w, r, &exchange{target: target, sender: sender, host: host, body: body, ofSession: true})
+	return u.send(w, r, &forwarding{target: target, sender: sender, host: host, body: body, ofSession: true})
 }
 
-func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *exchange) (err error) {
+func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (err error) {
 	if x.session, err = u.openSession(r.Header, u.owner(x.sender)); err != nil {
 		return err
 	}
 	x.ofSession = x.ofSession || x.session != ""
-	x.answerID = w.Header().Get(requestIDHeader)
-	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+	x.requestID = w.Header().Get(requestIDHeader)
+	ctx := context.WithValue(r.Context(), forwardingKey{}, x)
 	defer func() {
 		cut := recover()
 		if cut == nil {
 			return
 		}
-		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !isEventStream(w.Header()) { //nolint:errorlint // the very value that net/http knows
+		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !isEventStream(w.Header()) { //nolint:errorlint // net/http compares the value
 			panic(cut)
 		}
-		err = nil // a stream may end at any event: here the grant did, or the service
+		err = nil // a stream may end at any event: the grant or the service has ended
 	}()
 	u.proxy.ServeHTTP(w, r.WithContext(ctx))
 	return x.failed
 }
 
-// rewrite builds the request anew, so that nothing goes on that nobody has thought of (U5).
+// rewrite builds a new request from the listed parts, so that nothing else is forwarded (U5).
 func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
-	x := exchangeOf(p.In)
+	x := forwardingOf(p.In)
 	p.Out.URL, p.Out.Host = x.target, u.options.Host
 	p.Out.Header = u.requestHeader(p.Out.Header, x)
 	p.Out.Body, p.Out.ContentLength, p.Out.GetBody, p.Out.TransferEncoding = nil, 0, nil, nil
@@ -143,10 +144,10 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 	u.options.Credential.present(p.Out, x)
 }
 
-// accept judges the head of an answer before anything of it is passed on.
+// accept checks the header of a response before it is passed back.
 func (u *Upstream) accept(answer *http.Response) error {
-	x := exchangeOf(answer.Request)
-	if err := u.judge(answer, x); err != nil {
+	x := forwardingOf(answer.Request)
+	if err := u.checkAnswer(answer, x); err != nil {
 		return err
 	}
 	cleanAnswer(answer)
@@ -158,35 +159,34 @@ func (u *Upstream) accept(answer *http.Response) error {
 		answer.Header[sessionHeader][i] = bound
 	}
 	if answer.Request.Method == http.MethodGet && x.session == "" && isEventStream(answer.Header) {
-		u.announce(answer, x)
+		u.rewriteEndpoint(answer, x)
 	}
 	return nil
 }
 
-// judge returns what an answer means that is not for the client.
-func (u *Upstream) judge(answer *http.Response, x *exchange) error {
+// checkAnswer returns an error for a response that is not passed back to the client.
+func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	status := answer.StatusCode
 	switch {
-	case status == http.StatusUnauthorized && u.options.Credential.isSenders():
+	case status == http.StatusUnauthorized && u.options.Credential.ofSender():
 		return oauth.ErrUnknownBearer
 	case status == http.StatusUnauthorized && x.ofSession: // many servers answer it after a restart
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
 		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: correct credential and upstream-secret"))
 	case refusesHost(answer):
-		return failed(http.StatusBadGateway, "does not know the host name that it is asked under", errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
+		return failed(http.StatusBadGateway, "does not accept the host name of its requests", errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
 	case status < 200:
 		return failed(http.StatusBadGateway, "wants to change the protocol", nil)
 	case status >= 300 && status < 400:
 		return failed(http.StatusBadGateway, "redirects, and is not followed", redirectsTo(answer, u.url))
-	case status >= 500 && !saysWhy(answer):
+	case status >= 500 && !isJSONRPCError(answer):
 		return failed(statusFor(status), "has failed", errors.New("it answered "+answer.Status))
 	}
 	return nil
 }
 
-// redirectsTo names the address when it differs by a slash only, which is what most redirects are about; any other may repeat what it
-// was asked with.
+// redirectsTo names the target only if it differs from the URL by a slash. Any other target may contain parts of the request.
 func redirectsTo(answer *http.Response, from *url.URL) error {
 	to, err := answer.Location()
 	if err != nil {

@@ -40,7 +40,7 @@ func (named) OpenSession(bound, owner string) (session string, ok bool, err erro
 func open(change ...func(*Options)) *Upstream {
 	GinkgoHelper()
 	o := Options{
-		URL: "http://127.0.0.1:9000/base/sse?key=1", MessagePath: "/mcp/message", Credential: Nobody(), Sessions: named{},
+		URL: "http://127.0.0.1:9000/base/sse?key=1", MessagePath: "/mcp/message", Credential: None(), Sessions: named{},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, apply := range change {
@@ -53,10 +53,10 @@ func open(change ...func(*Options)) *Upstream {
 
 // heard is what a client reads of a stream that the upstream sends in pieces of any size.
 func heard(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (string, error) {
-	x := &exchange{target: u.url}
+	x := &forwarding{target: u.url}
 	x.sender.Subject = "ada"
 	answer := &http.Response{Header: http.Header{"Content-Length": {"1"}}, Body: io.NopCloser(pieces(strings.NewReader(sent)))}
-	u.announce(answer, x)
+	u.rewriteEndpoint(answer, x)
 	Expect(answer.Header).To(BeEmpty())
 	text, err := io.ReadAll(answer.Body)
 	return string(text), err

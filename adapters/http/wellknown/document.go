@@ -1,4 +1,4 @@
-// Package wellknown serves prebuilt discovery documents: the same bytes to everyone, cacheable and readable from every origin.
+// Package wellknown serves discovery documents. A Document is encoded once; its responses can be cached and are readable from every origin.
 package wellknown
 
 import (
@@ -21,7 +21,7 @@ type Document struct {
 	etag string
 }
 
-// New encodes the members: a struct of strings, booleans and lists of strings, which always encode. Reading it is a step.
+// New encodes the members, a struct of strings, booleans and lists of strings. A request for the document records step in the trace.
 func New(step trace.Kind, members any) *Document {
 	body, _ := json.Marshal(members)
 	sum := sha256.Sum256(body)

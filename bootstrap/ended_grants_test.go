@@ -13,15 +13,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// ending is a store that says what has ended, or that it is down; it notes what it was asked.
+// ending is a store that says what has ended, or that it is down; it notes what it was since.
 type ending struct {
 	ended oauth.Ended
 	down  error
-	asked []time.Time
+	since []time.Time
 }
 
 func (e *ending) EndedSince(_ context.Context, since time.Time) (oauth.Ended, error) {
-	e.asked = append(e.asked, since)
+	e.since = append(e.since, since)
 	return e.ended, e.down
 }
 
@@ -38,12 +38,12 @@ var _ = Describe("Watching what other processes end", Label("G16", "E9"), func()
 	var store *ending
 	var log *strings.Builder
 	var now, start time.Time
-	var watch *ends
+	var watch *endedGrants
 	BeforeEach(func() {
 		store, log = &ending{ended: oauth.Ended{Grants: []string{"g"}}}, &strings.Builder{}
 		start = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 		now = start
-		watch = &ends{watcher: store, now: func() time.Time { return now }, logger: slog.New(slog.NewTextHandler(log, nil)), asked: start}
+		watch = &endedGrants{watcher: store, now: func() time.Time { return now }, logger: slog.New(slog.NewTextHandler(log, nil)), since: start}
 	})
 
 	It("tells every server that holds something open, and no other", func(ctx SpecContext) {
@@ -61,16 +61,16 @@ var _ = Describe("Watching what other processes end", Label("G16", "E9"), func()
 		watch.close(ctx)
 		watch.add(&holding{idle: true})
 		watch.close(ctx)
-		Expect(store.asked).To(BeEmpty())
+		Expect(store.since).To(BeEmpty())
 	})
 
-	It("reaches back behind the last answer, for ends that were committed later than they are dated", func(ctx SpecContext) {
+	It("reaches back behind the last answer, for endedGrants that were committed later than they are dated", func(ctx SpecContext) {
 		watch.add(&holding{})
 		for range 2 {
 			now = now.Add(time.Hour)
 			watch.close(ctx)
 		}
-		Expect(store.asked).To(Equal([]time.Time{start.Add(-endsOverlap), start.Add(time.Hour - endsOverlap)}))
+		Expect(store.since).To(Equal([]time.Time{start.Add(-endedOverlap), start.Add(time.Hour - endedOverlap)}))
 	})
 
 	It("reaches back no further than to when something was opened", func(ctx SpecContext) {
@@ -80,7 +80,7 @@ var _ = Describe("Watching what other processes end", Label("G16", "E9"), func()
 		watch.close(ctx)
 		h.idle = false
 		watch.close(ctx)
-		Expect(store.asked).To(Equal([]time.Time{start.Add(time.Hour - endsOverlap)}))
+		Expect(store.since).To(Equal([]time.Time{start.Add(time.Hour - endedOverlap)}))
 	})
 
 	It("closes nothing during an outage, says so once, and misses nothing of it", func(ctx SpecContext) {
@@ -96,14 +96,14 @@ var _ = Describe("Watching what other processes end", Label("G16", "E9"), func()
 		store.down = nil
 		watch.close(ctx)
 		Expect(h.told).To(HaveLen(1))
-		Expect(store.asked).To(HaveEach(start.Add(-endsOverlap)))
+		Expect(store.since).To(HaveEach(start.Add(-endedOverlap)))
 		store.down = errors.New("the disk is on fire")
 		watch.close(ctx)
 		Expect(strings.Count(log.String(), "the disk is on fire")).To(Equal(2), "the next outage")
 	})
 
 	It("asks at least twice within the second that is promised", func() {
-		Expect(endsEvery).To(BeNumerically("<=", time.Second/2))
-		Expect(endsOverlap).To(BeNumerically(">", 5*time.Second), "as long as a transaction may wait")
+		Expect(endedInterval).To(BeNumerically("<=", time.Second/2))
+		Expect(endedOverlap).To(BeNumerically(">", 5*time.Second), "as long as a transaction may wait")
 	})
 })

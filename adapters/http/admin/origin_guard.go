@@ -9,19 +9,18 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// gate keeps web pages away that a browser on the operator's computer may have open: other sites by Origin and Sec-Fetch-Site,
-// names that were rebound to this address by Host.
-type gate struct{ name string }
+// originGuard refuses requests from web pages of other sites, by Origin and Sec-Fetch-Site, and requests after DNS rebinding, by Host.
+type originGuard struct{ name string }
 
-func newGate(address string) gate {
+func newOriginGuard(address string) originGuard {
 	name := hostOf(address)
-	if all, err := netip.ParseAddr(name); err == nil && all.IsUnspecified() { // which names no computer
+	if all, err := netip.ParseAddr(name); err == nil && all.IsUnspecified() { // no host name
 		name = ""
 	}
-	return gate{name}
+	return originGuard{name}
 }
 
-func (g gate) wrap(next echo.HandlerFunc) echo.HandlerFunc {
+func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r, header := c.Request(), c.Response().Header()
 		header.Set("Cache-Control", "no-store")
@@ -31,30 +30,29 @@ func (g gate) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			header.Set("Allow", "GET, HEAD")
-			return c.String(http.StatusMethodNotAllowed, "this listener is for reading: ask with GET\n")
-		case !g.knows(r):
-			return c.String(http.StatusForbidden, "this name is not one of the admin listener: ask for the address of admin-addr, or for localhost\n")
-		case foreign(r):
-			return c.String(http.StatusForbidden, "other sites may not ask the admin listener: open the address by itself\n")
+			return c.String(http.StatusMethodNotAllowed, "this listener is read-only: use GET\n")
+		case !g.allowsHost(r):
+			return c.String(http.StatusForbidden, "the Host header is not a name of the admin listener: use the address of admin-addr, or localhost\n")
+		case crossOrigin(r):
+			return c.String(http.StatusForbidden, "pages of other sites cannot use the admin listener: open the address directly\n")
 		}
 		return next(c)
 	}
 }
 
-// hereOnly keeps to this computer what tells of people, wherever the listener can be reached.
-func hereOnly(next echo.HandlerFunc) echo.HandlerFunc {
+// loopbackOnly refuses requests to other addresses than loopback, because these routes contain personal data.
+func loopbackOnly(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		local, known := c.Request().Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 		if !known || !local.IP.IsLoopback() {
-			return c.String(http.StatusForbidden, "this is told on a loopback address only: ask for it on the computer of the service\n")
+			return c.String(http.StatusForbidden, "this page is available on a loopback address only: open it on the computer of the service\n")
 		}
 		return next(c)
 	}
 }
 
-// knows takes the names of this computer, the configured one, and the address to which the request came; an attacker can let a
-// name of his own point here, but not any of these.
-func (g gate) knows(r *http.Request) bool {
+// allowsHost accepts the names of this computer, the configured name and the local address of the connection. An attacker cannot control any of them.
+func (g originGuard) allowsHost(r *http.Request) bool {
 	host := hostOf(r.Host)
 	if host == "localhost" || host != "" && host == g.name {
 		return true
@@ -70,8 +68,8 @@ func (g gate) knows(r *http.Request) bool {
 	return known && local.AddrPort().Addr().Unmap() == address.Unmap()
 }
 
-// foreign reports that another site's page stands behind the request.
-func foreign(r *http.Request) bool {
+// crossOrigin reports whether a page of another site sent the request.
+func crossOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if origin != "http://"+r.Host {
 			return true
@@ -85,7 +83,7 @@ func foreign(r *http.Request) bool {
 	return false
 }
 
-// hostOf is the host of host:port, comparable.
+// hostOf returns the host of host:port in lower case, without brackets.
 func hostOf(address string) string {
 	host := address
 	if cut, _, err := net.SplitHostPort(address); err == nil {
