@@ -39,7 +39,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(BeZero(), "no grant lives")
 	})
 
-	It("give nobody a code when the site cannot confirm the token in the end", Label("B9", "J7"), func(ctx SpecContext) {
+	It("issue no code when the site cannot confirm the token in the end", Label("B9", "J7"), func(ctx SpecContext) {
 		open(oauth.Config{})
 		form := server.ticket()
 		site.become(func(token string) (oauth.Principal, error) {
@@ -122,7 +122,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		close(all)
 		calling.Wait()
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
-		Expect(asked.Load()).To(BeNumerically("<=", 2), "whoever comes after the answer may ask once more, before it is stored")
+		Expect(asked.Load()).To(BeNumerically("<=", 2), "a call after the answer may verify once more, before it is stored")
 	})
 
 	It("take the roles that the site names", Label("J8"), func() {

@@ -51,7 +51,7 @@ func Example() {
 	}
 
 	tools := mcp.NewServer(&mcp.Implementation{Name: "cms", Version: "1.0.0"}, nil)
-	mcp.AddTool(tools, &mcp.Tool{Name: "greet", Description: "Greets somebody"}, greet)
+	mcp.AddTool(tools, &mcp.Tool{Name: "greet", Description: "Greets a person"}, greet)
 	server := bootstrap.NewMCPServer(tools, bootstrap.WithOAuth(authz)) // 3 the MCP server with the OAuth server attached
 
 	e := echo.New()

@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// unread is an answer that nobody reads, on a connection that has deadlines.
+// unread is a response that is not read, on a connection that has deadlines.
 type unread struct{ header http.Header }
 
 func (u unread) Header() http.Header            { return u.header }

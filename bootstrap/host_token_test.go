@@ -37,7 +37,7 @@ func (m *moody) VerifyBearer(_ context.Context, token string) (oauth.Principal, 
 	return m.mood.Load().(mood)(token)
 }
 
-// knows is the same site as far as it fits into yes and no.
+// knows is the same site as a function that returns a bool.
 func (m *moody) knows(token string) bool {
 	_, err := m.mood.Load().(mood)(token)
 	return err == nil
@@ -53,7 +53,7 @@ func atALoss(token string) (oauth.Principal, error) {
 
 func refusing(string) (oauth.Principal, error) { return oauth.Principal{}, oauth.ErrUnknownBearer }
 
-// beFormAgain matches the consent page that comes back although nobody did anything wrong (B9).
+// beFormAgain matches the consent page that comes back after an outage (B9).
 func beFormAgain() types.GomegaMatcher {
 	return And(
 		HaveField("Code", http.StatusServiceUnavailable),

@@ -34,7 +34,7 @@ var _ = Describe("Choosing where limits are counted", Label("B6", "C21", "I22"),
 		Entry("but not when it cannot count", struct{ oauth.Store }{}, false, false),
 	)
 
-	It("is refused where nobody can count", func() {
+	It("is refused for a store that cannot count", func() {
 		_, err := counterIn(struct{ oauth.Store }{}, true)
 		Expect(err).To(MatchError(ContainSubstring("omit WithSharedLimits")))
 	})

@@ -18,6 +18,6 @@ var _ = Describe("Following requests", func() {
 		Entry("of IPv6", "[2001:db8:1:2:3::7]:1", "2001:db8:1::/48"),
 		Entry("of IPv4 in IPv6", "[::ffff:203.0.113.7]:1", "203.0.113.0/24"),
 		Entry("on a link", "[fe80::1%eth0]:1", "fe80::/48"),
-		Entry("of nobody", "", ""),
+		Entry("without an address", "", ""),
 	)
 })

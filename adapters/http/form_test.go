@@ -29,7 +29,7 @@ func (i impatient) SetReadDeadline(until time.Time) error {
 }
 
 var _ = Describe("Reading a form", Label("B1", "D3"), func() {
-	DescribeTable("ends for whoever stalls in it, with an answer and without the connection:", func(ctx SpecContext, media string) {
+	DescribeTable("answers a client that stalls and closes its connection:", func(ctx SpecContext, media string) {
 		e := echo.New()
 		read := func(c echo.Context) error {
 			_, err := readForm(c, http.StatusBadRequest)
@@ -51,7 +51,7 @@ var _ = Describe("Reading a form", Label("B1", "D3"), func() {
 		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
 		Expect(io.ReadAll(answer.Body)).NotTo(BeEmpty())
 		_, err = answers.ReadByte()
-		Expect(err).To(MatchError(io.EOF), "nobody waits for the rest of the body")
+		Expect(err).To(MatchError(io.EOF), "the server does not wait for the rest of the body")
 	},
 		Entry("in the middle of a form", SpecTimeout(10*time.Second), echo.MIMEApplicationForm),
 		Entry("behind what makes it no form", SpecTimeout(10*time.Second), echo.MIMETextPlain),

@@ -128,7 +128,7 @@ func (s *site) exchange(form url.Values) *httptest.ResponseRecorder {
 	return s.post("/oauth/token", form)
 }
 
-// outstanding is a code that nobody has redeemed.
+// outstanding is an unredeemed code.
 type outstanding struct{ client, code, verifier string }
 
 var ticketField = regexp.MustCompile(`name="ticket" value="([^"]+)"`)

@@ -70,7 +70,7 @@ var _ = Describe("Asking for consent", func() {
 
 	It("tells lasting access from access that ends by itself", func() {
 		lasting := showConsent(plain(func(c *Consent) { c.Offline = true })).Body.String()
-		Expect(lasting).To(ContainSubstring("can renew this access by itself, while your token is valid"))
+		Expect(lasting).To(ContainSubstring("can renew this access by itself while your token is valid"))
 		Expect(showConsent(plain()).Body.String()).To(ContainSubstring("This access ends by itself."))
 	})
 })

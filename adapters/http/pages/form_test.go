@@ -87,7 +87,7 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 		Expect(pages.forms.Len()).To(Equal(keptForms))
 	})
 
-	It("lets nobody bring a gap along, not even who knows the mark", func() {
+	It("lets no request add a gap, even with the mark", func() {
 		e, mark := english(), "THEMARK"
 		form, err := e.drawForm(plain(), mark)
 		Expect(err).NotTo(HaveOccurred())
@@ -102,7 +102,7 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 		}
 	})
 
-	It("needs one form for whoever asks the same", func() {
+	It("caches one form for equal requests", func() {
 		e := english()
 		for i := range 100 {
 			expectTheTemplates(e, plain(func(c *Consent) {
@@ -113,7 +113,7 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 		Expect(e.pages.forms.Len()).To(Equal(1))
 	})
 
-	It("gives nobody the page of somebody else", func() {
+	It("never sends the page of another request", func() {
 		e := english()
 		var readers sync.WaitGroup
 		for i := range 8 {

@@ -26,7 +26,7 @@ var _ = Describe("Counting decisions", func() {
 			ContainSubstring("pasteport_decisions_total{event=\"refreshed\"} 2\n"), ContainSubstring("pasteport_decisions_total{event=\"grant_ended\"} 0\n")))
 	})
 
-	It("keeps events that nobody planned out of the labels", func() {
+	It("keeps unknown events out of the labels", func() {
 		m := telemetry.NewMetrics("refreshed")
 		m.Decided("hostile-1")
 		m.Decided("hostile-2")

@@ -161,7 +161,7 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		Expect(asked).To(Equal(failuresInARow))
 	})
 
-	It("lets everybody in again when whoever tries it is only slow", func(ctx SpecContext) {
+	It("closes again when the trying request is only slow", func(ctx SpecContext) {
 		next := t.next
 		t = newTransport(open().options, 20*time.Millisecond)
 		t.next, t.probe = next, 20*time.Millisecond
@@ -184,7 +184,7 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		Eventually(ask).WithContext(ctx).WithTimeout(time.Minute).WithArguments(ctx).Should(Succeed())
 	}, SpecTimeout(2*time.Minute))
 
-	DescribeTable("counts as a failure that somebody else answers in its place:", func(ctx SpecContext, status int, counts bool) {
+	DescribeTable("counts the status of another server as a failure:", func(ctx SpecContext, status int, counts bool) {
 		t.next = scripted(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: status, Body: http.NoBody}, nil
 		})
