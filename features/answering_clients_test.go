@@ -43,7 +43,7 @@ func (c *Client) expectError(answer Response, code, state string) {
 	Expect(told).To(Equal(wanted))
 }
 
-var _ = Describe("Telling a client what is wrong with its request", Label("RFC 6749", "N2", "A39"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("Answering a bad request of a client", Label("RFC 6749", "N2", "A39"), Ordered, ContinueOnFailure, func() {
 	const challenge43 = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 	var world *World
 	BeforeAll(func() { world = NewWorld() })

@@ -95,7 +95,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 			"demo-token (from pasteport.yaml:1) and demo-token-file (from pasteport.yaml:2) are both set: keep one of them"),
 		Entry("a file that is not there", "demo-token-file: missing\n", "demo-token-file (from pasteport.yaml:1) cannot be read: stat missing"),
 		Entry("a file without one", "demo-token-file: empty\n", "demo-token-file (from pasteport.yaml:1) names an empty file"),
-		Entry("what is shown instead", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], which stands for a hidden secret"),
+		Entry("the text shown in its place", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], which stands for a hidden secret"),
 		Entry("a wrong one without repeating it", "demo-token: [known-to-few]\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
 		Entry("a number without repeating it", "demo-token: 0x5eed\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
 	)

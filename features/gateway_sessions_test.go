@@ -71,6 +71,6 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 		text, _ := io.ReadAll(answer.Body)
 		Expect(string(text)).NotTo(ContainSubstring("endpoint"))
 		Expect(answer.Body.Close()).To(Succeed())
-		Expect(world.Log.String()).To(ContainSubstring("names a message endpoint at another origin"))
+		Expect(world.Log.String()).To(ContainSubstring("its message endpoint is at another origin"))
 	}, Entry(nil, "http://evil.example/"), Entry(nil, "//evil.example/"), Entry(nil, "https://127.0.0.1/"), Entry(nil, "http://%zz/"))
 })

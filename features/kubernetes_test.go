@@ -84,7 +84,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 
 	It("lets requests finish before it is killed", func() {
 		template, run := gatewayPod()
-		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/server/httpserver/server.go", "drainLimit") + seconds("adapters/journal/journal.go", "patience")
+		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/server/httpserver/server.go", "drainLimit") + seconds("adapters/journal/journal.go", "writeTimeout")
 		Expect(run.Lifecycle.PreStop.Sleep.Seconds).NotTo(BeZero())
 		Expect(template.Spec.Grace).To(BeNumerically(">", takes))
 	})

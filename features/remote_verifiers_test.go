@@ -121,7 +121,7 @@ var _ = Describe("Asking a site over HTTP", func() {
 })
 
 var _ = Describe("Choosing who is asked about tokens", Label("F9"), func() {
-	DescribeTable("says what is wrong, and what to do, when", func(ctx SpecContext, chosen server.Verification, said ...string) {
+	DescribeTable("names the error and the remedy when", func(ctx SpecContext, chosen server.Verification, said ...string) {
 		config := server.Config{DataDir: GinkgoT().TempDir(), Verification: chosen}
 		config.Issuer = "https://cms.example"
 		_, err := server.Open(ctx, config)

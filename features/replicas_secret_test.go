@@ -46,7 +46,7 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 
 			It("refuses one that brings another, and says what to do", func(ctx SpecContext) {
 				refused := another(strings.Repeat("o", 32))
-				Expect(refused).To(MatchError(And(ContainSubstring("another server secret"), ContainSubstring("give it their file with server-secret"))))
+				Expect(refused).To(MatchError(And(ContainSubstring("another server secret"), ContainSubstring("copy their file of server-secret"))))
 				Expect(refused.Error()).NotTo(ContainSubstring("ooo"))
 				Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 			})

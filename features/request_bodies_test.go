@@ -148,7 +148,7 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 		status chan int
 		abort  context.CancelFunc
 	}
-	// begin sends the beginning of a message and waits until the server has read it, because buffers of the kernel hold what is only sent.
+	// begin sends the beginning of a message and waits until the server has read it, because the kernel buffers sent bytes.
 	begin := func(ctx context.Context, at people, access string, length int64, begun int) *held {
 		GinkgoHelper()
 		body, rest := io.Pipe()

@@ -277,7 +277,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Eventually(func() []Traced { return service.Traces(ctx) }).WithContext(ctx).WithTimeout(patience).Should(HaveLen(201))
 		page := service.AskAdmin(ctx, "/").Text
 		Expect(strings.Count(page, "<li>")).To(Equal(200))
-		Expect(page).To(ContainSubstring("Only the newest are here"))
+		Expect(page).To(ContainSubstring("This list has the newest only"))
 	})
 
 	It("notes what a stranger does over and over once", func(ctx SpecContext) {

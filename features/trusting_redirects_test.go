@@ -28,7 +28,7 @@ func (c *Client) ask(ctx SpecContext, query string) Response {
 	return Get(ctx, c.World.Issuer+"/oauth/authorize?"+query)
 }
 
-var _ = Describe("Trusting nobody's redirect", Label("OAuth 2.1", "N1", "A40"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("Withholding redirects", Label("OAuth 2.1", "N1", "A40"), Ordered, ContinueOnFailure, func() {
 	var world *World
 	var client *Client
 	var before int64

@@ -166,7 +166,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 })
 
 var _ = Describe("Connecting to NATS", Label("R5"), func() {
-	It("reports what is wrong without the password", func() {
+	It("reports the error without the password", func() {
 		guarded := startBroker(server.Options{Username: "ann", Password: "the-right-one"})
 		at := "127.0.0.1:" + strconv.Itoa(guarded.port())
 		open("nats://ann:the-right-one@" + at)

@@ -44,7 +44,7 @@ func (e engine) lookup(db *gorm.DB, secret oauth.Digest) (found *secretWithGrant
 
 // code returns the code whose column has the value, and with lock keeps others from changing it until the transaction ends.
 func (e engine) code(db *gorm.DB, column string, value any, lock bool) (code codeRow, err error) {
-	query := "SELECT " + codeColumns + " FROM authorization_codes WHERE " + column + " = " + string(mapper.AppendPlaceholder(db, nil, 1))
+	query := "SELECT " + codeColumns + " FROM authorization_codes WHERE " + column + " = " + string(mapper.AppendParameter(db, nil, 1))
 	if lock && e.server {
 		query += " FOR UPDATE"
 	}

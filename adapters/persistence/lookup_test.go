@@ -18,7 +18,7 @@ var _ = Describe("Looking up a grant in a SQLite file", Label("E9", "G7"), func(
 		Expect(keep(ctx, store, aGrant("g", 2))).To(Succeed())
 	})
 
-	It("hands out grants that do not share what is changed in them", func(ctx SpecContext) {
+	It("returns grants that share no state", func(ctx SpecContext) {
 		first, err := store.Grant(ctx, digest(0))
 		Expect(err).NotTo(HaveOccurred())
 		first.End(oauth.EndedByHost, time.Now())

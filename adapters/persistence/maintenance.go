@@ -45,14 +45,14 @@ func (s stepRow) Key() (column string, value any) { return "number", s.Number }
 func isReadableCode(c codeRow) bool {
 	back := codeRow(c.restore().Snapshot())
 	back.ForgetAfter = c.ForgetAfter // derived from the others
-	return slices.Contains([]string{"issued", "redeemed", "withdrawn"}, c.State) && reflect.DeepEqual(back, c)
+	return oauth.CodeSnapshot(c).HasKnownState() && reflect.DeepEqual(back, c)
 }
 
 // isReadableGrant reports that the domain restores all that the row holds.
 func isReadableGrant(g grantRow) bool {
 	back, _ := rowsOf(g.restore())
 	back.ForgetAfter = g.ForgetAfter // derived from the others, by another version in another way
-	return slices.Contains([]string{"active", "ended"}, g.State) && reflect.DeepEqual(back, g)
+	return oauth.GrantSnapshot(g).HasKnownState() && reflect.DeepEqual(back, g)
 }
 
 func isReadableSecret(s secretRow) bool {

@@ -135,7 +135,7 @@ func MigrateServer(address string, options ServerOptions) (applied []string, err
 	return applied, store.Close()
 }
 
-// OpenUncheckedServer opens a database on a server, whatever is wrong with it, for Checks.
+// OpenUncheckedServer opens a database on a server without examining it, for Checks.
 func OpenUncheckedServer(address string, options ServerOptions) (*Store, error) {
 	return openServer(address, options, unchecked)
 }

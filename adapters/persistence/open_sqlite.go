@@ -32,7 +32,7 @@ func OpenExisting(file string) (*Store, error) {
 	return openFile(file, exists, sqlite.OpenAsIs, (*Store).compare)
 }
 
-// OpenUnchecked opens the database in a file that exists, whatever is wrong with it, for Checks.
+// OpenUnchecked opens the database in an existing file without examining it, for Checks.
 func OpenUnchecked(file string) (*Store, error) {
 	return openFile(file, exists, sqlite.OpenAsIs, unchecked)
 }

@@ -49,7 +49,7 @@ var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
 		}
 	})
 
-	Context("when somebody has just looked", func() {
+	Context("right after another read", func() {
 		var other *Store
 		BeforeEach(func() {
 			other = openIn(directory)
@@ -63,7 +63,7 @@ var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
 			Expect(secrets()).To(HaveExactElements(Not(Equal(before)), Equal(before)))
 		})
 
-		It("is not looked for until somebody commits", func(ctx SpecContext) {
+		It("is not read again before the next commit", func(ctx SpecContext) {
 			before := secrets()
 			Expect(os.Remove(store.secretFile.Path())).To(Succeed())
 			Expect(secrets()).To(Equal(before))
@@ -73,7 +73,7 @@ var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
 			Expect(err).To(MatchError(fs.ErrNotExist))
 		})
 
-		It("is looked for again by whoever began to look before somebody committed", Label("I22", "J6"), func(ctx SpecContext) {
+		It("is read again by a reader that began before a commit", Label("I22", "J6"), func(ctx SpecContext) {
 			first := store.databaseState()
 			grant, _ := activeGrant()
 			Expect(keep(ctx, other, grant)).To(Succeed())

@@ -15,7 +15,7 @@ import (
 )
 
 func newStore(out io.Writer) *cobra.Command {
-	return newGroup("store", "Migrate, check and copy what is kept", newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out))
+	return newGroup("store", "Migrate, check and copy the database", newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out))
 }
 
 func newStoreMigrate(out io.Writer) *cobra.Command {

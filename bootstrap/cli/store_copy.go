@@ -20,7 +20,7 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var from, to string
 	command := &cobra.Command{
-		Use: "copy", Short: "Copy what is kept to another database, of any kind", Args: term.NoArguments,
+		Use: "copy", Short: "Copy the database to another one, of any kind", Args: term.NoArguments,
 		Long: "Copy grants, tokens and the trace from one store to another, and compare both in the end. Stop the services on the source first:\n" +
 			"a SQLite file cannot be written while it is copied, so that they would answer 503, and a server that was written meanwhile is\n" +
 			"refused in the end. The schema of the destination is brought up to date first; apart from that it has to be empty. A copy that was\n" +

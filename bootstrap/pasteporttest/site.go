@@ -99,7 +99,7 @@ func (s *Site) Config(config oauth.Config) oauth.Config {
 func (s *Site) move(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
-		return raw // NewOAuthServer reports what is no URL
+		return raw // NewOAuthServer reports an invalid URL
 	}
 	u.Scheme, u.Host = "http", s.server.Listener.Addr().String()
 	return u.String()

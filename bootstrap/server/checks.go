@@ -44,7 +44,7 @@ func (c Config) checkSettings() error {
 		c.Issuer = c.LocalIssuer(addr)
 	default:
 		err = errors.Join(err, errNoIssuer)
-		c.Issuer, c.Development = "https://cms.example.com", false // a placeholder, so that the other checks run
+		c.Issuer, c.Development = "https://cms.example.com", false // any valid issuer, so that the other checks run
 	}
 	return errors.Join(err, c.checkAdminAddr(), c.checkDemoToken(), c.check())
 }
@@ -97,7 +97,7 @@ func (c *Config) Resolve() {
 	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
 }
 
-// check finds mistakes before any file is made. It uses a placeholder for the server secret, because the store does not exist yet.
+// check finds mistakes before any file is made. The store does not exist yet, so the server secret is all zeros.
 func (c Config) check() error {
 	config := c.oauth(func(string) oauth.BearerVerifier { return new(demosite.Site) })
 	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader

@@ -82,7 +82,7 @@ func (c Config) LocationOf(address string) (_ StoreLocation, ok bool) {
 // IsServer reports whether the location is on a database server.
 func (l StoreLocation) IsServer() bool { return l.url != "" }
 
-// Open opens the database and makes what is missing.
+// Open opens the database, and creates the file and its schema when they are missing.
 func (l StoreLocation) Open() (*persistence.Store, error) {
 	if l.IsServer() {
 		return persistence.OpenServer(l.url, l.options)

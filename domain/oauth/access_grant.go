@@ -192,9 +192,9 @@ func (g *AccessGrant) scopesOf(token *heldSecret) Scopes {
 	return token.scopes.Intersect(g.scopes)
 }
 
-// deleteAfter returns when the grant may be deleted. For an active grant it is rounded up to the hour, because a store has to move a grant in
+// forgetAfter returns when the grant may be deleted. For an active grant it is rounded up to the hour, because a store has to move a grant in
 // its index when the time changes.
-func (g *AccessGrant) deleteAfter() time.Time {
+func (g *AccessGrant) forgetAfter() time.Time {
 	if g.state == grantEnded {
 		return g.endedAt.Add(endedGrantRetention)
 	}

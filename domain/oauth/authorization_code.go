@@ -190,9 +190,9 @@ func (c *AuthorizationCode) Connection(now time.Time) (shown Connection, alive b
 	return shown, c.alive(now)
 }
 
-// deleteAfter returns when the code may be deleted. A code that was withdrawn for the limit (J14) is kept no longer than one that expired,
+// forgetAfter returns when the code may be deleted. A code that was withdrawn for the limit (J14) is kept no longer than one that expired,
 // because one host token can get any number of them.
-func (c *AuthorizationCode) deleteAfter() time.Time {
+func (c *AuthorizationCode) forgetAfter() time.Time {
 	switch {
 	case c.state == codeRedeemed:
 		return c.redeemedAt.Add(redeemedCodeRetention)

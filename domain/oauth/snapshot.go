@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,13 +35,18 @@ type CodeSnapshot struct {
 	HostWrap      []byte
 }
 
+// HasKnownState reports whether this version knows the state.
+func (s CodeSnapshot) HasKnownState() bool {
+	return slices.Contains([]codeState{codeIssued, codeRedeemed, codeWithdrawn}, codeState(s.State))
+}
+
 // Snapshot returns the state of the code. Its bytes are shared with the code and must not be changed.
 func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 	return CodeSnapshot{
 		ID: c.id, Digest: c.digest[:], CodeChallenge: c.challenge.encoded, ClientID: c.client.raw, ClientName: c.clientName, AuthMethod: string(c.authMethod),
 		RedirectURI: c.redirect.raw, Resource: c.resource.canonical, Scopes: c.scopes.String(), Subject: c.subject, Roles: strings.Join(c.roles, "\n"),
 		State: string(c.state), EndReason: string(c.endReason), CreatedAt: c.createdAt, ExpiresAt: c.expiresAt, RedeemedAt: c.redeemedAt,
-		WithdrawnAt: c.withdrawnAt, ForgetAfter: c.deleteAfter(), HostPrint: c.hostPrint.Bytes(), HostBox: c.host.box, HostWrap: c.host.wrap,
+		WithdrawnAt: c.withdrawnAt, ForgetAfter: c.forgetAfter(), HostPrint: c.hostPrint.Bytes(), HostBox: c.host.box, HostWrap: c.host.wrap,
 	}
 }
 
@@ -89,6 +95,11 @@ type GrantSnapshot struct {
 	HostWrap      []byte
 }
 
+// HasKnownState reports whether this version knows the state.
+func (s GrantSnapshot) HasKnownState() bool {
+	return slices.Contains([]grantState{grantActive, grantEnded}, grantState(s.State))
+}
+
 // SecretSnapshot is what a store keeps of one secret.
 type SecretSnapshot struct {
 	Digest      []byte
@@ -116,7 +127,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 		ID: g.id, ClientID: g.client.raw, ClientName: g.clientName, AuthMethod: string(g.authMethod), RedirectURI: g.redirect.raw, Resource: g.resource.canonical,
 		Scopes: g.scopes.String(), Subject: g.subject, Roles: strings.Join(g.roles, "\n"),
 		State: string(g.state), EndReason: string(g.endReason),
-		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.deleteAfter(),
+		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
 		Generation: g.generation, RefreshDigest: g.refresh.bytes(), SuccessorBox: g.successor, GraceEnd: g.graceEnd,
 		HostPrint: g.hostPrint.Bytes(), HostBox: g.host.box, HostWrap: g.host.wrap,
 	}, secrets

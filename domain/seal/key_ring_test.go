@@ -77,7 +77,7 @@ var errLost = errors.New("the disk is gone")
 func (lost) Secrets() ([][]byte, error) { return nil, errLost }
 
 var _ = Describe("Changing the server secret of a key ring", Label("J2"), func() {
-	It("goes by the secrets of the moment, whatever was derived before", Label("B4", "J10"), func() {
+	It("uses the current secrets, also after others were derived", Label("B4", "J10"), func() {
 		secrets := changing{bytes.Clone(before)}
 		keys := NewKeyRing(&secrets)
 		seals := func() (Sealers, Fingerprint) {

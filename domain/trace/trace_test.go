@@ -281,7 +281,7 @@ var _ = Describe("Walking", func() {
 		recorder.Record(trace.Authorize)
 		recorder.Record(trace.Page)
 		recorder.Identify("a", "https://client.example/c.json")
-		recorder.Identify("", "") // what is not known stays
+		recorder.Identify("", "") // empty values change nothing
 		Expect(noted).To(BeEmpty())
 		recorder.End()
 		step := trace.Step{
@@ -333,7 +333,7 @@ var _ = Describe("Walking", func() {
 	It("refuses the step that was reached, and not the one that would have come without it", func() {
 		recorder := begin()
 		recorder.Record(trace.ClientMetadata)
-		recorder.RefuseAt(trace.Authorize, oauth.Refuse(oauth.InvalidRequest, "C41", "nobody answers"))
+		recorder.RefuseAt(trace.Authorize, oauth.Refuse(oauth.InvalidRequest, "C41", "the host does not answer"))
 		recorder.End()
 		Expect(noted).To(HaveLen(1))
 		Expect(noted[0].Kind).To(Equal(trace.ClientMetadata))

@@ -26,7 +26,7 @@ var _ = Describe("Closing what has ended, whoever ended it", Label("G16", "E9"),
 })
 
 var _ = Describe("Cutting an answer before it has begun", Label("G16", "G7"), func() {
-	It("says why to whoever waits, and nothing to whoever has gone", func(ctx SpecContext) {
+	It("tells a waiting client why, and writes nothing to one that has gone", func(ctx SpecContext) {
 		s := openSite()
 		open := func() (*response.Writer, *httptest.ResponseRecorder) {
 			to := httptest.NewRecorder()

@@ -54,7 +54,7 @@ type Options struct {
 	AllowedHosts   []string // further names of a server on this computer; one without a port holds with any
 	PassedHeaders  []string // further headers that pages may send, because the upstream of a gateway gets them
 
-	ToolPolicy ToolPolicy                     // every tool for everybody
+	ToolPolicy ToolPolicy                     // nil allows every tool to every caller
 	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
 
 	Limits         oauth.Limits        // MaxSessions and MaxSessionsPerPerson, of this server in this process

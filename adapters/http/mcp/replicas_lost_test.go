@@ -37,7 +37,7 @@ var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
 	})
 
-	It("is 503 when nobody hears anything, not even themselves", func(ctx SpecContext) {
+	It("is 503 when the bus delivers nothing, not even to the sender", func(ctx SpecContext) {
 		bus.set(func() { bus.silent[there()], bus.silent[addressOf(other.mcp.replica)] = true, true })
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
 	})

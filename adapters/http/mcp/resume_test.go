@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("Reading on where a stream broke off", func() {
-	It("brings the answer of a call to whoever has only seen it begin", func(ctx SpecContext) {
+	It("sends the rest of an answer to a client that lost the connection after its beginning", func(ctx SpecContext) {
 		s := openSite()
 		session := s.session(ctx, alice)
 		called := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)

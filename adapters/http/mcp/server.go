@@ -36,7 +36,7 @@ type Server struct {
 
 	mcp       *sdk.Server
 	sessions  http.Handler       // 2025-03-26 to 2025-11-25
-	stateless http.Handler       // 2026-07-28 and whatever follows
+	stateless http.Handler       // 2026-07-28 and later
 	legacy    sync.Map           // 2024-11-05: *legacySession by id
 	replica   string             // this very process, until it ends
 	forwarder *replica.Forwarder // nil without a Bus

@@ -69,7 +69,7 @@ var _ = Describe("Looking like the site", func() {
 		Expect(show(Appearance{Accent: "#0b5a4a"}).Body.String()).To(ContainSubstring(":root{--key:#0b5a4a;"))
 	})
 
-	DescribeTable("says what is wrong", func(appearance Appearance, words string) {
+	DescribeTable("names the mistake", func(appearance Appearance, words string) {
 		_, err := New("cms.example", appearance)
 		Expect(err).To(MatchError(ContainSubstring(words)))
 	},

@@ -16,7 +16,7 @@ type Check struct {
 	Problem string `json:"problem,omitempty"` // and its remedy; "" when there is none
 }
 
-// NewCheck returns a Check whose problem is err, or that has found what is given.
+// NewCheck returns a Check with the problem err, or with the finding when err is nil.
 func NewCheck(name, found string, err error) Check {
 	if err != nil {
 		return Check{Name: name, Problem: err.Error()}

@@ -122,7 +122,7 @@ var _ = DescribeTable("The server secret that replicas are given", Label("H7"), 
 },
 	Entry("is left to its group as it is mounted", os.FileMode(0o440), os.FileMode(0o440)),
 	Entry("is left to its owner", os.FileMode(0o400), os.FileMode(0o400)),
-	Entry("is taken from everybody", os.FileMode(0o444), os.FileMode(0o600)),
+	Entry("loses the permissions of other users", os.FileMode(0o444), os.FileMode(0o600)),
 	Entry("is taken from a group that may write it", os.FileMode(0o660), os.FileMode(0o600)),
 )
 

@@ -21,7 +21,7 @@ var _ = Describe("Telling an answer from other messages", func() {
 		Entry("a notification", &jsonrpc.Request{Method: "notifications/progress", Params: []byte(`{"error":1}`)}, false),
 	)
 
-	It("knows no answer in what is no message", func() {
+	It("finds no answer in text that is no message", func() {
 		for _, text := range []string{"", "null", "[", `[{"result":1}]`, `{"a":{"result":1}}`} {
 			Expect(answers([]byte(text))).To(BeFalse(), text)
 		}

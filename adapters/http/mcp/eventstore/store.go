@@ -150,7 +150,7 @@ func (s *Store) SessionClosed(_ context.Context, session string) error {
 		s.answered(key)
 	}
 	delete(s.open, session)
-	if len(s.open) == 0 { // nobody can ask for anything any more
+	if len(s.open) == 0 { // no session can resume, so the memory is freed
 		s.kept, s.streams = newRing(s.kept.capacity()), map[streamKey]progress{}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 var _ = Describe("Reading a body", Label("G13"), func() {
 	const limit = 10
-	DescribeTable("goes by what there is, whatever a request says of it:", func(length, claimed int, readers ...func(io.Reader) io.Reader) {
+	DescribeTable("reads the bytes that arrive, for any claimed length:", func(length, claimed int, readers ...func(io.Reader) io.Reader) {
 		for _, reading := range append(readers, func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader) {
 			text := bytes.Repeat([]byte("x"), length)
 			r := httptest.NewRequest(http.MethodPost, "/mcp", reading(bytes.NewReader(text)))

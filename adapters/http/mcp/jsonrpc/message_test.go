@@ -36,7 +36,7 @@ var _ = Describe("Looking into a body", func() {
 		Expect(m.Tools).To(Equal([]string{"read"}))
 	})
 
-	It("keeps away from what is nested too deeply", func() {
+	It("does not read a message that is nested too deeply", func() {
 		nested := func(depth int) string {
 			return `{"method":"tools/call","x":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
 		}

@@ -26,7 +26,7 @@ var _ = Describe("Writing the parts of a response", Label("R1"), func() {
 		c := &forwardedCall{out: slow{http.Header{}, writer}, ended: make(chan struct{})}
 		first := make(chan kind, 2)
 		go func() { first <- c.take(part{}, []byte("first")) }()
-		go func() { first <- c.take(part{}, []byte("first")) }() // which nobody has heard of
+		go func() { first <- c.take(part{}, []byte("first")) }() // of a call that this replica does not have
 		Consistently(first, "50ms").ShouldNot(Receive())
 		Expect(io.ReadFull(reader, make([]byte, 5))).To(Equal(5))
 		Eventually(first).Should(Receive(Equal(kindDone)))
@@ -34,6 +34,6 @@ var _ = Describe("Writing the parts of a response", Label("R1"), func() {
 		Expect(c.parts).To(Equal(1))
 		Expect(c.take(part{Number: 2}, nil)).To(Equal(kindGone), "one is missing")
 		c.close()
-		Expect(c.take(part{Number: 1}, nil)).To(Equal(kindGone), "after the end nobody writes")
+		Expect(c.take(part{Number: 1}, nil)).To(Equal(kindGone), "a call that has ended takes no part")
 	})
 })

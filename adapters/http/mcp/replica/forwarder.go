@@ -199,8 +199,8 @@ func (f *Forwarder) beat(ctx context.Context, peer string) error {
 }
 
 // whyLost distinguishes a replica that has gone from a replica that pauses and from an outage of the bus. The bus reports an address without
-// a listener, unless somebody else subscribes to it at the broker; then a replica that reaches itself, but not the other one for long, has
-// the same proof.
+// a listener, unless another client of the broker subscribes to it. Then the proof is that this replica reaches itself, but has not reached
+// the other one for long.
 func (f *Forwarder) whyLost(ctx context.Context, peer string, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && f.beat(ctx, f.Name) == nil:

@@ -29,7 +29,7 @@ var _ = Describe("Trusting what comes over the bus", Label("R3"), func() {
 		}
 	})
 
-	It("lets only a message of another replica wait, and it keeps nobody else waiting", func() {
+	It("makes only a message of another replica wait, and no other message with it", func() {
 		waiting := &forwardedCall{id: "slow", peer: "other", ended: make(chan struct{})}
 		holder.calls.add(waiting)
 		waiting.mu.Lock()

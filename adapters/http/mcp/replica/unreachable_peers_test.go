@@ -8,7 +8,7 @@ import (
 )
 
 var _ = Describe("Waiting for a replica that is silent", Label("R4"), func() {
-	It("forgets a silence that nobody has met for long", func() {
+	It("forgets a peer that no call has tried for long", func() {
 		var u unreachablePeers
 		start := time.Now()
 		Expect(u.note("a", start)).To(BeZero())

@@ -77,7 +77,7 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		Expect(deadlines()).To(HaveExactElements(Not(BeZero()), BeZero()))
 	})
 
-	It("ends for whoever stalls in it, with an answer and without the connection", func(ctx SpecContext) {
+	It("ends for a client that stalls, with an answer and without the connection", func(ctx SpecContext) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			out, _ := s.set.NewWriter(w, r, r.Context())
 			defer out.Finish()
@@ -101,7 +101,7 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		Expect(answer.Close).To(BeTrue())
 	}, SpecTimeout(10*time.Second))
 
-	It("ends for whoever is turned away before it", func() {
+	It("ends for a client that is refused before it", func() {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader([]byte("{")))
 		refused, _ := s.set.NewWriter(to, r, r.Context())
 		refused.Finish()

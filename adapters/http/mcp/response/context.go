@@ -43,7 +43,7 @@ func (c *lazyCancelContext) own() *cancelContext {
 // end ends the context with a cause.
 func (c *lazyCancelContext) end(cause error) { c.own().end(cause) }
 
-// release gives back what was made; whoever asks from now on is told that all is over.
+// release frees the context. Later callers get one that has ended.
 func (c *lazyCancelContext) release() {
 	if made := c.made.Swap(over); made != nil {
 		made.end(nil)

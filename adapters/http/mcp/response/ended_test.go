@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Closing what has ended, whoever ended it", Label("G16", "E9"), func() {
+var _ = Describe("Closing the responses of an ended grant or token", Label("G16", "E9"), func() {
 	tokenOf := func(letter string) string { return string(oauth.AccessTokenSecret) + strings.Repeat(letter, 42) + "A" }
 	digestOf := func(token string) oauth.Digest { return (&Identity{Token: token}).digest() }
 

@@ -26,7 +26,7 @@ var _ = Describe("Sending an answer", Label("G16"), func() {
 		Entry("what a call has brought waits for the end", func(*Writer) {}, false),
 		Entry("but not what it says before that", func(s *Writer) { s.ctx.who.served.Store(false) }, true),
 		Entry("nor what one of several requests has brought", func(s *Writer) { s.single = false }, true),
-		Entry("nor what is said on a long stream", func(s *Writer) { s.long = true }, true),
+		Entry("nor an event on a long stream", func(s *Writer) { s.long = true }, true),
 		Entry("nor more than the server keeps back", func(s *Writer) { s.unsent = buffered }, true),
 	)
 

@@ -142,7 +142,7 @@ func (o *OpenSet) revoked(w *Writer) bool {
 // endedMemory is longer than a request takes from its guard to its session, also at another replica.
 const endedMemory = time.Minute
 
-// End closes whatever was given for what has ended. A call with a token that was revoked alone may finish.
+// End closes the responses and sessions of ended grants, and the responses of revoked tokens. A call with a token that was revoked alone may finish.
 func (o *OpenSet) End(ended oauth.Ended) {
 	grants, tokens := setOf(ended.Grants), setOf(ended.Tokens)
 	o.mu.Lock()

@@ -208,7 +208,7 @@ var _ = Describe("Limiting how long an answer may take that nobody said would la
 			s.Header().Set("Content-Type", EventStream)
 			_, _ = s.Write([]byte("data: x\n\n"))
 		}, true),
-		Entry("for whatever comes after what was limited", false, func(s *Writer) {
+		Entry("for bytes after a limited write", false, func(s *Writer) {
 			s.limited = true
 			_, _ = s.Write([]byte("x"))
 		}, true),

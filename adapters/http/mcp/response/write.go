@@ -85,7 +85,7 @@ func (w *Writer) send() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.push = nil; w.ended() == nil {
-		_ = w.flush() // whoever writes next is told
+		_ = w.flush() // the next write returns the error
 	}
 }
 

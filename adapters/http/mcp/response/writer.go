@@ -20,7 +20,7 @@ const (
 	// linger is how long what a call has brought waits for the end of its answer: one packet less is worth a timer. The end mostly comes at
 	// once, but on a busy processor others have their turn before it.
 	linger = 50 * time.Millisecond
-	// buffered is how much of an answer the server keeps back until it is flushed or done; no reader can block what is not sent yet.
+	// buffered is how much of an answer the server keeps back until it is flushed or done; a slow reader cannot block bytes that are not sent yet.
 	buffered = 2 << 10
 )
 
@@ -192,8 +192,8 @@ func (w *Writer) comment() {
 	}
 }
 
-// Finish must come before the handler returns: afterwards the ResponseWriter is no longer ours. What is left to send is sent then; net/http takes
-// the deadline for that away when it is done.
+// Finish must be called before the handler returns, because the ResponseWriter is invalid afterwards. net/http then sends the rest of the answer,
+// within the write deadline that Finish sets, and removes that deadline.
 func (w *Writer) Finish() {
 	w.set.close(w)
 	w.mu.Lock()
@@ -219,7 +219,7 @@ func (w *Writer) Finish() {
 	w.traced.recorder.End()
 }
 
-// Unanswered returns why an answer was cut before it began, nil when it did begin or nobody waits for it.
+// Unanswered returns why an answer was cut before it began. It returns nil when the answer began or the client has gone.
 func (w *Writer) Unanswered() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -117,7 +117,7 @@ func (t *Table[R]) insertStatement(tx *gorm.DB, rows int) string {
 	for row := range rows {
 		statement = append(appendComma(statement, row), '(')
 		for i := range t.columns {
-			statement = AppendPlaceholder(tx, appendComma(statement, i), row*len(t.columns)+i+1)
+			statement = AppendParameter(tx, appendComma(statement, i), row*len(t.columns)+i+1)
 		}
 		statement = append(statement, ')')
 	}
@@ -170,10 +170,10 @@ func (t *Table[R]) updateStatement(tx *gorm.DB, changed changedColumns) string {
 		if changed.columns&(1<<i) != 0 {
 			statement = append(append(appendComma(statement, number), c.name...), " = "...)
 			number++
-			statement = AppendPlaceholder(tx, statement, number)
+			statement = AppendParameter(tx, statement, number)
 		}
 	}
-	made := string(AppendPlaceholder(tx, append(statement, " WHERE "+t.columns[0].name+" = "...), number+1))
+	made := string(AppendParameter(tx, append(statement, " WHERE "+t.columns[0].name+" = "...), number+1))
 	t.updates.Store(changed, made)
 	return made
 }
@@ -185,8 +185,8 @@ func appendComma(statement []byte, before int) []byte {
 	return append(statement, ", "...)
 }
 
-// AppendPlaceholder appends the placeholder of the value with that number, as the engine writes it.
-func AppendPlaceholder(tx *gorm.DB, statement []byte, number int) []byte {
+// AppendParameter appends the parameter with that number in the syntax of the engine: $1 on PostgreSQL, ? elsewhere.
+func AppendParameter(tx *gorm.DB, statement []byte, number int) []byte {
 	if tx.Name() == postgres {
 		return strconv.AppendInt(append(statement, '$'), int64(number), 10)
 	}
