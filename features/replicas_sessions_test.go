@@ -145,7 +145,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			end := func(tokens Tokens) {
 				GinkgoHelper()
 				talk.Access = tokens.Access
-				stream := talk.At(replicas[1]).Listen(ctx)
+				stream := talk.At(replicas[0]).Listen(ctx)
 				Expect(Post(ctx, replicas[2].Issuer+"/oauth/revoke", url.Values{"token": {tokens.Refresh}}).StatusCode).To(Equal(http.StatusOK))
 				Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the session's replica knows of the end")
 			}

@@ -15,10 +15,6 @@ import (
 
 var _ oauth.WindowCounter = (*Store)(nil)
 
-// clocksApart is how much the clocks of replicas may differ. A window that ends later than its length and clocksApart from now was opened by a wrong
-// clock.
-const clocksApart = 10 * time.Second
-
 // counterRow is a window and its count.
 type counterRow struct {
 	Name   []byte `gorm:"primaryKey"`
@@ -66,9 +62,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time, windows ...oauth.Wind
 	counts := make([]oauth.WindowCount, len(windows))
 	for _, row := range rows {
 		i := slices.IndexFunc(windows, func(w oauth.Window) bool { return bytes.Equal(w.Name[:], row.Name) })
-		if left := row.EndsAt.Sub(now); left > 0 && left <= windows[i].Length+clocksApart {
-			counts[i] = oauth.WindowCount{Taken: row.Taken, Ends: row.EndsAt}
-		}
+		counts[i] = windows[i].Current(oauth.WindowCount{Taken: row.Taken, Ends: row.EndsAt}, now)
 	}
 	return counts, nil
 }
@@ -102,7 +96,7 @@ func (s *Store) countStatement(now time.Time, windows []oauth.Window) (statement
 	}
 	// The row begins with 1 because GORM expands a slice that follows a parenthesis.
 	rows := strings.TrimSuffix(strings.Repeat("(1, ?, ?), ", len(sorted)), ", ")
-	over := []any{now.UnixMilli(), clocksApart.Milliseconds()}
+	over := []any{now.UnixMilli(), oauth.MaxClockDifference.Milliseconds()}
 	return "INSERT INTO counters (taken, name, ends_at) VALUES " + rows + " " + s.engine.countAgain, slices.Concat(values, over, over)
 }
 

@@ -32,7 +32,7 @@ func (m *Memory) Counts(_ context.Context, now time.Time, windows ...oauth.Windo
 	defer m.mu.Unlock()
 	counts := make([]oauth.WindowCount, 0, len(windows))
 	for _, w := range windows {
-		counts = append(counts, m.state(w, now))
+		counts = append(counts, m.current(w, now))
 	}
 	return counts, nil
 }
@@ -42,7 +42,7 @@ func (m *Memory) Count(_ context.Context, now time.Time, windows ...oauth.Window
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range windows {
-		count := m.state(w, now)
+		count := m.current(w, now)
 		if count.Taken == 0 {
 			count.Ends = now.Add(w.Length)
 		}
@@ -52,13 +52,9 @@ func (m *Memory) Count(_ context.Context, now time.Time, windows ...oauth.Window
 	return nil
 }
 
-// state returns the zero value for a window that is over. A window with more than its length left was opened while the clock was ahead.
-func (m *Memory) state(w oauth.Window, now time.Time) oauth.WindowCount {
-	count, _ := m.windows.Peek(w.Name)
-	if left := count.Ends.Sub(now); left <= 0 || left > w.Length {
-		return oauth.WindowCount{}
-	}
-	return count
+func (m *Memory) current(w oauth.Window, now time.Time) oauth.WindowCount {
+	stored, _ := m.windows.Peek(w.Name)
+	return w.Current(stored, now)
 }
 
 // SharedByReplicas implements oauth.WindowCounter.

@@ -59,6 +59,11 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 		Expect(f.admit(f.guess(office), noon).Wait).To(Equal(5 * time.Minute))
 	})
 
+	It("counts a guess that is settled at a later time than another one has read", func() {
+		f.fail(5, office, noon.Add(time.Second))
+		Expect(f.admit(f.guess(office), noon)).To(Equal(oauth.Admission{Wait: 5*time.Minute + time.Second}))
+	})
+
 	It("counts a guess that is settled while another one reads the counts", func() {
 		late := &lateCounter{Memory: NewMemory()}
 		f = newFixture(late, func(l *oauth.Limits) { l.WeakTokens = true })

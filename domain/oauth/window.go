@@ -30,6 +30,18 @@ func (w Window) Full(count WindowCount, now time.Time) time.Duration {
 	return max(count.Ends.Sub(now), 0)
 }
 
+// MaxClockDifference is how much the clocks of replicas, or two times that concurrent requests have read, may differ.
+const MaxClockDifference = 10 * time.Second
+
+// Current returns the stored count of a window, or zero when the window is over. A window that ends later than its length and MaxClockDifference
+// from now was opened by a wrong clock.
+func (w Window) Current(stored WindowCount, now time.Time) WindowCount {
+	if left := stored.Ends.Sub(now); left <= 0 || left > w.Length+MaxClockDifference {
+		return WindowCount{}
+	}
+	return stored
+}
+
 // WindowCounter is a Store that counts for all processes that use it. Every error is an outage.
 type WindowCounter interface {
 	// Counts reads the windows and returns their states in the same order. It locks nothing.

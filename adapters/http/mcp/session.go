@@ -74,7 +74,10 @@ func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, call replica.
 		s.handOver(w, r, call.Session, call.Body)
 		return
 	}
-	s.open.UseSession(call.Session, call.Caller.Grant)
+	if !s.open.UseSession(call.Session, call.Caller.Grant) {
+		s.noSession(w, r, oauth.ErrNotFound)
+		return
+	}
 	r.Header.Set(sessionHeader, call.Session)
 	s.sessions.ServeHTTP(w, r)
 }

@@ -126,9 +126,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		s := openSite()
 		session := s.session(ctx, alice)
 		s.mcp.CloseGrant("A")
-		Eventually(func() int {
-			return s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode
-		}).Should(Equal(http.StatusNotFound))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
 	})
 
 	Context("a session that another grant of its owner uses, as after a step-up", Label("G14", "G16"), func() {
@@ -154,7 +152,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			Expect(sessions).To(Equal(1))
 			s.mcp.open.UseSession(sessionOf(s), "A") // a request that was admitted before the end
 			s.mcp.CloseGrant("A2")
-			Eventually(func() int { return use(ctx, s, session, "ppa_last", "A3", same) }).Should(Equal(http.StatusNotFound))
+			Expect(use(ctx, s, session, "ppa_last", "A3", same)).To(Equal(http.StatusNotFound))
 		})
 
 		DescribeTable("stays closed to", func(ctx SpecContext, change func(*oauth.Caller)) {

@@ -90,16 +90,19 @@ func (o *OpenSet) noteEviction(what string, grants []string) {
 	o.options.Logger.Info("the idlest MCP "+what+" ended for a new one", "rule", "G20", "grant", strings.Join(grants, " "))
 }
 
-// UseSession records that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants.
-func (o *OpenSet) UseSession(id, grant string) {
+// UseSession records that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants. It reports
+// false when the session is already closing.
+func (o *OpenSet) UseSession(id, grant string) (usable bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, over := o.ended[grant]; over {
-		return
+	session, known := o.sessions[id]
+	if !known {
+		return true
 	}
-	if its, known := o.sessions[id]; known {
-		its.grants[grant] = true
+	if _, ended := o.ended[grant]; !ended {
+		session.grants[grant] = true
 	}
+	return !session.ending
 }
 
 func (o *OpenSet) BeginCall(session string) {
