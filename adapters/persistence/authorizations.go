@@ -15,14 +15,18 @@ type authorizationRows struct {
 	grants []grantRow
 }
 
-// rowsUnder reads the issued codes and the active grants of a host token, the codes first: a redemption that holds the lock of its code has then
+const (
+	issuedCodesOf = " FROM authorization_codes WHERE host_print = ? AND state = '" + string(oauth.IssuedCode) + "' ORDER BY created_at, id"
+	grantsOf      = " FROM grants WHERE host_print = ? ORDER BY created_at, id"
+)
+
+// authorizationsOf reads the issued codes and all grants of a host token, the codes first: a redemption that holds the lock of its code has then
 // committed its grant.
-func rowsUnder(db *gorm.DB, host oauth.Fingerprint) (rows authorizationRows, err error) {
-	oldest := db.Order("created_at, id").Session(&gorm.Session{})
-	if err := oldest.Find(&rows.codes, "host_print = ? AND state = ?", host[:], oauth.IssuedCode).Error; err != nil {
+func (e engine) authorizationsOf(db *gorm.DB, host oauth.Fingerprint, lock bool) (rows authorizationRows, err error) {
+	if rows.codes, err = readRows(e, db, codeTable, e.selectBy(db, "SELECT "+codeColumns+issuedCodesOf, lock), host[:]); err != nil {
 		return rows, failed("finding the codes of a host token", err)
 	}
-	err = oldest.Find(&rows.grants, "host_print = ?", host[:]).Error
+	rows.grants, err = readRows(e, db, grantTable, e.selectBy(db, "SELECT "+grantColumns+grantsOf, lock), host[:])
 	return rows, failed("finding the grants of a host token", err)
 }
 
@@ -40,14 +44,14 @@ func (r authorizationRows) restore() (all oauth.Authorizations) {
 func (s *Store) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	rows, err := rowsUnder(s.reader.WithContext(ctx), host)
+	rows, err := s.engine.authorizationsOf(s.reader.WithContext(ctx), host, false)
 	return rows.restore(), err
 }
 
 // UpdateAuthorizationsOf implements oauth.Store.
 func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
 	return s.change(ctx, func(tx *sqlite.Tx) error {
-		rows, err := rowsUnder(s.engine.locking(tx.DB), host)
+		rows, err := s.engine.authorizationsOf(tx.DB, host, true)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package persistence
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"strings"
 	"sync/atomic"
 
 	"gorm.io/gorm"
@@ -44,22 +46,32 @@ func (e engine) lookup(db *gorm.DB, secret oauth.Digest) (found *secretWithGrant
 
 // code returns the code whose column has the value, and with lock keeps others from changing it until the transaction ends.
 func (e engine) code(db *gorm.DB, column string, value any, lock bool) (code codeRow, err error) {
-	query := "SELECT " + codeColumns + " FROM authorization_codes WHERE " + column + " = " + string(mapper.AppendParameter(db, nil, 1))
-	if lock && e.server {
-		query += " FOR UPDATE"
-	}
+	query := e.selectBy(db, "SELECT "+codeColumns+" FROM authorization_codes WHERE "+column+" = ?", lock)
 	err = e.readRow(db, query, value, codeTable.ScanTargets(&code)...)
 	return code, failed("finding a code", err)
 }
 
-// readRow reads one row by its key. In a file it ignores the end of ctx: database/sql would start two goroutines to watch it, and the query takes
+// selectBy completes a query that has one parameter.
+func (e engine) selectBy(db *gorm.DB, query string, lock bool) string {
+	query = strings.Replace(query, "?", string(mapper.AppendParameter(db, nil, 1)), 1)
+	if lock && e.server {
+		query += " FOR UPDATE"
+	}
+	return query
+}
+
+// query runs a query by a key. In a file it ignores the end of ctx: database/sql would start two goroutines to watch it, and the query takes
 // microseconds.
-func (e engine) readRow(db *gorm.DB, query string, key any, into ...any) error {
+func (e engine) query(db *gorm.DB, query string, key any) (*sql.Rows, error) {
 	ctx := db.Statement.Context
 	if !e.server {
 		ctx = context.WithoutCancel(ctx)
 	}
-	rows, err := db.Statement.ConnPool.QueryContext(ctx, query, key)
+	return db.Statement.ConnPool.QueryContext(ctx, query, key)
+}
+
+func (e engine) readRow(db *gorm.DB, query string, key any, into ...any) error {
+	rows, err := e.query(db, query, key)
 	if err != nil {
 		return err
 	}
@@ -68,6 +80,22 @@ func (e engine) readRow(db *gorm.DB, query string, key any, into ...any) error {
 		return cmp.Or(rows.Err(), gorm.ErrRecordNotFound)
 	}
 	return rows.Scan(into...)
+}
+
+func readRows[R any](e engine, db *gorm.DB, table *mapper.Table[R], query string, key any) (all []R, err error) {
+	rows, err := e.query(db, query, key)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var row R
+		if err := rows.Scan(table.ScanTargets(&row)...); err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
 }
 
 // cacheEntries returns what lookup will return for these secrets after the commit, without spent secrets, which are hardly ever looked up.
