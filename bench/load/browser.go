@@ -9,13 +9,21 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 )
 
 // Redirect is where the MCP client of the benchmarks gets its codes; nobody listens there.
 const Redirect = "http://127.0.0.1:4321/callback"
 
-// HostToken is what people paste.
-const HostToken = "bench_token-of-somebody-who-connects-apps"
+const hostTokenPrefix = "bench_token-of-a-person-"
+
+var people atomic.Int64
+
+// newHostToken returns a token of another person each time, because Pasteport limits the connections of one person.
+func newHostToken() string { return fmt.Sprintf("%s%016d", hostTokenPrefix, people.Add(1)) }
+
+// IsHostToken reports whether a site knows the pasted token.
+func IsHostToken(token string) bool { return strings.HasPrefix(token, hostTokenPrefix) }
 
 // StandingToken is sent where nobody gives out tokens; it is as long as one of Pasteport's, so that requests are too.
 const StandingToken = "bench_one-token-for-everybody-where-none-is-giv"
@@ -131,7 +139,7 @@ func filledIn(page *url.URL, text string) (action *url.URL, form string, err err
 	if action, err = page.Parse(html.UnescapeString(between(text, `action="`, `"`))); err != nil {
 		return nil, "", err
 	}
-	values := url.Values{"decision": {"approve"}, "bearer_token": {HostToken}}
+	values := url.Values{"decision": {"approve"}, "bearer_token": {newHostToken()}}
 	if ticket := between(text, `name="ticket" value="`, `"`); ticket != "" {
 		values.Set("ticket", ticket)
 	}

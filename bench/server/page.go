@@ -25,5 +25,5 @@ func ShowForm(w http.ResponseWriter, r *http.Request) {
 
 // KnowsToken checks what the form brings.
 func KnowsToken(r *http.Request) bool {
-	return r.PostFormValue("decision") == "approve" && r.PostFormValue("bearer_token") == load.HostToken
+	return r.PostFormValue("decision") == "approve" && load.IsHostToken(r.PostFormValue("bearer_token"))
 }
