@@ -115,7 +115,7 @@ func cacheEntries(grant *grantRow, secrets []*secretRow) []sqlite.CacheEntry {
 
 func (f *secretWithGrant) restore() *oauth.AccessGrant {
 	if f.restored.Load() == nil {
-		f.restored.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.grant), oauth.SecretSnapshot(f.secret)).Share())
+		f.restored.CompareAndSwap(nil, oauth.RestoreGrant(oauth.GrantSnapshot(*f.grant), oauth.SecretSnapshot(f.secret)))
 	}
 	return f.restored.Load().Copy()
 }

@@ -36,13 +36,8 @@ const endedGrantRetention = 30 * 24 * time.Hour
 //
 //	active --End--> ended
 //
-// Use Copy: `*a = *b` would share state.
+// Use Copy: `*a = *b` would share the secrets.
 type AccessGrant struct {
-	*grantRecord
-	shared bool // with a copy
-}
-
-type grantRecord struct {
 	consent
 	state       grantState
 	endReason   EndReason
@@ -73,9 +68,9 @@ type heldSecret struct {
 
 // openGrant opens the grant of a code that is being redeemed, with its first tokens.
 func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *Settings, now time.Time) (*AccessGrant, *Tokens, error) {
-	g := &AccessGrant{grantRecord: &grantRecord{
+	g := &AccessGrant{
 		consent: code.consent, state: grantActive, verifiedAt: code.createdAt, absoluteEnd: code.createdAt.Add(settings.GrantTTL), host: code.host,
-	}}
+	}
 	accessWrap, err := g.accessWrap(by.Code, by.Access, settings)
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +121,6 @@ func UnopeningToken() error { return refuseToken("U6", "unable to open the host 
 // Revoke ends the grant of a refresh token, but of an access token only the token itself (E6, E7). It ignores a token of another client (E2, E8).
 // It reports whether the grant ended.
 func (g *AccessGrant) Revoke(token Digest, client string, now time.Time) (grantEnded bool) {
-	g.detach()
 	held, found := g.held(token)
 	if !found || (client != "" && client != g.client.raw) {
 		return false
@@ -147,7 +141,6 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) (wasAlive bool) {
 	if g.state == grantEnded {
 		return false
 	}
-	g.detach()
 	wasAlive = g.alive(now)
 	g.state, g.endReason, g.endedAt = grantEnded, reason, now
 	g.host, g.hostPrint, g.successor = sealedHost{}, Fingerprint{}, nil
@@ -167,7 +160,6 @@ func (g *AccessGrant) NotesUse(now time.Time) bool { return now.Sub(g.lastUsedAt
 // Used records when the grant was last used, at most once a minute (G15).
 func (g *AccessGrant) Used(now time.Time) {
 	if g.NotesUse(now) {
-		g.detach()
 		g.lastUsedAt = now
 	}
 }
@@ -235,7 +227,6 @@ func (g *AccessGrant) Reverified(principal Principal, settings *Settings, asked 
 	if g.state == grantEnded {
 		return
 	}
-	g.detach()
 	g.scopes = g.scopesUnder(principal, settings)
 	if age := g.verifiedAt.Sub(asked); age <= 0 || age > maxAnswerAge {
 		g.roles, g.verifiedAt = principal.Roles, asked

@@ -135,7 +135,7 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 
 // RestoreGrant rebuilds a grant with the given ones of its secrets.
 func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
-	g := &AccessGrant{grantRecord: &grantRecord{
+	g := &AccessGrant{
 		consent: consent{
 			id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
 			resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject, roles: restoreRoles(s.Roles), createdAt: s.CreatedAt,
@@ -144,7 +144,7 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 		endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,
 		generation: s.Generation, successor: s.SuccessorBox, graceEnd: s.GraceEnd,
 		host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
-	}}
+	}
 	copy(g.refresh[:], s.RefreshDigest)
 	copy(g.hostPrint[:], s.HostPrint)
 	for _, secret := range secrets {
@@ -153,29 +153,11 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 	return g
 }
 
-// Share makes the next Copy share the state of g; the first change of either detaches it. Share itself needs the same lock as a change.
-func (g *AccessGrant) Share() *AccessGrant {
-	g.shared = true
-	return g
-}
-
-// Copy returns an independent grant.
+// Copy returns an independent grant. Neither changes a slice in place, except the one of the secrets.
 func (g *AccessGrant) Copy() *AccessGrant {
-	other := &AccessGrant{g.grantRecord, true}
-	if !g.shared {
-		other.detach()
-	}
-	return other
-}
-
-// detach stops sharing the state with copies. Every method that changes the grant calls it first.
-func (g *AccessGrant) detach() {
-	if !g.shared {
-		return
-	}
-	mine := *g.grantRecord
-	mine.secrets = append(make([]heldSecret, 0, len(g.secrets)+2), g.secrets...) // with room for two tokens
-	g.grantRecord, g.shared = &mine, false
+	other := *g
+	other.secrets = slices.Clone(g.secrets)
+	return &other
 }
 
 func restoreSecret(s SecretSnapshot) heldSecret {
