@@ -1,34 +1,24 @@
 package sqlite
 
 import (
-	"errors"
+	"encoding/binary"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"sync"
-	"sync/atomic"
-	"unsafe"
 )
 
-// walIndex is a mapped WAL index, which is read without a system call. The page stays mapped until the walIndex is garbage.
-type walIndex struct {
-	file   *os.File
-	mapped *walIndexHead
-}
+// walIndex is an open WAL index.
+type walIndex struct{ file *os.File }
 
-// head returns the head. While a commit changes it, the result is a mixture that matches no version. It is zero when another process has truncated
-// the file, which the system reports by a fault.
+// head reads the head. While a commit changes it, the result is a mixture that matches no version. It is zero when another process has truncated the
+// file.
 func (i *walIndex) head() (head walIndexHead) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if recover() != nil {
-			head = walIndexHead{}
-		}
-	}()
-	for word := range head {
-		head[word] = atomic.LoadUint32(&i.mapped[word])
+	var bytes [4 * len(head)]byte
+	if _, err := i.file.ReadAt(bytes[:], 0); err != nil {
+		return walIndexHead{}
 	}
-	runtime.KeepAlive(i)
+	for word := range head {
+		head[word] = binary.NativeEndian.Uint32(bytes[4*word:])
+	}
 	return head
 }
 
@@ -49,7 +39,7 @@ func openWALIndex(path string) (*walIndex, error) {
 	}
 	for _, index := range walIndexes.open {
 		if known, err := index.file.Stat(); err == nil && os.SameFile(known, found) {
-			return index, index.mapHead()
+			return index, nil
 		}
 	}
 	file, err := os.Open(path)
@@ -58,20 +48,7 @@ func openWALIndex(path string) (*walIndex, error) {
 	}
 	opened := &walIndex{file: file}
 	walIndexes.open = append(walIndexes.open, opened)
-	return opened, opened.mapHead()
-}
-
-func (i *walIndex) mapHead() error {
-	if i.mapped != nil {
-		return nil
-	}
-	page, err := mapPage(i.file)
-	if err != nil {
-		return errors.Join(errNoVersion, err)
-	}
-	i.mapped = (*walIndexHead)(unsafe.Pointer(unsafe.SliceData(page))) //nolint:gosec // a page is longer and stands at a multiple of its length
-	runtime.AddCleanup(i, unmapPage, page)
-	return nil
+	return opened, nil
 }
 
 // countConnection is called before a connection is opened, and discountConnection after it was closed.
