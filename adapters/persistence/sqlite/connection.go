@@ -125,38 +125,6 @@ func (c *connection) QueryContext(ctx context.Context, query string, values []dr
 	return statementRows{rows.(driverRows), known}, nil
 }
 
-// BeginTx implements driver.ConnBeginTx by prepared statements; the driver would parse them for every transaction.
-func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
-	if options != (driver.TxOptions{}) {
-		return nil, errors.New("a transaction on SQLite has no options")
-	}
-	tx := immediateTx{c}
-	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE", nil); err != nil {
-		_ = tx.Rollback() // it may have begun although the context has ended
-		return nil, err
-	}
-	return tx, nil
-}
-
-// immediateTx is a transaction that takes the write lock when it begins: SQLite may refuse the lock to a transaction that has read before.
-type immediateTx struct{ on *connection }
-
-// Commit implements driver.Tx. It ignores the context, because a commit that has reached the disk must not be reported as undone. A commit that
-// fails is rolled back, so that the next use of the connection does not inherit the transaction.
-func (t immediateTx) Commit() error {
-	_, err := t.on.ExecContext(context.Background(), "COMMIT", nil)
-	if err != nil {
-		_ = t.Rollback() // SQLite may have done that by itself
-	}
-	return err
-}
-
-// Rollback implements driver.Tx.
-func (t immediateTx) Rollback() error {
-	_, err := t.on.ExecContext(context.Background(), "ROLLBACK", nil)
-	return err
-}
-
 // statement returns a prepared statement whose rows are not being read. It returns nil for pragmas, some of which take effect when they are prepared.
 func (c *connection) statement(ctx context.Context, query string) (*statement, error) {
 	known, found := c.prepared[query]

@@ -138,7 +138,7 @@ func walDSN(path string, more ...string) string {
 
 // dsn does not let SQLite create the file: an empty database would answer that it knows no token.
 func dsn(path string, more ...string) string {
-	query := url.Values{"mode": {"rw"}}
+	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}} // SQLite may refuse the write lock to a transaction that has read before
 	for _, pragma := range pragmas {
 		if pragma.name != journalMode {
 			query.Add("_pragma", pragma.name+"("+pragma.value+")")
