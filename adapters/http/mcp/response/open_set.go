@@ -62,7 +62,7 @@ func NewOpenSet(o Options) *OpenSet {
 
 // NewWriter begins the answer to a request whose steps are noted under ctx.
 func (o *OpenSet) NewWriter(w http.ResponseWriter, r *http.Request, ctx context.Context) (*Writer, *http.Request) {
-	out := &Writer{ctx: &lazyCancelContext{Context: ctx}, traced: tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)}, set: o, relayed: o.options.Relays}
+	out := &Writer{ctx: newEndableContext(ctx), traced: tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)}, set: o, relayed: o.options.Relays}
 	out.ResponseWriter, out.control = &out.traced, *http.NewResponseController(&out.traced)
 	out.request = *r.WithContext(out.ctx)
 	return out, &out.request

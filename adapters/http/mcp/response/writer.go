@@ -34,7 +34,7 @@ var (
 // Writer is the ResponseWriter of one answer, and the context of its request. Nothing can be written once that has ended.
 type Writer struct {
 	http.ResponseWriter
-	ctx      *lazyCancelContext // apart, because the SDK keeps it as long as a session that begins with this request
+	ctx      *endableContext // apart, because the SDK keeps it as long as a session that begins with this request
 	control  http.ResponseController
 	set      *OpenSet
 	traced   tracedWriter
@@ -214,7 +214,7 @@ func (w *Writer) Finish() {
 	if w.push != nil {
 		w.push.Stop()
 	}
-	w.ctx.release()
+	w.ctx.end(nil)
 	w.reserved.Release()
 	w.traced.recorder.End()
 }
@@ -223,7 +223,7 @@ func (w *Writer) Finish() {
 func (w *Writer) Unanswered() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.begun || w.ctx.Context.Err() != nil {
+	if w.begun || w.ctx.client.Err() != nil {
 		return nil
 	}
 	return context.Cause(w.ctx)
