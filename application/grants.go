@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Grants returns all living grants and unredeemed codes, oldest first. The store has to be an oauth.AuthorizationLister.
@@ -41,4 +42,39 @@ func (s *Server) authorizations(ctx context.Context) (oauth.Authorizations, erro
 		return oauth.Authorizations{}, errors.New("listing grants: the store does not implement oauth.AuthorizationLister")
 	}
 	return lister.Authorizations(ctx)
+}
+
+// enforceGrantLimit ends the surplus connections of a host token after a new code was stored (J14). A failure is only logged: the next approval ends
+// the surplus.
+func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.AuthorizationCode) {
+	ended, err := s.endSurplus(ctx, made)
+	if err != nil {
+		s.ports.Logger.ErrorContext(ctx, "cannot end the connections beyond the limit of a token", "grant", made.ID(), "error", err)
+	}
+	for range ended {
+		s.ports.Limited.Observe(oauth.LimitGrants, oauth.LimitEvicted)
+	}
+}
+
+func (s *Server) endSurplus(ctx context.Context, made *oauth.AuthorizationCode) (ended int, err error) {
+	found, err := s.ports.Store.AuthorizationsOf(ctx, made.HostPrint())
+	if err != nil {
+		return 0, err
+	}
+	surplus := found.Surplus(made.ID(), s.settings.Limits.MaxGrantsPerToken, s.now())
+	if len(surplus) == 0 {
+		return 0, nil
+	}
+	return s.endUnder(ctx, made.HostPrint(), oauth.EndedByLimit, func(id string) bool { return surplus[id] })
+}
+
+// Sweep deletes expired rows and old trace steps (H6) and returns their number. No answer to a client depends on it (I21).
+func (s *Server) Sweep(ctx context.Context) (int, error) {
+	now := s.now()
+	rows, err := s.ports.Store.DeleteExpired(ctx, now)
+	if err != nil || s.ports.Trace == nil {
+		return rows, err
+	}
+	steps, err := s.ports.Trace.ForgetSteps(ctx, now.Add(-trace.Memory), trace.Capacity)
+	return rows + steps, err
 }
