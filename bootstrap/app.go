@@ -215,8 +215,8 @@ func (m *MCPServer) protection() mcp.Options {
 	if m.authz == nil {
 		return o
 	}
-	settings, place := m.authz.server.Settings(), max(m.place(), 0) // Register reports an unknown resource
-	o.Resource, o.ResourceName, o.Further = settings.Resources[place].Resource, settings.Resources[place].Name, place > 0
+	settings, index := m.authz.server.Settings(), max(m.resourceIndex(), 0) // Register reports an unknown resource
+	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource, settings.Resources[index].Name, index > 0
 	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
@@ -236,7 +236,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.authz == nil {
 		return fmt.Errorf("registering the MCP server: it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio")
 	}
-	if m.place() < 0 {
+	if m.resourceIndex() < 0 {
 		return m.errUnknownResource()
 	}
 	if err := oauth.CheckPages(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
@@ -267,11 +267,11 @@ func (m *MCPServer) Drain() {
 	}
 }
 
-// Settle waits for the requests that other replicas have forwarded to this one, until ctx ends. Call it before the bus is closed. Without WithBus it
-// returns at once.
-func (m *MCPServer) Settle(ctx context.Context) {
+// WaitForReplicas waits for the requests that other replicas have forwarded to this one, until ctx ends. Call it before the bus is closed. Without
+// WithBus it returns at once.
+func (m *MCPServer) WaitForReplicas(ctx context.Context) {
 	if m.mounted != nil {
-		m.mounted.Settle(ctx)
+		m.mounted.WaitForReplicas(ctx)
 	}
 }
 

@@ -40,7 +40,7 @@ var _ = Describe("Guarding an MCP server of the site's own making", func() {
 	It("needs a handler, and has nothing for stdio", func(ctx SpecContext) {
 		Expect(bootstrap.Guard(nil).Register(server.Echo)).To(MatchError(ContainSubstring("the MCP server is nil")))
 		guarded := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {}, bootstrap.WithOAuth(server.authz), bootstrap.WithResource(own))
-		Expect(guarded.ServeStdio(ctx, nil, nil, oauth.Caller{})).To(MatchError(ContainSubstring("none of the official SDK")))
+		Expect(guarded.ServeStdio(ctx, nil, nil, oauth.Caller{})).To(MatchError(ContainSubstring("does not use the official SDK")))
 	})
 
 	DescribeTable("keeps from it", func(token, message string, status int) {

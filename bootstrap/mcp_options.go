@@ -59,8 +59,8 @@ func WithMaxRequestBody(bytes int64) MCPOption {
 	return func(m *MCPServer) { m.options.MaxBody = bytes }
 }
 
-// place returns the index of this server's resource, -1 if it is unknown.
-func (m *MCPServer) place() int {
+// resourceIndex returns the index of this server's resource in the Config, -1 if it is unknown.
+func (m *MCPServer) resourceIndex() int {
 	if m.resource == "" {
 		return 0
 	}

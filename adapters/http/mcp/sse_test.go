@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// whenLogged is told when the SDK logs a message.
+// whenLogged calls do when the SDK logs the message.
 type whenLogged struct {
 	slog.Handler
 	message string
@@ -42,7 +42,7 @@ func (c counted) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (c counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
+var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 	var s *site
 	BeforeEach(func() { s = openSite() })
 
@@ -53,7 +53,7 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		return stream, stream.data()
 	}
 
-	It("says first where to post, and answers on the stream", func(ctx SpecContext) {
+	It("sends the URL for messages first, and answers on the stream", func(ctx SpecContext) {
 		stream, endpoint := open(ctx, alice)
 		Expect(stream.Header.Get("Content-Type")).To(Equal("text/event-stream"))
 		Expect(stream.Header.Get("X-Accel-Buffering")).To(Equal("no"))
@@ -67,7 +67,7 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Expect(stream.data()).To(ContainSubstring(`"text":"alice"`))
 	})
 
-	It("says where to post when the SDK is ready to read, and not before", func(ctx SpecContext) {
+	It("sends the URL for messages only when the SDK is ready", func(ctx SpecContext) {
 		said, written := make(chan int64, 1), new(atomic.Int64)
 		handler := s.Config.Handler
 		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(counted{w, written}, r) })
@@ -79,7 +79,7 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Expect(endpoint).NotTo(BeEmpty())
 	})
 
-	It("is closed to another grant", Label("G14"), func(ctx SpecContext) {
+	It("refuses another grant", Label("G14"), func(ctx SpecContext) {
 		stream, endpoint := open(ctx, alice)
 		Expect(s.send(ctx, http.MethodPost, endpoint, call(2, "whoami"), as(bob)...).StatusCode).To(Equal(http.StatusNotFound))
 		Consistently(stream.lines, "50ms").ShouldNot(Receive(HavePrefix("data: ")))
@@ -92,13 +92,13 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 			r.Header.Set("Content-Type", contentType)
 			Expect(s.do(r).StatusCode).To(Equal(status))
 		},
-		Entry("a session that is not known", "/mcp/message?sessionid=none", initialize, "application/json", 404),
-		Entry("no session at all", "/mcp/message", initialize, "application/json", 404),
+		Entry("an unknown session", "/mcp/message?sessionid=none", initialize, "application/json", 404),
+		Entry("no session", "/mcp/message", initialize, "application/json", 404),
 		Entry("another content type", "ENDPOINT", initialize, "text/plain", 415),
 		Entry("a malformed message", "ENDPOINT", "{", "application/json", 400),
 	)
 
-	It("forgets a session whose client is gone before it has been initialized", func(ctx SpecContext) {
+	It("removes a session whose client goes before initialize", func(ctx SpecContext) {
 		initializing, goOn, initialized := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		s.mcp.mcp.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 			return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
@@ -122,7 +122,7 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Eventually(s.mcp.Idle).Should(BeTrue())
 	})
 
-	It("cancels running calls when the client is gone, and forgets the session", func(ctx SpecContext) {
+	It("cancels running calls and removes the session when the client goes", func(ctx SpecContext) {
 		streamCtx, hangUp := context.WithCancel(ctx)
 		_, endpoint := open(streamCtx, alice)
 		s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...)

@@ -20,7 +20,7 @@ var _ = Describe("Serving a local client", func() {
 		return &sdk.IOTransport{Reader: fromServer, Writer: toServer}, ended
 	}
 
-	DescribeTable("shows tools who is calling, by the same policy",
+	DescribeTable("passes the caller to tools, with the same policy",
 		func(ctx SpecContext, version string) {
 			s := openSite()
 			transport, _ := serve(ctx, s, oauth.Caller{Subject: "me", Scopes: oauth.NewScopes("mcp:read")})

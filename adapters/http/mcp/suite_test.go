@@ -36,7 +36,7 @@ const (
 	metadata  = `resource_metadata="https://cms.example/.well-known/oauth-protected-resource/mcp"`
 )
 
-// tokens is an OAuth layer that knows a few tokens.
+// tokens is an Authorization with a few tokens.
 type tokens struct {
 	mu      sync.Mutex
 	callers map[string]oauth.Caller
@@ -91,7 +91,7 @@ func openSite(change ...func(*Options)) *site {
 	return openSiteOn(func(*http.Server) {}, change...)
 }
 
-// openSiteOn is openSite on a server with settings of its own.
+// openSiteOn is openSite on a given server.
 func openSiteOn(set func(*http.Server), change ...func(*Options)) *site {
 	GinkgoHelper()
 	s := &site{
