@@ -74,7 +74,7 @@ var _ = Describe("Waiting for a silent replica", Label("R4", "R5"), func() {
 		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		ahead.Add(int64(deathLimit))
 		Eventually(f.lines).Should(BeClosed())
-		Expect(holder.mcp.forwarder.Pending()).To(Equal(1), "which still hears the other")
+		Expect(holder.mcp.forwarder.Pending()).To(Equal(1), "its heartbeats are answered")
 		silence(false)
 		Eventually(holder.mcp.forwarder.Pending).Should(BeZero())
 		listen(ctx, other, session)

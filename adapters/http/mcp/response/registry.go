@@ -90,7 +90,7 @@ func (o *Registry) tick() {
 	}
 }
 
-// refresh starts what is due for each response, in goroutines because it may wait for clients. It reports whether there are responses.
+// refresh refreshes the responses that are due, in goroutines because writes may wait for clients. It reports whether there are responses.
 func (o *Registry) refresh() (more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
