@@ -122,8 +122,8 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		world.Call(ctx, access)
 		tells(ctx, world, connects+path, state, reason, hint)
 	},
-		Entry("is dead", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "whether it runs", Label("U9")),
-		Entry("redirects", redirected, "call:failed", "stopped", "redirects, and is not followed", "the very address that upstream names", Label("U9")),
+		Entry("is dead", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "behind the gateway runs", Label("U9")),
+		Entry("redirects", redirected, "call:failed", "stopped", "redirects, and is not followed", "exactly the address of the upstream setting", Label("U9")),
 		Entry("is slow", hanging, "call:failed", "stopped", "did not answer in time", "upstream-timeout", Label("U9")),
 		Entry("answers 401 to a good key", forgetful, "call:failed", "stopped", "answered 401, although the person's token is valid", "accepts the same tokens as the verifier", Label("U17")),
 	)
@@ -133,7 +133,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Revoke()
 		world.Call(ctx, access)
-		tells(ctx, world, connects+"ended call:refused", "ended", "does not know the person's token any more", "connect again with a token that holds")
+		tells(ctx, world, connects+"ended call:refused", "ended", "does not know the person's token any more", "connect again with a valid token")
 	})
 
 	It("names a session that the upstream has forgotten", Label("U16"), func(ctx SpecContext) {
@@ -153,7 +153,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		for range 5 {
 			world.Call(ctx, access)
 		}
-		tells(ctx, world, connects+"call call:failed", "connected", "connected, but", "behind this gateway has failed", "whether it runs")
+		tells(ctx, world, connects+"call call:failed", "connected", "connected, but", "behind this gateway has failed", "behind the gateway runs")
 		world.Call(ctx, access)
 		tells(ctx, world, connects+"call call:failed call:failed", "connected", "is tried again in a few seconds", "five times in a row")
 		upstream.Answer(nil)
