@@ -82,7 +82,7 @@ var _ = Describe("Fetching a client's metadata document", func() {
 	})
 
 	It("passes on why the domain refuses a document", Label("C23"), func(ctx SpecContext) {
-		client.says(http.StatusOK, document("https://another.example/client.json"))
+		client.respond(http.StatusOK, document("https://another.example/client.json"))
 		_, err := fetch(ctx)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.InvalidClientDocument))
@@ -91,14 +91,14 @@ var _ = Describe("Fetching a client's metadata document", func() {
 	It("logs that the client publishes redirect URIs that cannot be used", Label("C27"), func(ctx SpecContext) {
 		var logged bytes.Buffer
 		options.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-		client.says(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
+		client.respond(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
 		Expect(fetch(ctx)).NotTo(BeNil())
 		Expect(logged.String()).To(And(ContainSubstring(id.String()), ContainSubstring("ignored=1"), Not(ContainSubstring("relative"))))
 	})
 
 	DescribeTable("fails", Label("C12", "C13", "C14", "C15"),
 		func(ctx SpecContext, status int, headers ...string) {
-			client.says(status, document(id.String()), headers...)
+			client.respond(status, document(id.String()), headers...)
 			_, err := fetch(ctx)
 			Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 			Expect(client.fetches.Load()).To(BeEquivalentTo(1))
@@ -125,7 +125,7 @@ var _ = Describe("Fetching a client's metadata document", func() {
 
 	DescribeTable("reads a document", Label("C14"),
 		func(ctx SpecContext, contentType string) {
-			client.says(http.StatusOK, document(id.String()), "Content-Type", contentType)
+			client.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
 			Expect(fetch(ctx)).NotTo(BeNil())
 		},
 		Entry("when its type has parameters", "application/json; charset=utf-8"),
@@ -135,7 +135,7 @@ var _ = Describe("Fetching a client's metadata document", func() {
 
 	It("reads any content type where the operator relaxes that", Label("C14"), func(ctx SpecContext) {
 		options.AnyContentType = true
-		client.says(http.StatusOK, document(id.String()), "Content-Type", "text/plain")
+		client.respond(http.StatusOK, document(id.String()), "Content-Type", "text/plain")
 		Expect(fetch(ctx)).NotTo(BeNil())
 	})
 
@@ -146,12 +146,12 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		}
 
 		It("reads 5 KiB", func(ctx SpecContext) {
-			client.says(http.StatusOK, padded(5<<10))
+			client.respond(http.StatusOK, padded(5<<10))
 			Expect(fetch(ctx)).NotTo(BeNil())
 		})
 
 		It("fails at one byte more", func(ctx SpecContext) {
-			client.says(http.StatusOK, padded(5<<10+1))
+			client.respond(http.StatusOK, padded(5<<10+1))
 			_, err := fetch(ctx)
 			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("has more than 5120"))))
 		})
