@@ -173,6 +173,6 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 	It("says why an upstream that takes any token is not believed", Label("U14", "B9"), func(ctx SpecContext) {
 		world := NewGateway(NewUpstream().URL + "/mcp")
 		world.NewClient().Consent(ctx).Approve(ctx, "anything")
-		tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped", "it accepts any token, even an invented one", "choose another verifier")
+		tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped", "it accepts any token, even a random one", "choose another verifier")
 	})
 })
