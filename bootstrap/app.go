@@ -28,8 +28,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// bodiesShare is the divisor of the memory limit for the bodies of all concurrent requests. A decoded body takes several times its size.
-const bodiesShare = 8
+// bodiesDivisor is the divisor of the memory limit for the bodies of all concurrent requests. A decoded body uses several times its size.
+const bodiesDivisor = 8
 
 // OAuthServer is the authorization server of one site. Its methods are safe for concurrent use.
 type OAuthServer struct {
@@ -78,10 +78,10 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		chosen.clients = directory
 	}
 	var keys oauth.KeyDirectory = directory
-	if own, both := chosen.clients.(oauth.KeyDirectory); both { // a directory of the host fetches the keys, too
+	if own, both := chosen.clients.(oauth.KeyDirectory); both { // the directory of the host fetches keys too
 		keys = own
 	}
-	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesShare)}
+	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor)}
 	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)
 	authz.server = application.NewServer(settings, application.Ports{
@@ -221,7 +221,7 @@ func (m *MCPServer) protection() mcp.Options {
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited = settings.Limits, m.authz.limited
-	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.before(m.authz.follow.Begin, m.authz.config.Logger)
+	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.checkBefore(m.authz.follow.Begin, m.authz.config.Logger)
 	return o
 }
 

@@ -16,7 +16,7 @@ import (
 
 const callAdmin = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"admin","arguments":{}}}`
 
-var _ = Describe("Things that happen while the site is asked", Label("I17", "I18"), func() {
+var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), func() {
 	const issuer = "https://cms.example"
 	var site *moody
 	var hours *clock
@@ -27,7 +27,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		server = openHost(config, openStore(), nil, options...)
 	}
 
-	It("leave nothing behind when the site revokes its token during an approval", Label("J1", "J10"), func(ctx SpecContext) {
+	It("leave no grant when the site revokes its token during an approval", Label("J1", "J10"), func(ctx SpecContext) {
 		open(oauth.Config{})
 		form := server.ticket()
 		site.become(func(token string) (oauth.Principal, error) {
@@ -36,10 +36,10 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 			return well(token)
 		})
 		Expect(server.approve(form).Code).To(Equal(http.StatusForbidden))
-		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(BeZero(), "no grant lives")
+		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(BeZero(), "no grant is alive")
 	})
 
-	It("issue no code when the site cannot confirm the token in the end", Label("B9", "J7"), func(ctx SpecContext) {
+	It("issue no code when the second verification fails", Label("B9", "J7"), func(ctx SpecContext) {
 		open(oauth.Config{})
 		form := server.ticket()
 		site.become(func(token string) (oauth.Principal, error) {
@@ -48,11 +48,11 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		})
 		Expect(server.approve(form)).To(beFormAgain())
 		site.become(well)
-		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther), "the form is good for another try")
+		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther), "the form can be submitted again")
 		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
 	})
 
-	DescribeTable("end the very call that asked", Label("J8", "I16"), func(ctx SpecContext, end func(context.Context, tokenAnswer)) {
+	DescribeTable("end the call that is being verified", Label("J8", "I16"), func(ctx SpecContext, end func(context.Context, tokenAnswer)) {
 		open(oauth.Config{RecheckEvery: time.Minute})
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
@@ -70,7 +70,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		}),
 	)
 
-	It("narrow the very call that learned of it", Label("J8", "B10", "G10"), func() {
+	It("apply new scopes to the call that is being verified", Label("J8", "B10", "G10"), func() {
 		open(oauth.Config{
 			RecheckEvery: time.Minute, Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "mcp:admin"}}, DefaultScopes: []string{"mcp", "mcp:admin"},
 		}, bootstrap.WithToolScopes(func(string) oauth.Scopes { return oauth.NewScopes("mcp:admin") }))
@@ -83,7 +83,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		Expect(server.send(tokens.Access, callAdmin).Code).To(Equal(http.StatusForbidden))
 	})
 
-	It("put callers off while the site cannot tell, and end nothing", Label("J7", "J8", "G11"), func() {
+	It("answer 503 and end no grant while the verifier is unavailable", Label("J7", "J8", "G11"), func() {
 		open(oauth.Config{RecheckEvery: time.Minute})
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
@@ -97,7 +97,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
 	})
 
-	It("ask once for all calls at the same moment, and not again within the interval", Label("J8"), func() {
+	It("verify once for concurrent calls, and not again within the interval", Label("J8"), func() {
 		open(oauth.Config{RecheckEvery: time.Minute})
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
@@ -125,7 +125,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		Expect(asked.Load()).To(BeNumerically("<=", 2), "a call after the answer may verify once more, before it is stored")
 	})
 
-	It("take the roles that the site names", Label("J8"), func() {
+	It("apply the roles of the site", Label("J8"), func() {
 		var roles atomic.Value
 		open(oauth.Config{RecheckEvery: time.Minute}, bootstrap.WithToolPolicy(func(caller oauth.Caller, _ string) bool {
 			roles.Store(caller.Roles)
@@ -140,7 +140,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		Expect(roles.Load()).To(Equal([]string{"reader"}))
 	})
 
-	It("do not take a refresh for late that was presented in time", Label("D27"), func() {
+	It("do not make a timely refresh count as late", Label("D27"), func() {
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))
 		next := tokensOf(server.refresh(tokens.Refresh))
@@ -152,7 +152,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Refresh).To(Equal(next.Refresh))
 	})
 
-	It("do not end the family of who is overtaken by two refreshes", Label("D27", "I15"), func() {
+	It("do not end a grant whose refresh is overtaken by two others", Label("D27", "I15"), func() {
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))
 		var newest tokenAnswer
@@ -166,7 +166,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		Expect(tokensOf(server.refresh(newest.Refresh)).Error).To(BeEmpty())
 	})
 
-	DescribeTable("do not happen for a refresh that is refused anyway", Label("D22", "D24", "J6"), func(form func(tokenAnswer) map[string][]string) {
+	DescribeTable("do not occur for a refresh that is refused without verification:", Label("D22", "D24", "J6"), func(form func(tokenAnswer) map[string][]string) {
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))
 		site.become(func(string) (oauth.Principal, error) {
@@ -179,13 +179,13 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		}
 		Expect(server.post("/oauth/token", values).Code).To(Equal(http.StatusBadRequest))
 	},
-		Entry("because it is of another client", func(tokenAnswer) map[string][]string {
+		Entry("another client", func(tokenAnswer) map[string][]string {
 			return map[string][]string{"client_id": {"https://other.example/c.json"}}
 		}),
-		Entry("because it asks for more", func(tokenAnswer) map[string][]string { return map[string][]string{"scope": {"mcp more"}} }),
-		Entry("because it is for another resource", func(tokenAnswer) map[string][]string {
+		Entry("more scopes", func(tokenAnswer) map[string][]string { return map[string][]string{"scope": {"mcp more"}} }),
+		Entry("another resource", func(tokenAnswer) map[string][]string {
 			return map[string][]string{"resource": {"https://other.example/mcp"}}
 		}),
-		Entry("because it is no refresh token", func(t tokenAnswer) map[string][]string { return map[string][]string{"refresh_token": {t.Access}} }),
+		Entry("an access token", func(t tokenAnswer) map[string][]string { return map[string][]string{"refresh_token": {t.Access}} }),
 	)
 })

@@ -33,7 +33,7 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 		return w.Code
 	}
 
-	It("is not easier with other addresses in a header", func() {
+	It("has the same limit with other addresses in a header", func() {
 		for i := range 5 {
 			Expect(guess("203.0.113.7:5555", fmt.Sprintf("198.51.100.%d", i))).To(Equal(http.StatusForbidden))
 		}
@@ -41,7 +41,7 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 		Expect(guess("203.0.113.8:5555", "198.51.100.9")).To(Equal(http.StatusForbidden))
 	})
 
-	It("is not easier with other addresses of the same network", func() {
+	It("has the same limit with other addresses of the same network", func() {
 		for i := range 5 {
 			Expect(guess(fmt.Sprintf("[2001:db8:1:2::%x]:5555", i), "")).To(Equal(http.StatusForbidden))
 		}
@@ -51,7 +51,7 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 })
 
 var _ = Describe("Failing at the token endpoint", Label("D31"), func() {
-	It("is not what a client does while the site cannot tell", Label("D25", "D30"), func() {
+	It("does not count while the verifier is unavailable", Label("D25", "D30"), func() {
 		site := newMoody()
 		server := openHost(oauth.Config{Issuer: "https://cms.example", Verifier: site}, openStore(), nil)
 		tokens := tokensOf(server.exchange(server.code()))

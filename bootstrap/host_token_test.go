@@ -16,10 +16,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// hostToken is what host.approve pastes.
+// hostToken is the token that host.approve pastes.
 const hostToken = "host-token"
 
-// moody is a site whose verifier is well at first, and then as the spec says.
+// moody is a verifier whose behaviour specs can change. At first it accepts tokens.
 type moody struct{ mood atomic.Value }
 
 type mood func(token string) (oauth.Principal, error)
@@ -37,7 +37,7 @@ func (m *moody) VerifyBearer(_ context.Context, token string) (oauth.Principal, 
 	return m.mood.Load().(mood)(token)
 }
 
-// knows is the same site as a function that returns a bool.
+// knows is the verifier as a VerifyBearer function.
 func (m *moody) knows(token string) bool {
 	_, err := m.mood.Load().(mood)(token)
 	return err == nil
@@ -63,7 +63,7 @@ func beFormAgain() types.GomegaMatcher {
 	)
 }
 
-// bePutOff matches what a client is told that may keep its tokens and come back (D25).
+// bePutOff matches a 503 after which a client keeps its tokens (D25).
 func bePutOff() types.GomegaMatcher {
 	return And(
 		HaveField("Code", http.StatusServiceUnavailable),
@@ -72,7 +72,7 @@ func bePutOff() types.GomegaMatcher {
 	)
 }
 
-var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25"), func() {
+var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func() {
 	const issuer = "https://cms.example"
 	const moreThanWrongGuesses = 6
 	var site *moody
@@ -83,7 +83,7 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		server = openHost(oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now}, openStore(), nil)
 	})
 
-	// suffer lets the site fall into a mood in the midst of everything, be asked so many times, and get well again.
+	// suffer sets a behaviour of the verifier, expects that many verifications, and resets it.
 	suffer := func(ctx context.Context, now mood, times int) {
 		GinkgoHelper()
 		tokens, code, form := tokensOf(server.exchange(server.code())), server.code(), server.ticket()
@@ -104,22 +104,22 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		Expect(server.exchange(code).Code).To(Equal(http.StatusOK))
 
 		site.become(well)
-		hours.advance(time.Minute) // a token that had been replaced would be reused now
+		hours.advance(time.Minute) // now the use of a replaced token would count as reuse
 		next := server.refresh(tokens.Refresh)
 		Expect(next.Code).To(Equal(http.StatusOK), next.Body.String())
 		Expect(server.call(tokensOf(next).Access).Code).To(Equal(http.StatusOK))
-		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(2), "a grant was made while the site could not tell")
+		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(2), "a grant was made while the verifier was unavailable")
 		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther))
 	}
 
-	DescribeTable("issues nothing, ends nothing and counts no guess while it", Label("B6"), func(ctx SpecContext, now mood) {
+	DescribeTable("issues nothing, ends nothing and counts no guess while the verifier", Label("B6"), func(ctx SpecContext, now mood) {
 		suffer(ctx, now, moreThanWrongGuesses)
 	},
 		Entry("panics", mood(panicking)),
-		Entry("says that it cannot tell", mood(atALoss)),
+		Entry("is unavailable", mood(atALoss)),
 	)
 
-	It("issues nothing and ends nothing while it hangs", func(ctx SpecContext) {
+	It("issues nothing and ends nothing while the verifier hangs", func(ctx SpecContext) {
 		hanging := make(chan struct{})
 		DeferCleanup(func() { close(hanging) })
 		suffer(ctx, func(string) (oauth.Principal, error) {
@@ -128,12 +128,12 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		}, 1)
 	}, SpecTimeout(time.Minute))
 
-	It("issues nothing and ends nothing while a site that only knows yes and no panics", Label("B6"), func(ctx SpecContext) {
+	It("issues nothing and ends nothing while a VerifyBearer function panics", Label("B6"), func(ctx SpecContext) {
 		server = openHost(oauth.Config{Issuer: issuer, VerifyBearer: site.knows, Now: hours.now}, openStore(), nil)
 		suffer(ctx, panicking, moreThanWrongGuesses)
 	})
 
-	It("takes no for an answer: the form comes back, and a refresh ends the grant for good", Label("B8", "I12"), func() {
+	It("shows the form again for an unknown token, and ends its grant at a refresh", Label("B8", "I12"), func() {
 		tokens, form := tokensOf(server.exchange(server.code())), server.ticket()
 		site.become(refusing)
 		Expect(server.approve(form).Code).To(Equal(http.StatusForbidden))
@@ -143,7 +143,7 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 	})
 
-	DescribeTable("ends the grant, by a refresh and by use, when it", Label("J8", "I12"), func(principal oauth.Principal) {
+	DescribeTable("ends the grant, at a refresh and at a call, when the site", Label("J8", "I12"), func(principal oauth.Principal) {
 		server = openHost(oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute}, openStore(), nil)
 		refreshing, using := tokensOf(server.exchange(server.code())), tokensOf(server.exchange(server.code()))
 		site.become(func(string) (oauth.Principal, error) { return principal, nil })
@@ -154,11 +154,11 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		Expect(server.call(refreshing.Access).Code).To(Equal(http.StatusUnauthorized))
 		Expect(tokensOf(server.refresh(using.Refresh)).Error).To(Equal("invalid_grant"))
 	},
-		Entry("has given the token to another person", oauth.Principal{Subject: "eve"}),
-		Entry("lets the token grant nothing of it any more", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
+		Entry("has assigned the token to another person", oauth.Principal{Subject: "eve"}),
+		Entry("no longer allows the scopes of the grant", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
 	)
 
-	DescribeTable("ends the grant when the box with the token does not open any more, at", Label("J8", "I12"), func(use func(tokenAnswer) int, status int) {
+	DescribeTable("ends the grant when the host token cannot be unsealed, at", Label("J8", "I12"), func(use func(tokenAnswer) int, status int) {
 		settings := oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute, Secret: bytes.Repeat([]byte{1}, oauth.MinSecretLength)}
 		store := openStore()
 		server = openHost(settings, store, nil)
@@ -173,10 +173,10 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 	},
 		Entry("a refresh", func(tokens tokenAnswer) int { return server.refresh(tokens.Refresh).Code }, http.StatusBadRequest),
-		Entry("use", func(tokens tokenAnswer) int { return server.call(tokens.Access).Code }, http.StatusUnauthorized),
+		Entry("a call", func(tokens tokenAnswer) int { return server.call(tokens.Access).Code }, http.StatusUnauthorized),
 	)
 
-	DescribeTable("is not needed to end grants, not even while it", Label("J10", "N12"), func(ctx SpecContext, now mood) {
+	DescribeTable("is not needed to end grants, also while the verifier", Label("J10", "N12"), func(ctx SpecContext, now mood) {
 		tokens := tokensOf(server.exchange(server.code()))
 		site.become(now)
 		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
@@ -184,6 +184,6 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 	},
 		Entry("panics", mood(panicking)),
-		Entry("says that it cannot tell", mood(atALoss)),
+		Entry("is unavailable", mood(atALoss)),
 	)
 })
