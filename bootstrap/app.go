@@ -54,9 +54,9 @@ func WithAppearance(appearance Appearance) OAuthOption {
 	return func(p *parts) { p.appearance = appearance }
 }
 
-// NewOAuthServer returns an authorization server over a store, and starts its background work, which Close ends. It reports all mistakes in the config
-// in one error. It fails with oauth.ErrOtherSecret when replicas on the same store have another server secret. The caller closes the store, after
-// Close.
+// NewOAuthServer returns an authorization server over a store, and starts its background work, which Close ends. It reports all mistakes in the
+// config in one error. It fails with oauth.ErrOtherSecret when replicas on the same store have another server secret. The caller closes the store,
+// after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
 // oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister and trace.Log. Those of a store that is wrapped in another type are lost
@@ -146,8 +146,8 @@ func (a *OAuthServer) Resources() []oauth.ProtectedResource {
 	return slices.Clone(a.server.Settings().Resources)
 }
 
-// EndGrantsOf ends every grant of one of the site's tokens, and closes their open streams. Call it when the site revokes the token. It returns how many
-// grants were alive.
+// EndGrantsOf ends every grant of one of the site's tokens, and closes their open streams. Call it when the site revokes the token. It returns how
+// many grants were alive.
 func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
 	return a.server.EndGrantsOf(ctx, token)
 }
@@ -226,9 +226,9 @@ func (m *MCPServer) protection() mcp.Options {
 }
 
 // Register mounts the endpoints of the authorization server and of the MCP server on the site's Echo. It fails without WithOAuth, for an unknown
-// WithResource, and for invalid origins or hosts. The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout, ReadTimeout,
-// WriteTimeout (open streams extend it), and the number of connections (golang.org/x/net/netutil.LimitListener). The first request to the MCP server logs
-// a warning if one of the first two is missing.
+// WithResource, and for invalid origins or hosts. The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout,
+// ReadTimeout, WriteTimeout (open streams extend it), and the number of connections (golang.org/x/net/netutil.LimitListener). The first request to
+// the MCP server logs a warning if one of the first two is missing.
 func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.mounted == nil {
 		return fmt.Errorf("registering the MCP server: %w", errNoServer)
@@ -275,7 +275,8 @@ func (m *MCPServer) WaitForReplicas(ctx context.Context) {
 	}
 }
 
-// ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as the given caller. It returns at the end of in or ctx.
+// ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as the given caller. It returns at the end of in or
+// ctx.
 func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
 	if m.mounted == nil {
 		return fmt.Errorf("serving stdio: %w", errNoServer)

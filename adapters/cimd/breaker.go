@@ -20,8 +20,8 @@ const (
 	maxPause    = 5 * time.Minute
 )
 
-// breaker is a circuit breaker for targets that time out (C53), by target.breakerKey. A target whose last fetch timed out gets only one place, so that
-// one fetch probes it after a pause. It uses the clock of the directory, which github.com/sony/gobreaker cannot.
+// breaker is a circuit breaker for targets that time out (C53), by target.breakerKey. A target whose last fetch timed out gets only one place, so
+// that one fetch probes it after a pause. It uses the clock of the directory, which github.com/sony/gobreaker cannot.
 type breaker struct {
 	mu   sync.Mutex
 	slow *lru.Cache[string, slowTarget]

@@ -21,8 +21,8 @@ const (
 	maxWaitingPerAddress = 128
 )
 
-// One /24 or /48 may use a fourth of all places and half of the places of a domain for unknown documents. Otherwise an attacker with a /48 could take all
-// places at once, and others would wait until one of those fetches ends.
+// One /24 or /48 may use a fourth of all places and half of the places of a domain for unknown documents. Otherwise an attacker with a /48 could
+// take all places at once, and others would wait until one of those fetches ends.
 const (
 	networkDivisor         = 4
 	networkDivisorOfDomain = 2

@@ -11,8 +11,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// newTransport returns a transport that checks each address after DNS and before it connects (C17), and makes a new connection for each fetch. It ignores
-// proxies of the environment, because the check would then see only the proxy's address (C16). With Options.Proxy the addresses are checked before (C51).
+// newTransport returns a transport that checks each address after DNS and before it connects (C17), and makes a new connection for each fetch. It
+// ignores proxies of the environment, because the check would then see only the proxy's address (C16). With Options.Proxy the addresses are checked
+// before (C51).
 func newTransport(o Options, l limits) *http.Transport {
 	check := newAddressCheck(o)
 	dialer := &net.Dialer{Timeout: l.dial, Control: check.control, Resolver: o.Resolver}

@@ -1,5 +1,5 @@
-// Package cimd fetches Client ID Metadata Documents and key sets of OAuth clients over HTTPS. Since anyone can choose the addresses, it limits the number
-// and rate of fetches, refuses addresses that are not public, and caches only valid documents. Directory is its main type.
+// Package cimd fetches Client ID Metadata Documents and key sets of OAuth clients over HTTPS. Since anyone can choose the addresses, it limits the
+// number and rate of fetches, refuses addresses that are not public, and caches only valid documents. Directory is its main type.
 package cimd
 
 import (
@@ -66,8 +66,8 @@ var (
 	_ oauth.KeyDirectory = (*Directory)(nil)
 )
 
-// sizes are the maximum numbers of documents of clients in use and of others. A client is in use after an approval with a valid token, so that strangers
-// cannot fill that part. At its limit, a client of the token with most clients is evicted.
+// sizes are the maximum numbers of documents of clients in use and of others. A client is in use after an approval with a valid token, so that
+// strangers cannot fill that part. At its limit, a client of the token with most clients is evicted.
 type sizes struct{ inUse, others int }
 
 var (
@@ -97,10 +97,9 @@ func (d *Directory) exchangeLimit() time.Duration {
 }
 
 // Client returns the document at id: the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests (C36-C39). A
-// cached document without the redirect URI may be outdated, so it is fetched again, at most once a minute for each client; if that fails, the cached one
-// stays in use (C50). Besides the refusals of
-// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41), oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53),
-// oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
+// cached document without the redirect URI may be outdated, so it is fetched again, at most once a minute for each client; if that fails, the
+// cached one stays in use (C50). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41),
+// oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53), oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.Lacks(redirectURI, d.options.Rules) })
 	if err == nil {
@@ -132,8 +131,8 @@ func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
 	}
 }
 
-// ownerOf returns the owner of a client's document: the host token or, if it is not known, the client itself. If all clients with grants at the start had
-// one owner, each new client would evict one of them. As owners of one document each, they lose one only if no token has two.
+// ownerOf returns the owner of a client's document: the host token or, if it is not known, the client itself. If all clients with grants at the
+// start had one owner, each new client would evict one of them. As owners of one document each, they lose one only if no token has two.
 func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 	if by == (oauth.Fingerprint{}) {
 		return id.String()
@@ -141,8 +140,8 @@ func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 	return fmt.Sprintf("%x", by)
 }
 
-// KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is fetched again, at most once a minute (D33). A set with the
-// wanted key is used for an hour after it has expired if it cannot be renewed (C56).
+// KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is fetched again, at most once a minute (D33). A set
+// with the wanted key is used for an hour after it has expired if it cannot be renewed (C56).
 func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string) (oauth.KeySet, error) {
 	return d.keySets.findStale(ctx, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// entries caches documents in two parts (C54). Documents of clients in use are evicted only by other clients in use; their owners are the host tokens that
-// approved them. The owners of the others are the networks that requested them, so that a network evicts its own documents.
+// entries caches documents in two parts (C54). Documents of clients in use are evicted only by other clients in use; their owners are the host
+// tokens that approved them. The owners of the others are the networks that requested them, so that a network evicts its own documents.
 type entries[T any] struct {
 	mu            sync.Mutex
 	inUse, others *ownedCache[T]

@@ -37,8 +37,8 @@ func newFetchCache[T any](d *Directory, s sizes, bodyBytes int64, read func(cont
 	}
 }
 
-// find returns the cached document while it is fresh, otherwise one that is fetched once for all concurrent requests (C37, C39). A fresh document that is
-// not enough is fetched again, but not twice within refetchInterval.
+// find returns the cached document while it is fresh, otherwise one that is fetched once for all concurrent requests (C37, C39). A fresh document
+// that is not enough is fetched again, but not twice within refetchInterval.
 func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	now := c.directory.options.Now()
 	known, _ := c.entries.get(at.String())
@@ -131,7 +131,8 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 	return nil
 }
 
-// refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if another flight has landed since the caller read known.
+// refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if another flight has landed since the caller read
+// known.
 func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) (found T, err error) {
 	d, now := c.directory, c.directory.options.Now
 	latest, _ := c.entries.get(t.at.String())

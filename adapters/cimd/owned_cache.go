@@ -8,8 +8,8 @@ import (
 // maxOwners is the maximum number of owners of a document. When another one claims it, the owner with most documents is removed.
 const maxOwners = 4
 
-// ownedCache caches documents of owners. When it is full, it evicts the least recently used document of the owner with most documents, so that an owner
-// with many documents evicts its own. A document with several owners counts for the owner with fewest documents.
+// ownedCache caches documents of owners. When it is full, it evicts the least recently used document of the owner with most documents, so that an
+// owner with many documents evicts its own. A document with several owners counts for the owner with fewest documents.
 type ownedCache[T any] struct {
 	max     int
 	byKey   map[string]*list.Element

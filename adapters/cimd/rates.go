@@ -14,13 +14,13 @@ import (
 // maxMetered is the maximum number of counters of each kind. The least recently used is evicted.
 const maxMetered = 8192
 
-// guaranteed is the number of unknown documents of a domain that each address and each network may fetch in a minute, even if the limit of the address or
-// of the domain is reached.
+// guaranteed is the number of unknown documents of a domain that each address and each network may fetch in a minute, even if the limit of the
+// address or of the domain is reached.
 const guaranteed = 3
 
-// rates counts fetches of unknown documents in windows of a minute. Each process has its own counters, so that fetches need no database; N replicas fetch
-// N times as much. To evict the counter of an address at a domain, an attacker has to fetch from thousands of other domains, four at a time, and the
-// limit of the domain still applies.
+// rates counts fetches of unknown documents in windows of a minute. Each process has its own counters, so that fetches need no database; N replicas
+// fetch N times as much. To evict the counter of an address at a domain, an attacker has to fetch from thousands of other domains, four at a time,
+// and the limit of the domain still applies.
 type rates struct {
 	limits             oauth.Limits
 	mu                 sync.Mutex
@@ -77,8 +77,8 @@ func (r *rates) admits(t target, now time.Time) error {
 	return oauth.RetryableAfter(domain, fmt.Errorf("%w: %d in a minute from one domain", oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndDomain))
 }
 
-// addressWait returns how long the address has to wait because it has used its fetches and those that are guaranteed for the domain. The guarantee is for
-// others behind the same address as an attacker who fetches from other domains.
+// addressWait returns how long the address has to wait because it has used its fetches and those that are guaranteed for the domain. The guarantee
+// is for others behind the same address as an attacker who fetches from other domains.
 func (r *rates) addressWait(t target, now time.Time) time.Duration {
 	if !t.requester.Limited() {
 		return 0
@@ -90,8 +90,8 @@ func (r *rates) addressWait(t target, now time.Time) time.Duration {
 	return min(all.left(now), here.left(now))
 }
 
-// domainWait returns how long the network has to wait because the fetches of the domain and its share of them are used. The share is for other networks
-// than that of an attacker.
+// domainWait returns how long the network has to wait because the fetches of the domain and its share of them are used. The share is for other
+// networks than that of an attacker.
 func (r *rates) domainWait(t target, now time.Time) time.Duration {
 	all, own := r.ofDomain(t, now)
 	share := max(guaranteed, r.limits.MaxFetchesPerMinuteAndDomain/max(all.networks, 1))

@@ -37,8 +37,8 @@ type Connection struct {
 // maxDiscoveryAge is the maximum time between discovery steps and the authorization request to which they are joined.
 const maxDiscoveryAge = 10 * time.Minute
 
-// Assemble groups steps into connections, each with its state at the time now. The steps must be in order; it ignores those that are older than Memory. The
-// connection with the newest step is first.
+// Assemble groups steps into connections, each with its state at the time now. The steps must be in order; it ignores those that are older than
+// Memory. The connection with the newest step is first.
 func Assemble(steps []Step, now time.Time) []Connection {
 	a := assembly{
 		attempts: map[string]*Connection{}, waiting: map[string][]*Connection{},

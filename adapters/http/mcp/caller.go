@@ -33,8 +33,8 @@ func senderOf(request sdk.Request) *response.Sender {
 // placeholder replaces the token for the SDK's middleware.
 var placeholder = []string{"Bearer -"}
 
-// withTokenInfo passes the caller to the SDK's handler, through the SDK's own middleware. That expects a token in the headers, from which the guard has
-// removed it (G14), and checks the expiry with a clock that may differ from Options.Now, so that check is off.
+// withTokenInfo passes the caller to the SDK's handler, through the SDK's own middleware. That expects a token in the headers, from which the guard
+// has removed it (G14), and checks the expiry with a clock that may differ from Options.Now, so that check is off.
 func withTokenInfo(handler http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		return response.IdentityOf(ctx).TokenInfo(), nil

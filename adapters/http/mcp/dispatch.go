@@ -12,7 +12,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// firstStateless is the first revision without sessions. Unknown later revisions also go to the stateless handler, whose error names the supported ones.
+// firstStateless is the first revision without sessions. Unknown later revisions also go to the stateless handler, whose error names the supported
+// ones.
 const firstStateless = "2026-07-28"
 
 const (

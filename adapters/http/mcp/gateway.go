@@ -23,7 +23,8 @@ type Upstream interface {
 // codeUnavailable is in the range of JSON-RPC for errors of servers.
 const codeUnavailable = -32000
 
-// NewGateway protects an MCP server elsewhere. It refuses bodies that two parsers could read differently, because only the guard checks the caller (U11).
+// NewGateway protects an MCP server elsewhere. It refuses bodies that two parsers could read differently, because only the guard checks the caller
+// (U11).
 func NewGateway(to Upstream, o Options) *Server {
 	s := newServer(o, to)
 	s.endpoint, s.message = s.relay(to.Forward), s.relay(to.Deliver)
@@ -83,8 +84,8 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.M
 	}
 }
 
-// answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many servers do that for an unknown session or for one tool,
-// so the grant ends only if the site's verifier does not know the host token either (U8, U17).
+// answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many servers do that for an unknown session or for one
+// tool, so the grant ends only if the site's verifier does not know the host token either (U8, U17).
 func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	ctx := r.Context()
 	if s.namesSession(r) && r.Method != http.MethodPost {

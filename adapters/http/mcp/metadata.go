@@ -26,8 +26,8 @@ func newMetadata(o Options) *wellknown.Document {
 	})
 }
 
-// mountTrailingSlash mounts the endpoint with a trailing slash too, because people type both (F13). The metadata for it names the resource with the slash,
-// because clients compare it with the URL that they were given (RFC 9728 §3.3). Tokens are for the resource without it (A30).
+// mountTrailingSlash mounts the endpoint with a trailing slash too, because people type both (F13). The metadata for it names the resource with the
+// slash, because clients compare it with the URL that they were given (RFC 9728 §3.3). Tokens are for the resource without it (A30).
 func (s *Server) mountTrailingSlash(e *echo.Echo, methods []string) {
 	o := s.options
 	o.Resource = oauth.NewResource(s.options.Resource.String() + "/")

@@ -18,8 +18,8 @@ const (
 	corsExposed = "WWW-Authenticate, Mcp-Session-Id, Retry-After"
 )
 
-// gate refuses requests of web pages at other origins (G1). A server on loopback also refuses other Host headers, against DNS rebinding; a public server
-// accepts any, because many proxies replace the header.
+// gate refuses requests of web pages at other origins (G1). A server on loopback also refuses other Host headers, against DNS rebinding; a public
+// server accepts any, because many proxies replace the header.
 type gate struct {
 	loopback       bool
 	host           string // of the resource

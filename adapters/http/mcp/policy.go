@@ -15,8 +15,8 @@ import (
 // private is the cache scope of every result, because results may depend on the roles of the caller.
 const private = "private"
 
-// policy controls access to tools. A tool that the ToolPolicy denies is an unknown tool to the caller; for a tool whose scopes are missing, the client can
-// request them (G10).
+// policy controls access to tools. A tool that the ToolPolicy denies is an unknown tool to the caller; for a tool whose scopes are missing, the
+// client can request them (G10).
 type policy struct {
 	catalogue  oauth.ScopeCatalogue
 	toolPolicy ToolPolicy

@@ -9,7 +9,8 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 )
 
-// serve passes a message to next. For a refused response it passes a JSON-RPC error instead, because the MCP server would wait for the response forever.
+// serve passes a message to next. For a refused response it passes a JSON-RPC error instead, because the MCP server would wait for the response
+// forever.
 func (s *Server) serve(out *response.Writer, r *http.Request, m jsonrpc.Message, next route) {
 	if m.Refused == nil {
 		next(out, r, m)

@@ -1,5 +1,5 @@
-// Package telemetry exports the metrics of a service to Prometheus (Metrics) and its traces to OpenTelemetry (Traces), with the names of OpenTelemetry's
-// conventions. The values of labels come from fixed lists, so that requests cannot add values.
+// Package telemetry exports the metrics of a service to Prometheus (Metrics) and its traces to OpenTelemetry (Traces), with the names of
+// OpenTelemetry's conventions. The values of labels come from fixed lists, so that requests cannot add values.
 package telemetry
 
 import (

@@ -15,7 +15,8 @@ const (
 	ownPrefix       = "X-Pasteport-"
 )
 
-// forwardedHeaders are forwarded besides those of MCP. It is an allow list, because no list could have all headers in which frameworks look for a user.
+// forwardedHeaders are forwarded besides those of MCP. It is an allow list, because no list could have all headers in which frameworks look for a
+// user.
 var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
 
 // neverForwarded are not forwarded, even if they are configured.

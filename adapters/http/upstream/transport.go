@@ -70,8 +70,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// admit returns a function that reports the result to the breaker. A probe blocks all other requests, so it counts as a success after probeTimeout: calls
-// and streams may take longer.
+// admit returns a function that reports the result to the breaker. A probe blocks all other requests, so it counts as a success after probeTimeout:
+// calls and streams may take longer.
 func (t *transport) admit() (report func(error), err error) {
 	probing := t.breaker.State() != gobreaker.StateClosed
 	done, err := t.breaker.Allow()

@@ -1,5 +1,5 @@
-// Package upstream forwards the requests of authenticated clients to an MCP server elsewhere. Upstream sends each request with a Credential and passes the
-// response back unchanged, event by event. A *Failure is the error of an upstream without a usable response.
+// Package upstream forwards the requests of authenticated clients to an MCP server elsewhere. Upstream sends each request with a Credential and
+// passes the response back unchanged, event by event. A *Failure is the error of an upstream without a usable response.
 //
 //	headers      the headers of requests and responses that pass (U5, U15)
 //	credential   the credential of a request: the host token, a static secret, or none (U6, U7)

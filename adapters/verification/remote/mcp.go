@@ -100,8 +100,8 @@ const initialize = 1
 
 const sessionHeader = "Mcp-Session-Id"
 
-// accepts reports whether the server accepts the token, and returns the last request. 401 to initialize means that the token is invalid. 401 to another
-// check can mean that a session is required, so it counts only if the server does not support initialize.
+// accepts reports whether the server accepts the token, and returns the last request. 401 to initialize means that the token is invalid. 401 to
+// another check can mean that a session is required, so it counts only if the server does not support initialize.
 func (m *MCP) accepts(ctx context.Context, token string) (accepted bool, sent *http.Request, err error) {
 	var statuses []string
 	unauthorized, unsupported := false, true

@@ -120,8 +120,8 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 	return content, found, err
 }
 
-// NewLine hashes a token for the file at path, with the salt of most of its lines. It fails for a token that is in the file. Without a file it makes a new
-// salt.
+// NewLine hashes a token for the file at path, with the salt of most of its lines. It fails for a token that is in the file. Without a file it
+// makes a new salt.
 func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 	entry := Line{Principal: principal}
 	content, tokens, err := existing(path)

@@ -1,5 +1,5 @@
-// Package tracing implements the commands "connections" and "trace". They list the attempts of clients to connect from the trace in the store, and show the
-// steps of one attempt, or all new steps.
+// Package tracing implements the commands "connections" and "trace". They list the attempts of clients to connect from the trace in the store, and
+// show the steps of one attempt, or all new steps.
 package tracing
 
 import (

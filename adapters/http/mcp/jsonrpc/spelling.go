@@ -43,8 +43,8 @@ func variantOfMethod(method string) string {
 	return ""
 }
 
-// FoldToolName returns a name without space at both ends, in lower case and in narrow letters, because an MCP server may ignore these differences. Use it
-// only to require scopes: if it folds too much, a call needs one more scope.
+// FoldToolName returns a name without space at both ends, in lower case and in narrow letters, because an MCP server may ignore these differences.
+// Use it only to require scopes: if it folds too much, a call needs one more scope.
 func FoldToolName(name string) string {
 	if isFolded(name) {
 		return name
@@ -82,7 +82,8 @@ func withoutInvisible(method string) string {
 // isInvisible reports whether a character is white space, a control or a format character.
 func isInvisible(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) }
 
-// withVariants adds the names that an upstream may read instead: without space at the ends, or only up to a NUL. ToolScopes functions compare exactly.
+// withVariants adds the names that an upstream may read instead: without space at the ends, or only up to a NUL. ToolScopes functions compare
+// exactly.
 func withVariants(tools []string) []string {
 	all := tools
 	for _, name := range tools {

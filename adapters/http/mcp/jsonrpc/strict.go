@@ -12,9 +12,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// readStrict parses a body, and refuses one in which JSON parsers could find different calls: with duplicate names, variants of significant names, invalid
-// UTF-8, data after the message, or batch elements that are no messages. It refuses unpaired surrogates in names and in significant values, and accepts
-// them in other values, because clients produce them when they truncate a text.
+// readStrict parses a body, and refuses one in which JSON parsers could find different calls: with duplicate names, variants of significant names,
+// invalid UTF-8, data after the message, or batch elements that are no messages. It refuses unpaired surrogates in names and in significant values,
+// and accepts them in other values, because clients produce them when they truncate a text.
 func readStrict(body []byte) (Message, error) {
 	text, err := checkEncoding(body)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // escapeLength is the length of \u0000.
 const escapeLength = 6
 
-// replaceSurrogates returns a copy of the body with U+FFFD in place of unpaired surrogates in values, or the body itself if there are none. Offsets in both
-// are the same. It refuses an unpaired surrogate in a member name.
+// replaceSurrogates returns a copy of the body with U+FFFD in place of unpaired surrogates in values, or the body itself if there are none. Offsets
+// in both are the same. It refuses an unpaired surrogate in a member name.
 func replaceSurrogates(body []byte) ([]byte, error) {
 	if !bytes.Contains(body, []byte(`\ud`)) && !bytes.Contains(body, []byte(`\uD`)) {
 		return body, nil

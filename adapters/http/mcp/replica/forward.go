@@ -72,8 +72,8 @@ func (f *Forwarder) cancel(c *forwardedCall) {
 	}
 }
 
-// ForwardedHeaders returns the headers that are forwarded: those of MCP and a fixed list, without tokens (R3). The owner of a session removes all others
-// from its own requests too, so that tools do not depend on the replica that a request reaches.
+// ForwardedHeaders returns the headers that are forwarded: those of MCP and a fixed list, without tokens (R3). The owner of a session removes all
+// others from its own requests too, so that tools do not depend on the replica that a request reaches.
 func ForwardedHeaders(header http.Header) http.Header {
 	forwarded := http.Header{}
 	for name, values := range header {

@@ -36,8 +36,8 @@ var (
 	errCancelled = errors.New("the other replica has cancelled the call")
 )
 
-// notOpened is the answer to a message that cannot be unsealed. It is not sealed, because the sender is unknown. An attacker who forges it could as well
-// drop the message.
+// notOpened is the answer to a message that cannot be unsealed. It is not sealed, because the sender is unknown. An attacker who forges it could as
+// well drop the message.
 var notOpened = []byte("sealed with another secret, or for another replica")
 
 // Options configure a Forwarder. All fields are required.

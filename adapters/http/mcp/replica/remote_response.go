@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// remoteResponse is the http.ResponseWriter of a forwarded call. It sends its buffer when it is flushed, when a message is full, and at the end. Each time
-// it waits until the other replica has written the part to the client.
+// remoteResponse is the http.ResponseWriter of a forwarded call. It sends its buffer when it is flushed, when a message is full, and at the end.
+// Each time it waits until the other replica has written the part to the client.
 type remoteResponse struct {
 	forwarder *Forwarder
 	call      *forwardedCall

@@ -28,7 +28,8 @@ func (s *Sender) Served() { s.served.Store(true) }
 
 const senderKey = "pasteport/sender"
 
-// TokenInfo returns the identity for the SDK, which binds a session to UserID. That is the owner, so that a session survives refreshes and step-ups (G14).
+// TokenInfo returns the identity for the SDK, which binds a session to UserID. That is the owner, so that a session survives refreshes and step-ups
+// (G14).
 func (i *Identity) TokenInfo() *auth.TokenInfo {
 	return &auth.TokenInfo{
 		UserID: i.Caller.SessionOwner(i.Resource), Scopes: i.Caller.Scopes.Values(), Expiration: i.Caller.ExpiresAt, Extra: map[string]any{senderKey: &i.Sender},

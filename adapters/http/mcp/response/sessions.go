@@ -55,8 +55,8 @@ func (o *Registry) IsDraining() bool {
 	return o.draining
 }
 
-// AddSession registers a session, and returns false if it may not be opened. Beyond the limits it ends the session that has been idle longest (G20). It
-// ignores a session without an id, which ends with its request.
+// AddSession registers a session, and returns false if it may not be opened. Beyond the limits it ends the session that has been idle longest
+// (G20). It ignores a session without an id, which ends with its request.
 func (o *Registry) AddSession(session Session, caller *oauth.Caller) (added bool) {
 	evicted, added := o.admit(session, caller)
 	if evicted != nil {
