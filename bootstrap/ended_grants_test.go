@@ -28,11 +28,11 @@ func (e *ending) EndedSince(_ context.Context, since time.Time) (oauth.Ended, er
 // holding is a streamCloser that records calls of CloseEnded.
 type holding struct {
 	idle bool
-	told []oauth.Ended
+	closed []oauth.Ended
 }
 
 func (h *holding) Idle() bool                   { return h.idle }
-func (h *holding) CloseEnded(ended oauth.Ended) { h.told = append(h.told, ended) }
+func (h *holding) CloseEnded(ended oauth.Ended) { h.closed = append(h.closed, ended) }
 
 var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 	var store *ending
@@ -52,9 +52,9 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 			watch.add(h)
 		}
 		watch.close(ctx)
-		Expect(one.told).To(ConsistOf(store.ended))
-		Expect(other.told).To(ConsistOf(store.ended))
-		Expect(idle.told).To(BeEmpty())
+		Expect(one.closed).To(ConsistOf(store.ended))
+		Expect(other.closed).To(ConsistOf(store.ended))
+		Expect(idle.closed).To(BeEmpty())
 	})
 
 	It("are not queried while nothing is open", func(ctx SpecContext) {
@@ -91,11 +91,11 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 			now = now.Add(time.Minute)
 			watch.close(ctx)
 		}
-		Expect(h.told).To(BeEmpty())
+		Expect(h.closed).To(BeEmpty())
 		Expect(strings.Count(log.String(), "the disk is on fire")).To(Equal(1))
 		store.down = nil
 		watch.close(ctx)
-		Expect(h.told).To(HaveLen(1))
+		Expect(h.closed).To(HaveLen(1))
 		Expect(store.since).To(HaveEach(start.Add(-endedOverlap)))
 		store.down = errors.New("the disk is on fire")
 		watch.close(ctx)

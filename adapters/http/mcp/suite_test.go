@@ -143,7 +143,7 @@ func (s *site) tools() *sdk.Server {
 	sdk.AddTool(server, &sdk.Tool{Name: "whoami"}, func(_ context.Context, r *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
 		caller, ok := CallerOf(r)
 		if !ok || r.Extra.Header.Get("Authorization") != "" {
-			return text("nobody"), nil, nil
+			return text("no caller"), nil, nil
 		}
 		return text(caller.Subject), nil, nil
 	})
