@@ -27,11 +27,12 @@ type route func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 // admit reads the body and checks the scopes that it needs (G10). It checks the grant again after a slow body (G16).
 func (s *Server) admit(out *response.Writer, r *http.Request) (m jsonrpc.Message, admitted bool) {
 	if r.Method == http.MethodPost {
-		body, ok := s.readBody(out, r)
-		if !ok {
+		body, err := out.ReadBody(s.options.MaxBody, s.options.Bodies) // before any response, because not all proxies can read one while they send
+		if err != nil {
+			refuseBody(out.ResponseWriter, r, err)
 			return m, false
 		}
-		if m, ok = s.readMessage(out, r, body); !ok {
+		if m, admitted = s.readMessage(out, r, body); !admitted {
 			return m, false
 		}
 	}
@@ -81,16 +82,6 @@ func (s *Server) answerEnded(out *response.Writer) {
 	case errors.Is(cause, response.ErrEvicted):
 		response.Unavailable(out.ResponseWriter, "There are too many open streams")
 	}
-}
-
-// readBody buffers the body, so that a proxy gets no response before it has sent the whole request.
-func (s *Server) readBody(out *response.Writer, r *http.Request) ([]byte, bool) {
-	body, err := out.ReadBody(s.options.MaxBody, s.options.Bodies)
-	if err != nil {
-		refuseBody(out.ResponseWriter, r, err)
-		return nil, false
-	}
-	return body, true
 }
 
 // refuseBody answers a request whose body was not read to its end (G19).

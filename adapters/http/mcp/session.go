@@ -22,16 +22,16 @@ func (s *Server) bindSession(id, owner string) (string, error) {
 
 // openSession returns the replica that has the session, and the id there. It fails with oauth.ErrNotFound for a session of another owner, as after a
 // login with another host token: only 404 makes a client start another session.
-func (s *Server) openSession(bound, owner string) (replica, id string, err error) {
+func (s *Server) openSession(bound, owner string) (holder, id string, err error) {
 	opened, ok, err := s.options.Keys.OpenSession(bound, owner)
 	if err != nil {
 		return "", "", fmt.Errorf("opening a session id: %w", err)
 	}
-	replica, id, valid := strings.Cut(opened, ".")
+	holder, id, valid := strings.Cut(opened, ".")
 	if !ok || !valid {
 		return "", "", oauth.ErrNotFound
 	}
-	return replica, id, nil
+	return holder, id, nil
 }
 
 func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner(s.options.Resource) }

@@ -45,7 +45,7 @@ type Writer struct {
 	relayed  bool   // the response of an upstream, which is passed on unchanged
 
 	// Guarded by the mutex of the registry.
-	long        bool // a stream; other code than Begin and tests calls Registry.isLong
+	long        bool // a stream; other goroutines call Registry.isLong
 	addedAt     int  // tick
 	refreshedAt int  // tick
 
