@@ -44,16 +44,16 @@ var _ = Describe("A tool that waits for a response", Label("G18"), func() {
 	BeforeEach(func() { s = openSite() })
 
 	// ask sends the answer, made with the id of the elicitation, and returns the responses to it and to the call.
-	ask := func(ctx SpecContext, revision, answer string) (sent answer, said string) {
+	ask := func(ctx SpecContext, revision, answer string) (sent answer, result string) {
 		session, stream, question := askForName(ctx, s, revision)
 		sent = s.send(ctx, http.MethodPost, "/mcp", fmt.Sprintf(answer, question), append(as(alice), "Mcp-Session-Id", session, "MCP-Protocol-Version", revision)...)
 		return sent, stream.data()
 	}
 
 	DescribeTable("gets an error when the SDK cannot read it:", func(ctx SpecContext, revision, answer string) {
-		sent, said := ask(ctx, revision, answer)
+		sent, result := ask(ctx, revision, answer)
 		Expect(sent.StatusCode).To(Equal(http.StatusBadRequest), sent.body)
-		Expect(said).To(ContainSubstring("the client's answer was refused"))
+		Expect(result).To(ContainSubstring("the client's answer was refused"))
 	},
 		Entry("an error that is a string", "2025-11-25", `{"jsonrpc":"2.0","id":%s,"error":"no"}`),
 		Entry("another version of JSON-RPC", "2025-11-25", `{"jsonrpc":"1.0","id":%s,"result":{"action":"accept"}}`),
@@ -67,9 +67,9 @@ var _ = Describe("A tool that waits for a response", Label("G18"), func() {
 	})
 
 	It("gets a response with half a surrogate pair, as Go reads it", func(ctx SpecContext) {
-		sent, said := ask(ctx, "2025-11-25", `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`)
+		sent, result := ask(ctx, "2025-11-25", `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`)
 		Expect(sent.StatusCode).To(Equal(http.StatusAccepted))
-		Expect(said).To(ContainSubstring("cut \ufffd"))
+		Expect(result).To(ContainSubstring("cut \ufffd"))
 	})
 })
 

@@ -68,14 +68,14 @@ var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 	})
 
 	It("sends the URL for messages only when the SDK is ready", func(ctx SpecContext) {
-		said, written := make(chan int64, 1), new(atomic.Int64)
+		loggedAt, written := make(chan int64, 1), new(atomic.Int64)
 		handler := s.Config.Handler
 		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(counted{w, written}, r) })
 		s.mcp.mcp = sdk.NewServer(&sdk.Implementation{Name: "cms", Version: "1"}, &sdk.ServerOptions{Logger: slog.New(whenLogged{
-			message: "server connecting", do: func() { said <- written.Load() },
+			message: "server connecting", do: func() { loggedAt <- written.Load() },
 		})})
 		_, endpoint := open(ctx, alice)
-		Expect(said).To(Receive(BeZero()))
+		Expect(loggedAt).To(Receive(BeZero()))
 		Expect(endpoint).NotTo(BeEmpty())
 	})
 

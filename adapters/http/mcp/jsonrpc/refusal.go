@@ -61,9 +61,9 @@ func Refuse(err error, body []byte) *Refusal {
 	if len(found) == 1 && !batch {
 		refused.id = found[0].id
 	}
-	for _, one := range found {
-		if one.isResponse && one.id != nil {
-			refused.Answers = append(refused.Answers, errorFor(one.id, CodeRefused, "the client's answer was refused: "+refused.text))
+	for _, m := range found {
+		if m.isResponse && m.id != nil {
+			refused.Answers = append(refused.Answers, errorFor(m.id, CodeRefused, "the client's answer was refused: "+refused.text))
 		}
 	}
 	return refused
@@ -93,8 +93,8 @@ func scanIDs(body []byte) (found []messageID, batch bool) {
 		_, _ = tokens.ReadToken()
 	}
 	for kind := tokens.PeekKind(); kind != ']'; kind = tokens.PeekKind() {
-		one, err := scanID(tokens, body)
-		if found = append(found, one); err != nil || len(found) > maxBatch {
+		m, err := scanID(tokens, body)
+		if found = append(found, m); err != nil || len(found) > maxBatch {
 			return nil, batch
 		}
 		if !batch {
@@ -104,48 +104,48 @@ func scanIDs(body []byte) (found []messageID, batch bool) {
 	if batch {
 		_, _ = tokens.ReadToken()
 	}
-	if _, err := tokens.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder returns it as it is
+	if _, err := tokens.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder does not wrap it
 		return nil, batch
 	}
 	return found, batch
 }
 
-func scanID(tokens *jsontext.Decoder, body []byte) (one messageID, err error) {
+func scanID(tokens *jsontext.Decoder, body []byte) (m messageID, err error) {
 	if tokens.PeekKind() != '{' {
-		return one, tokens.SkipValue()
+		return m, tokens.SkipValue()
 	}
 	if _, err := tokens.ReadToken(); err != nil {
-		return one, err
+		return m, err
 	}
 	var ids int
 	var hasMethod bool
 	for tokens.PeekKind() != '}' {
 		token, err := tokens.ReadToken()
 		if err != nil {
-			return one, err
+			return m, err
 		}
 		name := token.String() // before the next read, which invalidates the token
 		kind := tokens.PeekKind()
 		value, err := tokens.ReadValue()
 		if err != nil {
-			return one, err
+			return m, err
 		}
 		switch {
 		case bytes.EqualFold(withoutSeparators([]byte(name)), []byte("id")):
 			if ids++; name == "id" && (kind == '"' || kind == '0') && utf8.Valid(value) {
 				end := tokens.InputOffset()
-				one.id = body[end-int64(len(value)) : end]
+				m.id = body[end-int64(len(value)) : end]
 			}
 		case bytes.EqualFold(withoutSeparators([]byte(name)), []byte("method")):
 			hasMethod = true
 		case name == "result", name == "error":
-			one.isResponse = true
+			m.isResponse = true
 		}
 	}
 	if ids > 1 {
-		one.id = nil
+		m.id = nil
 	}
-	one.isResponse = one.isResponse && !hasMethod
+	m.isResponse = m.isResponse && !hasMethod
 	_, err = tokens.ReadToken()
-	return one, err
+	return m, err
 }
