@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is the kind of a step.
+// Kind is what happened in a step, such as a request or the issue of a code.
 type Kind string
 
 // The kinds in the order of an attempt. A client with cached metadata skips some.
@@ -51,14 +51,14 @@ type Step struct {
 	Reason  string    `json:"reason,omitempty"`
 }
 
-// Journal notes steps without blocking. It may lose some.
+// Journal receives the steps of all Recorders. It does not block, and may lose steps.
 type Journal interface {
 	Note(step Step)
 	// HasRecent reports whether such a step was noted recently, so that it need not be noted again.
 	HasRecent(attempt string, kind Kind, at time.Time) bool
 }
 
-// Log keeps steps, for a bounded time and in a bounded number.
+// Log stores steps, for a limited time and in a limited number.
 type Log interface {
 	AddSteps(ctx context.Context, steps []Step) error
 	// Steps returns the steps after that number, the oldest first.
