@@ -74,7 +74,7 @@ func (a *answerStatus) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (a *answerStatus) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // discarded drops the response to a message that the client has not sent.

@@ -39,7 +39,7 @@ func (c counted) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (c counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {

@@ -33,11 +33,11 @@ func (t *tracedWriter) Write(p []byte) (int, error) {
 	return t.ResponseWriter.Write(p)
 }
 
-// FlushError is what http.ResponseController calls.
+// FlushError is called by http.ResponseController.
 func (t *tracedWriter) FlushError() error {
 	t.record(http.StatusOK)
 	return http.NewResponseController(t.ResponseWriter).Flush()
 }
 
-// Unwrap is for http.ResponseController, which sets deadlines.
+// Unwrap is called by http.ResponseController, which sets deadlines.
 func (t *tracedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
