@@ -51,7 +51,11 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 		return false
 	}
 	recorder := trace.From(ctx)
-	recorder.Record(stepOf(r))
+	if r.Method == http.MethodGet {
+		recorder.Record(trace.Stream)
+	} else {
+		recorder.Record(trace.Call)
+	}
 	switch {
 	case err == nil:
 		delete(r.Header, "Authorization") // G14
@@ -67,13 +71,6 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 		response.Unavailable(out, "The access token cannot be checked just now")
 	}
 	return false
-}
-
-func stepOf(r *http.Request) trace.Kind {
-	if r.Method == http.MethodGet {
-		return trace.Stream
-	}
-	return trace.Call
 }
 
 // traceRefusal records a refusal in the trace. A request without a token is the first step of a connection and no failure (G3).

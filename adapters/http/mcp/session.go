@@ -66,7 +66,8 @@ func (s *Server) serveForwarded(w http.ResponseWriter, r *http.Request, call rep
 
 // serveLocal answers a call in a session of this replica.
 func (s *Server) serveLocal(w http.ResponseWriter, r *http.Request, call replica.Call) {
-	if s.refuseEvicted(w, r, call.Session) {
+	if s.responses.WasEvicted(call.Session) {
+		refuseSession(w, r, "G20", "the session has ended for a newer one, because there were too many")
 		return
 	}
 	if call.Endpoint == replica.SSEMessage {
@@ -164,13 +165,4 @@ func sessionIDOf(req sdk.Request) string {
 		return ""
 	}
 	return session.ID()
-}
-
-// refuseEvicted refuses a request in a session that was evicted, and reports whether it did (G20).
-func (s *Server) refuseEvicted(w http.ResponseWriter, r *http.Request, session string) (refused bool) {
-	if !s.responses.WasEvicted(session) {
-		return false
-	}
-	refuseSession(w, r, "G20", "the session has ended for a newer one, because there were too many")
-	return true
 }

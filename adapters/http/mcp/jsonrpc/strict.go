@@ -16,7 +16,7 @@ import (
 // invalid UTF-8, data after the message, or batch elements that are no messages. It refuses unpaired surrogates in names and in significant values,
 // and accepts them in other values, because clients produce them when they truncate a text.
 func readStrict(body []byte) (Message, error) {
-	text, err := checkEncoding(body)
+	text, err := normalize(body)
 	if err != nil {
 		return Message{}, err
 	}
@@ -34,8 +34,9 @@ func readStrict(body []byte) (Message, error) {
 	return r.Message, nil
 }
 
-// checkEncoding returns the body without unpaired surrogates in values, and with the same offsets.
-func checkEncoding(body []byte) ([]byte, error) {
+// normalize returns the body without unpaired surrogates in values, and with the same offsets. It refuses an empty body and one in another encoding
+// than UTF-8.
+func normalize(body []byte) ([]byte, error) {
 	switch {
 	case len(bytes.TrimLeft(body, " \t\r\n")) == 0:
 		return nil, &messageError{code: sdk.CodeParseError, text: "the body is empty"}
