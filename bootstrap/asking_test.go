@@ -18,11 +18,11 @@ const callAdmin = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name
 
 var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), func() {
 	const issuer = "https://cms.example"
-	var site *moody
+	var site *fakeVerifier
 	var hours *clock
 	var server *host
 	open := func(config oauth.Config, options ...bootstrap.MCPOption) {
-		site, hours = newMoody(), &clock{}
+		site, hours = newFakeVerifier(), &clock{}
 		config.Issuer, config.Verifier, config.Now = issuer, site, hours.now
 		server = openHost(config, openStore(), nil, options...)
 	}
@@ -30,10 +30,10 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 	It("leave no grant when the site revokes its token during an approval", Label("J1", "J10"), func(ctx SpecContext) {
 		open(oauth.Config{})
 		form := server.ticket()
-		site.become(func(token string) (oauth.Principal, error) {
-			site.become(refusing)
+		site.set(func(token string) (oauth.Principal, error) {
+			site.set(refusing)
 			Expect(server.authz.EndGrantsOf(ctx, token)).To(BeZero())
-			return well(token)
+			return accepting(token)
 		})
 		Expect(server.approve(form).Code).To(Equal(http.StatusForbidden))
 		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(BeZero(), "no grant is alive")
@@ -42,12 +42,12 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 	It("issue no code when the second verification fails", Label("B9", "J7"), func(ctx SpecContext) {
 		open(oauth.Config{})
 		form := server.ticket()
-		site.become(func(token string) (oauth.Principal, error) {
-			site.become(atALoss)
-			return well(token)
+		site.set(func(token string) (oauth.Principal, error) {
+			site.set(unavailable)
+			return accepting(token)
 		})
-		Expect(server.approve(form)).To(beFormAgain())
-		site.become(well)
+		Expect(server.approve(form)).To(beConsentPage())
+		site.set(accepting)
 		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther), "the form can be submitted again")
 		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
 	})
@@ -56,9 +56,9 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		open(oauth.Config{RecheckEvery: time.Minute})
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
-		site.become(func(token string) (oauth.Principal, error) {
+		site.set(func(token string) (oauth.Principal, error) {
 			end(ctx, tokens)
-			return well(token)
+			return accepting(token)
 		})
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
 	},
@@ -77,7 +77,7 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		tokens := tokensOf(server.exchange(server.code(scope("mcp mcp:admin offline_access"))))
 		Expect(server.send(tokens.Access, callAdmin).Code).NotTo(Equal(http.StatusForbidden))
 		hours.advance(time.Minute)
-		site.become(func(string) (oauth.Principal, error) {
+		site.set(func(string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "ada", Scopes: []string{"mcp"}}, nil
 		})
 		Expect(server.send(tokens.Access, callAdmin).Code).To(Equal(http.StatusForbidden))
@@ -87,13 +87,13 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		open(oauth.Config{RecheckEvery: time.Minute})
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
-		for _, now := range []mood{panicking, atALoss} {
-			site.become(now)
+		for _, verify := range []verifyFunc{panicking, unavailable} {
+			site.set(verify)
 			w := server.call(tokens.Access)
 			Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
 			Expect(w.Header()).To(And(HaveKey("Retry-After"), Not(HaveKey("Www-Authenticate"))))
 		}
-		site.become(well)
+		site.set(accepting)
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
 	})
 
@@ -103,10 +103,10 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		hours.advance(time.Minute)
 		var asked atomic.Int32
 		all := make(chan struct{})
-		site.become(func(token string) (oauth.Principal, error) {
+		site.set(func(token string) (oauth.Principal, error) {
 			asked.Add(1)
 			<-all
-			return well(token)
+			return accepting(token)
 		})
 		var calling sync.WaitGroup
 		var under atomic.Int32
@@ -133,7 +133,7 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		}))
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
-		site.become(func(string) (oauth.Principal, error) {
+		site.set(func(string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "ada", Roles: []string{"reader"}}, nil
 		})
 		server.send(tokens.Access, callAdmin)
@@ -145,9 +145,9 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		tokens := tokensOf(server.exchange(server.code()))
 		next := tokensOf(server.refresh(tokens.Refresh))
 		hours.advance(58 * time.Second)
-		site.become(func(token string) (oauth.Principal, error) {
+		site.set(func(token string) (oauth.Principal, error) {
 			hours.advance(3 * time.Second)
-			return well(token)
+			return accepting(token)
 		})
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Refresh).To(Equal(next.Refresh))
 	})
@@ -156,10 +156,10 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))
 		var newest tokenAnswer
-		site.become(func(token string) (oauth.Principal, error) {
-			site.become(well)
+		site.set(func(token string) (oauth.Principal, error) {
+			site.set(accepting)
 			newest = tokensOf(server.refresh(tokensOf(server.refresh(tokens.Refresh)).Refresh))
-			return well(token)
+			return accepting(token)
 		})
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 		Expect(server.call(newest.Access).Code).To(Equal(http.StatusOK))
@@ -169,7 +169,7 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 	DescribeTable("do not occur for a refresh that is refused without verification:", Label("D22", "D24", "J6"), func(form func(tokenAnswer) map[string][]string) {
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))
-		site.become(func(string) (oauth.Principal, error) {
+		site.set(func(string) (oauth.Principal, error) {
 			Fail("the site was asked")
 			return oauth.Principal{}, nil
 		})

@@ -20,7 +20,7 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		seen   []string
 	)
 	BeforeEach(func() {
-		config := oauth.Config{Issuer: issuer, Verifier: newMoody(), MoreServers: []oauth.ProtectedServer{{Resource: own, Name: "Own"}}}
+		config := oauth.Config{Issuer: issuer, Verifier: newFakeVerifier(), MoreServers: []oauth.ProtectedServer{{Resource: own, Name: "Own"}}}
 		server, seen = openHost(config, openStore(), nil), nil
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, caller oauth.Caller) {
 			body, err := io.ReadAll(r.Body)

@@ -52,10 +52,10 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 
 var _ = Describe("Failing at the token endpoint", Label("D31"), func() {
 	It("does not count while the verifier is unavailable", Label("D25", "D30"), func() {
-		site := newMoody()
+		site := newFakeVerifier()
 		server := openHost(oauth.Config{Issuer: "https://cms.example", Verifier: site}, openStore(), nil)
 		tokens := tokensOf(server.exchange(server.code()))
-		site.become(atALoss)
+		site.set(unavailable)
 		form := url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {tokens.Refresh}}
 		for range 61 {
 			r := httptest.NewRequest(http.MethodPost, server.issuer+"/oauth/token", strings.NewReader(form.Encode()))
@@ -63,7 +63,7 @@ var _ = Describe("Failing at the token endpoint", Label("D31"), func() {
 			r.RemoteAddr = "203.0.113.7:5555"
 			w := httptest.NewRecorder()
 			server.ServeHTTP(w, r)
-			Expect(w).To(bePutOff())
+			Expect(w).To(beUnavailable())
 		}
 	})
 })

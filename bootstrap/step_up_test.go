@@ -23,8 +23,8 @@ import (
 func serveTools() *host {
 	GinkgoHelper()
 	site := pasteporttest.New(GinkgoTB())
-	knowing := newMoody()
-	knowing.become(func(string) (oauth.Principal, error) {
+	knowing := newFakeVerifier()
+	knowing.set(func(string) (oauth.Principal, error) {
 		return oauth.Principal{Subject: "ada", Scopes: []string{"mcp", "mcp:write"}}, nil
 	})
 	authz, err := bootstrap.NewOAuthServer(site.Config(oauth.Config{

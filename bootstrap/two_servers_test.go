@@ -20,7 +20,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	const issuer = "https://cms.example"
 	const first, second = issuer + "/mcp", issuer + "/more/mcp"
 	var (
-		sites  map[string]*moody
+		sites  map[string]*fakeVerifier
 		hours  *clock
 		server *host
 	)
@@ -34,7 +34,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		return h
 	}
 	BeforeEach(func() {
-		sites, hours = map[string]*moody{first: newMoody(), second: newMoody()}, &clock{}
+		sites, hours = map[string]*fakeVerifier{first: newFakeVerifier(), second: newFakeVerifier()}, &clock{}
 		server = open(oauth.Config{RecheckEvery: time.Minute}, openStore())
 	})
 	other := map[string]string{first: second, second: first}
@@ -58,9 +58,9 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	// counted counts the verifications of a site from now on.
 	counted := func(resource string) *atomic.Int32 {
 		asked := new(atomic.Int32)
-		sites[resource].become(func(token string) (oauth.Principal, error) {
+		sites[resource].set(func(token string) (oauth.Principal, error) {
 			asked.Add(1)
-			return well(token)
+			return accepting(token)
 		})
 		return asked
 	}
@@ -113,7 +113,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	}, Entry("a token of the first", first), Entry("a token of the second", second))
 
 	DescribeTable("use only their own verifier", Label("U3"), func(mine string) {
-		asked, strange := counted(mine), counted(other[mine])
+		asked, others := counted(mine), counted(other[mine])
 		tokens := tokensOf(server.exchange(server.code(resource(mine))))
 		Expect(asked.Load()).To(BeEquivalentTo(2), "before and after the grant is stored")
 		tokens = tokensOf(server.refresh(tokens.Refresh))
@@ -121,11 +121,11 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		hours.advance(time.Minute)
 		Expect(server.sendTo(mine, tokens.Access, initialize).Code).To(Equal(http.StatusOK))
 		Expect(asked.Load()).To(BeEquivalentTo(4), "during use")
-		Expect(strange.Load()).To(BeZero())
+		Expect(others.Load()).To(BeZero())
 	}, Entry("of the first", first), Entry("of the second", second))
 
 	It("accept only tokens of their own verifier", Label("U3", "B8"), func() {
-		sites[second].become(refusing)
+		sites[second].set(refusing)
 		Expect(server.approve(server.ticket(resource(second))).Code).To(Equal(http.StatusForbidden))
 		Expect(server.approve(server.ticket(resource(first))).Code).To(Equal(http.StatusSeeOther))
 	})
@@ -133,7 +133,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	It("end only grants of tokens that their own verifier refuses", Label("U3", "J6", "J8"), func() {
 		one, two := tokensOf(server.exchange(server.code(resource(first)))), tokensOf(server.exchange(server.code(resource(second))))
 		idle := tokensOf(server.exchange(server.code(resource(second))))
-		sites[second].become(refusing)
+		sites[second].set(refusing)
 		hours.advance(time.Minute)
 		Expect(server.sendTo(second, two.Access, initialize).Code).To(Equal(http.StatusUnauthorized))
 		Expect(tokensOf(server.refresh(idle.Refresh)).Error).To(Equal("invalid_grant"))

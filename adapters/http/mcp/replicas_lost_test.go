@@ -86,10 +86,10 @@ var _ = Describe("Losing another replica", Label("R4", "R5"), func() {
 	})
 
 	It("lets an owner that stops finish forwarded requests", func(ctx SpecContext) {
-		running, goOn := make(chan struct{}), make(chan struct{})
+		running, proceed := make(chan struct{}), make(chan struct{})
 		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			close(running)
-			<-goOn
+			<-proceed
 			_, _ = w.Write([]byte("done"))
 		})
 		answered := make(chan answer, 1)
@@ -104,7 +104,7 @@ var _ = Describe("Losing another replica", Label("R4", "R5"), func() {
 			close(settled)
 		}()
 		Consistently(settled, "100ms").ShouldNot(BeClosed())
-		close(goOn)
+		close(proceed)
 		var got answer
 		Eventually(answered).Should(Receive(&got))
 		Expect(got.body).To(Equal("done"))

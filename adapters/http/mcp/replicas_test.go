@@ -28,8 +28,8 @@ func replicas(bus replica.Bus, change ...func(*Options)) (holder, other *site) {
 }
 
 // withNumbers adds a tool that reports progress three times, waits, and returns a text of the given length.
-func (s *site) withNumbers() (goOn chan struct{}) {
-	goOn = make(chan struct{})
+func (s *site) withNumbers() (proceed chan struct{}) {
+	proceed = make(chan struct{})
 	type input struct {
 		Length int `json:"length"`
 	}
@@ -38,14 +38,14 @@ func (s *site) withNumbers() (goOn chan struct{}) {
 			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i)})
 		}
 		select {
-		case <-goOn:
+		case <-proceed:
 		case <-ctx.Done():
 			s.ended <- struct{}{}
 			return nil, nil, ctx.Err()
 		}
 		return text(strings.Repeat("x", in.Length)), nil, nil
 	})
-	return goOn
+	return proceed
 }
 
 func numbers(length int) string {
@@ -88,14 +88,14 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 	})
 
 	It("stream the messages of a running tool", func(ctx SpecContext) {
-		goOn := holder.withNumbers()
+		proceed := holder.withNumbers()
 		session := holder.session(ctx, alice)
 		answer := other.follow(ctx, http.MethodPost, "/mcp", numbers(1), in(session, alice)...)
 		Expect(answer.Header.Get("X-Accel-Buffering")).To(Equal("no"))
 		for i := range 3 {
 			Eventually(answer.lines).Should(Receive(ContainSubstring(fmt.Sprintf(`"progress":%d`, i))))
 		}
-		close(goOn)
+		close(proceed)
 		Eventually(answer.lines).Should(Receive(ContainSubstring(`"text":"x"`)))
 		Eventually(answer.lines).Should(BeClosed())
 	})

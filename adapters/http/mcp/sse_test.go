@@ -99,7 +99,7 @@ var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 	)
 
 	It("removes a session whose client goes before initialize", func(ctx SpecContext) {
-		initializing, goOn, initialized := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		initializing, proceed, initialized := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		s.mcp.mcp.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 			return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
 				if method != "initialize" {
@@ -107,7 +107,7 @@ var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 				}
 				defer close(initialized)
 				close(initializing)
-				<-goOn
+				<-proceed
 				return next(ctx, method, request)
 			}
 		})
@@ -117,7 +117,7 @@ var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 		Eventually(initializing).Should(BeClosed())
 		hangUp()
 		Eventually(func() int { streams, _ := s.mcp.Open(); return streams }).Should(BeZero())
-		close(goOn)
+		close(proceed)
 		Eventually(initialized).Should(BeClosed())
 		Eventually(s.mcp.Idle).Should(BeTrue())
 	})
