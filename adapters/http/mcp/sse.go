@@ -76,8 +76,8 @@ func (s *legacySession) Close() error {
 	return nil
 }
 
-// openLegacy answers a GET without a session. The first event is the URL for messages. The SDK is connected before that event, because it would
-// offer an earlier client a revision without sessions. It waits in this function, which has a small stack frame.
+// openLegacy answers a GET without a session. The first event is the URL for messages. The SDK is connected before that event, because
+// otherwise it offers a fast client a revision without sessions. The wait is in this function because its stack frame is small.
 func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
 	session, bound := s.newLegacy(out, r)
 	if session == nil {
