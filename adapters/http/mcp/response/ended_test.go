@@ -15,7 +15,7 @@ var _ = Describe("Closing the responses of an ended grant or token", Label("G16"
 
 	DescribeTable("ends", func(long, relayed bool, ended oauth.Ended, ends bool) {
 		s, _ := openStream(relayed)
-		s.long, s.ctx.who.Token = long, tokenOf("B")
+		s.long, s.ctx.identity.Token = long, tokenOf("B")
 		s.registry.End(ended)
 		Expect(s.ctx.Err() != nil).To(Equal(ends))
 	},

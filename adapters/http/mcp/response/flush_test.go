@@ -13,7 +13,7 @@ var _ = Describe("Flushing a response", Label("G16"), func() {
 	DescribeTable("at once or with the end of the response:", func(change func(s *Writer), atOnce bool) {
 		s, to := openStream(false)
 		s.long, s.id = false, []byte("1")
-		s.ctx.who.served.Store(true)
+		s.ctx.identity.served.Store(true)
 		change(s)
 		s.Header().Set("Content-Type", EventStream)
 		_, err := s.Write([]byte(event))
@@ -24,7 +24,7 @@ var _ = Describe("Flushing a response", Label("G16"), func() {
 		Expect(to.Flushed).To(Equal(atOnce))
 	},
 		Entry("the result of a call waits for the end", func(*Writer) {}, false),
-		Entry("a message before the result does not", func(s *Writer) { s.ctx.who.served.Store(false) }, true),
+		Entry("a message before the result does not", func(s *Writer) { s.ctx.identity.served.Store(false) }, true),
 		Entry("the result of a request in a batch does not", func(s *Writer) { s.id = nil }, true),
 		Entry("an event of a stream does not", func(s *Writer) { s.long = true }, true),
 		Entry("more than the buffer of the server does not", func(s *Writer) { s.unsent = buffered }, true),
@@ -33,7 +33,7 @@ var _ = Describe("Flushing a response", Label("G16"), func() {
 	It("waits for the flush delay at most", func() {
 		s, to := openStream(false)
 		s.long, s.id, s.registry.FlushDelay = false, []byte("1"), time.Millisecond
-		s.ctx.who.served.Store(true)
+		s.ctx.identity.served.Store(true)
 		_, err := s.Write([]byte(event))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(s.FlushError()).To(Succeed())
@@ -48,7 +48,7 @@ var _ = Describe("Flushing a response", Label("G16"), func() {
 	It("sends nothing after the end of the response", func() {
 		s, to := openStream(false)
 		s.long, s.id = false, []byte("1")
-		s.ctx.who.served.Store(true)
+		s.ctx.identity.served.Store(true)
 		Expect(s.FlushError()).To(Succeed())
 		s.Finish()
 		s.delayedFlush() // by a timer that fires late

@@ -62,7 +62,7 @@ func NewRegistry(o Options) *Registry {
 
 // NewWriter begins the response to a request. The returned request has its context.
 func (o *Registry) NewWriter(w http.ResponseWriter, r *http.Request, ctx context.Context) (*Writer, *http.Request) {
-	out := &Writer{ctx: newEndableContext(ctx), traced: tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)}, registry: o, relayed: o.options.Relays}
+	out := &Writer{ctx: newContext(ctx), traced: tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)}, registry: o, relayed: o.options.Relays}
 	out.ResponseWriter, out.control = &out.traced, *http.NewResponseController(&out.traced)
 	out.request = *r.WithContext(out.ctx)
 	return out, &out.request
@@ -70,7 +70,7 @@ func (o *Registry) NewWriter(w http.ResponseWriter, r *http.Request, ctx context
 
 // add registers a response under the identity of its caller.
 func (o *Registry) add(out *Writer, identity *Identity) {
-	out.ctx.who = identity
+	out.ctx.identity = identity
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out.addedAt, out.refreshedAt = o.ticks, o.ticks
@@ -133,7 +133,7 @@ func (o *Registry) remove(w *Writer) {
 
 // isRevoked checks the token of a response again. An outage revokes nothing.
 func (o *Registry) isRevoked(w *Writer) bool {
-	_, err := o.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.who.Token, o.options.Resource) // the handler uses the recorder
+	_, err := o.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.identity.Token, o.options.Resource) // the handler uses the recorder
 	kind, refused := oauth.KindOf(err)
 	return refused && kind == oauth.InvalidToken
 }
@@ -152,7 +152,7 @@ func (o *Registry) End(ended oauth.Ended) {
 		o.ended[grant] = now
 	}
 	for w := range o.responses {
-		if grants[w.ctx.who.Caller.Grant] || len(tokens) > 0 && w.endsWithToken() && tokens[w.ctx.who.digest()] {
+		if grants[w.ctx.identity.Caller.Grant] || len(tokens) > 0 && w.endsWithToken() && tokens[w.ctx.identity.digest()] {
 			w.End(ErrEnded)
 		}
 	}

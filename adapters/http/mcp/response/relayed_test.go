@@ -112,7 +112,7 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 	DescribeTable("ends with the grant, and a call some time after its token:", func(long bool, age time.Duration, revoked, ends bool) {
 		s, _ := openStream(true)
 		expiry := time.Now()
-		s.long, s.ctx.who.Caller.ExpiresAt = long, expiry
+		s.long, s.ctx.identity.Caller.ExpiresAt = long, expiry
 		s.registry.options.Now = func() time.Time { return expiry.Add(age) }
 		s.registry.options.Authorization = verdict{}
 		if revoked {

@@ -71,7 +71,7 @@ func (w *Writer) FlushError() error {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
 	w.sendComments = true // a response that flushes may take long
-	if w.id != nil && w.ctx.who.served.Load() && !w.long && w.unsent <= buffered {
+	if w.id != nil && w.ctx.identity.served.Load() && !w.long && w.unsent <= buffered {
 		if w.flushTimer == nil {
 			w.flushTimer = time.AfterFunc(w.registry.FlushDelay, w.delayedFlush)
 		}

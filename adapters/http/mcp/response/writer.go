@@ -34,7 +34,7 @@ var (
 // Writer is the http.ResponseWriter of one response, with the context of its request. Writes fail after that context has ended.
 type Writer struct {
 	http.ResponseWriter
-	ctx      *endableContext // a separate allocation, because the SDK keeps it as long as a session that begins with this request
+	ctx      *responseContext // a separate allocation, because the SDK keeps it as long as a session that begins with this request
 	control  http.ResponseController
 	registry *Registry
 	traced   tracedWriter
@@ -72,11 +72,11 @@ func (w *Writer) Context() context.Context { return w.ctx }
 func (w *Writer) End(cause error) { w.ctx.end(cause) }
 
 // Identity returns the identity of the caller, nil before Identify.
-func (w *Writer) Identity() *Identity { return w.ctx.who }
+func (w *Writer) Identity() *Identity { return w.ctx.identity }
 
 // Identify sets the caller. From now on the response ends with the caller's grant.
 func (w *Writer) Identify(token string, caller oauth.Caller, host oauth.HostToken) {
-	identity := &w.ctx.known
+	identity := &w.ctx.value
 	identity.Token, identity.Resource, identity.Caller, identity.Host = token, w.registry.options.Resource, caller, host
 	w.registry.add(w, identity)
 }
@@ -84,7 +84,7 @@ func (w *Writer) Identify(token string, caller oauth.Caller, host oauth.HostToke
 // ReadBody reads the body of the request, and reserves memory for it until Finish. It fails if the client takes longer than bodyLimit.
 func (w *Writer) ReadBody(limit int64, memory *jsonrpc.BodyMemory) ([]byte, error) {
 	w.beginBody()
-	w.reserved = memory.Reserve(w.ctx.who.Caller.Subject)
+	w.reserved = memory.Reserve(w.ctx.identity.Caller.Subject)
 	body, err := jsonrpc.ReadBody(&w.request, limit, &w.reserved)
 	w.endBody(err)
 	if err == nil {
@@ -96,7 +96,7 @@ func (w *Writer) ReadBody(limit int64, memory *jsonrpc.BodyMemory) ([]byte, erro
 
 // HasEnded reports whether the grant or the access token has ended since Identify.
 func (w *Writer) HasEnded() bool {
-	expiry := w.ctx.who.Caller.ExpiresAt
+	expiry := w.ctx.identity.Caller.ExpiresAt
 	return w.ctx.Err() != nil || !expiry.IsZero() && !w.registry.options.Now().Before(expiry)
 }
 
@@ -112,7 +112,7 @@ func (w *Writer) Begin(id []byte, long bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if expiry := w.ctx.who.Caller.ExpiresAt; long && !expiry.IsZero() {
+	if expiry := w.ctx.identity.Caller.ExpiresAt; long && !expiry.IsZero() {
 		w.expiry = time.AfterFunc(expiry.Sub(w.registry.options.Now()), func() { w.End(ErrEnded) })
 	}
 	w.sendComments = true
@@ -123,11 +123,11 @@ func (w *Writer) Begin(id []byte, long bool) {
 func (w *Writer) LimitStream() {
 	o := w.registry
 	o.mu.Lock()
-	evicted, evicts := o.relayed.Open(w, w.ctx.who.Caller.Subject)
+	evicted, evicts := o.relayed.Open(w, w.ctx.identity.Caller.Subject)
 	o.mu.Unlock()
 	if evicts {
 		evicted.End(ErrEvicted)
-		o.reportEviction("stream", []string{evicted.ctx.who.Caller.Grant})
+		o.reportEviction("stream", []string{evicted.ctx.identity.Caller.Grant})
 	}
 }
 
@@ -159,7 +159,7 @@ const callLimit = 10 * time.Minute
 
 // isUnauthorized reports whether the access token was revoked, perhaps in another process, or the call has exceeded callLimit.
 func (w *Writer) isUnauthorized() bool {
-	expiry, long := w.ctx.who.Caller.ExpiresAt, w.registry.isLong(w)
+	expiry, long := w.ctx.identity.Caller.ExpiresAt, w.registry.isLong(w)
 	if long || !w.relayed || expiry.IsZero() || w.registry.options.Now().Before(expiry) {
 		return (long || w.relayed) && w.registry.isRevoked(w)
 	}
