@@ -55,7 +55,7 @@ func NewTrace(out io.Writer) *cobra.Command {
 			"  pasteport trace --follow",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return term.Usagef("give one ID")
+				return term.Usagef("give the ID of one attempt")
 			}
 			return nil
 		},
