@@ -28,8 +28,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// bodiesShare is the divisor of the memory limit for the bodies of all concurrent requests. A decoded body takes several times its size.
-const bodiesShare = 8
+// bodiesDivisor is the divisor of the memory limit for the bodies of all concurrent requests. A decoded body uses several times its size.
+const bodiesDivisor = 8
 
 // OAuthServer is the authorization server of one site. Its methods are safe for concurrent use.
 type OAuthServer struct {
@@ -54,9 +54,9 @@ func WithAppearance(appearance Appearance) OAuthOption {
 	return func(p *parts) { p.appearance = appearance }
 }
 
-// NewOAuthServer returns an authorization server over a store, and starts its background work, which Close ends. It reports all mistakes in the config
-// in one error. It fails with oauth.ErrOtherSecret when replicas on the same store have another server secret. The caller closes the store, after
-// Close.
+// NewOAuthServer returns an authorization server over a store, and starts its background work, which Close ends. It reports all mistakes in the
+// config in one error. It fails with oauth.ErrOtherSecret when replicas on the same store have another server secret. The caller closes the store,
+// after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
 // oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister and trace.Log. Those of a store that is wrapped in another type are lost
@@ -78,10 +78,10 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		chosen.clients = directory
 	}
 	var keys oauth.KeyDirectory = directory
-	if own, both := chosen.clients.(oauth.KeyDirectory); both { // a directory of the host fetches the keys, too
+	if own, both := chosen.clients.(oauth.KeyDirectory); both { // the directory of the host fetches keys too
 		keys = own
 	}
-	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesShare)}
+	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor)}
 	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)
 	authz.server = application.NewServer(settings, application.Ports{
@@ -146,8 +146,8 @@ func (a *OAuthServer) Resources() []oauth.ProtectedResource {
 	return slices.Clone(a.server.Settings().Resources)
 }
 
-// EndGrantsOf ends every grant of one of the site's tokens, and closes their open streams. Call it when the site revokes the token. It returns how many
-// grants were alive.
+// EndGrantsOf ends every grant of one of the site's tokens, and closes their open streams. Call it when the site revokes the token. It returns how
+// many grants were alive.
 func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
 	return a.server.EndGrantsOf(ctx, token)
 }
@@ -215,20 +215,20 @@ func (m *MCPServer) protection() mcp.Options {
 	if m.authz == nil {
 		return o
 	}
-	settings, place := m.authz.server.Settings(), max(m.place(), 0) // Register reports an unknown resource
-	o.Resource, o.ResourceName, o.Further = settings.Resources[place].Resource, settings.Resources[place].Name, place > 0
+	settings, index := m.authz.server.Settings(), max(m.resourceIndex(), 0) // Register reports an unknown resource
+	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource, settings.Resources[index].Name, index > 0
 	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited = settings.Limits, m.authz.limited
-	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.before(m.authz.follow.Begin, m.authz.config.Logger)
+	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.checkBefore(m.authz.follow.Begin, m.authz.config.Logger)
 	return o
 }
 
 // Register mounts the endpoints of the authorization server and of the MCP server on the site's Echo. It fails without WithOAuth, for an unknown
-// WithResource, and for invalid origins or hosts. The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout, ReadTimeout,
-// WriteTimeout (open streams extend it), and the number of connections (golang.org/x/net/netutil.LimitListener). The first request to the MCP server logs
-// a warning if one of the first two is missing.
+// WithResource, and for invalid origins or hosts. The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout,
+// ReadTimeout, WriteTimeout (open streams extend it), and the number of connections (golang.org/x/net/netutil.LimitListener). The first request to
+// the MCP server logs a warning if one of the first two is missing.
 func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.mounted == nil {
 		return fmt.Errorf("registering the MCP server: %w", errNoServer)
@@ -236,7 +236,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.authz == nil {
 		return fmt.Errorf("registering the MCP server: it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio")
 	}
-	if m.place() < 0 {
+	if m.resourceIndex() < 0 {
 		return m.errUnknownResource()
 	}
 	if err := oauth.CheckPages(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
@@ -267,15 +267,16 @@ func (m *MCPServer) Drain() {
 	}
 }
 
-// Settle waits for the requests that other replicas have forwarded to this one, until ctx ends. Call it before the bus is closed. Without WithBus it
-// returns at once.
-func (m *MCPServer) Settle(ctx context.Context) {
+// WaitForReplicas waits for the requests that other replicas have forwarded to this one, until ctx ends. Call it before the bus is closed. Without
+// WithBus it returns at once.
+func (m *MCPServer) WaitForReplicas(ctx context.Context) {
 	if m.mounted != nil {
-		m.mounted.Settle(ctx)
+		m.mounted.WaitForReplicas(ctx)
 	}
 }
 
-// ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as the given caller. It returns at the end of in or ctx.
+// ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as the given caller. It returns at the end of in or
+// ctx.
 func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
 	if m.mounted == nil {
 		return fmt.Errorf("serving stdio: %w", errNoServer)

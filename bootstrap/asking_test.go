@@ -16,49 +16,49 @@ import (
 
 const callAdmin = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"admin","arguments":{}}}`
 
-var _ = Describe("Things that happen while the site is asked", Label("I17", "I18"), func() {
+var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), func() {
 	const issuer = "https://cms.example"
-	var site *moody
+	var site *fakeVerifier
 	var hours *clock
 	var server *host
 	open := func(config oauth.Config, options ...bootstrap.MCPOption) {
-		site, hours = newMoody(), &clock{}
+		site, hours = newFakeVerifier(), &clock{}
 		config.Issuer, config.Verifier, config.Now = issuer, site, hours.now
 		server = openHost(config, openStore(), nil, options...)
 	}
 
-	It("leave nothing behind when the site revokes its token during an approval", Label("J1", "J10"), func(ctx SpecContext) {
+	It("leave no grant when the site revokes its token during an approval", Label("J1", "J10"), func(ctx SpecContext) {
 		open(oauth.Config{})
 		form := server.ticket()
-		site.become(func(token string) (oauth.Principal, error) {
-			site.become(refusing)
+		site.set(func(token string) (oauth.Principal, error) {
+			site.set(refusing)
 			Expect(server.authz.EndGrantsOf(ctx, token)).To(BeZero())
-			return well(token)
+			return accepting(token)
 		})
 		Expect(server.approve(form).Code).To(Equal(http.StatusForbidden))
-		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(BeZero(), "no grant lives")
+		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(BeZero(), "no grant is alive")
 	})
 
-	It("issue no code when the site cannot confirm the token in the end", Label("B9", "J7"), func(ctx SpecContext) {
+	It("issue no code when the second verification fails", Label("B9", "J7"), func(ctx SpecContext) {
 		open(oauth.Config{})
 		form := server.ticket()
-		site.become(func(token string) (oauth.Principal, error) {
-			site.become(atALoss)
-			return well(token)
+		site.set(func(token string) (oauth.Principal, error) {
+			site.set(unavailable)
+			return accepting(token)
 		})
-		Expect(server.approve(form)).To(beFormAgain())
-		site.become(well)
-		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther), "the form is good for another try")
+		Expect(server.approve(form)).To(beConsentPage())
+		site.set(accepting)
+		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther), "the form can be submitted again")
 		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
 	})
 
-	DescribeTable("end the very call that asked", Label("J8", "I16"), func(ctx SpecContext, end func(context.Context, tokenAnswer)) {
+	DescribeTable("end the call that is being verified", Label("J8", "I16"), func(ctx SpecContext, end func(context.Context, tokenAnswer)) {
 		open(oauth.Config{RecheckEvery: time.Minute})
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
-		site.become(func(token string) (oauth.Principal, error) {
+		site.set(func(token string) (oauth.Principal, error) {
 			end(ctx, tokens)
-			return well(token)
+			return accepting(token)
 		})
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
 	},
@@ -70,43 +70,43 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		}),
 	)
 
-	It("narrow the very call that learned of it", Label("J8", "B10", "G10"), func() {
+	It("apply new scopes to the call that is being verified", Label("J8", "B10", "G10"), func() {
 		open(oauth.Config{
 			RecheckEvery: time.Minute, Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "mcp:admin"}}, DefaultScopes: []string{"mcp", "mcp:admin"},
 		}, bootstrap.WithToolScopes(func(string) oauth.Scopes { return oauth.NewScopes("mcp:admin") }))
 		tokens := tokensOf(server.exchange(server.code(scope("mcp mcp:admin offline_access"))))
 		Expect(server.send(tokens.Access, callAdmin).Code).NotTo(Equal(http.StatusForbidden))
 		hours.advance(time.Minute)
-		site.become(func(string) (oauth.Principal, error) {
+		site.set(func(string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "ada", Scopes: []string{"mcp"}}, nil
 		})
 		Expect(server.send(tokens.Access, callAdmin).Code).To(Equal(http.StatusForbidden))
 	})
 
-	It("put callers off while the site cannot tell, and end nothing", Label("J7", "J8", "G11"), func() {
+	It("answer 503 and end no grant while the verifier is unavailable", Label("J7", "J8", "G11"), func() {
 		open(oauth.Config{RecheckEvery: time.Minute})
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
-		for _, now := range []mood{panicking, atALoss} {
-			site.become(now)
+		for _, verify := range []verifyFunc{panicking, unavailable} {
+			site.set(verify)
 			w := server.call(tokens.Access)
 			Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
 			Expect(w.Header()).To(And(HaveKey("Retry-After"), Not(HaveKey("Www-Authenticate"))))
 		}
-		site.become(well)
+		site.set(accepting)
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
 	})
 
-	It("ask once for all calls at the same moment, and not again within the interval", Label("J8"), func() {
+	It("verify once for concurrent calls, and not again within the interval", Label("J8"), func() {
 		open(oauth.Config{RecheckEvery: time.Minute})
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
 		var asked atomic.Int32
 		all := make(chan struct{})
-		site.become(func(token string) (oauth.Principal, error) {
+		site.set(func(token string) (oauth.Principal, error) {
 			asked.Add(1)
 			<-all
-			return well(token)
+			return accepting(token)
 		})
 		var calling sync.WaitGroup
 		var under atomic.Int32
@@ -125,7 +125,7 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		Expect(asked.Load()).To(BeNumerically("<=", 2), "a call after the answer may verify once more, before it is stored")
 	})
 
-	It("take the roles that the site names", Label("J8"), func() {
+	It("apply the roles of the site", Label("J8"), func() {
 		var roles atomic.Value
 		open(oauth.Config{RecheckEvery: time.Minute}, bootstrap.WithToolPolicy(func(caller oauth.Caller, _ string) bool {
 			roles.Store(caller.Roles)
@@ -133,43 +133,43 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		}))
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
-		site.become(func(string) (oauth.Principal, error) {
+		site.set(func(string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "ada", Roles: []string{"reader"}}, nil
 		})
 		server.send(tokens.Access, callAdmin)
 		Expect(roles.Load()).To(Equal([]string{"reader"}))
 	})
 
-	It("do not take a refresh for late that was presented in time", Label("D27"), func() {
+	It("do not make a timely refresh count as late", Label("D27"), func() {
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))
 		next := tokensOf(server.refresh(tokens.Refresh))
 		hours.advance(58 * time.Second)
-		site.become(func(token string) (oauth.Principal, error) {
+		site.set(func(token string) (oauth.Principal, error) {
 			hours.advance(3 * time.Second)
-			return well(token)
+			return accepting(token)
 		})
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Refresh).To(Equal(next.Refresh))
 	})
 
-	It("do not end the family of who is overtaken by two refreshes", Label("D27", "I15"), func() {
+	It("do not end a grant whose refresh is overtaken by two others", Label("D27", "I15"), func() {
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))
 		var newest tokenAnswer
-		site.become(func(token string) (oauth.Principal, error) {
-			site.become(well)
+		site.set(func(token string) (oauth.Principal, error) {
+			site.set(accepting)
 			newest = tokensOf(server.refresh(tokensOf(server.refresh(tokens.Refresh)).Refresh))
-			return well(token)
+			return accepting(token)
 		})
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 		Expect(server.call(newest.Access).Code).To(Equal(http.StatusOK))
 		Expect(tokensOf(server.refresh(newest.Refresh)).Error).To(BeEmpty())
 	})
 
-	DescribeTable("do not happen for a refresh that is refused anyway", Label("D22", "D24", "J6"), func(form func(tokenAnswer) map[string][]string) {
+	DescribeTable("do not occur for a refresh that is refused without verification:", Label("D22", "D24", "J6"), func(form func(tokenAnswer) map[string][]string) {
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))
-		site.become(func(string) (oauth.Principal, error) {
+		site.set(func(string) (oauth.Principal, error) {
 			Fail("the site was asked")
 			return oauth.Principal{}, nil
 		})
@@ -179,13 +179,13 @@ var _ = Describe("Things that happen while the site is asked", Label("I17", "I18
 		}
 		Expect(server.post("/oauth/token", values).Code).To(Equal(http.StatusBadRequest))
 	},
-		Entry("because it is of another client", func(tokenAnswer) map[string][]string {
+		Entry("another client", func(tokenAnswer) map[string][]string {
 			return map[string][]string{"client_id": {"https://other.example/c.json"}}
 		}),
-		Entry("because it asks for more", func(tokenAnswer) map[string][]string { return map[string][]string{"scope": {"mcp more"}} }),
-		Entry("because it is for another resource", func(tokenAnswer) map[string][]string {
+		Entry("more scopes", func(tokenAnswer) map[string][]string { return map[string][]string{"scope": {"mcp more"}} }),
+		Entry("another resource", func(tokenAnswer) map[string][]string {
 			return map[string][]string{"resource": {"https://other.example/mcp"}}
 		}),
-		Entry("because it is no refresh token", func(t tokenAnswer) map[string][]string { return map[string][]string{"refresh_token": {t.Access}} }),
+		Entry("an access token", func(t tokenAnswer) map[string][]string { return map[string][]string{"refresh_token": {t.Access}} }),
 	)
 })

@@ -21,13 +21,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// swept is a store that counts how often it is told to forget.
+// swept is a store that counts deletions of expired rows.
 type swept struct {
 	*persistence.Store
 	times atomic.Int32
 	until atomic.Pointer[time.Time]
 
-	oldest atomic.Pointer[time.Time] // of the trace that may stay
+	oldest atomic.Pointer[time.Time] // of the trace that is kept
 	most   atomic.Int32
 }
 
@@ -46,7 +46,7 @@ func (s *swept) ForgetSteps(ctx context.Context, before time.Time, keep int) (in
 var _ = Describe("Settings of a host", func() {
 	const issuer = "https://cms.example"
 
-	DescribeTable("have bounds", Label("F9"), func(config oauth.Config, name string) {
+	DescribeTable("have limits", Label("F9"), func(config oauth.Config, name string) {
 		config.Issuer, config.VerifyBearer = issuer, func(string) bool { return true }
 		_, err := bootstrap.NewOAuthServer(config, openStore())
 		Expect(err).To(MatchError(ContainSubstring(name)))
@@ -58,7 +58,7 @@ var _ = Describe("Settings of a host", func() {
 		Entry(nil, oauth.Config{AccessTokenTTL: 2 * time.Hour, RefreshIdleTTL: time.Hour}, "RefreshIdleTTL"),
 	)
 
-	It("may be at those bounds", Label("F9"), func() {
+	It("may equal those limits", Label("F9"), func() {
 		authz, err := bootstrap.NewOAuthServer(oauth.Config{
 			Issuer: issuer, VerifyBearer: func(string) bool { return true }, RefreshGrace: 5 * time.Minute, RecheckEvery: time.Minute,
 			TicketTTL: 30 * time.Minute, AuthCodeTTL: 10 * time.Minute, AccessTokenTTL: 24 * time.Hour, GrantTTL: 365 * 24 * time.Hour,
@@ -67,7 +67,7 @@ var _ = Describe("Settings of a host", func() {
 		authz.Close()
 	})
 
-	DescribeTable("reach the fetching of clients", Label("C14", "C19"), func(change func(*oauth.Config), fetched bool) {
+	DescribeTable("apply to fetches of client metadata", Label("C14", "C19"), func(change func(*oauth.Config), fetched bool) {
 		maker := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
 			_, _ = fmt.Fprintf(w, `{"client_id":"https://%s/c.json","client_name":"Client","redirect_uris":["http://127.0.0.1/callback"]}`, r.Host)
@@ -92,7 +92,7 @@ var _ = Describe("Settings of a host", func() {
 		Entry("with any media type", func(c *oauth.Config) { c.AllowAnyContentType = true }, true),
 	)
 
-	It("let what has expired be forgotten again and again, by the host's clock, until the server is closed", Label("H6"), func() {
+	It("delete expired rows at each interval, by the host's clock, until the server is closed", Label("H6"), func() {
 		store, hours := &swept{Store: openStore()}, &clock{}
 		hours.advance(24 * time.Hour)
 		config := oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool { return true }, Now: hours.now, Logger: slog.New(slog.DiscardHandler)}
@@ -104,6 +104,6 @@ var _ = Describe("Settings of a host", func() {
 		Expect(*store.oldest.Load()).To(BeTemporally("~", hours.now().Add(-7*24*time.Hour), time.Minute))
 		authz.Close()
 		before := store.times.Load()
-		Consistently(store.times.Load, "50ms").Should(BeNumerically("<=", before+1), "one may have been under way")
+		Consistently(store.times.Load, "50ms").Should(BeNumerically("<=", before+1), "one may have been running")
 	})
 })

@@ -35,11 +35,11 @@ var _ = Describe("Optional interfaces of the store", func() {
 		return lines
 	}
 
-	It("are not mentioned in the log when the store has them all", func() {
+	It("are not logged when the store has all", func() {
 		Expect(reported(openStore())).To(BeEmpty())
 	})
 
-	It("are named in one line of the log when a wrapper hides them", func() {
+	It("are logged in one line when a wrapper lacks them", func() {
 		lines := reported(struct{ oauth.Store }{openStore()})
 		Expect(lines).To(HaveLen(1))
 		Expect(lines[0]).To(HaveKeyWithValue("level", "INFO"))
@@ -47,7 +47,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 			"oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister, trace.Log"))
 	})
 
-	It("are not named when the wrapper passes them on", func() {
+	It("are not logged when the wrapper has them too", func() {
 		inner := openStore()
 		lines := reported(struct {
 			oauth.Store

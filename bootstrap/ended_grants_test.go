@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// ending is a store that says what has ended, or that it is down; it notes what it was since.
+// ending is an oauth.EndWatcher that returns fixed results and records the times of its queries.
 type ending struct {
 	ended oauth.Ended
 	down  error
@@ -25,16 +25,16 @@ func (e *ending) EndedSince(_ context.Context, since time.Time) (oauth.Ended, er
 	return e.ended, e.down
 }
 
-// holding holds something open, or nothing, and notes what it was told to close.
+// holding is a streamCloser that records calls of CloseEnded.
 type holding struct {
-	idle bool
-	told []oauth.Ended
+	idle   bool
+	closed []oauth.Ended
 }
 
 func (h *holding) Idle() bool                   { return h.idle }
-func (h *holding) CloseEnded(ended oauth.Ended) { h.told = append(h.told, ended) }
+func (h *holding) CloseEnded(ended oauth.Ended) { h.closed = append(h.closed, ended) }
 
-var _ = Describe("Watching what other processes end", Label("G16", "E9"), func() {
+var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 	var store *ending
 	var log *strings.Builder
 	var now, start time.Time
@@ -46,25 +46,25 @@ var _ = Describe("Watching what other processes end", Label("G16", "E9"), func()
 		watch = &endedGrants{watcher: store, now: func() time.Time { return now }, logger: slog.New(slog.NewTextHandler(log, nil)), since: start}
 	})
 
-	It("tells every server that holds something open, and no other", func(ctx SpecContext) {
+	It("are closed in every server with open streams, and in no other", func(ctx SpecContext) {
 		one, other, idle := &holding{}, &holding{}, &holding{idle: true}
 		for _, h := range []*holding{one, other, idle} {
 			watch.add(h)
 		}
 		watch.close(ctx)
-		Expect(one.told).To(ConsistOf(store.ended))
-		Expect(other.told).To(ConsistOf(store.ended))
-		Expect(idle.told).To(BeEmpty())
+		Expect(one.closed).To(ConsistOf(store.ended))
+		Expect(other.closed).To(ConsistOf(store.ended))
+		Expect(idle.closed).To(BeEmpty())
 	})
 
-	It("asks nothing while nothing is open", func(ctx SpecContext) {
+	It("are not queried while nothing is open", func(ctx SpecContext) {
 		watch.close(ctx)
 		watch.add(&holding{idle: true})
 		watch.close(ctx)
 		Expect(store.since).To(BeEmpty())
 	})
 
-	It("reaches back behind the last answer, for endedGrants that were committed later than they are dated", func(ctx SpecContext) {
+	It("are queried with an overlap, for grants whose end commits late", func(ctx SpecContext) {
 		watch.add(&holding{})
 		for range 2 {
 			now = now.Add(time.Hour)
@@ -73,7 +73,7 @@ var _ = Describe("Watching what other processes end", Label("G16", "E9"), func()
 		Expect(store.since).To(Equal([]time.Time{start.Add(-endedOverlap), start.Add(time.Hour - endedOverlap)}))
 	})
 
-	It("reaches back no further than to when something was opened", func(ctx SpecContext) {
+	It("are queried from the time when something was opened", func(ctx SpecContext) {
 		h := &holding{idle: true}
 		watch.add(h)
 		now = now.Add(time.Hour)
@@ -83,7 +83,7 @@ var _ = Describe("Watching what other processes end", Label("G16", "E9"), func()
 		Expect(store.since).To(Equal([]time.Time{start.Add(time.Hour - endedOverlap)}))
 	})
 
-	It("closes nothing during an outage, says so once, and misses nothing of it", func(ctx SpecContext) {
+	It("are closed after an outage, which is logged once", func(ctx SpecContext) {
 		h := &holding{}
 		watch.add(h)
 		store.down = errors.New("the disk is on fire")
@@ -91,19 +91,19 @@ var _ = Describe("Watching what other processes end", Label("G16", "E9"), func()
 			now = now.Add(time.Minute)
 			watch.close(ctx)
 		}
-		Expect(h.told).To(BeEmpty())
+		Expect(h.closed).To(BeEmpty())
 		Expect(strings.Count(log.String(), "the disk is on fire")).To(Equal(1))
 		store.down = nil
 		watch.close(ctx)
-		Expect(h.told).To(HaveLen(1))
+		Expect(h.closed).To(HaveLen(1))
 		Expect(store.since).To(HaveEach(start.Add(-endedOverlap)))
 		store.down = errors.New("the disk is on fire")
 		watch.close(ctx)
 		Expect(strings.Count(log.String(), "the disk is on fire")).To(Equal(2), "the next outage")
 	})
 
-	It("asks at least twice within the second that is promised", func() {
+	It("are queried at least twice within the promised second", func() {
 		Expect(endedInterval).To(BeNumerically("<=", time.Second/2))
-		Expect(endedOverlap).To(BeNumerically(">", 5*time.Second), "as long as a transaction may wait")
+		Expect(endedOverlap).To(BeNumerically(">", 5*time.Second), "the maximum wait of a transaction")
 	})
 })

@@ -15,7 +15,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// site stands for the host's own code, which knows the tokens that it gave out.
+// site stands for the host's own code, which has the tokens of its users.
 var site = knownTokens{"cms_4711": true}
 
 type knownTokens map[string]bool
@@ -30,7 +30,7 @@ func greet(_ context.Context, _ *mcp.CallToolRequest, to greeting) (*mcp.CallToo
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hello " + to.Name}}}, nil, nil
 }
 
-// The four steps in which a site becomes an OAuth 2.1 protected MCP server.
+// The four steps to protect an MCP server of a site with OAuth 2.1.
 func Example() {
 	dir, err := os.MkdirTemp("", "pasteport-example")
 	if err != nil {

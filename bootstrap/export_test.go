@@ -2,7 +2,7 @@ package bootstrap
 
 import "time"
 
-// WithSweepEvery lets a spec not wait for ten minutes.
+// WithSweepEvery sets the interval of sweeps.
 func WithSweepEvery(every time.Duration) OAuthOption {
 	return func(p *parts) { p.sweepEvery = every }
 }

@@ -16,7 +16,7 @@ var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
 		return err
 	}
 
-	It("takes an address alone, when access tokens can open the host token", func() {
+	It("needs only a URL when access tokens can open the host token", func() {
 		Expect(open(true, bootstrap.Upstream{URL: url})).To(Succeed())
 		Expect(open(false, bootstrap.Upstream{URL: url, Credential: bootstrap.CredentialNone})).To(Succeed())
 	})
@@ -26,14 +26,14 @@ var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
 		Expect(err).To(MatchError(ContainSubstring("pass WithOAuth to NewGateway")))
 	})
 
-	DescribeTable("is refused, with the remedy, when", func(inUse bool, to bootstrap.Upstream, remedy string) {
+	DescribeTable("fails, with the remedy, when", func(inUse bool, to bootstrap.Upstream, remedy string) {
 		Expect(open(inUse, to)).To(MatchError(ContainSubstring(remedy)))
 	},
 		Entry("access tokens cannot open the host token", false, bootstrap.Upstream{URL: url}, "set HostTokenInUse"),
-		Entry("there is no address", true, bootstrap.Upstream{}, "it is no URL"),
-		Entry("keys would go in clear through the world", true, bootstrap.Upstream{URL: "http://192.0.2.1/mcp"}, "use https"),
-		Entry("there is no such credential", true, bootstrap.Upstream{URL: url, Credential: "basic"}, "choose one of"),
-		Entry("static has no secret to sign with", true, bootstrap.Upstream{URL: url, Credential: bootstrap.CredentialStatic, Secret: "x"}, "32 bytes or more"),
-		Entry("a header may not go on", true, bootstrap.Upstream{URL: url, Headers: []string{"Cookie"}}, "it is never forwarded"),
+		Entry("there is no URL", true, bootstrap.Upstream{}, "it is no URL"),
+		Entry("tokens would be sent without encryption over the internet", true, bootstrap.Upstream{URL: "http://192.0.2.1/mcp"}, "use https"),
+		Entry("the credential is unknown", true, bootstrap.Upstream{URL: url, Credential: "basic"}, "choose one of"),
+		Entry("static has no signing secret", true, bootstrap.Upstream{URL: url, Credential: bootstrap.CredentialStatic, Secret: "x"}, "32 bytes or more"),
+		Entry("a header is never forwarded", true, bootstrap.Upstream{URL: url, Headers: []string{"Cookie"}}, "it is never forwarded"),
 	)
 })

@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// unread is a response that is not read, on a connection that has deadlines.
+// unread is an http.ResponseWriter that discards the response and supports deadlines.
 type unread struct{ header http.Header }
 
 func (u unread) Header() http.Header            { return u.header }
@@ -25,7 +25,7 @@ func (unread) WriteHeader(int)                  {}
 func (unread) SetReadDeadline(time.Time) error  { return nil }
 func (unread) SetWriteDeadline(time.Time) error { return nil }
 
-// BenchmarkBareCall is what a guarded call cannot do without.
+// BenchmarkBareCall measures the minimum work of a call without a guard.
 func BenchmarkBareCall(b *testing.B) {
 	site := echo.New()
 	site.POST("/mcp", func(c echo.Context) error {
@@ -35,7 +35,7 @@ func BenchmarkBareCall(b *testing.B) {
 	callEach(b, site, "")
 }
 
-// BenchmarkGuardedCall is what a guard costs, without a network.
+// BenchmarkGuardedCall measures a guarded call without a network.
 func BenchmarkGuardedCall(b *testing.B) {
 	RegisterTestingT(b)
 	store, err := persistence.OpenSQLite(filepath.Join(b.TempDir(), "oauth.db"))

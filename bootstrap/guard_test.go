@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Guarding an MCP server of the site's own making", func() {
+var _ = Describe("Guarding an MCP server without the SDK", func() {
 	const issuer = "https://cms.example"
 	const own = issuer + "/own/mcp"
 	var (
@@ -20,7 +20,7 @@ var _ = Describe("Guarding an MCP server of the site's own making", func() {
 		seen   []string
 	)
 	BeforeEach(func() {
-		config := oauth.Config{Issuer: issuer, Verifier: newMoody(), MoreServers: []oauth.ProtectedServer{{Resource: own, Name: "Own"}}}
+		config := oauth.Config{Issuer: issuer, Verifier: newFakeVerifier(), MoreServers: []oauth.ProtectedServer{{Resource: own, Name: "Own"}}}
 		server, seen = openHost(config, openStore(), nil), nil
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, caller oauth.Caller) {
 			body, err := io.ReadAll(r.Body)
@@ -32,25 +32,25 @@ var _ = Describe("Guarding an MCP server of the site's own making", func() {
 		access = tokensOf(server.exchange(server.code(resource(own)), resource(own))).Access
 	})
 
-	It("tells it who is calling, and shows it the message but no token", Label("G14"), func() {
+	It("passes the caller and the message, but no token", Label("G14"), func() {
 		Expect(server.sendTo(own, access, initialize).Code).To(Equal(http.StatusAccepted))
 		Expect(seen).To(Equal([]string{"ada", "", initialize}))
 	})
 
-	It("needs a handler, and has nothing for stdio", func(ctx SpecContext) {
+	It("needs a handler, and does not serve stdio", func(ctx SpecContext) {
 		Expect(bootstrap.Guard(nil).Register(server.Echo)).To(MatchError(ContainSubstring("the MCP server is nil")))
 		guarded := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {}, bootstrap.WithOAuth(server.authz), bootstrap.WithResource(own))
-		Expect(guarded.ServeStdio(ctx, nil, nil, oauth.Caller{})).To(MatchError(ContainSubstring("none of the official SDK")))
+		Expect(guarded.ServeStdio(ctx, nil, nil, oauth.Caller{})).To(MatchError(ContainSubstring("does not use the official SDK")))
 	})
 
-	DescribeTable("keeps from it", func(token, message string, status int) {
+	DescribeTable("refuses", func(token, message string, status int) {
 		if token == "" {
 			token = access
 		}
 		Expect(server.sendTo(own, token, message).Code).To(Equal(status))
 		Expect(seen).To(BeEmpty())
 	},
-		Entry("who has no token of it", Label("G5"), "nobodys-token", initialize, http.StatusUnauthorized),
-		Entry("what could be read in two ways", Label("U11"), "", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, http.StatusBadRequest),
+		Entry("a token of another issuer", Label("G5"), "unknown-token", initialize, http.StatusUnauthorized),
+		Entry("an ambiguous body", Label("U11"), "", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, http.StatusBadRequest),
 	)
 })

@@ -33,7 +33,7 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 		return w.Code
 	}
 
-	It("is not easier with other addresses in a header", func() {
+	It("has the same limit with other addresses in a header", func() {
 		for i := range 5 {
 			Expect(guess("203.0.113.7:5555", fmt.Sprintf("198.51.100.%d", i))).To(Equal(http.StatusForbidden))
 		}
@@ -41,7 +41,7 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 		Expect(guess("203.0.113.8:5555", "198.51.100.9")).To(Equal(http.StatusForbidden))
 	})
 
-	It("is not easier with other addresses of the same network", func() {
+	It("has the same limit with other addresses of the same network", func() {
 		for i := range 5 {
 			Expect(guess(fmt.Sprintf("[2001:db8:1:2::%x]:5555", i), "")).To(Equal(http.StatusForbidden))
 		}
@@ -51,11 +51,11 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 })
 
 var _ = Describe("Failing at the token endpoint", Label("D31"), func() {
-	It("is not what a client does while the site cannot tell", Label("D25", "D30"), func() {
-		site := newMoody()
+	It("does not count while the verifier is unavailable", Label("D25", "D30"), func() {
+		site := newFakeVerifier()
 		server := openHost(oauth.Config{Issuer: "https://cms.example", Verifier: site}, openStore(), nil)
 		tokens := tokensOf(server.exchange(server.code()))
-		site.become(atALoss)
+		site.set(unavailable)
 		form := url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {tokens.Refresh}}
 		for range 61 {
 			r := httptest.NewRequest(http.MethodPost, server.issuer+"/oauth/token", strings.NewReader(form.Encode()))
@@ -63,7 +63,7 @@ var _ = Describe("Failing at the token endpoint", Label("D31"), func() {
 			r.RemoteAddr = "203.0.113.7:5555"
 			w := httptest.NewRecorder()
 			server.ServeHTTP(w, r)
-			Expect(w).To(bePutOff())
+			Expect(w).To(beUnavailable())
 		}
 	})
 })

@@ -13,8 +13,8 @@ import (
 // hostServer checks the limits of the host's http.Server once, at the first request. Register cannot, because it does not know the server.
 type hostServer struct{ checked atomic.Bool }
 
-// before wraps begin with the check.
-func (h *hostServer) before(begin func(echo.Context) context.Context, logger *slog.Logger) func(echo.Context) context.Context {
+// checkBefore returns begin with the check at its first call.
+func (h *hostServer) checkBefore(begin func(echo.Context) context.Context, logger *slog.Logger) func(echo.Context) context.Context {
 	return func(c echo.Context) context.Context {
 		if !h.checked.Load() && !h.checked.Swap(true) {
 			warnOfMissingLimits(c.Request(), logger)

@@ -16,8 +16,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Warning a host of an http.Server without bounds", Label("operations"), func() {
-	DescribeTable("names what is missing, once", func(ctx SpecContext, bound func(*http.Server), missing string) {
+var _ = Describe("Warning about an http.Server without limits", Label("operations"), func() {
+	DescribeTable("names the missing limits, once:", func(ctx SpecContext, bound func(*http.Server), missing string) {
 		log := gbytes.NewBuffer()
 		site := httptest.NewUnstartedServer(nil)
 		issuer := "http://" + site.Listener.Addr().String()
@@ -47,9 +47,9 @@ var _ = Describe("Warning a host of an http.Server without bounds", Label("opera
 		}
 		Expect(log).NotTo(gbytes.Say("http.Server"))
 	},
-		Entry("of all", func(*http.Server) {}, `"MaxHeaderBytes, ReadHeaderTimeout"`),
-		Entry("of the size of headers", func(s *http.Server) { s.ReadHeaderTimeout = time.Minute }, "MaxHeaderBytes"),
-		Entry("of the time for headers", func(s *http.Server) { s.MaxHeaderBytes = 32 << 10 }, "ReadHeaderTimeout"),
-		Entry("of nothing", func(s *http.Server) { s.MaxHeaderBytes, s.ReadTimeout = 32<<10, time.Minute }, ""),
+		Entry("all", func(*http.Server) {}, `"MaxHeaderBytes, ReadHeaderTimeout"`),
+		Entry("the size of headers", func(s *http.Server) { s.ReadHeaderTimeout = time.Minute }, "MaxHeaderBytes"),
+		Entry("the time for headers", func(s *http.Server) { s.MaxHeaderBytes = 32 << 10 }, "ReadHeaderTimeout"),
+		Entry("none", func(s *http.Server) { s.MaxHeaderBytes, s.ReadTimeout = 32<<10, time.Minute }, ""),
 	)
 })

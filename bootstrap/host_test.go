@@ -26,7 +26,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// host is a site of a host's own making: its settings, its verifier, its store.
+// host is a site with its settings, verifier and store.
 type host struct {
 	*echo.Echo
 	issuer string
@@ -39,7 +39,7 @@ const (
 	verifier = "a-verifier-that-is-long-enough-for-the-rules"
 )
 
-// published is a directory of clients that need not be fetched.
+// published is an oauth.ClientDirectory of fixed documents.
 type published map[string]any
 
 func (p published) Client(_ context.Context, id oauth.ClientID, _ string) (*oauth.ClientMetadata, error) {
@@ -59,7 +59,7 @@ func openStore() *persistence.Store {
 	return store
 }
 
-// openHost builds a site over a store. Unless the config says otherwise it knows every token.
+// openHost builds a site over a store. By default its verifier accepts every token.
 func openHost(config oauth.Config, store oauth.Store, clients published, options ...bootstrap.MCPOption) *host {
 	GinkgoHelper()
 	if config.VerifyBearer == nil && config.Verifier == nil {
@@ -75,7 +75,7 @@ func openHost(config oauth.Config, store oauth.Store, clients published, options
 	return h
 }
 
-// ask opens the authorization endpoint; change may spoil the request.
+// ask sends an authorization request with changed parameters.
 func (h *host) ask(change ...func(url.Values)) *httptest.ResponseRecorder {
 	sum := sha256.Sum256([]byte(verifier))
 	query := url.Values{
@@ -90,7 +90,7 @@ func (h *host) ask(change ...func(url.Values)) *httptest.ResponseRecorder {
 
 var ticketField = regexp.MustCompile(`name="ticket" value="([^"]+)"`)
 
-// ticket opens the consent page and returns what its form carries.
+// ticket opens the consent page and returns the ticket of its form.
 func (h *host) ticket(change ...func(url.Values)) string {
 	GinkgoHelper()
 	found := ticketField.FindStringSubmatch(h.ask(change...).Body.String())
@@ -102,7 +102,7 @@ func (h *host) approve(ticket string) *httptest.ResponseRecorder {
 	return h.post("/oauth/authorize", url.Values{"ticket": {ticket}, "decision": {"approve"}, "bearer_token": {"host-token"}})
 }
 
-// code goes through the consent page.
+// code approves on the consent page and returns the code.
 func (h *host) code(change ...func(url.Values)) string {
 	GinkgoHelper()
 	w := h.approve(h.ticket(change...))
@@ -162,19 +162,19 @@ func tokensOf(w *httptest.ResponseRecorder) (tokens tokenAnswer) {
 	return tokens
 }
 
-// clock goes forward when told to.
+// clock is a clock that specs can advance.
 type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// exhausted is a source of chance that has none.
+// exhausted is a random source that fails.
 type exhausted struct{}
 
-func (exhausted) Read([]byte) (int, error) { return 0, errors.New("no chance left") }
+func (exhausted) Read([]byte) (int, error) { return 0, errors.New("no randomness left") }
 
-// resource names these resources.
+// resource sets the resource parameters.
 func resource(uris ...string) func(url.Values) { return func(v url.Values) { v["resource"] = uris } }
 
-// scope asks for these scopes.
+// scope sets the scope parameter.
 func scope(names string) func(url.Values) { return func(v url.Values) { v.Set("scope", names) } }

@@ -16,45 +16,45 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// hostToken is what host.approve pastes.
+// hostToken is the token that host.approve pastes.
 const hostToken = "host-token"
 
-// moody is a site whose verifier is well at first, and then as the spec says.
-type moody struct{ mood atomic.Value }
+// fakeVerifier is a verifier whose behaviour specs can change. At first it accepts tokens.
+type fakeVerifier struct{ verify atomic.Value }
 
-type mood func(token string) (oauth.Principal, error)
+type verifyFunc func(token string) (oauth.Principal, error)
 
-func newMoody() *moody {
-	m := &moody{}
-	m.become(well)
+func newFakeVerifier() *fakeVerifier {
+	m := &fakeVerifier{}
+	m.set(accepting)
 	return m
 }
 
-func (m *moody) become(now mood) { m.mood.Store(now) }
+func (m *fakeVerifier) set(verify verifyFunc) { m.verify.Store(verify) }
 
 // VerifyBearer implements oauth.BearerVerifier.
-func (m *moody) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
-	return m.mood.Load().(mood)(token)
+func (m *fakeVerifier) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
+	return m.verify.Load().(verifyFunc)(token)
 }
 
-// knows is the same site as a function that returns a bool.
-func (m *moody) knows(token string) bool {
-	_, err := m.mood.Load().(mood)(token)
+// knows is the verifier as a VerifyBearer function.
+func (m *fakeVerifier) knows(token string) bool {
+	_, err := m.verify.Load().(verifyFunc)(token)
 	return err == nil
 }
 
-func well(string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }
+func accepting(string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }
 
 func panicking(token string) (oauth.Principal, error) { panic("no answer for " + token) }
 
-func atALoss(token string) (oauth.Principal, error) {
+func unavailable(token string) (oauth.Principal, error) {
 	return oauth.Principal{}, errors.New("the database is down, asked for " + token)
 }
 
 func refusing(string) (oauth.Principal, error) { return oauth.Principal{}, oauth.ErrUnknownBearer }
 
-// beFormAgain matches the consent page that comes back after an outage (B9).
-func beFormAgain() types.GomegaMatcher {
+// beConsentPage matches the consent page after an outage of the verifier (B9).
+func beConsentPage() types.GomegaMatcher {
 	return And(
 		HaveField("Code", http.StatusServiceUnavailable),
 		HaveField("Header()", And(HaveKey("Retry-After"), Not(HaveKey("Location")))),
@@ -63,8 +63,8 @@ func beFormAgain() types.GomegaMatcher {
 	)
 }
 
-// bePutOff matches what a client is told that may keep its tokens and come back (D25).
-func bePutOff() types.GomegaMatcher {
+// beUnavailable matches a 503 after which a client keeps its tokens (D25).
+func beUnavailable() types.GomegaMatcher {
 	return And(
 		HaveField("Code", http.StatusServiceUnavailable),
 		HaveField("Header()", And(HaveKeyWithValue("Retry-After", []string{"5"}), HaveKeyWithValue("Content-Type", []string{"application/json"}))),
@@ -72,93 +72,93 @@ func bePutOff() types.GomegaMatcher {
 	)
 }
 
-var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25"), func() {
+var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func() {
 	const issuer = "https://cms.example"
 	const moreThanWrongGuesses = 6
-	var site *moody
+	var site *fakeVerifier
 	var hours *clock
 	var server *host
 	BeforeEach(func() {
-		site, hours = newMoody(), &clock{}
+		site, hours = newFakeVerifier(), &clock{}
 		server = openHost(oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now}, openStore(), nil)
 	})
 
-	// suffer lets the site fall into a mood in the midst of everything, be asked so many times, and get well again.
-	suffer := func(ctx context.Context, now mood, times int) {
+	// failWith approves and refreshes while the verifier fails, expects that nothing changes, and then uses the grant again.
+	failWith := func(ctx context.Context, verify verifyFunc, times int) {
 		GinkgoHelper()
 		tokens, code, form := tokensOf(server.exchange(server.code())), server.code(), server.ticket()
-		site.become(now)
+		site.set(verify)
 		var asking sync.WaitGroup
 		asking.Go(func() {
 			defer GinkgoRecover()
 			for range times {
-				Expect(server.approve(form)).To(beFormAgain())
+				Expect(server.approve(form)).To(beConsentPage())
 			}
 		})
 		asking.Go(func() {
 			defer GinkgoRecover()
-			Expect(server.refresh(tokens.Refresh)).To(bePutOff())
+			Expect(server.refresh(tokens.Refresh)).To(beUnavailable())
 		})
 		asking.Wait()
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
 		Expect(server.exchange(code).Code).To(Equal(http.StatusOK))
 
-		site.become(well)
-		hours.advance(time.Minute) // a token that had been replaced would be reused now
+		site.set(accepting)
+		hours.advance(time.Minute) // now the use of a replaced token would count as reuse
 		next := server.refresh(tokens.Refresh)
 		Expect(next.Code).To(Equal(http.StatusOK), next.Body.String())
 		Expect(server.call(tokensOf(next).Access).Code).To(Equal(http.StatusOK))
-		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(2), "a grant was made while the site could not tell")
+		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(2), "a grant was made while the verifier was unavailable")
 		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther))
 	}
 
-	DescribeTable("issues nothing, ends nothing and counts no guess while it", Label("B6"), func(ctx SpecContext, now mood) {
-		suffer(ctx, now, moreThanWrongGuesses)
+	DescribeTable("issues nothing, ends nothing and counts no guess while the verifier", Label("B6"), func(ctx SpecContext, verify verifyFunc) {
+		failWith(ctx, verify, moreThanWrongGuesses)
 	},
-		Entry("panics", mood(panicking)),
-		Entry("says that it cannot tell", mood(atALoss)),
+		Entry("panics", verifyFunc(panicking)),
+		Entry("is unavailable", verifyFunc(unavailable)),
 	)
 
-	It("issues nothing and ends nothing while it hangs", func(ctx SpecContext) {
+	It("issues nothing and ends nothing while the verifier hangs", func(ctx SpecContext) {
 		hanging := make(chan struct{})
 		DeferCleanup(func() { close(hanging) })
-		suffer(ctx, func(string) (oauth.Principal, error) {
+		failWith(ctx, func(string) (oauth.Principal, error) {
 			<-hanging
 			return oauth.Principal{Subject: "too late"}, nil
 		}, 1)
 	}, SpecTimeout(time.Minute))
 
-	It("issues nothing and ends nothing while a site that only knows yes and no panics", Label("B6"), func(ctx SpecContext) {
+	It("issues nothing and ends nothing while a VerifyBearer function panics", Label("B6"), func(ctx SpecContext) {
 		server = openHost(oauth.Config{Issuer: issuer, VerifyBearer: site.knows, Now: hours.now}, openStore(), nil)
-		suffer(ctx, panicking, moreThanWrongGuesses)
+		failWith(ctx, panicking, moreThanWrongGuesses)
 	})
 
-	It("takes no for an answer: the form comes back, and a refresh ends the grant for good", Label("B8", "I12"), func() {
+	It("shows the form again for an unknown token, and ends its grant at a refresh", Label("B8", "I12"), func() {
 		tokens, form := tokensOf(server.exchange(server.code())), server.ticket()
-		site.become(refusing)
+		site.set(refusing)
 		Expect(server.approve(form).Code).To(Equal(http.StatusForbidden))
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
-		site.become(well)
+		site.set(accepting)
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 	})
 
-	DescribeTable("ends the grant, by a refresh and by use, when it", Label("J8", "I12"), func(principal oauth.Principal) {
+	DescribeTable("ends the grant, at a refresh and at a call, when the site", Label("J8", "I12"), func(principal oauth.Principal) {
 		server = openHost(oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute}, openStore(), nil)
 		refreshing, using := tokensOf(server.exchange(server.code())), tokensOf(server.exchange(server.code()))
-		site.become(func(string) (oauth.Principal, error) { return principal, nil })
+		site.set(func(string) (oauth.Principal, error) { return principal, nil })
 		hours.advance(time.Minute)
 		Expect(tokensOf(server.refresh(refreshing.Refresh)).Error).To(Equal("invalid_grant"))
 		Expect(server.call(using.Access).Code).To(Equal(http.StatusUnauthorized))
-		site.become(well)
+		site.set(accepting)
 		Expect(server.call(refreshing.Access).Code).To(Equal(http.StatusUnauthorized))
 		Expect(tokensOf(server.refresh(using.Refresh)).Error).To(Equal("invalid_grant"))
 	},
-		Entry("has given the token to another person", oauth.Principal{Subject: "eve"}),
-		Entry("lets the token grant nothing of it any more", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
+		Entry("has assigned the token to another person", oauth.Principal{Subject: "eve"}),
+		Entry("no longer allows the scopes of the grant", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
 	)
 
-	DescribeTable("ends the grant when the box with the token does not open any more, at", Label("J8", "I12"), func(use func(tokenAnswer) int, status int) {
+	DescribeTable("ends the grant when the host token cannot be unsealed, at", Label("J8", "I12"), func(use func(tokenAnswer) int, status int) {
 		settings := oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute, Secret: bytes.Repeat([]byte{1}, oauth.MinSecretLength)}
 		store := openStore()
 		server = openHost(settings, store, nil)
@@ -173,17 +173,17 @@ var _ = Describe("Asking the site about its token", Label("J6", "J7", "B9", "D25
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 	},
 		Entry("a refresh", func(tokens tokenAnswer) int { return server.refresh(tokens.Refresh).Code }, http.StatusBadRequest),
-		Entry("use", func(tokens tokenAnswer) int { return server.call(tokens.Access).Code }, http.StatusUnauthorized),
+		Entry("a call", func(tokens tokenAnswer) int { return server.call(tokens.Access).Code }, http.StatusUnauthorized),
 	)
 
-	DescribeTable("is not needed to end grants, not even while it", Label("J10", "N12"), func(ctx SpecContext, now mood) {
+	DescribeTable("is not needed to end grants, also while the verifier", Label("J10", "N12"), func(ctx SpecContext, verify verifyFunc) {
 		tokens := tokensOf(server.exchange(server.code()))
-		site.become(now)
+		site.set(verify)
 		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 	},
-		Entry("panics", mood(panicking)),
-		Entry("says that it cannot tell", mood(atALoss)),
+		Entry("panics", verifyFunc(panicking)),
+		Entry("is unavailable", verifyFunc(unavailable)),
 	)
 })

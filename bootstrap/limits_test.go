@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// counting is a store that counts; shared ones are several machines'.
+// counting is an oauth.WindowCounter.
 type counting struct {
 	oauth.Store
 	shared bool
@@ -22,19 +22,19 @@ func (counting) Counts(_ context.Context, _ time.Time, windows ...oauth.Window) 
 func (counting) Count(context.Context, time.Time, ...oauth.Window) error { return nil }
 func (c counting) SharedByReplicas() bool                                { return c.shared }
 
-var _ = Describe("Choosing where limits are counted", Label("B6", "C21", "I22"), func() {
-	DescribeTable("is the store's", func(store oauth.Store, forced, there bool) {
+var _ = Describe("Selecting the counter of limits", Label("B6", "C21", "I22"), func() {
+	DescribeTable("uses the store:", func(store oauth.Store, forced, there bool) {
 		counter, err := counterIn(store, forced)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(counter != nil).To(Equal(there))
 	},
-		Entry("when several machines share it", counting{shared: true}, false, true),
-		Entry("when it is told to", counting{}, true, true),
-		Entry("but not for one machine", counting{}, false, false),
-		Entry("but not when it cannot count", struct{ oauth.Store }{}, false, false),
+		Entry("if several machines share it", counting{shared: true}, false, true),
+		Entry("with WithSharedLimits", counting{}, true, true),
+		Entry("not for one machine", counting{}, false, false),
+		Entry("not if it cannot count", struct{ oauth.Store }{}, false, false),
 	)
 
-	It("is refused for a store that cannot count", func() {
+	It("fails for a store that cannot count", func() {
 		_, err := counterIn(struct{ oauth.Store }{}, true)
 		Expect(err).To(MatchError(ContainSubstring("omit WithSharedLimits")))
 	})

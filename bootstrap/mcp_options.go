@@ -23,8 +23,8 @@ func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOptio
 	return func(m *MCPServer) { m.options.ToolPolicy = allows }
 }
 
-// WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403 insufficient_scope and can request them (G10). NewGateway
-// and Guard also look up the name without leading and trailing space (U11); use FoldToolName for servers that ignore case.
+// WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403 insufficient_scope and can request them (G10).
+// NewGateway and Guard also look up the name without leading and trailing space (U11); use FoldToolName for servers that ignore case.
 func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 	return func(m *MCPServer) { m.options.ToolScopes = needs }
 }
@@ -41,8 +41,8 @@ type Bus = replica.Bus
 // Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway needs no bus, because its upstream has the sessions.
 func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
 
-// WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to call the MCP endpoint. Register reports an origin that no
-// browser sends.
+// WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to call the MCP endpoint. Register reports an origin
+// that no browser sends.
 func WithAllowedOrigins(origins ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
 }
@@ -53,14 +53,14 @@ func WithAllowedHosts(hosts ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
 }
 
-// WithMaxRequestBody limits the body of a request in bytes; the default, also for 0, is 4 MiB. The bodies of all concurrent requests to the MCP servers of
-// an OAuthServer may take an eighth of the memory limit of the process, and those of one subject a quarter of that.
+// WithMaxRequestBody limits the body of a request in bytes; the default, also for 0, is 4 MiB. The bodies of all concurrent requests to the MCP
+// servers of an OAuthServer may take an eighth of the memory limit of the process, and those of one subject a quarter of that.
 func WithMaxRequestBody(bytes int64) MCPOption {
 	return func(m *MCPServer) { m.options.MaxBody = bytes }
 }
 
-// place returns the index of this server's resource, -1 if it is unknown.
-func (m *MCPServer) place() int {
+// resourceIndex returns the index of this server's resource in the Config, -1 if it is unknown.
+func (m *MCPServer) resourceIndex() int {
 	if m.resource == "" {
 		return 0
 	}

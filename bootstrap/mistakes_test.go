@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("Embedding with mistakes", Label("F9"), func() {
-	It("says every one at once, with its remedy", func() {
+	It("reports all mistakes at once, with their remedies", func() {
 		store, err := persistence.OpenSQLite(filepath.Join(GinkgoT().TempDir(), "oauth.db"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(store.Close)

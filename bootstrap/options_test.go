@@ -23,12 +23,12 @@ var _ = Describe("Protecting an MCP server with options", func() {
 		return answer(h.Echo, r).Code
 	}
 
-	It("lets in only the origins that the host names", Label("G1"), func() {
+	It("admits only the configured origins", Label("G1"), func() {
 		Expect(statusOf("Origin", "https://app.example")).To(Equal(http.StatusForbidden))
 		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins("https://app.example"))).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("lets in only the names that the host gives a server on this computer", Label("G1"), func() {
+	It("admits only the configured names of a server on loopback", Label("G1"), func() {
 		Expect(statusOf("Host", "tunnel.example")).To(Equal(http.StatusForbidden))
 		Expect(statusOf("Host", "tunnel.example", bootstrap.WithAllowedHosts("tunnel.example"))).To(Equal(http.StatusUnauthorized))
 	})
@@ -41,7 +41,7 @@ var _ = Describe("Protecting an MCP server with options", func() {
 			ContainSubstring(`WithAllowedHosts has "http://tunnel.example": write host or host:port`))))
 	})
 
-	It("names no scope that would break the challenge", Label("G12"), func() {
+	It("omits scopes that cannot be quoted from the challenge", Label("G12"), func() {
 		h := openHost(oauth.Config{Issuer: "https://cms.example"}, openStore(), nil,
 			bootstrap.WithToolScopes(func(string) oauth.Scopes { return oauth.NewScopes(`a" realm="evil`) }))
 		refused := h.send(tokensOf(h.exchange(h.code())).Access, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`)
@@ -49,7 +49,7 @@ var _ = Describe("Protecting an MCP server with options", func() {
 		Expect(refused.Header().Get("WWW-Authenticate")).To(And(ContainSubstring("insufficient_scope"), Not(ContainSubstring("evil"))))
 	})
 
-	It("asks for the scopes that the host says a tool needs", Label("G10"), func() {
+	It("requires the configured scopes of a tool", Label("G10"), func() {
 		h := openHost(oauth.Config{Issuer: "https://cms.example", Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "write"}}}, openStore(), nil,
 			bootstrap.WithToolScopes(func(tool string) oauth.Scopes { return oauth.NewScopes(tool) }))
 		access := tokensOf(h.exchange(h.code())).Access

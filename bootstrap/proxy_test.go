@@ -19,7 +19,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// siteBehindProxy is a host's own Echo that trusts what its proxy on this computer says of addresses.
+// siteBehindProxy is an Echo that trusts the addresses in headers of a proxy on loopback.
 func siteBehindProxy(config oauth.Config, options ...bootstrap.OAuthOption) *echo.Echo {
 	GinkgoHelper()
 	store, err := persistence.OpenSQLite(filepath.Join(GinkgoT().TempDir(), "oauth.db"))
@@ -75,7 +75,7 @@ var _ = Describe("A site behind a proxy", func() {
 		Expect(limited).To(Equal(1))
 	})
 
-	It("has no limit for a network that the operator lists", Label("D31"), func() {
+	It("has no limit for a network in unlimited-networks", Label("D31"), func() {
 		e := siteBehindProxy(oauth.Config{
 			Issuer: "https://cms.example", Limits: oauth.Limits{UnlimitedNetworks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
 		})
@@ -84,14 +84,14 @@ var _ = Describe("A site behind a proxy", func() {
 		}
 	})
 
-	It("has no limit for the proxy itself, behind which all people are", Label("D31"), func() {
+	It("has no limit for the address of the proxy, which all people share", Label("D31"), func() {
 		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"})
 		for range 70 {
 			Expect(failFrom(e, "").Code).To(Equal(http.StatusBadRequest))
 		}
 	})
 
-	DescribeTable("keeps its own catch-all away from discovery", Label("F1", "F5", "F6"), func(path string, status int) {
+	DescribeTable("answers discovery requests before a catch-all route of the site", Label("F1", "F5", "F6"), func(path string, status int) {
 		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example/cms"})
 		w := answer(e, httptest.NewRequest(http.MethodGet, "https://cms.example"+path, http.NoBody))
 		Expect(w.Code).To(Equal(status), path)

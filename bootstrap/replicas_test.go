@@ -25,7 +25,7 @@ var _ = Describe("A host with several processes on one store", func() {
 	var folder string
 	BeforeEach(func() { folder = GinkgoT().TempDir() })
 
-	// process is another one on the same folder; plain ones have a store that cannot say what has ended.
+	// process is another process on the same folder; plain ones have a store that is no oauth.EndWatcher.
 	process := func(plain bool) *host {
 		GinkgoHelper()
 		store, err := persistence.OpenSQLite(filepath.Join(folder, "oauth.db"))
@@ -38,7 +38,7 @@ var _ = Describe("A host with several processes on one store", func() {
 		}
 		return openHost(config, store, nil)
 	}
-	// listening is a client that has subscribed there.
+	// listening returns a subscription of a client there.
 	listening := func(ctx context.Context, at *host) (lines <-chan string, tokens tokenAnswer) {
 		GinkgoHelper()
 		site := mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil)
@@ -58,14 +58,14 @@ var _ = Describe("A host with several processes on one store", func() {
 		return lines, tokens
 	}
 
-	It("closes what a client has subscribed to when another process ends the grant", Label("G16", "E9", "2026-07-28"), func(ctx SpecContext) {
+	It("closes a subscription when another process ends the grant", Label("G16", "E9", "2026-07-28"), func(ctx SpecContext) {
 		one, other := process(false), process(false)
 		lines, _ := listening(ctx, one)
 		Expect(other.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
 		Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeClosed())
 	})
 
-	DescribeTable("closes at once what it ends itself, whatever its store can say:", Label("G16", "E9"), func(ctx SpecContext, end func(context.Context, *host, tokenAnswer)) {
+	DescribeTable("closes the streams of grants that it ends itself, with any store:", Label("G16", "E9"), func(ctx SpecContext, end func(context.Context, *host, tokenAnswer)) {
 		only := process(true)
 		lines, tokens := listening(ctx, only)
 		end(ctx, only, tokens)
@@ -80,7 +80,7 @@ var _ = Describe("A host with several processes on one store", func() {
 	)
 })
 
-// subscribe listens to changes of the list of tools; what it returns is closed at the end of the stream.
+// subscribe subscribes to changes of the list of tools. The returned channel is closed at the end of the stream.
 func subscribe(ctx context.Context, endpoint, access string) <-chan string {
 	GinkgoHelper()
 	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` +

@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// counting is a store that counts what is asked of it.
+// counting is a store that counts reads and writes.
 type counting struct {
 	*persistence.Store
 	reads, writes atomic.Int32
@@ -34,7 +34,7 @@ func (c *counting) UpdateGrant(ctx context.Context, secret oauth.Digest, change 
 	return c.Store.UpdateGrant(ctx, secret, change)
 }
 
-// down is a store whose disk may fail.
+// down is a store that can fail.
 type down struct {
 	*persistence.Store
 	failing atomic.Bool
@@ -86,7 +86,7 @@ func (d *down) UpdateGrant(ctx context.Context, secret oauth.Digest, change func
 	return d.Store.UpdateGrant(ctx, secret, change)
 }
 
-// asked is a site whose verifier does something on the way.
+// asked is a verifier that calls itself for each token.
 type asked func(token string) error
 
 func (a asked) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
@@ -97,7 +97,7 @@ var _ = Describe("A host's own settings", func() {
 	const issuer = "https://cms.example"
 	redirect := func(uri string) func(url.Values) { return func(v url.Values) { v.Set("redirect_uri", uri) } }
 
-	It("keep the tokens of two resources in one process apart", Label("G8", "N16"), func() {
+	It("separate the tokens of two resources in one process", Label("G8", "N16"), func() {
 		store := openStore()
 		mine, theirs := openHost(oauth.Config{Issuer: issuer}, store, nil), openHost(oauth.Config{Issuer: issuer + "/other"}, store, nil)
 		tokens, others := tokensOf(mine.exchange(mine.code())), tokensOf(theirs.exchange(theirs.code()))
@@ -110,7 +110,7 @@ var _ = Describe("A host's own settings", func() {
 		}
 	})
 
-	It("show a page when there is no chance left to seal a ticket with", Label("A33"), func() {
+	It("show an error page when the random source fails", Label("A33"), func() {
 		w := openHost(oauth.Config{Issuer: issuer, Random: exhausted{}}, openStore(), nil).ask()
 		Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
 		Expect(w.Header().Get("Retry-After")).NotTo(BeEmpty())
@@ -118,7 +118,7 @@ var _ = Describe("A host's own settings", func() {
 		Expect(w.Body.String()).NotTo(ContainSubstring("chance"))
 	})
 
-	It("are answered for in each endpoint's way when something of the host's own panics", Label("A33", "D30", "E10", "G11"), func() {
+	It("answer a panic of the host's code with the error format of each endpoint", Label("A33", "D30", "E10", "G11"), func() {
 		var broken atomic.Bool
 		store := &down{Store: openStore(), panics: &broken}
 		h := openHost(oauth.Config{Issuer: issuer}, store, nil)
@@ -141,29 +141,29 @@ var _ = Describe("A host's own settings", func() {
 		Expect(h.refresh(tokens.Refresh).Code).To(Equal(http.StatusOK))
 	})
 
-	It("say on the page that an installed app gets the key", Label("A36", "A14"), func() {
+	It("show on the page that an installed app gets access", Label("A36", "A14"), func() {
 		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: []string{"cursor"}}, openStore(), published{"redirect_uris": []any{"cursor://app/cb"}})
 		Expect(h.ask(redirect("cursor://app/cb")).Body.String()).To(And(
 			ContainSubstring("The key goes to an app on this device."), Not(ContainSubstring("Two different addresses."))))
 	})
 
-	DescribeTable("keep browsers on https where the issuer is", Label("HH", "A41"), func(issuer, header string) {
+	DescribeTable("send HSTS for an https issuer:", Label("HH", "A41"), func(issuer, header string) {
 		h := openHost(oauth.Config{Issuer: issuer, AllowLoopbackIssuer: true}, openStore(), nil)
 		for _, w := range []*httptest.ResponseRecorder{h.ask(), h.ask(redirect("https://unlisted.example/"))} {
 			Expect(w.Header().Get("Strict-Transport-Security")).To(Equal(header))
 		}
-	}, Entry("behind TLS", issuer, "max-age=31536000"), Entry("on this computer", "http://127.0.0.1:8080", ""))
+	}, Entry("behind TLS", issuer, "max-age=31536000"), Entry("on loopback", "http://127.0.0.1:8080", ""))
 
-	DescribeTable("open private-use schemes one by one", Label("A14", "C26"), func(allowed []string, uri string, status int) {
+	DescribeTable("allow private-use schemes", Label("A14", "C26"), func(allowed []string, uri string, status int) {
 		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: allowed}, openStore(), published{"redirect_uris": []any{"cursor://app/cb", "https://a.example/"}})
 		Expect(h.ask(redirect(uri)).Code).To(Equal(status))
 	},
-		Entry("when it is listed", []string{"cursor"}, "cursor://app/cb", 200), Entry("when it is not", nil, "cursor://app/cb", 400),
-		Entry("when another is", []string{"vscode"}, "cursor://app/cb", 400), Entry("byte for byte", []string{"cursor"}, "cursor://app/cb/", 400),
-		Entry("in lower case", []string{"cursor"}, "CURSOR://app/cb", 400),
+		Entry("that are listed", []string{"cursor"}, "cursor://app/cb", 200), Entry("not that are not listed", nil, "cursor://app/cb", 400),
+		Entry("not if another one is listed", []string{"vscode"}, "cursor://app/cb", 400), Entry("not with another spelling", []string{"cursor"}, "cursor://app/cb/", 400),
+		Entry("not in capitals", []string{"cursor"}, "CURSOR://app/cb", 400),
 	)
 
-	DescribeTable("decide which errors leave without a click", Label("M13", "A39"), func(config oauth.Config, status int) {
+	DescribeTable("select the errors that redirect automatically:", Label("M13", "A39"), func(config oauth.Config, status int) {
 		config.Issuer = issuer
 		h := openHost(config, openStore(), published{"redirect_uris": []any{"https://client.example/cb?x=%2f"}})
 		w := h.ask(redirect("https://client.example/cb?x=%2f"), func(v url.Values) { v.Set("response_type", "token") })
@@ -174,20 +174,20 @@ var _ = Describe("A host's own settings", func() {
 		Entry("none to another host", oauth.Config{TrustedRedirectHosts: []string{"other.example"}}, 400), Entry("all", oauth.Config{AutoErrorRedirect: true}, 303),
 	)
 
-	It("keep what was granted and grant what it implies", Label("A27"), func() {
+	It("keep granted scopes and add implied ones", Label("A27"), func() {
 		scopes := []oauth.Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
 		h := openHost(oauth.Config{Issuer: issuer, Scopes: scopes, DefaultScopes: []string{"mcp", "mcp:admin"}}, openStore(), nil)
 		Expect(tokensOf(h.exchange(h.code(func(v url.Values) { v.Set("scope", "mcp:admin") }))).Scope).To(Equal("mcp:admin"))
 	})
 
-	DescribeTable("turn away clients that only development may know, even with authorities of their own", Label("C9", "C48", "C49"), func(id string) {
+	DescribeTable("refuse clients that are allowed in development only, also with other certificate authorities", Label("C9", "C48", "C49"), func(id string) {
 		authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool { return true }, AllowLoopbackClients: true}, openStore())
 		Expect(err).To(MatchError(ContainSubstring("AllowLoopbackClients")))
 		Expect(authz).To(BeNil())
 		w := openHost(oauth.Config{Issuer: issuer}, openStore(), nil).ask(func(v url.Values) { v.Set("client_id", id) })
 		Expect(w.Code).To(Equal(http.StatusBadRequest))
 		Expect(w.Body.String()).To(ContainSubstring("invalid_client"))
-	}, Entry("on this computer", "https://127.0.0.1:8443/c.json"), Entry("at another port", "https://client.example:8443/c.json"), Entry("on this very host", issuer+"/c.json"))
+	}, Entry("on loopback", "https://127.0.0.1:8443/c.json"), Entry("at another port", "https://client.example:8443/c.json"), Entry("on the host of the service", issuer+"/c.json"))
 })
 
 var _ = Describe("A host's own store", func() {
@@ -210,7 +210,7 @@ var _ = Describe("A host's own store", func() {
 		Expect(store.writes.Load() - writes).To(BeEquivalentTo(1))
 	})
 
-	It("is free while the site is asked, and read again afterwards", Label("I18", "I17"), func(ctx SpecContext) {
+	It("holds no transaction while the verifier is called, and is read again afterwards", Label("I18", "I17"), func(ctx SpecContext) {
 		var h *host
 		var ending bool
 		h = openHost(oauth.Config{Issuer: issuer, Verifier: asked(func(token string) error {
@@ -225,7 +225,7 @@ var _ = Describe("A host's own store", func() {
 		Expect(h.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("answers for what it has forgotten as it answered before", Label("I21", "D32"), func(ctx SpecContext) {
+	It("gives the same answers after rows were deleted", Label("I21", "D32"), func(ctx SpecContext) {
 		at, store := &clock{}, openStore()
 		h := openHost(oauth.Config{Issuer: issuer, Now: at.now}, store, nil)
 		late, tokens := h.code(), tokensOf(h.exchange(h.code()))
@@ -238,7 +238,7 @@ var _ = Describe("A host's own store", func() {
 		Expect(answers()).To(Equal(before))
 	})
 
-	It("is missed by everybody in their own way, and nothing is spent meanwhile", Label("B11", "D30", "E10", "G11"), func() {
+	It("causes an error in the format of each endpoint while it is down, and spends nothing", Label("B11", "D30", "E10", "G11"), func() {
 		store := &down{Store: openStore()}
 		h := openHost(oauth.Config{Issuer: issuer}, store, nil)
 		code, tokens, ticket := h.code(), tokensOf(h.exchange(h.code())), h.ticket()
@@ -258,7 +258,7 @@ var _ = Describe("A host's own store", func() {
 		Expect([]int{h.approve(ticket).Code, h.call(tokens.Access).Code, h.exchange(code).Code, h.refresh(tokens.Refresh).Code}).To(Equal([]int{303, 200, 200, 200}))
 	})
 
-	It("lets a grant without offline_access end with its access token", Label("I13"), func(ctx SpecContext) {
+	It("ends a grant without offline_access with its access token", Label("I13"), func(ctx SpecContext) {
 		at, store := &clock{}, openStore()
 		h := openHost(oauth.Config{Issuer: issuer, Now: at.now}, store, nil)
 		access := tokensOf(h.exchange(h.code(func(v url.Values) { v.Set("scope", "mcp") }))).Access

@@ -19,12 +19,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// serveTools runs a site on loopback with a tool "read" that everybody may call and a tool "write" that takes a scope of its own.
+// serveTools runs a site on loopback with a tool "read" for all callers and a tool "write" that needs another scope.
 func serveTools() *host {
 	GinkgoHelper()
 	site := pasteporttest.New(GinkgoTB())
-	knowing := newMoody()
-	knowing.become(func(string) (oauth.Principal, error) {
+	knowing := newFakeVerifier()
+	knowing.set(func(string) (oauth.Principal, error) {
 		return oauth.Principal{Subject: "ada", Scopes: []string{"mcp", "mcp:write"}}, nil
 	})
 	authz, err := bootstrap.NewOAuthServer(site.Config(oauth.Config{
@@ -51,7 +51,7 @@ func serveTools() *host {
 }
 
 var _ = Describe("Stepping up", Label("N9", "G10"), func() {
-	It("lets the official Go client call what needs another scope, after its person has approved again", func(ctx SpecContext) {
+	It("lets the official Go client call a tool that needs another scope after the person has approved again", func(ctx SpecContext) {
 		site := serveTools()
 		var asked []string
 		login, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
-	It("redeem and refresh nothing that the other has issued", func() {
+	It("do not redeem or refresh tokens of each other", func() {
 		store := openStore()
 		mine, theirs := openHost(oauth.Config{Issuer: "https://cms.example"}, store, nil), openHost(oauth.Config{Issuer: "https://cms.example/other"}, store, nil)
 		code := mine.code()
@@ -26,7 +26,7 @@ var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
 		Expect(tokensOf(mine.refresh(tokens.Refresh)).Error).To(BeEmpty())
 	})
 
-	It("tell every MCP server that is mounted when a grant ends", Label("G16", "E9"), func(ctx SpecContext) {
+	It("close the streams of all mounted MCP servers when a grant ends", Label("G16", "E9"), func(ctx SpecContext) {
 		site := pasteporttest.New(GinkgoTB())
 		mine := openHost(site.Config(oauth.Config{}), openStore(), nil)
 		second := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "second", Version: "1"}, nil), bootstrap.WithOAuth(mine.authz))
@@ -44,7 +44,7 @@ var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
 		Expect(stream.Body.Close()).To(Succeed())
 	}, SpecTimeout(10*time.Second))
 
-	It("take no form that the other has shown, not even with the same issuer", Label("B4"), func() {
+	It("refuse forms of each other, even with the same issuer", Label("B4"), func() {
 		store, issuer := openStore(), "https://cms.example"
 		mine := openHost(oauth.Config{Issuer: issuer}, store, nil)
 		theirs := openHost(oauth.Config{Issuer: issuer, Resource: issuer + "/other"}, store, nil)

@@ -20,7 +20,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	const issuer = "https://cms.example"
 	const first, second = issuer + "/mcp", issuer + "/more/mcp"
 	var (
-		sites  map[string]*moody
+		sites  map[string]*fakeVerifier
 		hours  *clock
 		server *host
 	)
@@ -34,7 +34,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		return h
 	}
 	BeforeEach(func() {
-		sites, hours = map[string]*moody{first: newMoody(), second: newMoody()}, &clock{}
+		sites, hours = map[string]*fakeVerifier{first: newFakeVerifier(), second: newFakeVerifier()}, &clock{}
 		server = open(oauth.Config{RecheckEvery: time.Minute}, openStore())
 	})
 	other := map[string]string{first: second, second: first}
@@ -45,7 +45,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(json.Unmarshal(w.Body.Bytes(), &members)).To(Succeed(), w.Body.String())
 		return members
 	}
-	// opens tells which of the two a token opens: with the other it gets the challenge that is the other's.
+	// opens returns which of the two accepts a token, and expects a challenge of the other.
 	opens := func(access, mine string) {
 		GinkgoHelper()
 		Expect(server.sendTo(mine, access, initialize).Code).To(Equal(http.StatusOK))
@@ -55,24 +55,24 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 			HavePrefix(`Bearer resource_metadata="`+issuer+"/.well-known/oauth-protected-resource"+other[mine][len(issuer):]+`"`),
 			ContainSubstring(`error="invalid_token"`)))
 	}
-	// counted counts how often a site is asked from now on.
+	// counted counts the verifications of a site from now on.
 	counted := func(resource string) *atomic.Int32 {
 		asked := new(atomic.Int32)
-		sites[resource].become(func(token string) (oauth.Principal, error) {
+		sites[resource].set(func(token string) (oauth.Principal, error) {
 			asked.Add(1)
-			return well(token)
+			return accepting(token)
 		})
 		return asked
 	}
 
-	DescribeTable("give out tokens for one that the other refuses", Label("U1", "G8", "N16"), func(uri string) {
+	DescribeTable("refuse tokens of each other", Label("U1", "G8", "N16"), func(uri string) {
 		tokens := tokensOf(server.exchange(server.code(resource(uri)), resource(uri)))
 		opens(tokens.Access, uri)
 		next := tokensOf(server.refresh(tokens.Refresh, resource(uri)))
 		opens(next.Access, uri)
 	}, Entry("the first", first), Entry("the second", second))
 
-	It("have a document each, and only the first's is at the root address", Label("U1", "F6"), func() {
+	It("have a document each, and only the first has one at the root path", Label("U1", "F6"), func() {
 		const wellKnown = "/.well-known/oauth-protected-resource"
 		Expect(get(wellKnown + "/mcp")).To(And(HaveKeyWithValue("resource", first), HaveKeyWithValue("resource_name", "First")))
 		Expect(get(wellKnown + "/more/mcp")).To(And(HaveKeyWithValue("resource", second), HaveKeyWithValue("resource_name", "Second"),
@@ -81,27 +81,27 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(get("/.well-known/oauth-authorization-server")).To(HaveKeyWithValue("protected_resources", []any{first, second}))
 	})
 
-	It("are told apart on the consent page", Label("U2", "A35"), func() {
+	It("have different names on the consent page", Label("U2", "A35"), func() {
 		Expect(server.ask(resource(first)).Body.String()).To(And(ContainSubstring("/mcp"), Not(ContainSubstring("/more/mcp"))))
 		Expect(server.ask(resource(second)).Body.String()).To(ContainSubstring("/more/mcp"))
 	})
 
-	DescribeTable("are meant by who", Label("U2", "A28", "A30", "A31"), func(mine string, uris ...string) {
+	DescribeTable("are selected by a client that", Label("U2", "A28", "A30", "A31"), func(mine string, uris ...string) {
 		opens(tokensOf(server.exchange(server.code(resource(uris...)))).Access, mine)
 	},
-		Entry("names none: the first", first),
-		Entry("names an empty one: the first", first, ""),
-		Entry("writes the second in another way: the second", second, "HTTPS://CMS.example:443/more/mcp/"),
-		Entry("names the second twice: the second", second, second, second+"/"),
+		Entry("sends no resource: the first", first),
+		Entry("sends an empty resource: the first", first, ""),
+		Entry("sends the second in another spelling: the second", second, "HTTPS://CMS.example:443/more/mcp/"),
+		Entry("sends the second twice: the second", second, second, second+"/"),
 	)
 
-	DescribeTable("are not reached by who", Label("U2", "A30", "A31"), func(uris ...string) {
+	DescribeTable("refuse a client that", Label("U2", "A30", "A31"), func(uris ...string) {
 		w := server.ask(resource(uris...))
 		Expect(w.Code).To(Equal(http.StatusSeeOther))
 		Expect(w.Header().Get("Location")).To(ContainSubstring("error=invalid_target"))
 	},
-		Entry("names both", first, second), Entry("names both the other way round", second, first),
-		Entry("names none of ours", issuer+"/other"), Entry("names one of ours and another", second, issuer+"/other"), Entry("names the issuer", issuer),
+		Entry("sends both", first, second), Entry("sends both in the other order", second, first),
+		Entry("sends an unknown resource", issuer+"/other"), Entry("sends a known and an unknown resource", second, issuer+"/other"), Entry("sends the issuer", issuer),
 	)
 
 	DescribeTable("are not exchanged for each other", Label("U2", "D17"), func(mine string) {
@@ -112,8 +112,8 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(BeEmpty())
 	}, Entry("a token of the first", first), Entry("a token of the second", second))
 
-	DescribeTable("ask their own site only", Label("U3"), func(mine string) {
-		asked, strange := counted(mine), counted(other[mine])
+	DescribeTable("use only their own verifier", Label("U3"), func(mine string) {
+		asked, others := counted(mine), counted(other[mine])
 		tokens := tokensOf(server.exchange(server.code(resource(mine))))
 		Expect(asked.Load()).To(BeEquivalentTo(2), "before and after the grant is stored")
 		tokens = tokensOf(server.refresh(tokens.Refresh))
@@ -121,19 +121,19 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		hours.advance(time.Minute)
 		Expect(server.sendTo(mine, tokens.Access, initialize).Code).To(Equal(http.StatusOK))
 		Expect(asked.Load()).To(BeEquivalentTo(4), "during use")
-		Expect(strange.Load()).To(BeZero())
+		Expect(others.Load()).To(BeZero())
 	}, Entry("of the first", first), Entry("of the second", second))
 
-	It("take only tokens that their own site knows", Label("U3", "B8"), func() {
-		sites[second].become(refusing)
+	It("accept only tokens of their own verifier", Label("U3", "B8"), func() {
+		sites[second].set(refusing)
 		Expect(server.approve(server.ticket(resource(second))).Code).To(Equal(http.StatusForbidden))
 		Expect(server.approve(server.ticket(resource(first))).Code).To(Equal(http.StatusSeeOther))
 	})
 
-	It("end what their own site has revoked, and leave the other's alone", Label("U3", "J6", "J8"), func() {
+	It("end only grants of tokens that their own verifier refuses", Label("U3", "J6", "J8"), func() {
 		one, two := tokensOf(server.exchange(server.code(resource(first)))), tokensOf(server.exchange(server.code(resource(second))))
 		idle := tokensOf(server.exchange(server.code(resource(second))))
-		sites[second].become(refusing)
+		sites[second].set(refusing)
 		hours.advance(time.Minute)
 		Expect(server.sendTo(second, two.Access, initialize).Code).To(Equal(http.StatusUnauthorized))
 		Expect(tokensOf(server.refresh(idle.Refresh)).Error).To(Equal("invalid_grant"))
@@ -141,7 +141,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(tokensOf(server.refresh(one.Refresh)).Error).To(BeEmpty())
 	})
 
-	It("share one site where only that is configured", Label("U3"), func() {
+	It("share one verifier if only that is configured", Label("U3"), func() {
 		config := oauth.Config{Issuer: issuer, Verifier: sites[first], MoreServers: []oauth.ProtectedServer{{Resource: second}}}
 		server = openHost(config, openStore(), nil)
 		asked := counted(first)
@@ -149,7 +149,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(asked.Load()).To(BeEquivalentTo(2))
 	})
 
-	It("end with the configuration that named them", Label("U1", "U2", "B4", "D12", "D22"), func() {
+	It("end their grants when they are removed from the configuration", Label("U1", "U2", "B4", "D12", "D22"), func() {
 		store := openStore()
 		server = open(oauth.Config{}, store)
 		form, code, kept := server.ticket(resource(second)), server.code(resource(second)), server.ticket(resource(first))
@@ -160,7 +160,7 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(tokensOf(fewer.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 		Expect(fewer.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
 		Expect(fewer.approve(kept).Code).To(Equal(http.StatusSeeOther))
-		Expect(tokensOf(server.exchange(code)).Error).To(BeEmpty(), "nothing was ended")
+		Expect(tokensOf(server.exchange(code)).Error).To(BeEmpty(), "the grant is alive")
 	})
 
 	It("have to be in the configuration", Label("U1", "F9"), func() {

@@ -63,7 +63,7 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 	},
 		Entry("hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cannot be reached"),
 		Entry("fails", failing(500, "text/html", "<h1>at db.go:12</h1>"), "has failed"),
-		Entry("redirects", redirected, "redirects, and is not followed"),
+		Entry("redirects", redirected, "redirects, which is not followed"),
 		Entry("is slow", hanging, "did not answer in time"),
 	)
 
@@ -122,8 +122,8 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		world.Call(ctx, access)
 		tells(ctx, world, connects+path, state, reason, hint)
 	},
-		Entry("is dead", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "whether it runs", Label("U9")),
-		Entry("redirects", redirected, "call:failed", "stopped", "redirects, and is not followed", "the very address that upstream names", Label("U9")),
+		Entry("is dead", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "behind the gateway runs", Label("U9")),
+		Entry("redirects", redirected, "call:failed", "stopped", "redirects, which is not followed", "exactly the address of the upstream setting", Label("U9")),
 		Entry("is slow", hanging, "call:failed", "stopped", "did not answer in time", "upstream-timeout", Label("U9")),
 		Entry("answers 401 to a good key", forgetful, "call:failed", "stopped", "answered 401, although the person's token is valid", "accepts the same tokens as the verifier", Label("U17")),
 	)
@@ -133,7 +133,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Revoke()
 		world.Call(ctx, access)
-		tells(ctx, world, connects+"ended call:refused", "ended", "does not know the person's token any more", "connect again with a token that holds")
+		tells(ctx, world, connects+"ended call:refused", "ended", "does not know the person's token any more", "connect again with a valid token")
 	})
 
 	It("names a session that the upstream has forgotten", Label("U16"), func(ctx SpecContext) {
@@ -153,9 +153,9 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		for range 5 {
 			world.Call(ctx, access)
 		}
-		tells(ctx, world, connects+"call call:failed", "connected", "connected, but", "behind this gateway has failed", "whether it runs")
+		tells(ctx, world, connects+"call call:failed", "connected", "connected, but", "behind this gateway has failed", "behind the gateway runs")
 		world.Call(ctx, access)
-		tells(ctx, world, connects+"call call:failed call:failed", "connected", "is tried again in a few seconds", "five times in a row")
+		tells(ctx, world, connects+"call call:failed call:failed", "connected", "retry in a few seconds", "five times in a row")
 		upstream.Answer(nil)
 		Eventually(func() int { return world.Call(ctx, access).StatusCode }).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).Should(Equal(http.StatusOK))
 		tells(ctx, world, connects+"call call:failed call:failed call", "connected", "has used its token")
@@ -173,6 +173,6 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 	It("says why an upstream that takes any token is not believed", Label("U14", "B9"), func(ctx SpecContext) {
 		world := NewGateway(NewUpstream().URL + "/mcp")
 		world.NewClient().Consent(ctx).Approve(ctx, "anything")
-		tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped", "it accepts any token, even an invented one", "choose another verifier")
+		tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped", "it accepts any token, even a random one", "choose another verifier")
 	})
 })

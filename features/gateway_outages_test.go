@@ -47,7 +47,7 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 		Entry("a slow server behind it", failing(504, "text/plain", "slow"), 504, "has failed"),
 		Entry("a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
-		}, 502, "redirects, and is not followed"),
+		}, 502, "redirects, which is not followed"),
 		Entry("no answer in time", hanging, 504, "did not answer in time"),
 		Entry("a line that is no header", func(w http.ResponseWriter, r *http.Request) {
 			line, _, _ := http.NewResponseController(w).Hijack()
@@ -65,7 +65,7 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "websocket")
 			w.WriteHeader(http.StatusSwitchingProtocols)
-		}, 502, "wants to change the protocol"),
+		}, 502, "switches protocols"),
 	)
 
 	It("passes on an error that clients understand", func(ctx SpecContext) {
@@ -82,7 +82,7 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 			http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
 		})
 		Expect(world.Call(ctx, access).Header).NotTo(HaveKey("Location"))
-		Expect(world.Log.String()).To(ContainSubstring("it redirects to " + upstream.URL + "/mcp/: write that as the upstream"))
+		Expect(world.Log.String()).To(ContainSubstring("it redirects to " + upstream.URL + "/mcp/: set upstream to that address"))
 	})
 
 	It("does not blame the person for a secret of the gateway's that is wrong", Label("U7"), func(ctx SpecContext) {
@@ -96,7 +96,7 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 			Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
 			Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
 		}
-		Expect(world.Log.String()).To(ContainSubstring("it answered 401: correct credential and upstream-secret"))
+		Expect(world.Log.String()).To(ContainSubstring("it answered 401: check credential and upstream-secret"))
 	})
 
 	It("asks a dead upstream no more, until it has rested", Label("U10"), func(ctx SpecContext) {
@@ -108,7 +108,7 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 		}
 		asked := len(upstream.Asked())
 		answer := talk.Post(ctx, "tools/list", params{})
-		Expect(answer).To(haveFailed(503, "is down; it is tried again in a few seconds"))
+		Expect(answer).To(haveFailed(503, "is down; retry in a few seconds"))
 		Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
 		Expect(upstream.Asked()).To(HaveLen(asked))
 		upstream.Answer(nil)

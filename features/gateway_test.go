@@ -261,7 +261,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 			world := NewGateway(NewUpstream().URL + "/mcp")
 			answer := world.NewClient().Consent(ctx).Approve(ctx, "anything")
 			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
-			Expect(world.Log.String()).To(ContainSubstring("it accepts any token, even an invented one"))
+			Expect(world.Log.String()).To(ContainSubstring("it accepts any token, even a random one"))
 		})
 
 		It("ends nothing while the upstream is down", Label("D25"), func(ctx SpecContext) {

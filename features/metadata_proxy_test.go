@@ -180,7 +180,7 @@ var _ = Describe("Fetching descriptions through the operator's proxy", Label("CI
 })
 
 var _ = Describe("Advising a proxy", Label("trace", "C51"), func() {
-	const advice = "name it with metadata-proxy"
+	const advice = "set metadata-proxy"
 	var operated *Operated
 	refused := func(ctx context.Context, path string) Traced {
 		client := operated.NewClientBeyond()

@@ -38,7 +38,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 	It("shows the newest, or the one that is named by the beginning of its id, without colour off a terminal", func(ctx SpecContext) {
 		newest := run(ctx, "trace")
 		Expect(newest.Code).To(Equal(0))
-		Expect(newest.Out).To(And(ContainSubstring("  2  "), ContainSubstring("refused [C42]"), ContainSubstring("It stopped at the step"), Not(ContainSubstring("\x1b"))))
+		Expect(newest.Out).To(And(ContainSubstring("  2  "), ContainSubstring("refused [C42]"), ContainSubstring("The attempt stopped at the step"), Not(ContainSubstring("\x1b"))))
 		Expect(run(ctx, "trace", operated.Traces(ctx)[1].ID[12:20]).Out).To(And(ContainSubstring(" 10  "), ContainSubstring("The client is connected")))
 		var shown Traced
 		Expect(json.Unmarshal([]byte(run(ctx, "trace", "--json", operated.Traces(ctx)[1].ID).Out), &shown)).To(Succeed())

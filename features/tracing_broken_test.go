@@ -87,19 +87,19 @@ var _ = Describe("Tracing connections to a deployment that is broken", Label("tr
 		Eventually(func() []Story { return front.world.Stories(ctx) }).WithContext(ctx).WithTimeout(patience).Should(
 			ContainElement(And(HaveField("Path", path), HaveField("State", state), HaveField("Says", ContainSubstring(says)))))
 	},
-		Entry("when the issuer is http behind a proxy with TLS", httpIssuer, throughSDK, discovered+" "+discovered, "half way", "refuses an issuer that is not the address it asked"),
+		Entry("when the issuer is http behind a proxy with TLS", httpIssuer, throughSDK, discovered+" "+discovered, "half way", "refuses an issuer that differs from the requested address"),
 		Entry("when CORS is missing", onBoth(func(path string) func(*Front) { return header(path, "Access-Control-Allow-Origin") }), throughBrowser,
 			"resource_metadata", "half way", "CORS"),
 		Entry("when resource ends with a slash", onBoth(func(path string) func(*Front) {
 			return rewriting(path, func(text string) string { return strings.ReplaceAll(text, `/mcp"`, `/mcp/"`) })
-		}), toTheLetter, "challenge resource_metadata", "half way", "slash at the end"),
+		}), toTheLetter, "challenge resource_metadata", "half way", "trailing slash"),
 		Entry("when the metadata is behind a redirect", onBoth(func(path string) func(*Front) {
 			return status("GET", path, 308, "Location", "/login")
 		}), toTheLetter, "challenge", "half way", "does not reach this service"),
 		Entry("when the content type of the metadata is wrong", onBoth(func(path string) func(*Front) {
 			return header(path, "Content-Type", "text/plain")
 		}), toTheLetter, "challenge resource_metadata", "half way", "application/json"),
-		Entry("when events are held back", buffered, throughSSE, approved+" exchange stream", "half way", "holds text/event-stream back"),
+		Entry("when events are held back", buffered, throughSSE, approved+" exchange stream", "half way", "buffers text/event-stream"),
 		Entry("when the clock is five minutes off", func(*Front) {}, func(ctx context.Context, f *Front) {
 			f.world = NewWorld(func(config *server.Config) { config.PrivateKeyJWT = true })
 			client := f.world.NewSigningClient("ES256")
@@ -112,10 +112,10 @@ var _ = Describe("Tracing connections to a deployment that is broken", Label("tr
 			throughSDK(ctx, f)
 		}, discovered+" authorize client_metadata:refused", "stopped", "firewall"),
 		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), throughSDK, approved, "half way", "POST /oauth/token does not reach"),
-		Entry("when the client knows dynamic registration only", func(*Front) {}, throughRegistration, discovered+" "+discovered, "half way", "knows dynamic registration only"),
+		Entry("when the client knows dynamic registration only", func(*Front) {}, throughRegistration, discovered+" "+discovered, "half way", "supports only dynamic registration"),
 		Entry("when WWW-Authenticate comes twice", changing("/mcp", func(r *http.Response) {
 			r.Header.Add("WWW-Authenticate", r.Header.Get("WWW-Authenticate"))
-		}), toTheLetter, "challenge", "half way", "doubles WWW-Authenticate"),
+		}), toTheLetter, "challenge", "half way", "duplicates WWW-Authenticate"),
 	)
 
 	It("says that nobody came when a certificate has expired, and where to look", func(ctx SpecContext) {

@@ -108,7 +108,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		ended := service.Newest(ctx, wholeWay+" refresh ended")
 		Expect(ended.ID).To(Equal(connected.ID))
 		Expect(ended.State).To(Equal("ended"))
-		Expect(ended.Verdict).To(ContainSubstring("the client gave its tokens back"))
+		Expect(ended.Verdict).To(ContainSubstring("the client revoked its tokens"))
 	})
 
 	It("shows the way back in of a client whose grant has ended, and the new connection apart from it", func(ctx SpecContext) {
@@ -138,7 +138,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Entry("at a client that wants to be registered", func(ctx context.Context) {
 			service.Discover(ctx)
 			Post(ctx, service.Issuer+"/oauth/register", url.Values{})
-		}, "challenge resource_metadata server_metadata registration:refused", "F4", "no dynamic registration", "does not know Client ID Metadata Documents"),
+		}, "challenge resource_metadata server_metadata registration:refused", "F4", "no dynamic registration", "does not support Client ID Metadata Documents"),
 		Entry("at a client that looks for OpenID", func(ctx context.Context) {
 			Get(ctx, service.Issuer+"/.well-known/openid-configuration")
 		}, "server_metadata:refused", "F5", "not an OpenID provider", "oauth-authorization-server"),
@@ -181,7 +181,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			form := client.Exchange(client.Authorize(ctx))
 			form.Set("code_verifier", strings.Repeat("x", 43))
 			client.Token(ctx, form)
-		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D16", "code_verifier does not fit", "mixed up"),
+		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D16", "code_verifier does not fit", "confused two attempts"),
 		Entry("at a code that is none, which the client's newest attempt waits for", func(ctx context.Context) {
 			client.Authorize(ctx)
 			client.Token(ctx, client.Exchange("ppc_"+strings.Repeat("A", 43)))
@@ -228,19 +228,19 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			Expect(gone.Hint).To(ContainSubstring(hint))
 		},
 		Entry("after the challenge", func(ctx context.Context) { service.Call(ctx, "") },
-			"challenge", time.Minute, "resource_metadata", "never asked for the metadata of the resource", "WWW-Authenticate"),
+			"challenge", time.Minute, "resource_metadata", "never requested the metadata of the resource", "WWW-Authenticate"),
 		Entry("after the resource metadata", func(ctx context.Context) {
 			service.Call(ctx, "")
 			Get(ctx, service.Issuer+"/.well-known/oauth-protected-resource/mcp")
-		}, "challenge resource_metadata", time.Minute, "server_metadata", "never asked for that of the server", "slash at the end"),
+		}, "challenge resource_metadata", time.Minute, "server_metadata", "never requested that of the server", "trailing slash"),
 		Entry("after the server metadata", func(ctx context.Context) { service.Discover(ctx) },
-			"challenge resource_metadata server_metadata", time.Minute, "authorize", "sent nobody here", "issuer"),
+			"challenge resource_metadata server_metadata", time.Minute, "authorize", "never opened the authorization page", "issuer"),
 		Entry("at the consent page", func(ctx context.Context) { client.Consent(ctx) },
-			"authorize client_metadata page", 10*time.Minute, "token_judged", "nobody answered it", "closed it"),
+			"authorize client_metadata page", 10*time.Minute, "token_judged", "the person never submitted it", "closed it"),
 		Entry("after the code", func(ctx context.Context) { client.Authorize(ctx) },
 			"authorize client_metadata page token_judged code_issued", time.Minute, "exchange", "never exchanged it", "/oauth/token"),
 		Entry("after the token", func(ctx context.Context) { client.Connect(ctx) },
-			"authorize client_metadata page token_judged code_issued exchange", time.Minute, "call", "received its token and never used it", "Authorization header"),
+			"authorize client_metadata page token_judged code_issued exchange", time.Minute, "call", "received its token but never used it", "Authorization header"),
 		Entry("after the stream", func(ctx context.Context) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody)
 			Expect(err).NotTo(HaveOccurred())

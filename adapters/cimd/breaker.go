@@ -13,15 +13,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// After maxTimeouts in a row, a target is not tried for minPause. Each further timeout doubles the pause, up to maxPause.
+// After maxTimeouts in a row, a target is not tried for minPause. Each later timeout doubles the pause, up to maxPause.
 const (
 	maxTimeouts = 3
 	minPause    = 10 * time.Second
 	maxPause    = 5 * time.Minute
 )
 
-// breaker remembers targets that time out (C53), by target.breakerKey. One whose last fetch timed out gets one place only, so that one fetch
-// tries it after a pause. It uses the clock of the directory, which github.com/sony/gobreaker cannot.
+// breaker is a circuit breaker for targets that time out (C53), by target.breakerKey. A target whose last fetch timed out gets only one place, so
+// that one fetch probes it after a pause. It uses the clock of the directory, which github.com/sony/gobreaker cannot.
 type breaker struct {
 	mu   sync.Mutex
 	slow *lru.Cache[string, slowTarget]
@@ -45,7 +45,7 @@ func (b *breaker) admits(key string, now time.Time) (slow bool, err error) {
 	return slow, nil
 }
 
-// fetched records how a fetch ended.
+// fetched records the result of a fetch.
 func (b *breaker) fetched(key string, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Remembering slow hosts", Label("C53"), func() {
+var _ = Describe("The breaker for slow hosts", Label("C53"), func() {
 	var hosts *breaker
 	var clock *handClock
 	BeforeEach(func() { hosts, clock = newBreaker(), newClock() })
@@ -49,13 +49,13 @@ var _ = Describe("Remembering slow hosts", Label("C53"), func() {
 		Entry(nil, 8, 5*time.Minute), Entry(nil, 1000, 5*time.Minute),
 	)
 
-	DescribeTable("forgets it when it answers", func(answer error) {
+	DescribeTable("resets a host that answers", func(answer error) {
 		timesOut(3)
 		hosts.fetched("slow.example", answer, clock.now())
 		Expect(admits("slow.example")).To(BeFalse())
 	},
 		Entry("with a document", nil),
-		Entry("with anything else", errors.New("404")),
+		Entry("with an error", errors.New("404")),
 	)
 
 	It("counts the timeouts of the network layer", func() {

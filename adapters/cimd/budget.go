@@ -15,20 +15,20 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// How many requests may wait for a place, in all and from one address.
+// The maximum numbers of requests that wait for a place, in total and from one address.
 const (
 	maxWaiting           = 4096
 	maxWaitingPerAddress = 128
 )
 
-// The part of all places, and of the places of one domain, that one /24 or /48 may take for documents that are not known: a fourth and a half.
-// Otherwise an attacker with a /48 could take all places at once, and others would wait until one of those fetches ends.
+// One /24 or /48 may use a fourth of all places and half of the places of a domain for unknown documents. Otherwise an attacker with a /48 could
+// take all places at once, and others would wait until one of those fetches ends.
 const (
-	networkShare         = 4
-	networkShareOfDomain = 2
+	networkDivisor         = 4
+	networkDivisorOfDomain = 2
 )
 
-// budget bounds what strangers can make this server fetch (C21).
+// budget limits the fetches that anonymous requests can cause (C21).
 type budget struct {
 	limits  oauth.Limits
 	wait    time.Duration // for a place
@@ -44,7 +44,7 @@ func newBudget(l oauth.Limits, wait time.Duration) *budget {
 	}
 }
 
-// target is a document that a requester needs.
+// target is a document to fetch for a requester.
 type target struct {
 	at        oauth.ClientID
 	requester oauth.Requester
@@ -67,7 +67,7 @@ func (t target) domain() string {
 	return domain
 }
 
-// network returns the largest network around the requester, the zero value for one without limits.
+// network returns the largest network of the requester, the zero value for one without limits.
 func (t target) network() netip.Prefix {
 	networks := t.requester.Networks()
 	if len(networks) == 0 {
@@ -90,7 +90,7 @@ func (t target) breakerKey() string {
 	return t.host()
 }
 
-// claim returns the claim of a fetch. Known documents have shares of their own, which unknown ones do not use up (C55).
+// claim returns the claim of a fetch. Known documents have separate shares, so that unknown ones do not use them up (C55).
 func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	claim := fairqueue.Claim{Networks: t.requester.Networks()}
 	share := func(limit int, key ...string) {
@@ -107,14 +107,14 @@ func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	if t.requester.Limited() {
 		network := t.network().String()
 		share(b.limits.MaxFetchesPerAddress, "address", t.requester.Address())
-		share(max(b.limits.MaxFetches/networkShare, b.limits.MaxFetchesPerAddress), "network", network)
-		share(b.limits.MaxFetchesPerDomain/networkShareOfDomain, "network", network, t.domain())
+		share(max(b.limits.MaxFetches/networkDivisor, b.limits.MaxFetchesPerAddress), "network", network)
+		share(b.limits.MaxFetchesPerDomain/networkDivisorOfDomain, "network", network, t.domain())
 	}
 	return claim
 }
 
-// enter waits for a place. It returns oauth.ErrMetadataBudget when the requester has spent its fetches or no place becomes free in time, and
-// oauth.ErrMetadataSlow during a pause of the breaker. The caller calls Leave when the fetch is over.
+// enter waits for a place. It returns oauth.ErrMetadataBudget if the requester has no fetches left or no place becomes free in time, and
+// oauth.ErrMetadataSlow during a pause of the breaker. The caller must call Leave after the fetch.
 func (b *budget) enter(ctx context.Context, t target, now func() time.Time) (*fairqueue.Place, error) {
 	if err := b.rates.admits(t, now()); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (b *budget) enter(ctx context.Context, t target, now func() time.Time) (*fa
 	case err != nil:
 		return nil, fmt.Errorf("%w: wait for a place: %w", oauth.ErrMetadataUnreachable, err)
 	}
-	if _, err := b.breaker.admits(t.breakerKey(), now()); err != nil { // it has timed out meanwhile
+	if _, err := b.breaker.admits(t.breakerKey(), now()); err != nil { // it may have timed out meanwhile
 		place.Leave()
 		return nil, err
 	}

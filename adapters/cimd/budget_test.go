@@ -38,7 +38,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		go func() { outcome <- ask(ctx, address, id) }()
 		return outcome
 	}
-	// hold makes fetches hang until release is called.
+	// hold makes fetches wait until release is called.
 	hold := func() (release func()) {
 		gate := make(chan struct{})
 		client.answer = func(w http.ResponseWriter, r *http.Request) { <-gate; client.publish(w, r) }
@@ -49,7 +49,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 	fetches := func(s *site) func() int { return func() int { return int(s.fetches.Load()) } }
 	waiting := func() int { return directory.budget.queue.Waiting() }
 
-	It("lets a request wait for a place, and refuses it when none becomes free", Label("C45"), func(ctx SpecContext) {
+	It("makes a request wait for a place, and refuses it when none becomes free", Label("C45"), func(ctx SpecContext) {
 		shares.MaxFetches = 1
 		open()
 		release := hold()
@@ -98,7 +98,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 			func(ctx context.Context) error { return ask(ctx, "198.51.100.1", other.client("/free")) }),
 	)
 
-	It("fetches a known document while unknown ones of its host and its requester hold all their places", Label("C55"), func(ctx SpecContext) {
+	It("fetches a known document while unknown ones of its host and its requester use all their places", Label("C55"), func(ctx SpecContext) {
 		shares.MaxFetchesPerDomain, shares.MaxFetchesPerAddress = 1, 1
 		open()
 		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
@@ -113,7 +113,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Eventually(known).Should(Receive(BeNil()))
 	})
 
-	// spend has an address use up what it may fetch from the client's domain in a minute.
+	// spend uses all fetches of an address from the client's domain in a minute.
 	spend := func(ctx context.Context) {
 		GinkgoHelper()
 		for i := range guaranteed {
@@ -122,7 +122,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(ask(ctx, "192.0.2.1", client.client("/another"))).To(MatchError(oauth.ErrMetadataBudget))
 	}
 
-	It("spends no rate on known documents", Label("C55"), func(ctx SpecContext) {
+	It("does not count fetches of known documents", Label("C55"), func(ctx SpecContext) {
 		shares.MaxFetchesPerMinuteAndAddress, shares.MaxFetchesPerMinuteAndDomain = 1, 1
 		open()
 		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
@@ -156,22 +156,22 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(directory.documents.flights.byName).To(BeEmpty())
 	})
 
-	It("forgets a shared fetch when all of its requests have given up", Label("C39"), func(ctx SpecContext) {
+	It("removes a shared fetch when all of its requests have ended", Label("C39"), func(ctx SpecContext) {
 		open()
 		fill(ctx, directory)
 		Expect(ask(ctx, "192.0.2.1", client.client("/next"))).To(MatchError(oauth.ErrMetadataBudget))
 		Expect(directory.documents.flights.byName).To(BeEmpty())
 	})
 
-	It("gives up slow hosts earlier while all places are taken", func() {
+	It("shortens the time of fetches while all places are taken", func() {
 		open()
-		Expect(directory.exchange()).To(Equal(time.Minute))
+		Expect(directory.exchangeLimit()).To(Equal(time.Minute))
 		directory.limits.crowded = time.Second
 		fill(context.Background(), directory)
-		Expect(directory.exchange()).To(Equal(time.Second))
+		Expect(directory.exchangeLimit()).To(Equal(time.Second))
 	})
 
-	It("tries a host that keeps timing out again after a pause, and pauses it for one network only", Label("C53"), func(ctx SpecContext) {
+	It("tries a slow host again after a pause, which is for one network only", Label("C53"), func(ctx SpecContext) {
 		bounds.exchange = 50 * time.Millisecond
 		open()
 		release := hold()
@@ -197,7 +197,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(ask(ctx, "192.0.2.1", client.client("/more"))).To(Succeed())
 	})
 
-	It("has one place for a slow host, and one more for its known documents", Label("C53", "C55"), func(ctx SpecContext) {
+	It("has one place for a slow host and one for its known documents", Label("C53", "C55"), func(ctx SpecContext) {
 		open()
 		Expect(ask(ctx, "203.0.113.1", client.client("/known"))).To(Succeed())
 		clock.advance(time.Minute)

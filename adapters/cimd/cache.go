@@ -11,16 +11,16 @@ import (
 	"github.com/pquerna/cachecontrol/cacheobject"
 )
 
-// Whatever a client's server wishes, its document is used for at least a minute and at most a day (C37).
+// A document is fresh for at least minFresh and at most maxFresh, for any response headers (C37).
 const (
 	minFresh = time.Minute
 	maxFresh = 24 * time.Hour
 )
 
-// maxStale is how long an expired document serves clients with grants when it cannot be renewed (C56).
+// maxStale is how long an expired document is used for clients with grants if it cannot be renewed (C56).
 const maxStale = time.Hour
 
-// entry is a valid document as it was last seen. It never changes; a renewed one takes its place.
+// entry is a valid document. It is immutable; a renewed entry replaces it.
 type entry[T any] struct {
 	value              T
 	etag, lastModified string
@@ -34,7 +34,7 @@ func newEntry[T any](value T, header http.Header, now time.Time) *entry[T] {
 	}
 }
 
-// fresh reports whether the document may still be used; never for longer than a day, even when the clock is set back (C37).
+// fresh reports whether the document may be used, for at most maxFresh even if the clock is set back (C37).
 func (e *entry[T]) fresh(now time.Time) bool {
 	return e != nil && now.Before(e.freshUntil) && e.freshUntil.Sub(now) <= maxFresh
 }
@@ -48,7 +48,7 @@ func (e *entry[T]) stale(now time.Time) bool {
 	return 0 <= since && since < maxStale
 }
 
-// addConditions makes a request conditional if there is a document to revalidate and something to tell it by (C38).
+// addConditions makes a request conditional if there is a document with a validator (C38).
 func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
 	if e == nil {
 		return false
@@ -62,14 +62,14 @@ func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
 	return e.etag != "" || e.lastModified != ""
 }
 
-// renewed returns the entry after a 304, whose headers alone say how long it stays fresh (C38).
+// renewed returns the entry after a 304, whose headers determine its freshness (C38).
 func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
 	next := newEntry(e.value, header, now)
 	next.etag, next.lastModified = cmp.Or(next.etag, e.etag), cmp.Or(next.lastModified, e.lastModified)
 	return next
 }
 
-// freshness is how long an answer may be used, within the two bounds; what cannot be understood counts as zero (C37).
+// freshness returns how long a response is fresh, between minFresh and maxFresh. Invalid headers count as zero (C37).
 func freshness(header http.Header) time.Duration {
 	age, err := strconv.ParseUint(cmp.Or(header.Get("Age"), "0"), 10, 31)
 	if err != nil {
@@ -96,7 +96,7 @@ func lifetime(header http.Header) time.Duration {
 	return expires.Sub(date)
 }
 
-// seconds takes the parser's largest number, which stands for anything larger, for no number at all.
+// seconds returns zero for the parser's maximum, which it returns for all larger numbers.
 func seconds(delta cacheobject.DeltaSeconds) time.Duration {
 	if delta == math.MaxInt32 {
 		return 0

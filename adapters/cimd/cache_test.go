@@ -15,7 +15,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Remembering a client's metadata document", func() {
+var _ = Describe("Caching a client's metadata document", func() {
 	var (
 		client    *site
 		clock     *handClock
@@ -38,7 +38,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 
 	DescribeTable("keeps it fresh", Label("C37", "N6"),
 		func(ctx SpecContext, want time.Duration, headers ...string) {
-			client.says(http.StatusOK, document(id.String()), headers...)
+			client.respond(http.StatusOK, document(id.String()), headers...)
 			Expect(ask(ctx)).To(Succeed())
 			clock.advance(want - time.Nanosecond)
 			Expect(ask(ctx)).To(Succeed())
@@ -47,12 +47,12 @@ var _ = Describe("Remembering a client's metadata document", func() {
 			Expect(ask(ctx)).To(Succeed())
 			Expect(client.fetches.Load()).To(BeEquivalentTo(2), "no longer fresh")
 		},
-		Entry("for a minute when nothing is said", time.Minute),
+		Entry("for a minute without headers", time.Minute),
 		Entry("for max-age", 10*time.Minute, "Cache-Control", "public, max-age=600"),
 		Entry("for max-age less the age", 7*time.Minute, "Cache-Control", "max-age=600", "Age", "180"),
-		Entry("for s-maxage rather than max-age", 20*time.Minute, "Cache-Control", "max-age=600, s-maxage=1200"),
-		Entry("until it expires when there is no max-age", 5*time.Minute, "Date", sent, "Expires", expires),
-		Entry("for max-age rather than until it expires", 10*time.Minute, "Date", sent, "Expires", expires, "Cache-Control", "max-age=600"),
+		Entry("for s-maxage, which overrides max-age", 20*time.Minute, "Cache-Control", "max-age=600, s-maxage=1200"),
+		Entry("until Expires without max-age", 5*time.Minute, "Date", sent, "Expires", expires),
+		Entry("for max-age, which overrides Expires", 10*time.Minute, "Date", sent, "Expires", expires, "Cache-Control", "max-age=600"),
 		Entry("for a minute when max-age is less", time.Minute, "Cache-Control", "max-age=5"),
 		Entry("for a minute when max-age is zero", time.Minute, "Cache-Control", "max-age=0"),
 		Entry("for a minute when the age exceeds max-age", time.Minute, "Cache-Control", "max-age=600", "Age", "900"),
@@ -65,46 +65,46 @@ var _ = Describe("Remembering a client's metadata document", func() {
 		Entry("for a minute when max-age has no value", time.Minute, "Cache-Control", "max-age"),
 		Entry("for a minute when max-age overflows", time.Minute, "Cache-Control", "max-age=99999999999999999999"),
 		Entry("for a minute when the age is no number", time.Minute, "Cache-Control", "max-age=600", "Age", "-1"),
-		Entry("for a minute when it expired before it was sent", time.Minute, "Date", expires, "Expires", sent),
-		Entry("for a minute when it expires at no date", time.Minute, "Date", sent, "Expires", "0"),
+		Entry("for a minute when Expires is before Date", time.Minute, "Date", expires, "Expires", sent),
+		Entry("for a minute when Expires is no date", time.Minute, "Date", sent, "Expires", "0"),
 	)
 
-	It("keeps apart client_ids that differ in a byte", Label("C10", "C36"), func(ctx SpecContext) {
+	It("distinguishes client_ids that differ in a byte", Label("C10", "C36"), func(ctx SpecContext) {
 		Expect(ask(ctx)).To(Succeed())
 		id = client.client("/client.json?")
 		Expect(ask(ctx)).To(Succeed())
 		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
 	})
 
-	DescribeTable("remembers no failure", Label("C36", "C39"),
+	DescribeTable("does not cache failures", Label("C36", "C39"),
 		func(ctx SpecContext, status int, body string) {
-			client.says(status, body)
+			client.respond(status, body)
 			Expect(ask(ctx)).NotTo(Succeed())
 			client.answer = client.publish
 			Expect(ask(ctx)).To(Succeed())
 			Expect(client.fetches.Load()).To(BeEquivalentTo(2))
 		},
-		Entry("when the document was not there", http.StatusNotFound, ""),
-		Entry("when the document was unreadable", http.StatusOK, "{"),
-		Entry("when the document was invalid", http.StatusOK, "{}"),
+		Entry("when the document is missing", http.StatusNotFound, ""),
+		Entry("when the document is malformed", http.StatusOK, "{"),
+		Entry("when the document is invalid", http.StatusOK, "{}"),
 	)
 
-	Context("when it is no longer fresh", Label("C38", "N6"), func() {
+	Context("when it has expired", Label("C38", "N6"), func() {
 		var asked http.Header
 
 		BeforeEach(func(ctx SpecContext) {
-			client.says(http.StatusOK, document(id.String()), "ETag", `"one"`, "Last-Modified", "Mon, 27 Jul 2026 12:00:00 GMT")
+			client.respond(http.StatusOK, document(id.String()), "ETag", `"one"`, "Last-Modified", "Mon, 27 Jul 2026 12:00:00 GMT")
 			Expect(ask(ctx)).To(Succeed())
 			clock.advance(time.Minute)
 		})
 
 		unchanged := func(headers ...string) {
-			client.says(http.StatusNotModified, "", headers...)
+			client.respond(http.StatusNotModified, "", headers...)
 			answer := client.answer
 			client.answer = func(w http.ResponseWriter, r *http.Request) { asked = r.Header.Clone(); answer(w, r) }
 		}
 
-		It("asks whether it has changed and renews it as the answer says", func(ctx SpecContext) {
+		It("revalidates it and renews it by the headers of the response", func(ctx SpecContext) {
 			unchanged("Cache-Control", "max-age=600")
 			Expect(ask(ctx)).To(Succeed())
 			Expect(asked).To(HaveKeyWithValue("If-None-Match", []string{`"one"`}))
@@ -114,7 +114,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 			Expect(client.fetches.Load()).To(BeEquivalentTo(2))
 		})
 
-		It("asks with the newest validator that it was given", func(ctx SpecContext) {
+		It("revalidates with the newest validator", func(ctx SpecContext) {
 			unchanged("ETag", `"two"`)
 			Expect(ask(ctx)).To(Succeed())
 			clock.advance(time.Minute)
@@ -123,32 +123,32 @@ var _ = Describe("Remembering a client's metadata document", func() {
 			Expect(asked).To(HaveKeyWithValue("If-Modified-Since", []string{"Mon, 27 Jul 2026 12:00:00 GMT"}))
 		})
 
-		It("takes what has changed", func(ctx SpecContext) {
-			client.says(http.StatusOK, strings.Replace(document(id.String()), "Reader", "Writer", 1))
+		It("uses a changed document", func(ctx SpecContext) {
+			client.respond(http.StatusOK, strings.Replace(document(id.String()), "Reader", "Writer", 1))
 			metadata, err := directory.Client(ctx, id, "")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(metadata.Name()).To(Equal("Writer"))
 		})
 
-		DescribeTable("fails rather than serve what is stale",
+		DescribeTable("fails and does not use the expired document",
 			func(ctx SpecContext, status int, body string) {
-				client.says(status, body)
+				client.respond(status, body)
 				Expect(ask(ctx)).NotTo(Succeed())
 			},
-			Entry("when the site is broken", http.StatusBadGateway, ""),
-			Entry("when the document has gone", http.StatusGone, ""),
+			Entry("when the site fails", http.StatusBadGateway, ""),
+			Entry("when the document was removed", http.StatusGone, ""),
 			Entry("when the new document is invalid", http.StatusOK, "{}"),
 		)
 	})
 
-	It("fails on a 304 that was not asked for", Label("C38"), func(ctx SpecContext) {
+	It("fails on a 304 to an unconditional request", Label("C38"), func(ctx SpecContext) {
 		Expect(ask(ctx)).To(Succeed()) // without a validator
 		clock.advance(time.Minute)
-		client.says(http.StatusNotModified, "")
+		client.respond(http.StatusNotModified, "")
 		Expect(ask(ctx)).To(MatchError(oauth.ErrMetadataUnreachable))
 	})
 
-	It("fetches nothing for a flight that starts when an earlier one has just landed", Label("C39"), func(ctx SpecContext) {
+	It("fetches nothing for a flight that starts just after another one has landed", Label("C39"), func(ctx SpecContext) {
 		Expect(ask(ctx)).To(Succeed())
 		Expect(directory.documents.refresh(ctx, target{at: id}, nil)).NotTo(BeNil())
 		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
@@ -160,7 +160,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))
 
-	It("fetches once for fifty who ask at once, even when the first hangs up", Label("C39", "N8"), func(ctx SpecContext) {
+	It("fetches once for fifty concurrent requests, even when the first is canceled", Label("C39", "N8"), func(ctx SpecContext) {
 		arrived, gate := make(chan struct{}), make(chan struct{})
 		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; client.publish(w, r) }
 		first, hangUp := context.WithCancel(ctx)
@@ -176,7 +176,7 @@ var _ = Describe("Remembering a client's metadata document", func() {
 	})
 })
 
-// askTogether starts n askers and returns once all of them run; the function that it returns waits for what they got.
+// askTogether starts n requests and returns when all are running. The returned function waits for their results.
 func askTogether(ctx context.Context, n int, ask func(context.Context) error) func() error {
 	var running, done sync.WaitGroup
 	failures := make([]error, n)
@@ -193,8 +193,8 @@ func askTogether(ctx context.Context, n int, ask func(context.Context) error) fu
 	return func() error { done.Wait(); return errors.Join(failures...) }
 }
 
-var _ = Describe("Remembering a document while the clock is set back", Label("C37", "I23"), func() {
-	It("lasts a day at most", func() {
+var _ = Describe("Caching a document while the clock is set back", Label("C37", "I23"), func() {
+	It("keeps it fresh for a day at most", func() {
 		clock := newClock()
 		kept := newEntry("value", http.Header{"Cache-Control": {"max-age=9999999"}}, clock.now())
 		Expect(kept.fresh(clock.now())).To(BeTrue())
@@ -202,7 +202,7 @@ var _ = Describe("Remembering a document while the clock is set back", Label("C3
 	})
 })
 
-var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"), func() {
+var _ = Describe("Caching a document that lacks a redirect URI", Label("C50"), func() {
 	var (
 		client    *site
 		clock     *handClock
@@ -213,7 +213,7 @@ var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"
 	const done, other = "https://app.example/done", "https://app.example/other"
 
 	publish := func(redirects string) {
-		client.says(http.StatusOK, strings.Replace(document(id.String()), done, redirects, 1), "Cache-Control", "max-age=86400", "ETag", `"`+redirects[:20]+`"`)
+		client.respond(http.StatusOK, strings.Replace(document(id.String()), done, redirects, 1), "Cache-Control", "max-age=86400", "ETag", `"`+redirects[:20]+`"`)
 	}
 	lists := func(ctx context.Context, redirect string) bool {
 		GinkgoHelper()
@@ -230,7 +230,7 @@ var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"
 		Expect(lists(ctx, done)).To(BeTrue())
 	})
 
-	It("fetches it again, on the condition that it has changed", Label("C38"), func(ctx SpecContext) {
+	It("fetches it again with a conditional request", Label("C38"), func(ctx SpecContext) {
 		var asked http.Header
 		client.answer = func(w http.ResponseWriter, r *http.Request) {
 			asked = r.Header.Clone()
@@ -241,7 +241,7 @@ var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"
 		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
 	})
 
-	It("lets those who ask while it is fetched have the new one", Label("C39"), func(ctx SpecContext) {
+	It("returns the new one to requests during the fetch", Label("C39"), func(ctx SpecContext) {
 		arrived, gate := make(chan struct{}), make(chan struct{})
 		publish(other)
 		changed := client.answer
@@ -262,8 +262,8 @@ var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"
 		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
 	})
 
-	It("tries in vain once a minute and keeps the old one", Label("C36"), func(ctx SpecContext) {
-		client.says(http.StatusInternalServerError, "")
+	It("tries once a minute while that fails, and keeps the old one", Label("C36"), func(ctx SpecContext) {
+		client.respond(http.StatusInternalServerError, "")
 		for range 5 {
 			Expect(lists(ctx, other)).To(BeFalse())
 		}
@@ -274,7 +274,7 @@ var _ = Describe("Remembering a document that lacks a redirect URI", Label("C50"
 		Expect(client.fetches.Load()).To(BeEquivalentTo(3))
 	})
 
-	It("does not fetch it while the budget is spent", Label("C21"), func(ctx SpecContext) {
+	It("does not fetch it while the budget is exhausted", Label("C21"), func(ctx SpecContext) {
 		leave := fill(ctx, directory)
 		Expect(lists(ctx, other)).To(BeFalse())
 		Expect(client.fetches.Load()).To(BeEquivalentTo(1))

@@ -11,9 +11,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// newTransport returns a transport that checks every address after DNS and before it connects (C17) and makes a new connection for
-// every fetch. It uses no proxy of the environment, behind which the check would see the proxy's address only (C16); through the
-// operator's proxy the addresses are checked before (C51).
+// newTransport returns a transport that checks each address after DNS and before it connects (C17), and makes a new connection for each fetch. It
+// ignores proxies of the environment, because the check would then see only the proxy's address (C16). With Options.Proxy the addresses are checked
+// before (C51).
 func newTransport(o Options, l limits) *http.Transport {
 	check := newAddressCheck(o)
 	dialer := &net.Dialer{Timeout: l.dial, Control: check.control, Resolver: o.Resolver}
@@ -34,11 +34,11 @@ func newTransport(o Options, l limits) *http.Transport {
 	return transport
 }
 
-// addressCheck refuses every destination that is not plainly public (C18). The ranges are the library's, from IANA's
-// special-purpose registries: IPv6 outside 2000::/3 is refused altogether, which covers mapped, NAT64 and link-local ones.
+// addressCheck refuses addresses that are not public (C18). The ranges of the library are from IANA's special-purpose registries. All IPv6 addresses
+// outside 2000::/3 are refused, which covers mapped, NAT64 and link-local ones.
 type addressCheck struct {
 	guardian   *ssrf.Guardian
-	denied     []netip.Prefix // by the operator, who may deny this computer to development too
+	denied     []netip.Prefix // by the operator; they take precedence over AllowLoopback
 	allowNAT64 bool
 }
 

@@ -1,6 +1,5 @@
-// Package cimd finds what OAuth clients publish about themselves: Client ID Metadata Documents and their keys, fetched over HTTPS from
-// addresses that strangers choose. It fetches little, slowly, never from inside the operator's network, and remembers only
-// what is valid.
+// Package cimd fetches Client ID Metadata Documents and key sets of OAuth clients over HTTPS. Since anyone can choose the addresses, it limits the
+// number and rate of fetches, refuses addresses that are not public, and caches only valid documents. Directory is its main type.
 package cimd
 
 import (
@@ -19,28 +18,28 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Options configures a directory. Issuer and Now are required; the zero value of every other field is the strict one.
+// Options configures a Directory. Issuer and Now are required; the zero value of every other field is the strictest.
 type Options struct {
 	Issuer         string                    // named in the User-Agent (C11)
-	Rules          oauth.ClientMetadataRules // what is accepted inside documents (A14, C23)
-	AllowLoopback  bool                      // development only: loopback addresses and any port may be fetched from (C49)
-	AllowNAT64     bool                      // lets 64:ff9b::/96 through when the IPv4 address inside it is allowed (C19)
-	AnyContentType bool                      // reads documents that are not labelled as JSON (C14)
+	Rules          oauth.ClientMetadataRules // for the members of documents (A14, C23)
+	AllowLoopback  bool                      // development only: allows loopback addresses and any port (C49)
+	AllowNAT64     bool                      // allows 64:ff9b::/96 when the IPv4 address inside it is allowed (C19)
+	AnyContentType bool                      // accepts documents with a media type other than JSON (C14)
 	Ports          []uint16                  // besides 443 (C7)
 	DeniedPrefixes []netip.Prefix            // besides the special-purpose ranges, for example the operator's own (C19)
-	Proxy          *url.URL                  // http or https, the way out when there is no other; nil connects directly (C51)
-	Now            func() time.Time          // the one clock
-	Logger         *slog.Logger              // nil is silent
-	RootCAs        *x509.CertPool            // nil is the system's roots
-	Resolver       *net.Resolver             // nil is Go's; what it answers is checked in any case (C17)
-	Limits         oauth.Limits              // bound fetches (C21); a zero field has its default
-	Limited        oauth.LimitObserver       // is called when they slow, refuse or evict; nil is not
+	Proxy          *url.URL                  // http or https, if fetches need a proxy; nil connects directly (C51)
+	Now            func() time.Time          // the clock
+	Logger         *slog.Logger              // nil for none
+	RootCAs        *x509.CertPool            // nil for those of the system
+	Resolver       *net.Resolver             // nil for Go's; its addresses are checked (C17)
+	Limits         oauth.Limits              // of fetches (C21); a zero field has its default
+	Limited        oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
 }
 
-// limits bounds one fetch (C15); only specs have others than the default.
+// limits are the limits of one fetch (C15). They differ from the default only in tests.
 type limits struct {
 	dial, handshake, header, exchange time.Duration
-	wait                              time.Duration // for a place (C52), inside of exchange
+	wait                              time.Duration // for a place (C52), part of exchange
 	crowded                           time.Duration // exchange while all places are taken
 	headerBytes                       int64
 	bodyBytes, keySetBytes            int64 // of a document (C15) and of a key set (D33)
@@ -67,8 +66,8 @@ var (
 	_ oauth.KeyDirectory = (*Directory)(nil)
 )
 
-// sizes bounds the documents of clients in use and of others. Strangers cannot fill the first part: a client gets there by an approval with a
-// valid token. Beyond the bound, the token with most clients there loses its own.
+// sizes are the maximum numbers of documents of clients in use and of others. A client is in use after an approval with a valid token, so that
+// strangers cannot fill that part. At its limit, a client of the token with most clients is evicted.
 type sizes struct{ inUse, others int }
 
 var (
@@ -76,7 +75,7 @@ var (
 	keySetSizes   = sizes{inUse: 1000, others: 64}
 )
 
-// New returns a directory that remembers nothing yet.
+// New returns a Directory with empty caches.
 func New(o Options) *Directory { return newDirectory(o, defaultLimits) }
 
 func newDirectory(o Options, l limits) *Directory {
@@ -89,19 +88,18 @@ func newDirectory(o Options, l limits) *Directory {
 	return d
 }
 
-// exchange returns how long a fetch may take. It is shorter while all places are taken, so that slow hosts free theirs earlier.
-func (d *Directory) exchange() time.Duration {
+// exchangeLimit returns how long a fetch may take. It is shorter while all places are taken, so that slow hosts free theirs earlier.
+func (d *Directory) exchangeLimit() time.Duration {
 	if d.budget.crowded() {
 		return min(d.limits.crowded, d.limits.exchange)
 	}
 	return d.limits.exchange
 }
 
-// Client returns the document that the client publishes under id: the remembered one while it is fresh, otherwise one that is fetched once
-// for all who need it meanwhile (C36-C39). A remembered document that does not list the redirect URI may be older than the URI, so it is
-// fetched again, once a minute for each client; when that fails, the remembered one stays in use (C50). Besides the refusals of
-// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41), oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53),
-// oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
+// Client returns the document at id: the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests (C36-C39). A
+// cached document without the redirect URI may be outdated, so it is fetched again, at most once a minute for each client; if that fails, the
+// cached one stays in use (C50). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41),
+// oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53), oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.Lacks(redirectURI, d.options.Rules) })
 	if err == nil {
@@ -133,8 +131,8 @@ func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
 	}
 }
 
-// ownerOf returns the owner of a client's document: the host token or, when it is not known, the client itself. As one owner, all clients with
-// living grants at the start would lose a document for each new one. As owners of one document each, they lose one only when no token has two.
+// ownerOf returns the owner of a client's document: the host token or, if it is not known, the client itself. If all clients with grants at the
+// start had one owner, each new client would evict one of them. As owners of one document each, they lose one only if no token has two.
 func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 	if by == (oauth.Fingerprint{}) {
 		return id.String()
@@ -142,8 +140,8 @@ func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 	return fmt.Sprintf("%x", by)
 }
 
-// KeySet implements oauth.KeyDirectory. A set without the wanted key may be older than the key, so it is fetched again, once a
-// minute (D33). While it cannot be renewed, a set with the wanted key serves for an hour after it has expired (C56).
+// KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is fetched again, at most once a minute (D33). A set
+// with the wanted key is used for an hour after it has expired if it cannot be renewed (C56).
 func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string) (oauth.KeySet, error) {
 	return d.keySets.findStale(ctx, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)
@@ -166,7 +164,7 @@ func readKeySet(_ context.Context, _ oauth.ClientID, members map[string]any) (oa
 	return oauth.NewKeySet(members)
 }
 
-// newLRU returns a cache that forgets what was used least recently; size is positive.
+// newLRU returns an LRU cache; size is positive.
 func newLRU[K comparable, V any](size int) *lru.Cache[K, V] {
 	cache, _ := lru.New[K, V](size) // fails only for a size that is not positive
 	return cache

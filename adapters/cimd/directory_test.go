@@ -38,14 +38,14 @@ var _ = Describe("Fetching a client's metadata document", func() {
 
 	var _ oauth.ClientDirectory = New(Options{})
 
-	It("returns what the client publishes", Label("C11"), func(ctx SpecContext) {
+	It("returns the document of the client", Label("C11"), func(ctx SpecContext) {
 		metadata, err := fetch(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(metadata.Name()).To(Equal("Reader"))
 		Expect(metadata.ID()).To(Equal(id))
 	})
 
-	It("sends one GET that carries nothing but what it wants and who asks", Label("C11"), func(ctx SpecContext) {
+	It("sends one GET with only Accept, Accept-Encoding and User-Agent", Label("C11"), func(ctx SpecContext) {
 		var seen *http.Request
 		client.answer = func(w http.ResponseWriter, r *http.Request) { seen = r.Clone(ctx); client.publish(w, r) }
 		_, err := fetch(ctx)
@@ -57,7 +57,7 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		}))
 	})
 
-	DescribeTable("asks for the client_id as it was sent", Label("C6", "C10"),
+	DescribeTable("requests the client_id unchanged", Label("C6", "C10"),
 		func(ctx SpecContext, path string) {
 			var asked string
 			client.answer = func(w http.ResponseWriter, r *http.Request) { asked = r.RequestURI; client.publish(w, r) }
@@ -81,8 +81,8 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		Expect(client.connections.Load()).To(BeEquivalentTo(3))
 	})
 
-	It("passes on why the domain refuses a document", Label("C23"), func(ctx SpecContext) {
-		client.says(http.StatusOK, document("https://another.example/client.json"))
+	It("returns the refusal of the domain", Label("C23"), func(ctx SpecContext) {
+		client.respond(http.StatusOK, document("https://another.example/client.json"))
 		_, err := fetch(ctx)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.InvalidClientDocument))
@@ -91,14 +91,14 @@ var _ = Describe("Fetching a client's metadata document", func() {
 	It("logs that the client publishes redirect URIs that cannot be used", Label("C27"), func(ctx SpecContext) {
 		var logged bytes.Buffer
 		options.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-		client.says(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
+		client.respond(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
 		Expect(fetch(ctx)).NotTo(BeNil())
 		Expect(logged.String()).To(And(ContainSubstring(id.String()), ContainSubstring("ignored=1"), Not(ContainSubstring("relative"))))
 	})
 
 	DescribeTable("fails", Label("C12", "C13", "C14", "C15"),
 		func(ctx SpecContext, status int, headers ...string) {
-			client.says(status, document(id.String()), headers...)
+			client.respond(status, document(id.String()), headers...)
 			_, err := fetch(ctx)
 			Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 			Expect(client.fetches.Load()).To(BeEquivalentTo(1))
@@ -106,26 +106,26 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		Entry("when the status is 201", 201),
 		Entry("when the status is 203", 203),
 		Entry("when the status is 206", 206),
-		Entry("when nothing was asked and nothing has changed", 304),
-		Entry("when the document is not there", 404),
-		Entry("when the site is broken", 500),
-		Entry("when it is redirected for good", 301, "Location", "/elsewhere.json"),
-		Entry("when it is redirected for now", 302, "Location", "/elsewhere.json"),
+		Entry("when the status is 304 for an unconditional request", 304),
+		Entry("when the document is missing", 404),
+		Entry("when the site fails", 500),
+		Entry("when it is redirected permanently", 301, "Location", "/elsewhere.json"),
+		Entry("when it is redirected temporarily", 302, "Location", "/elsewhere.json"),
 		Entry("when it is redirected after a form", 303, "Location", "/elsewhere.json"),
-		Entry("when it is redirected with its method for now", 307, "Location", "/elsewhere.json"),
-		Entry("when it is redirected with its method for good", 308, "Location", "/elsewhere.json"),
+		Entry("when it is redirected temporarily with its method", 307, "Location", "/elsewhere.json"),
+		Entry("when it is redirected permanently with its method", 308, "Location", "/elsewhere.json"),
 		Entry("when the content type is missing", 200, "Content-Type", ""),
 		Entry("when the content is plain text", 200, "Content-Type", "text/plain"),
-		Entry("when the content is another kind of JSON text", 200, "Content-Type", "text/json"),
+		Entry("when the content type is text/json", 200, "Content-Type", "text/json"),
 		Entry("when the content type has an empty subtype", 200, "Content-Type", "application/+json"),
 		Entry("when the content type only begins like JSON", 200, "Content-Type", "application/jsonp"),
 		Entry("when the content is compressed", 200, "Content-Encoding", "gzip"),
-		Entry("when the content is said to be encoded as itself", 200, "Content-Encoding", "identity"),
+		Entry("when the content encoding is identity", 200, "Content-Encoding", "identity"),
 	)
 
 	DescribeTable("reads a document", Label("C14"),
 		func(ctx SpecContext, contentType string) {
-			client.says(http.StatusOK, document(id.String()), "Content-Type", contentType)
+			client.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
 			Expect(fetch(ctx)).NotTo(BeNil())
 		},
 		Entry("when its type has parameters", "application/json; charset=utf-8"),
@@ -133,9 +133,9 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		Entry("when its type ends in +json", "application/client-metadata+json"),
 	)
 
-	It("reads any content type where the operator relaxes that", Label("C14"), func(ctx SpecContext) {
+	It("reads any content type with AnyContentType", Label("C14"), func(ctx SpecContext) {
 		options.AnyContentType = true
-		client.says(http.StatusOK, document(id.String()), "Content-Type", "text/plain")
+		client.respond(http.StatusOK, document(id.String()), "Content-Type", "text/plain")
 		Expect(fetch(ctx)).NotTo(BeNil())
 	})
 
@@ -146,17 +146,17 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		}
 
 		It("reads 5 KiB", func(ctx SpecContext) {
-			client.says(http.StatusOK, padded(5<<10))
+			client.respond(http.StatusOK, padded(5<<10))
 			Expect(fetch(ctx)).NotTo(BeNil())
 		})
 
-		It("fails at one byte more", func(ctx SpecContext) {
-			client.says(http.StatusOK, padded(5<<10+1))
+		It("fails for one byte more", func(ctx SpecContext) {
+			client.respond(http.StatusOK, padded(5<<10+1))
 			_, err := fetch(ctx)
 			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("has more than 5120"))))
 		})
 
-		It("fails at once when that is announced", func(ctx SpecContext) {
+		It("fails at once when the length is announced", func(ctx SpecContext) {
 			client.answer = func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				w.Header().Set("Content-Length", "5121")

@@ -13,11 +13,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxDepth is how deep a document may nest; the document itself is depth 1 (C22).
+// maxDepth is the maximum nesting of a document; the document itself is level 1 (C22).
 const maxDepth = 8
 
-// readDocument returns the body of an answer that is exactly what was requested: 200, JSON, not encoded and small (C12-C15). For any other
-// answer it returns oauth.ErrMetadataNoDocument, and for a body that breaks off or takes too long oauth.ErrMetadataUnreachable alone (C56).
+// readDocument returns the body of a response with status 200, a JSON type, no encoding and a small body (C12-C15). For any other response it returns
+// oauth.ErrMetadataNoDocument, and for a body that is incomplete or takes too long only oauth.ErrMetadataUnreachable (C56).
 func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, error) {
 	if err := checkHead(response, limit, anyType); err != nil {
 		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)
@@ -25,9 +25,9 @@ func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, e
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: read the answer: %w", oauth.ErrMetadataUnreachable, err)
+		return nil, fmt.Errorf("%w: read the response: %w", oauth.ErrMetadataUnreachable, err)
 	case int64(len(body)) > limit:
-		return nil, fmt.Errorf("%w: the answer has more than %d bytes", oauth.ErrMetadataNoDocument, limit)
+		return nil, fmt.Errorf("%w: the response has more than %d bytes", oauth.ErrMetadataNoDocument, limit)
 	}
 	return body, nil
 }
@@ -37,11 +37,11 @@ func checkHead(response *http.Response, limit int64, anyType bool) error {
 	case response.StatusCode != http.StatusOK:
 		return statusError(response.StatusCode)
 	case !anyType && !isJSON(response.Header.Get("Content-Type")):
-		return errors.New("the answer's content type is not JSON")
+		return errors.New("the content type of the response is not JSON")
 	case len(response.Header.Values("Content-Encoding")) > 0:
-		return errors.New("the answer is encoded")
+		return errors.New("the response has a content encoding")
 	case response.ContentLength > limit:
-		return fmt.Errorf("the answer announces more than %d bytes", limit)
+		return fmt.Errorf("the response announces more than %d bytes", limit)
 	}
 	return nil
 }
@@ -49,10 +49,10 @@ func checkHead(response *http.Response, limit int64, anyType bool) error {
 // statusError reports a status other than 200.
 type statusError int
 
-func (e statusError) Error() string { return fmt.Sprintf("the answer's status is %d", int(e)) }
+func (e statusError) Error() string { return fmt.Sprintf("the status of the response is %d", int(e)) }
 
-// isTransient reports whether a fetch failed for a reason other than the document: its host is unreachable, broken or refuses requests for
-// now, or this server had no place for the fetch (C56).
+// isTransient reports whether a later fetch may succeed: the host was unreachable, failed or refused requests, or this server had no place for the
+// fetch (C56).
 func isTransient(err error) bool {
 	var status statusError
 	switch {
@@ -64,14 +64,14 @@ func isTransient(err error) bool {
 	return errors.Is(err, oauth.ErrMetadataUnreachable) && !errors.Is(err, oauth.ErrMetadataNoDocument)
 }
 
-// isJSON reports whether a media type is application/json or application/*+json, parameters aside (C14).
+// isJSON reports whether a media type is application/json or application/*+json, with any parameters (C14).
 func isJSON(contentType string) bool {
 	mediaType, _, _ := strings.Cut(contentType, ";")
 	subtype, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(mediaType)), "application/")
 	return found && (subtype == "json" || len(subtype) > len("+json") && strings.HasSuffix(subtype, "+json"))
 }
 
-// shallow lets the decoder's own code read every value that does not nest too deep.
+// shallow makes the decoder refuse values beyond maxDepth.
 var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, _ *any) error {
 	if next := decoder.PeekKind(); decoder.StackDepth() >= maxDepth && (next == '{' || next == '[') {
 		return fmt.Errorf("the document nests deeper than %d", maxDepth)
@@ -79,8 +79,8 @@ var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontex
 	return errors.ErrUnsupported
 }))
 
-// decodeDocument reads one JSON object and nothing else. The decoder itself refuses duplicate names, bad UTF-8, a byte order
-// mark and what follows the object, and keeps the case of names (C22).
+// decodeDocument decodes one JSON object. The decoder refuses duplicate names, invalid UTF-8, a byte order mark and data after the object, and
+// distinguishes the case of names (C22).
 func decodeDocument(body []byte) (map[string]any, error) {
 	var members map[string]any
 	if err := json.Unmarshal(body, &members, shallow); err != nil {

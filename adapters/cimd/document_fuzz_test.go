@@ -15,8 +15,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// FuzzDocument reads documents beside the standard library's decoder: both see the same members, and what becomes a client
-// names itself and lists where it may be answered (C22-C28).
+// FuzzDocument compares the decoder with the standard library's: both find the same members, and a client has its own client_id and allowed redirect
+// URIs (C22-C28).
 func FuzzDocument(f *testing.F) {
 	id := oauth.RestoreClientID("https://client.example/client.json")
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -40,13 +40,13 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// lenient reads one object as encoding/json does; ok is false for anything else.
+// lenient decodes one object with encoding/json; ok is false for any other value.
 func lenient(body []byte) (members map[string]any, ok bool) {
 	err := json.Unmarshal(body, &members)
 	return members, err == nil && members != nil
 }
 
-// repeats reports whether any object has two members of one name.
+// repeats reports whether any object has two members with the same name.
 func repeats(body []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	return repeatsIn(decoder)
@@ -73,7 +73,7 @@ func repeatsIn(decoder *json.Decoder) bool {
 	return found
 }
 
-// depth counts how deep lists and objects nest.
+// depth returns the nesting of lists and objects.
 func depth(body []byte) (most int) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	for now := 0; ; most = max(most, now) {
@@ -111,7 +111,7 @@ func checkClient(t *testing.T, client *oauth.ClientMetadata, body []byte) {
 	checkTargets(t, client, redirects)
 }
 
-// checkTargets counts the published targets that are allowed; each of them can be answered and no other.
+// checkTargets checks that exactly the allowed redirect URIs of the document are usable.
 func checkTargets(t *testing.T, client *oauth.ClientMetadata, redirects []string) {
 	t.Helper()
 	usable := 0
@@ -129,7 +129,7 @@ func checkTargets(t *testing.T, client *oauth.ClientMetadata, redirects []string
 	}
 }
 
-// canBeAnswered reports whether a browser may be sent there with an answer that says nothing twice.
+// canBeAnswered reports whether a browser can be redirected there without duplicate parameters.
 func canBeAnswered(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -15,7 +15,7 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 		return `{"a":` + strings.Repeat("[", arrays) + strings.Repeat("]", arrays) + `}`
 	}
 
-	It("keeps the case of member names", func() {
+	It("distinguishes the case of member names", func() {
 		Expect(decodeDocument([]byte(`{"client_id":"a","CLIENT_ID":"b"}`))).To(Equal(map[string]any{"client_id": "a", "CLIENT_ID": "b"}))
 	})
 
@@ -38,7 +38,7 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 		Entry("when the document is a list", `[{"a":1}]`),
 		Entry("when the document is a string", `"a"`),
 		Entry("when the document is a web page", "<!doctype html>"),
-		Entry("when the document is cut off", `{"a":1`),
+		Entry("when the document is incomplete", `{"a":1`),
 		Entry("when a byte order mark comes first", "\ufeff{}"),
 		Entry("when a string is not UTF-8", "{\"a\":\"\xff\"}"),
 		Entry("when a member name is not UTF-8", "{\"\xff\":1}"),
@@ -47,7 +47,7 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 		Entry("when a member appears twice, once escaped", `{"a":1,"\u0061":1}`),
 		Entry("when an inner member appears twice", `{"a":{"b":1,"b":2}}`),
 		Entry("when another object follows", `{}{}`),
-		Entry("when anything follows", `{} x`),
+		Entry("when data follows", `{} x`),
 		Entry("when it has a comment", `{/* hello */}`),
 		Entry("when it has a trailing comma", `{"a":1,}`),
 		Entry("when lists nest nine levels deep", nested(8)),
@@ -55,9 +55,9 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 		Entry("when it nests thousands of levels deep", nested(2500)),
 	)
 
-	It("tells an unreadable document from an unreachable one", func(ctx SpecContext) {
+	It("distinguishes an unreadable document from an unreachable one", func(ctx SpecContext) {
 		client := newSite()
-		client.says(http.StatusOK, `{"client_id":"a","client_id":"b"}`)
+		client.respond(http.StatusOK, `{"client_id":"a","client_id":"b"}`)
 		directory := newDirectory(Options{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 		_, err := directory.Client(ctx, client.client("/client.json"), "")
 		Expect(err).To(MatchError(oauth.ErrMetadataMalformed))

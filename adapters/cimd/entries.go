@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// entries keeps documents in two parts (C54). Only further clients in use evict the documents of clients in use; their owners are the host tokens
-// that approved them. The owners of the others are the networks that caused their fetches, so strangers evict their own documents.
+// entries caches documents in two parts (C54). Documents of clients in use are evicted only by other clients in use; their owners are the host
+// tokens that approved them. The owners of the others are the networks that requested them, so that a network evicts its own documents.
 type entries[T any] struct {
 	mu            sync.Mutex
 	inUse, others *ownedCache[T]
@@ -16,7 +16,7 @@ func newEntries[T any](inUse, others int, evicted func()) *entries[T] {
 	return &entries[T]{inUse: newOwnedCache[T](inUse, evicted), others: newOwnedCache[T](others, evicted)}
 }
 
-// get returns the document, nil when there is none, and reports whether it is known: it was fetched, or belongs to a client in use.
+// get returns the document, nil if there is none. It is known if it was fetched before or belongs to a client in use.
 func (e *entries[T]) get(key string) (found *entry[T], known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -28,7 +28,7 @@ func (e *entries[T]) get(key string) (found *entry[T], known bool) {
 	return nil, false
 }
 
-// add keeps a document that was fetched for a requester in the network.
+// add caches a document that was fetched for a requester in the network.
 func (e *entries[T]) add(key string, fetched *entry[T], network netip.Prefix) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,7 +38,7 @@ func (e *entries[T]) add(key string, fetched *entry[T], network netip.Prefix) {
 	e.others.add(key, network.String(), fetched)
 }
 
-// keep moves a document to the part for clients in use, or reserves its place there.
+// keep moves a document to the part for clients in use. It adds an empty entry there if the document was not fetched yet.
 func (e *entries[T]) keep(key, owner string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

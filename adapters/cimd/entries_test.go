@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
+var _ = Describe("Caching documents", Label("C54", "C36"), func() {
 	var kept *entries[int]
 	var evicted int
 	attacker, person := netip.MustParsePrefix("2001:db8::/48"), netip.MustParsePrefix("192.0.2.0/24")
@@ -47,7 +47,7 @@ var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
 		Expect(has("0")).To(BeTrue())
 	})
 
-	It("renews a document in its place", func() {
+	It("replaces a renewed document", func() {
 		add("a", attacker)
 		add("a", person)
 		Expect(kept.others.recent.Len()).To(Equal(1))
@@ -66,7 +66,7 @@ var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
 		Expect(kept.others.counts).To(Equal(map[string]int{person.String(): 3}))
 	})
 
-	It("knows clients in use whose documents are not fetched yet", func() {
+	It("knows clients in use before their documents are fetched", func() {
 		kept.keep("used", "token")
 		found, known := kept.get("used")
 		Expect(found).To(BeNil())
@@ -77,7 +77,7 @@ var _ = Describe("Keeping documents", Label("C54", "C36"), func() {
 		Expect(kept.others.recent.Len()).To(BeZero())
 	})
 
-	It("keeps a bounded number of clients in use, the last ones used", func() {
+	It("keeps a limited number of clients in use, the most recently used ones", func() {
 		for _, key := range []string{"1", "2", "3"} {
 			add(key, person)
 			kept.keep(key, "token")

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// fetchCache holds the documents of one kind that were valid when they were fetched (C36). read checks the members of a document.
+// fetchCache fetches and caches valid documents of one kind (C36). read checks the members of a document.
 type fetchCache[T any] struct {
 	directory *Directory
 	bodyBytes int64
@@ -23,9 +23,9 @@ type fetchCache[T any] struct {
 }
 
 const (
-	// refetchInterval is how often a fresh document may be fetched again because something is missing in it (C50, D33).
+	// refetchInterval is the minimum time between two fetches of a fresh document in which something is missing (C50, D33).
 	refetchInterval = time.Minute
-	// renewInterval is how often the renewal of an expired document is tried while it stays in use (C56).
+	// renewInterval is the minimum time between two attempts to renew an expired document that stays in use (C56).
 	renewInterval = 10 * time.Second
 )
 
@@ -37,15 +37,15 @@ func newFetchCache[T any](d *Directory, s sizes, bodyBytes int64, read func(cont
 	}
 }
 
-// find returns the remembered document while it is fresh, otherwise the one that is fetched once for all who need it meanwhile (C37,
-// C39). A fresh document that is not enough is fetched again, but not twice within refetchInterval.
+// find returns the cached document while it is fresh, otherwise one that is fetched once for all concurrent requests (C37, C39). A fresh document
+// that is not enough is fetched again, but not twice within refetchInterval.
 func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	now := c.directory.options.Now()
 	known, _ := c.entries.get(at.String())
 	if known.fresh(now) && enough(known.value) {
 		return known.value, nil
 	}
-	if c.refetched.Within(at.String(), refetchInterval, now) { // perhaps since known was read, so it is read again
+	if c.refetched.Within(at.String(), refetchInterval, now) { // perhaps after known was read, so it is read again
 		if latest, fresh := c.fresh(at); fresh {
 			return latest, nil
 		}
@@ -53,7 +53,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.exchange)
 	defer cancel()
 	f := c.flights.join(at)
-	defer c.flights.part(at, f)
+	defer c.flights.leave(at, f)
 	if err := c.start(ctx, f, at, known); err != nil {
 		c.observeRefusal(err)
 		return found, err
@@ -66,7 +66,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	}
 }
 
-// findStale is like find, but a document that expired less than maxStale ago serves while its renewal fails for a transient reason (C56).
+// findStale is like find, but uses a document that expired less than maxStale ago if its renewal fails for a transient reason (C56).
 func (c *fetchCache[T]) findStale(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	now := c.directory.options.Now()
 	known, _ := c.entries.get(at.String())
@@ -83,7 +83,7 @@ func (c *fetchCache[T]) findStale(ctx context.Context, at oauth.ClientID, enough
 	return known.value, nil
 }
 
-// fresh returns the remembered document if it is fresh.
+// fresh returns the cached document if it is fresh.
 func (c *fetchCache[T]) fresh(at oauth.ClientID) (value T, ok bool) {
 	known, _ := c.entries.get(at.String())
 	if !known.fresh(c.directory.options.Now()) {
@@ -98,7 +98,7 @@ func (c *fetchCache[T]) observeRefusal(err error) {
 	}
 }
 
-// start waits for a place and starts the flight, if no other request does so meanwhile.
+// start waits for a place and starts the flight, unless another request starts it first.
 func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.ClientID, known *entry[T]) error {
 	d := c.directory
 	if f.hasStarted() {
@@ -131,8 +131,8 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 	return nil
 }
 
-// refresh fetches or revalidates the document, and remembers it if it is valid. It fetches nothing when another flight has landed since the
-// caller read known.
+// refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if another flight has landed since the caller read
+// known.
 func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) (found T, err error) {
 	d, now := c.directory, c.directory.options.Now
 	latest, _ := c.entries.get(t.at.String())
@@ -141,7 +141,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 		return latest.value, nil
 	}
 	d.budget.rates.spend(t, now())
-	if again { // recorded when the fetch is over, so that requests join it until then
+	if again { // recorded after the fetch, so that requests join it until then
 		defer func() { c.refetched.Add(t.at.String(), now()) }()
 	}
 	fetched, err := c.fetch(ctx, t.at, known)
@@ -155,7 +155,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 
 func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
 	d := c.directory
-	ctx, cancel := context.WithTimeout(ctx, d.exchange())
+	ctx, cancel := context.WithTimeout(ctx, d.exchangeLimit())
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
@@ -173,15 +173,15 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	if conditional && response.StatusCode == http.StatusNotModified {
 		return known.renewed(response.Header, d.options.Now()), nil
 	}
-	value, err := c.open(ctx, at, response)
+	value, err := c.readResponse(ctx, at, response)
 	if err != nil {
 		return nil, err
 	}
 	return newEntry(value, response.Header, d.options.Now()), nil
 }
 
-// open reads the document in an answer.
-func (c *fetchCache[T]) open(ctx context.Context, at oauth.ClientID, response *http.Response) (value T, err error) {
+// readResponse reads and checks the document in a response.
+func (c *fetchCache[T]) readResponse(ctx context.Context, at oauth.ClientID, response *http.Response) (value T, err error) {
 	body, err := readDocument(response, c.bodyBytes, c.directory.options.AnyContentType)
 	if err != nil {
 		return value, err

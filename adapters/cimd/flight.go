@@ -7,8 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// flight is a fetch that several requests wait for (C39). Each request waits for a place in the turn of its own network, and the first that gets
-// one starts the fetch for all. So a request does not wait for the turn of an attacker who needs the same document.
+// flight is a fetch for several requests (C39). Each request waits for a place in the queue of its own network, and the first that gets one starts
+// the fetch for all. So a request does not wait in the queue of an attacker who requests the same document.
 type flight[T any] struct {
 	users   int // guarded by flights.mu
 	started context.Context
@@ -20,7 +20,7 @@ type flight[T any] struct {
 
 func (f *flight[T]) hasStarted() bool { return f.started.Err() != nil }
 
-// flights are the flights that wait or fetch, by document.
+// flights holds the flights that have not landed, by document.
 type flights[T any] struct {
 	mu     sync.Mutex
 	byName map[string]*flight[T]
@@ -28,22 +28,22 @@ type flights[T any] struct {
 
 func newFlights[T any]() *flights[T] { return &flights[T]{byName: map[string]*flight[T]{}} }
 
-// join returns the flight for a document, which the caller leaves with part.
+// join returns the flight for a document. The caller must call leave.
 func (fs *flights[T]) join(at oauth.ClientID) *flight[T] {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f, found := fs.byName[at.String()]
 	if !found {
 		f = &flight[T]{landed: make(chan struct{})}
-		f.started, f.start = context.WithCancel(context.Background()) //nolint:gosec // begin or part calls start
+		f.started, f.start = context.WithCancel(context.Background()) //nolint:gosec // begin or leave calls start
 		fs.byName[at.String()] = f
 	}
 	f.users++
 	return f
 }
 
-// part forgets a flight that has not started when its last request leaves.
-func (fs *flights[T]) part(at oauth.ClientID, f *flight[T]) {
+// leave removes a flight that has not started when its last request leaves.
+func (fs *flights[T]) leave(at oauth.ClientID, f *flight[T]) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if f.users--; f.users == 0 && !f.hasStarted() {
@@ -61,7 +61,7 @@ func (fs *flights[T]) begin(f *flight[T]) bool {
 	return first
 }
 
-// land hands the result to all requests of the flight; the next request starts another one.
+// land returns the result to all requests of the flight. The next request joins another one.
 func (fs *flights[T]) land(at oauth.ClientID, f *flight[T], value T, err error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

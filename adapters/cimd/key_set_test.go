@@ -25,7 +25,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 	})
 
 	publish := func(kid string, headers ...string) {
-		client.says(http.StatusOK, `{"keys":[{"kty":"EC","kid":"`+kid+`"},{"kty":"EC"}]}`, headers...)
+		client.respond(http.StatusOK, `{"keys":[{"kty":"EC","kid":"`+kid+`"},{"kty":"EC"}]}`, headers...)
 	}
 	has := func(ctx context.Context, kid string) bool {
 		GinkgoHelper()
@@ -36,7 +36,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 	}
 	fetches := func() int { return int(client.fetches.Load()) }
 
-	It("remembers them as long as their host says", Label("C37"), func(ctx SpecContext) {
+	It("caches them for the time in the headers of the host", Label("C37"), func(ctx SpecContext) {
 		publish("a", "Cache-Control", "max-age=600")
 		Expect(has(ctx, "a")).To(BeTrue())
 		clock.advance(10*time.Minute - time.Nanosecond)
@@ -47,10 +47,10 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		Expect(fetches()).To(Equal(2))
 	})
 
-	It("asks again for a key that it does not know, once a minute, even when the host fails", func(ctx SpecContext) {
+	It("fetches them again for an unknown key, once a minute, even when the host fails", func(ctx SpecContext) {
 		publish("a", "Cache-Control", "max-age=3600")
 		Expect(has(ctx, "a")).To(BeTrue())
-		client.says(http.StatusInternalServerError, "")
+		client.respond(http.StatusInternalServerError, "")
 		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "b")
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 		publish("b", "Cache-Control", "max-age=3600")
@@ -63,16 +63,16 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		Expect(fetches()).To(Equal(3))
 	})
 
-	It("takes keys that have not changed for what they are", Label("C38"), func(ctx SpecContext) {
+	It("keeps unchanged keys after a 304", Label("C38"), func(ctx SpecContext) {
 		publish("a", "ETag", `"1"`)
 		Expect(has(ctx, "a")).To(BeTrue())
-		client.says(http.StatusNotModified, "")
+		client.respond(http.StatusNotModified, "")
 		Expect(has(ctx, "b")).To(BeFalse())
 		Expect(has(ctx, "a")).To(BeTrue())
 	})
 
 	DescribeTable("refuses", func(ctx SpecContext, body string, reason error) {
-		client.says(http.StatusOK, body)
+		client.respond(http.StatusOK, body)
 		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "a")
 		if reason == nil {
 			kind, _ := oauth.KindOf(err)
@@ -81,14 +81,14 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		}
 		Expect(err).To(MatchError(reason))
 	},
-		Entry("what is no JSON", Label("C22"), "keys", oauth.ErrMetadataMalformed),
-		Entry("what is no key set", "{}", nil),
+		Entry("invalid JSON", Label("C22"), "keys", oauth.ErrMetadataMalformed),
+		Entry("a document that is no key set", "{}", nil),
 		Entry("private keys", Label("C31"), `{"keys":[{"kty":"EC","d":"x"}]}`, nil),
 	)
 
-	It("lets a key set be larger than a document, but not too large", Label("C15"), func(ctx SpecContext) {
+	It("allows a key set to be larger than a document, up to a limit", Label("C15"), func(ctx SpecContext) {
 		sized := func(size int) {
-			client.says(http.StatusOK, `{"keys":[]`+strings.Repeat(" ", size-len(`{"keys":[]}`))+`}`)
+			client.respond(http.StatusOK, `{"keys":[]`+strings.Repeat(" ", size-len(`{"keys":[]}`))+`}`)
 		}
 		sized(64 << 10)
 		Expect(has(ctx, "a")).To(BeFalse())
@@ -97,13 +97,13 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 	})
 
-	It("spends the budget that documents are fetched from", Label("C21"), func(ctx SpecContext) {
+	It("uses the same budget as documents", Label("C21"), func(ctx SpecContext) {
 		fill(ctx, directory)
 		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "a")
 		Expect(err).To(MatchError(oauth.ErrMetadataBudget))
 	})
 
-	It("is refused by the same dialer", Label("C17", "C18"), func(ctx SpecContext) {
+	It("uses the same address check", Label("C17", "C18"), func(ctx SpecContext) {
 		strict := newDirectory(Options{Now: clock.now, RootCAs: client.roots()}, patient())
 		_, err := strict.KeySet(ctx, client.client("/jwks.json"), "a")
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
@@ -121,7 +121,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			return err
 		}
 
-		DescribeTable("serves them for an hour after", func(ctx SpecContext, broken http.HandlerFunc) {
+		DescribeTable("uses them for an hour after", func(ctx SpecContext, broken http.HandlerFunc) {
 			client.answer = broken
 			clock.advance(time.Hour - time.Nanosecond)
 			Expect(has(ctx, "a")).To(BeTrue())
@@ -129,12 +129,12 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Expect(find(ctx, "a")).To(MatchError(oauth.ErrMetadataUnreachable))
 		},
 			Entry("a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-			Entry("a body that breaks off", func(w http.ResponseWriter, _ *http.Request) { begin(w); panic(http.ErrAbortHandler) }),
+			Entry("an incomplete body", func(w http.ResponseWriter, _ *http.Request) { begin(w); panic(http.ErrAbortHandler) }),
 			Entry("403", status(http.StatusForbidden)), Entry("429", status(http.StatusTooManyRequests)),
 			Entry("500", status(http.StatusInternalServerError)), Entry("503", status(http.StatusServiceUnavailable)),
 		)
 
-		DescribeTable("stops serving them after a definite answer:", func(ctx SpecContext, definite http.HandlerFunc) {
+		DescribeTable("stops using them after a final response:", func(ctx SpecContext, definite http.HandlerFunc) {
 			client.answer = definite
 			Expect(find(ctx, "a")).NotTo(Succeed())
 		},
@@ -150,7 +150,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			}),
 		)
 
-		It("serves them when the body stalls while all places are taken", func(ctx SpecContext) {
+		It("uses them when the body stalls while all places are taken", func(ctx SpecContext) {
 			directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true, Limits: oauth.Limits{MaxFetches: 1}}, patient())
 			Expect(has(ctx, "a")).To(BeTrue())
 			clock.advance(time.Minute)
@@ -160,7 +160,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Expect(fetches()).To(Equal(3))
 		})
 
-		It("serves them when no place becomes free", func(ctx SpecContext) {
+		It("uses them when no place becomes free", func(ctx SpecContext) {
 			fill(ctx, directory)
 			Expect(has(ctx, "a")).To(BeTrue())
 			Expect(fetches()).To(Equal(1))
@@ -177,7 +177,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Expect(fetches()).To(Equal(3))
 		})
 
-		It("does not serve a set without the wanted key", func(ctx SpecContext) {
+		It("does not use a set without the wanted key", func(ctx SpecContext) {
 			client.answer = status(http.StatusServiceUnavailable)
 			Expect(has(ctx, "a")).To(BeTrue())
 			Expect(find(ctx, "b")).To(MatchError(oauth.ErrMetadataUnreachable))
@@ -189,7 +189,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 	It("keeps them while their client is in use", Label("C54"), func(ctx SpecContext) {
 		document := document(client.client("/client.json").String(),
 			`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"`+client.URL+`/jwks.json"`)
-		client.says(http.StatusOK, document)
+		client.respond(http.StatusOK, document)
 		directory.options.Rules = oauth.ClientMetadataRules{PrivateKeyJWT: true, KeySets: oauth.ClientIDRules{AllowAnyHost: true}}
 		Expect(directory.Client(ctx, client.client("/client.json"), "")).NotTo(BeNil())
 		directory.Keep(client.client("/client.json"), oauth.Fingerprint{1})
@@ -199,7 +199,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 })
 
 var _ = Describe("Finding the document of a connected client", Label("C56", "D33"), func() {
-	It("serves an expired one for an hour while it cannot be renewed, but not to authorization requests", func(ctx SpecContext) {
+	It("uses an expired one for an hour while it cannot be renewed, but not for authorization requests", func(ctx SpecContext) {
 		client, clock := newSite(), newClock()
 		directory := newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 		id := client.client("/client.json")
@@ -213,7 +213,7 @@ var _ = Describe("Finding the document of a connected client", Label("C56", "D33
 	})
 })
 
-// begin sends the head and the first byte of an answer.
+// begin sends the header and the first byte of a response.
 func begin(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", "500")

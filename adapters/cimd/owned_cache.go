@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// maxOwners bounds the owners of a document. When one more claims it, the owner with most documents gives it up.
+// maxOwners is the maximum number of owners of a document. When another one claims it, the owner with most documents is removed.
 const maxOwners = 4
 
-// ownedCache keeps documents of owners. When it is full, the owner with most documents loses its least recently used one, so that an owner with
-// many documents evicts its own. A document with several owners stays as long as one of them has few documents.
+// ownedCache caches documents of owners. When it is full, it evicts the least recently used document of the owner with most documents, so that an
+// owner with many documents evicts its own. A document with several owners counts for the owner with fewest documents.
 type ownedCache[T any] struct {
 	max     int
 	byKey   map[string]*list.Element
 	recent  *list.List     // of *owned[T], the most recently used first
 	counts  map[string]int // documents of an owner
-	evicted func()         // called for each document that is evicted after it was fetched
+	evicted func()         // called for each evicted document that was fetched
 }
 
 type owned[T any] struct {
 	key    string
 	owners []string
-	entry  *entry[T] // nil for one that is not fetched yet
+	entry  *entry[T] // nil before the first fetch
 }
 
 func newOwnedCache[T any](size int, evicted func()) *ownedCache[T] {
@@ -38,7 +38,7 @@ func (c *ownedCache[T]) find(key string) (found *owned[T], ok bool) {
 	return element.Value.(*owned[T]), true
 }
 
-// renew replaces a document, and reports false when there is none.
+// renew replaces a document, and returns false if there is none.
 func (c *ownedCache[T]) renew(key string, fetched *entry[T]) bool {
 	found, ok := c.find(key)
 	if ok {
@@ -53,11 +53,11 @@ func (c *ownedCache[T]) add(key, owner string, e *entry[T]) {
 	c.byKey[key] = c.recent.PushFront(added)
 	c.own(added, owner)
 	if c.recent.Len() > c.max {
-		c.makeRoom()
+		c.evict()
 	}
 }
 
-// claim gives a document one more owner, and reports false when there is no such document.
+// claim adds an owner to a document, and returns false if there is no such document.
 func (c *ownedCache[T]) claim(key, owner string) bool {
 	found, ok := c.find(key)
 	if !ok {
@@ -84,22 +84,22 @@ func (c *ownedCache[T]) disown(d *owned[T], owner string) {
 	}
 }
 
-// remove returns the document that it removes, nil when there is none.
+// remove removes a document and returns it, nil if there is none.
 func (c *ownedCache[T]) remove(key string) *entry[T] {
 	element, ok := c.byKey[key]
 	if !ok {
 		return nil
 	}
-	gone := c.recent.Remove(element).(*owned[T])
+	removed := c.recent.Remove(element).(*owned[T])
 	delete(c.byKey, key)
-	for _, owner := range slices.Clone(gone.owners) {
-		c.disown(gone, owner)
+	for _, owner := range slices.Clone(removed.owners) {
+		c.disown(removed, owner)
 	}
-	return gone.entry
+	return removed.entry
 }
 
-// makeRoom evicts the document whose smallest owner is the largest, the least recently used of several.
-func (c *ownedCache[T]) makeRoom() {
+// evict removes the document whose smallest owner has most documents, the least recently used of several.
+func (c *ownedCache[T]) evict() {
 	var worst *owned[T]
 	most := 0
 	for element := c.recent.Back(); element != nil; element = element.Prev() {
@@ -113,7 +113,7 @@ func (c *ownedCache[T]) makeRoom() {
 	}
 }
 
-// smallestOwner returns how many documents the owner with fewest has.
+// smallestOwner returns the number of documents of the owner with fewest.
 func (c *ownedCache[T]) smallestOwner(d *owned[T]) int {
 	smallest := c.counts[d.owners[0]]
 	for _, owner := range d.owners[1:] {

@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Keeping the documents of owners", Label("C54"), func() {
+var _ = Describe("Caching the documents of owners", Label("C54"), func() {
 	const attacker, person, colleague = "attacker", "person", "colleague"
 	var kept *ownedCache[int]
 	BeforeEach(func() { kept = newOwnedCache[int](6, func() {}) })
@@ -47,7 +47,7 @@ var _ = Describe("Keeping the documents of owners", Label("C54"), func() {
 		Entry("because the attacker had it first", attacker, person),
 	)
 
-	It("loses the documents of two flooding owners that share them", func() {
+	It("evicts the documents of two flooding owners that share them", func() {
 		keep("a", person)
 		keep("b", person)
 		for i := range 50 {
@@ -74,7 +74,7 @@ var _ = Describe("Keeping the documents of owners", Label("C54"), func() {
 		Expect(kept.counts).To(BeEmpty())
 	})
 
-	It("bounds the owners of a document, and forgets the one with most documents", func() {
+	It("limits the owners of a document, and removes the one with most documents", func() {
 		keep("b", attacker)
 		for _, owner := range []string{person, attacker, colleague, "third", "fourth"} {
 			keep("a", owner)
@@ -86,7 +86,7 @@ var _ = Describe("Keeping the documents of owners", Label("C54"), func() {
 })
 
 var _ = Describe("Keeping the clients of host tokens", Label("C54"), func() {
-	It("lets a token with many clients have one place of others, those known at the start or not, and then evict its own", func() {
+	It("evicts one client of other tokens for a token with many clients, and then its own", func() {
 		directory := New(Options{Now: newClock().now})
 		client := func(kind string, i int) oauth.ClientID {
 			return oauth.RestoreClientID(fmt.Sprintf("https://%s%d.example/c.json", kind, i))

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// egressProxy is the HTTP proxy through which documents are fetched where nothing else leads out. The operator has chosen it, so its own
-// address is not checked.
+// egressProxy is the HTTP proxy of the operator, for networks without direct access to the internet. Its own address is not checked.
 type egressProxy struct {
 	url      *url.URL
 	resolver *net.Resolver
@@ -21,7 +20,7 @@ type egressProxy struct {
 	timeout  time.Duration // of resolving a name
 }
 
-// proxy is an http.Transport's Proxy. It checks the host of the request before the proxy is dialled (C51).
+// proxy is the Proxy function of an http.Transport. It checks the host of the request before the proxy is dialled (C51).
 func (p egressProxy) proxy(r *http.Request) (*url.URL, error) {
 	if err := p.permit(r.Context(), r.URL); err != nil {
 		return nil, fmt.Errorf("check the host before the proxy is dialled: %w", err)
@@ -29,15 +28,14 @@ func (p egressProxy) proxy(r *http.Request) (*url.URL, error) {
 	return p.connectURL(), nil
 }
 
-// connectURL is http for an https proxy too, because the dialer makes that TLS connection: the transport would offer HTTP/2 in it, over
-// which it cannot send CONNECT.
+// connectURL returns an http URL for an https proxy too, because the dialer makes its TLS connection: the transport would offer HTTP/2, over which it
+// cannot send CONNECT.
 func (p egressProxy) connectURL() *url.URL {
 	port := cmp.Or(p.url.Port(), map[string]string{"http": "80", "https": "443"}[p.url.Scheme])
 	return &url.URL{Scheme: "http", User: p.url.User, Host: net.JoinHostPort(p.url.Hostname(), port)}
 }
 
-// permit refuses a host that does not resolve, or has one address that may not be connected to: the proxy resolves the name again and
-// may choose any of them.
+// permit refuses a host that does not resolve or has an address that is not allowed. The proxy resolves the name again and may choose any of them.
 func (p egressProxy) permit(ctx context.Context, target *url.URL) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -53,7 +51,7 @@ func (p egressProxy) permit(ctx context.Context, target *url.URL) error {
 	return nil
 }
 
-// permit is control for an address to which the proxy will connect.
+// permit checks an address to which the proxy would connect.
 func (c addressCheck) permit(address netip.Addr, port string) error {
 	network := "tcp6"
 	if address.Is4() {
@@ -62,7 +60,7 @@ func (c addressCheck) permit(address netip.Addr, port string) error {
 	return c.control(network, net.JoinHostPort(address.String(), port), nil)
 }
 
-// dialer connects to the proxy.
+// dialer returns a DialContext function that connects to the proxy.
 func (p egressProxy) dialer(o Options, l limits) func(ctx context.Context, network, address string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: l.dial, Resolver: p.resolver}
 	if p.url.Scheme == "http" {
@@ -71,7 +69,7 @@ func (p egressProxy) dialer(o Options, l limits) func(ctx context.Context, netwo
 	return (&tls.Dialer{NetDialer: plain, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}}).DialContext
 }
 
-// checkConnect tells a refusal of the proxy from one of the host behind it.
+// checkConnect distinguishes a refusal of the proxy from a response of the host behind it.
 func checkConnect(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the proxy refuses to connect: %s", answer.Status)

@@ -19,7 +19,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// connectProxy is an HTTP proxy on loopback that connects every CONNECT to one site, whatever its target is.
+// connectProxy is an HTTP proxy on loopback that connects every CONNECT to one site.
 type connectProxy struct {
 	*httptest.Server
 	connections atomic.Int32
@@ -50,7 +50,7 @@ func newConnectProxy(to *site, start func(*httptest.Server)) *connectProxy {
 	return p
 }
 
-// tunnel copies bytes both ways until one side hangs up.
+// tunnel copies bytes in both directions until one side closes.
 func tunnel(w http.ResponseWriter, address string) {
 	out, err := net.Dial("tcp", address)
 	if err != nil {
@@ -86,7 +86,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 
 	BeforeEach(func() {
 		client, bounds = newSite(), patient()
-		client.says(http.StatusOK, document(example.String()))
+		client.respond(http.StatusOK, document(example.String()))
 		proxy = newConnectProxy(client, (*httptest.Server).Start)
 		options = Options{Now: newClock().now, RootCAs: client.roots(), Proxy: proxy.at(nil), Resolver: newNameServer("1.1.1.1").resolver()}
 	})
@@ -96,19 +96,19 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		return err
 	}
 
-	It("asks it for the host by name, and the host with TLS", func(ctx SpecContext) {
+	It("sends it the name of the host, and uses TLS with the host", func(ctx SpecContext) {
 		Expect(ask(ctx, example)).To(Succeed())
 		Expect(proxy.requests).To(HaveExactElements(And(HaveField("Method", http.MethodConnect), HaveField("Host", "example.com:443"))))
 	})
 
-	It("gets key sets in the same way", Label("D33"), func(ctx SpecContext) {
-		client.says(http.StatusOK, `{"keys":[]}`)
+	It("fetches key sets in the same way", Label("D33"), func(ctx SpecContext) {
+		client.respond(http.StatusOK, `{"keys":[]}`)
 		_, err := newDirectory(options, bounds).KeySet(ctx, example, "a")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(proxy.connections.Load()).To(BeEquivalentTo(1))
 	})
 
-	It("gives its password to the proxy and to no site", func(ctx SpecContext) {
+	It("sends its password only to the proxy", func(ctx SpecContext) {
 		var seen http.Header
 		answer := client.answer
 		client.answer = func(w http.ResponseWriter, r *http.Request) { seen = r.Header.Clone(); answer(w, r) }
@@ -118,7 +118,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Expect(seen).NotTo(HaveKey(ContainSubstring("Authorization")))
 	})
 
-	It("speaks TLS with an https proxy, over HTTP/1.1 even when that knows HTTP/2", func(ctx SpecContext) {
+	It("uses TLS with an https proxy, and HTTP/1.1 even if the proxy supports HTTP/2", func(ctx SpecContext) {
 		proxy = newConnectProxy(client, func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() })
 		options.Proxy = proxy.at(url.UserPassword("me", "s3cret"))
 		Expect(ask(ctx, example)).To(Succeed())
@@ -148,7 +148,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Entry("when the network is denied", Label("C19"), "https://example.com/client.json", func() { options.DeniedPrefixes = append(options.DeniedPrefixes, netip.MustParsePrefix("1.1.0.0/16")) }),
 	)
 
-	It("is checked anew for every fetch", Label("C17", "N7"), func(ctx SpecContext) {
+	It("is checked for every fetch", Label("C17", "N7"), func(ctx SpecContext) {
 		clock, answer := newClock(), atomic.Pointer[[]string]{}
 		answer.Store(&[]string{"1.1.1.1"})
 		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string { return *answer.Load() }).resolver()
@@ -167,13 +167,13 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Expect(client.fetches.Load()).To(BeZero())
 	})
 
-	It("says that it was the proxy that refused", func(ctx SpecContext) {
+	It("reports a refusal of the proxy", func(ctx SpecContext) {
 		proxy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) })
 		options.Proxy = proxy.at(url.UserPassword("me", "s3cret"))
 		Expect(ask(ctx, example)).To(MatchError(And(ContainSubstring("the proxy refuses to connect: 407"), Not(ContainSubstring("s3cret")))))
 	})
 
-	It("gives up on a proxy that does not answer", Label("C15"), func(ctx SpecContext) {
+	It("times out when the proxy does not answer", Label("C15"), func(ctx SpecContext) {
 		bounds.exchange = 50 * time.Millisecond
 		gate := make(chan struct{})
 		DeferCleanup(func() { close(gate) })
@@ -181,7 +181,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Expect(ask(ctx, example)).To(MatchError(oauth.ErrMetadataUnreachable))
 	}, SpecTimeout(10*time.Second))
 
-	It("dials no site itself when the proxy is down", func(ctx SpecContext) {
+	It("connects to no site directly when the proxy is down", func(ctx SpecContext) {
 		options.AllowLoopback = true
 		proxy.Close()
 		Expect(ask(ctx, client.client("/client.json"))).To(MatchError(ContainSubstring("proxyconnect")))

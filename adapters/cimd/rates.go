@@ -11,16 +11,16 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxMetered is the number of keys whose rate is kept; the least recently used is forgotten first.
+// maxMetered is the maximum number of counters of each kind. The least recently used is evicted.
 const maxMetered = 8192
 
-// guaranteed is how many unknown documents of a domain each address and each network may fetch in a minute, however many the address has fetched
-// from other domains and others have fetched from this one.
+// guaranteed is the number of unknown documents of a domain that each address and each network may fetch in a minute, even if the limit of the
+// address or of the domain is reached.
 const guaranteed = 3
 
-// rates counts fetches of unknown documents, in windows of a minute. Each process counts for itself, so that fetches need no database; N
-// replicas fetch N times as much. A forgotten window begins anew. To have the window of one address and domain forgotten, an attacker has to fetch
-// from thousands of other domains, four at a time, and the limit of the domain still applies.
+// rates counts fetches of unknown documents in windows of a minute. Each process has its own counters, so that fetches need no database; N replicas
+// fetch N times as much. To evict the counter of an address at a domain, an attacker has to fetch from thousands of other domains, four at a time,
+// and the limit of the domain still applies.
 type rates struct {
 	limits             oauth.Limits
 	mu                 sync.Mutex
@@ -37,7 +37,7 @@ type networkAtDomain struct {
 	network netip.Prefix
 }
 
-// window counts the fetches of a minute.
+// window counts fetches in a minute.
 type window struct {
 	start    time.Time
 	fetches  int
@@ -59,7 +59,7 @@ func newRates(l oauth.Limits) *rates {
 	}
 }
 
-// admits refuses what the address or the domain has no fetch left for. Known documents are always admitted.
+// admits returns oauth.ErrMetadataBudget if the address or the domain has no fetch left. Known documents are always admitted.
 func (r *rates) admits(t target, now time.Time) error {
 	if t.known {
 		return nil
@@ -77,8 +77,8 @@ func (r *rates) admits(t target, now time.Time) error {
 	return oauth.RetryableAfter(domain, fmt.Errorf("%w: %d in a minute from one domain", oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndDomain))
 }
 
-// addressWait returns how long the address waits because it has spent its fetches of a minute, and those that are guaranteed for the domain. So an
-// attacker does not stop new clients for others behind the same address with fetches from other domains.
+// addressWait returns how long the address has to wait because it has used its fetches and those that are guaranteed for the domain. The guarantee
+// is for others behind the same address as an attacker who fetches from other domains.
 func (r *rates) addressWait(t target, now time.Time) time.Duration {
 	if !t.requester.Limited() {
 		return 0
@@ -90,12 +90,12 @@ func (r *rates) addressWait(t target, now time.Time) time.Duration {
 	return min(all.left(now), here.left(now))
 }
 
-// domainWait returns how long the network waits because the fetches of the domain are spent and it has used its part of them. So an attacker in one
-// network cannot use up what other networks may fetch.
+// domainWait returns how long the network has to wait because the fetches of the domain and its share of them are used. The share is for other
+// networks than that of an attacker.
 func (r *rates) domainWait(t target, now time.Time) time.Duration {
 	all, own := r.ofDomain(t, now)
-	part := max(guaranteed, r.limits.MaxFetchesPerMinuteAndDomain/max(all.networks, 1))
-	if all.fetches < r.limits.MaxFetchesPerMinuteAndDomain || own.fetches < part {
+	share := max(guaranteed, r.limits.MaxFetchesPerMinuteAndDomain/max(all.networks, 1))
+	if all.fetches < r.limits.MaxFetchesPerMinuteAndDomain || own.fetches < share {
 		return 0
 	}
 	return min(all.left(now), own.left(now))

@@ -25,7 +25,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		}
 		return err
 	}
-	// spent fetches from addresses in turn until one is refused, and returns how many were not.
+	// spent fetches from the addresses in turn until one is refused, and returns the number of fetches.
 	spent := func(url string, address func(i int) string) int {
 		for i := range 10_000 {
 			if fetch(from(address(i), url)) != nil {
@@ -45,7 +45,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 	})
 
-	It("guarantees an address that has spent its fetches three from each other domain", func() {
+	It("guarantees an address without fetches three from each other domain", func() {
 		Expect(spent("https://attacker.example/", func(int) string { return "203.0.113.7" })).To(Equal(30))
 		for i := range 20 {
 			for range guaranteed {
@@ -56,7 +56,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		Expect(counted.requestersAtDomain.Len()).To(Equal(21))
 	})
 
-	It("forgets the addresses of a domain beyond a number", func() {
+	It("keeps a limited number of addresses of a domain", func() {
 		for i := range maxMetered + 1 {
 			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://client%d.example/", i)))).To(Succeed())
 		}
@@ -65,7 +65,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 
 	wait := func(t target) time.Duration { return oauth.WaitOf(counted.admits(t, clock.now())) }
 
-	It("tells a refused address when its next fetch is possible", func() {
+	It("returns when the next fetch of a refused address is possible", func() {
 		at := func(host string) target { return from("203.0.113.7", "https://"+host+".example/") }
 		Expect(fetch(at("late"))).To(Succeed())
 		clock.advance(20 * time.Second)
@@ -85,7 +85,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		Expect(wait(at("early"))).To(Equal(20 * time.Second)) // until the minute of the domain is over
 	})
 
-	It("tells a network that has used its part of a domain when its next fetch is possible", func() {
+	It("returns when the next fetch of a network beyond its share of a domain is possible", func() {
 		Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(Succeed())
 		clock.advance(10 * time.Second)
 		Expect(spent("https://client.example/", inOneNetwork)).To(Equal(59))
@@ -94,7 +94,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		Expect(fetch(from(inOneNetwork(99), "https://client.example/"))).To(Succeed())
 	})
 
-	DescribeTable("tells the longer of two waits, with its reason", func(first, url, reason string) {
+	DescribeTable("returns the longer of two waits, with its reason", func(first, url, reason string) {
 		counted = newRates(oauth.Limits{MaxFetchesPerMinuteAndAddress: 3, MaxFetchesPerMinuteAndDomain: 3})
 		Expect(fetch(from(first, url))).To(Succeed())
 		clock.advance(10 * time.Second)
@@ -109,7 +109,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		Entry("of the address", "198.51.100.1", "https://client.example/", "for one address"),
 	)
 
-	It("guarantees each network three, even beside a thousand others", func() {
+	It("guarantees each network three, even with a thousand others", func() {
 		Expect(spent("https://client.example/", func(i int) string { return fmt.Sprintf("203.%d.%d.7", i%1000/250, i%1000%250) })).To(Equal(3000))
 		for range guaranteed {
 			Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(Succeed())
@@ -131,7 +131,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 	})
 
-	It("begins anew when the clock is set back", Label("I23"), func() {
+	It("starts again when the clock is set back", Label("I23"), func() {
 		for range 30 {
 			Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 		}

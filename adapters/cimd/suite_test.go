@@ -26,7 +26,7 @@ func TestClientMetadataDocuments(t *testing.T) {
 	suite.Run(t, "Client metadata documents")
 }
 
-// site is a client's web site: a real TLS server on loopback that counts what reaches it.
+// site is a client's web site: a TLS server on loopback that counts its requests.
 type site struct {
 	*httptest.Server
 	connections, fetches atomic.Int32
@@ -58,8 +58,8 @@ func (s *site) publish(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, document("https://"+r.Host+r.RequestURI))
 }
 
-// says answers with one body; headers are name, value, name, value.
-func (s *site) says(status int, body string, headers ...string) {
+// respond sets the response to all requests; headers are name, value, name, value.
+func (s *site) respond(status int, body string, headers ...string) {
 	s.answer = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		for i := 0; i < len(headers); i += 2 {
@@ -86,7 +86,7 @@ func document(id string, more ...string) string {
 	return "{" + members + "}"
 }
 
-// handClock is the specs' time; it moves when told to.
+// handClock is a clock that specs set.
 type handClock struct{ at atomic.Pointer[time.Time] }
 
 func newClock() *handClock {
@@ -103,14 +103,14 @@ func (c *handClock) advance(by time.Duration) {
 	c.at.Store(&next)
 }
 
-// patient are limits that no answer on loopback runs into.
+// patient are limits that no response on loopback exceeds.
 func patient() limits {
 	l := defaultLimits
 	l.dial, l.handshake, l.header, l.exchange, l.crowded = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
 	return l
 }
 
-// fill takes all places of a directory, and makes requests give up their wait for one after a moment.
+// fill takes all places of a directory, and shortens the wait for one.
 func fill(ctx context.Context, d *Directory) (leave func()) {
 	GinkgoHelper()
 	wait := d.budget.wait
@@ -135,7 +135,7 @@ func requesterAt(address string) oauth.Requester {
 	return oauth.RequesterAt(parsed, oauth.Limits{})
 }
 
-// effects counts what limits do.
+// effects counts the effects of limits.
 type effects struct {
 	mu   sync.Mutex
 	seen map[oauth.LimitEffect]int

@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Reaching a client's site", func() {
+var _ = Describe("Connecting to a client's site", func() {
 	var (
 		client  *site
 		options Options
@@ -57,7 +57,7 @@ var _ = Describe("Reaching a client's site", func() {
 		Expect(ask(ctx, named("example.com"))).To(Succeed())
 	})
 
-	It("checks a name anew when it was rebound after a good answer", Label("C17", "N7"), func(ctx SpecContext) {
+	It("checks a name again that was rebound after a successful fetch", Label("C17", "N7"), func(ctx SpecContext) {
 		clock, answer := newClock(), atomic.Pointer[[]string]{}
 		answer.Store(&[]string{"127.0.0.1"})
 		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string { return *answer.Load() }).resolver()
@@ -82,7 +82,7 @@ var _ = Describe("Reaching a client's site", func() {
 		Expect(client.fetches.Load()).To(BeZero())
 	})
 
-	It("fails below TLS 1.2 and knows no proxy", Label("C16"), func() {
+	It("requires TLS 1.2 and ignores proxies of the environment", Label("C16"), func() {
 		transport := newTransport(options, bounds)
 		Expect(transport.TLSClientConfig.MinVersion).To(BeEquivalentTo(tls.VersionTLS12))
 		Expect(transport.Proxy).To(BeNil())
@@ -109,22 +109,22 @@ var _ = Describe("Reaching a client's site", func() {
 				}
 			})
 
-			It("gets the document", func(ctx SpecContext) {
+			It("fetches the document", func(ctx SpecContext) {
 				Expect(ask(ctx, client.client("/client.json"))).To(Succeed())
 			})
 
 			It("fails when the header is larger than 8 KiB", func(ctx SpecContext) {
-				client.says(http.StatusOK, document(client.client("/client.json").String()), "X-Padding", strings.Repeat("x", 9<<10))
+				client.respond(http.StatusOK, document(client.client("/client.json").String()), "X-Padding", strings.Repeat("x", 9<<10))
 				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 			})
 
-			It("gives up on a site that sends no header", func(ctx SpecContext) {
+			It("times out when the site sends no header", func(ctx SpecContext) {
 				bounds.header = 20 * time.Millisecond
 				client.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic(http.ErrAbortHandler) }
 				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 			}, SpecTimeout(10*time.Second))
 
-			It("gives up on a site that does not finish the body, and hangs up", func(ctx SpecContext) {
+			It("times out when the site does not finish the body, and closes the connection", func(ctx SpecContext) {
 				bounds.exchange = 200 * time.Millisecond
 				hungUp := make(chan struct{})
 				client.answer = func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +144,7 @@ var _ = Describe("Reaching a client's site", func() {
 		Entry("HTTP/2", "HTTP/2.0"),
 	)
 
-	It("gives up on a site that does not shake hands", Label("C15"), func(ctx SpecContext) {
+	It("times out when the TLS handshake stalls", Label("C15"), func(ctx SpecContext) {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(silent.Close)
@@ -171,12 +171,12 @@ func portOf(s *site) string {
 // nameServer is a DNS server on loopback.
 type nameServer struct{ net.PacketConn }
 
-// newNameServer answers every question for IPv4 addresses with the given ones.
+// newNameServer answers every query for IPv4 addresses with the given ones.
 func newNameServer(addresses ...string) nameServer {
 	return newRebindingNameServer(func() []string { return addresses })
 }
 
-// newRebindingNameServer answers each question with what addresses says then.
+// newRebindingNameServer answers each query with the current result of addresses.
 func newRebindingNameServer(addresses func() []string) nameServer {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())

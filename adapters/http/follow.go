@@ -26,7 +26,7 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 	return func(c echo.Context) error {
 		recorder := recorderOf(c)
-		recorder.NoteIn(f.Journal, f.Now)
+		recorder.SetJournal(f.Journal, f.Now)
 		c.Response().Before(func() { recorder.Answer(c.Response().Status) })
 		defer recorder.End()
 		return next(c)
@@ -40,7 +40,7 @@ func (f Follower) Begin(c echo.Context) context.Context {
 		return c.Request().Context()
 	}
 	ctx, _ := walking(c)
-	trace.From(ctx).NoteIn(f.Journal, f.Now)
+	trace.From(ctx).SetJournal(f.Journal, f.Now)
 	return ctx
 }
 

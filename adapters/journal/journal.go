@@ -116,8 +116,8 @@ func (j *Journal) repeats(step trace.Step) bool {
 	return false
 }
 
-// Knows implements trace.Journal. It remembers the passed calls and streams of connections only.
-func (j *Journal) Knows(attempt string, kind trace.Kind, at time.Time) bool {
+// HasRecent implements trace.Journal. It remembers the passed calls and streams of connections only.
+func (j *Journal) HasRecent(attempt string, kind trace.Kind, at time.Time) bool {
 	if attempt == "" || kind != trace.Call && kind != trace.Stream {
 		return false
 	}

@@ -63,7 +63,7 @@ func (s *Service) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleLimit)
 	defer cancel()
 	for _, server := range s.servers {
-		server.Settle(ctx)
+		server.WaitForReplicas(ctx)
 	}
 	s.bus.Close()
 }

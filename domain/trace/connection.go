@@ -12,7 +12,7 @@ import (
 // State is the progress of a connection.
 type State string
 
-// UnderWay waits for its next step. HalfWay has waited too long.
+// A connection UnderWay waits for its next step, and one that is HalfWay has waited too long.
 const (
 	UnderWay  State = "under way"
 	HalfWay   State = "half way"
@@ -23,26 +23,26 @@ const (
 
 // Connection is one attempt to connect, with all its steps.
 type Connection struct {
-	ID      string `json:"id"` // of the attempt, or of its first request when it has none
+	ID      string `json:"id"` // of the attempt, or of the first request for one without an attempt
 	Client  string `json:"client_id,omitempty"`
 	Agent   string `json:"user_agent,omitempty"`
 	Address string `json:"network,omitempty"`
 	State   State  `json:"state"`
-	Missing Kind   `json:"missing,omitempty"` // the next step
-	Verdict string `json:"verdict"`           // the diagnosis, in a sentence
+	Missing Kind   `json:"missing,omitempty"` // the step that has to follow
+	Verdict string `json:"verdict"`           // the diagnosis
 	Hint    string `json:"hint,omitempty"`    // the remedy
 	Steps   []Step `json:"steps"`
 }
 
-// maxOpeningAge is the time after which the first steps of a client, which name no client, are not joined to an authorization request.
-const maxOpeningAge = 10 * time.Minute
+// maxDiscoveryAge is the maximum time between discovery steps and the authorization request to which they are joined.
+const maxDiscoveryAge = 10 * time.Minute
 
-// Assemble groups steps, which are in order, into connections and sets the state of each at the time now. The newest connection is first. It
-// ignores steps that are older than Memory.
+// Assemble groups steps into connections, each with its state at the time now. The steps must be in order; it ignores those that are older than
+// Memory. The connection with the newest step is first.
 func Assemble(steps []Step, now time.Time) []Connection {
 	a := assembly{
 		attempts: map[string]*Connection{}, waiting: map[string][]*Connection{},
-		openings: map[string]map[string]*Connection{}, strays: map[stranger]*Connection{},
+		discoveries: map[string]map[string]*Connection{}, others: map[anonymous]*Connection{},
 	}
 	reached := false // any metadata host
 	for _, step := range steps {
@@ -54,7 +54,7 @@ func Assemble(steps []Step, now time.Time) []Connection {
 	found := make([]Connection, 0, len(a.order))
 	for _, connection := range a.order {
 		if len(connection.Steps) > 0 {
-			found = append(found, connection.judged(now))
+			found = append(found, connection.withVerdict(now))
 		}
 	}
 	if !reached {
@@ -64,7 +64,7 @@ func Assemble(steps []Step, now time.Time) []Connection {
 	return found
 }
 
-// adviseProxy adds advice when no metadata host has answered, because the cause is then more likely here than at one client.
+// adviseProxy adds advice for the case that no metadata host has answered, whose cause is probably the network of this service.
 func adviseProxy(connections []Connection) {
 	for i := range connections {
 		if c := &connections[i]; c.State == Stopped && c.last().Rule == "C41" {
@@ -73,15 +73,15 @@ func adviseProxy(connections []Connection) {
 	}
 }
 
-// stranger is the sender of steps that name no client.
-type stranger struct{ address, agent string }
+// anonymous is the sender of steps without a client_id.
+type anonymous struct{ address, agent string }
 
 type assembly struct {
-	order    []*Connection
-	attempts map[string]*Connection            // by id, or by request for those without one
-	waiting  map[string][]*Connection          // by client: attempts with an issued code
-	openings map[string]map[string]*Connection // by network and agent: first steps that may belong to an attempt
-	strays   map[stranger]*Connection          // other steps of strangers
+	order       []*Connection
+	attempts    map[string]*Connection            // by id, or by request for those without one
+	waiting     map[string][]*Connection          // by client: attempts with an issued code
+	discoveries map[string]map[string]*Connection // by network and agent: discovery steps that may belong to an attempt
+	others      map[anonymous]*Connection         // other steps without a client
 }
 
 func (a *assembly) add(step Step) {
@@ -92,21 +92,24 @@ func (a *assembly) add(step Step) {
 		a.join(a.attempt(step.Request), step)
 	case step.Kind == Exchange && a.unfinished(step.Client) != nil:
 		a.join(a.unfinished(step.Client), step)
-	case beginning[step.Kind]:
-		a.open(step)
+	case discovery[step.Kind]:
+		if a.discoveries[step.Address] == nil {
+			a.discoveries[step.Address] = map[string]*Connection{}
+		}
+		a.discoveries[step.Address][step.Agent] = a.extend(a.discoveries[step.Address][step.Agent], step)
 	default:
-		who := stranger{step.Address, step.Agent}
-		a.strays[who] = a.goOn(a.strays[who], step)
+		sender := anonymous{step.Address, step.Agent}
+		a.others[sender] = a.extend(a.others[sender], step)
 	}
 }
 
-// join adds a step to an attempt, and before it the first steps from the same network. They are found at the authorization request of a client on
-// the person's computer, and at the exchange of a client that is a service.
+// join adds a step to an attempt, and the discovery steps from the same network before it. A client on the person's computer has the network of the
+// authorization request, and a client that is a service has that of the exchange.
 func (a *assembly) join(attempt *Connection, step Step) {
-	if opening := a.openingFor(attempt, step); opening != nil {
-		delete(a.openings[opening.last().Address], opening.last().Agent)
-		attempt.Steps = append(opening.Steps, attempt.Steps...)
-		opening.Steps = nil
+	if found := a.discoveryFor(attempt, step); found != nil {
+		delete(a.discoveries[found.last().Address], found.last().Agent)
+		attempt.Steps = append(found.Steps, attempt.Steps...)
+		found.Steps = nil
 	}
 	attempt.Steps = append(attempt.Steps, step)
 	if step.Kind == CodeIssued && step.Client != "" {
@@ -114,7 +117,7 @@ func (a *assembly) join(attempt *Connection, step Step) {
 	}
 }
 
-// unfinished returns the client's newest attempt that waits for the exchange of its code. An unknown code is counted to it.
+// unfinished returns the client's newest attempt that waits for the exchange of its code. The exchange of an unknown code is added to it.
 func (a *assembly) unfinished(client string) *Connection {
 	for all := a.waiting[client]; len(all) > 0; all = all[:len(all)-1] {
 		if newest := all[len(all)-1]; newest.last().Kind == CodeIssued {
@@ -126,20 +129,20 @@ func (a *assembly) unfinished(client string) *Connection {
 	return nil
 }
 
-// openingFor returns the newest first steps of the same network that may belong to the attempt.
-func (a *assembly) openingFor(attempt *Connection, step Step) (found *Connection) {
-	if step.Kind == Exchange && !attempt.opened() {
-		return fresh(a.openings[step.Address][step.Agent], step)
+// discoveryFor returns the newest discovery steps of the same network that may belong to the attempt.
+func (a *assembly) discoveryFor(attempt *Connection, step Step) (found *Connection) {
+	if step.Kind == Exchange && !attempt.hasDiscovery() {
+		return fresh(a.discoveries[step.Address][step.Agent], step)
 	}
 	if len(attempt.Steps) > 0 {
 		return nil
 	}
-	for agent, opening := range a.openings[step.Address] {
+	for agent, c := range a.discoveries[step.Address] {
 		switch {
-		case fresh(opening, step) == nil:
-			delete(a.openings[step.Address], agent)
-		case found == nil || opening.last().Number > found.last().Number:
-			found = opening
+		case fresh(c, step) == nil:
+			delete(a.discoveries[step.Address], agent)
+		case found == nil || c.last().Number > found.last().Number:
+			found = c
 		}
 	}
 	return found
@@ -147,7 +150,7 @@ func (a *assembly) openingFor(attempt *Connection, step Step) (found *Connection
 
 // fresh returns the connection if it is recent enough for the step, nil otherwise.
 func fresh(c *Connection, step Step) *Connection {
-	if c == nil || step.At.Sub(c.last().At) > maxOpeningAge {
+	if c == nil || step.At.Sub(c.last().At) > maxDiscoveryAge {
 		return nil
 	}
 	return c
@@ -163,19 +166,12 @@ func (a *assembly) attempt(id string) *Connection {
 	return made
 }
 
-// beginning are the steps before the client sends its client_id.
-var beginning = map[Kind]bool{Challenge: true, ResourceMetadata: true, ServerMetadata: true, Registration: true}
+// discovery are the steps before the client sends its client_id.
+var discovery = map[Kind]bool{Challenge: true, ResourceMetadata: true, ServerMetadata: true, Registration: true}
 
-func (a *assembly) open(step Step) {
-	if a.openings[step.Address] == nil {
-		a.openings[step.Address] = map[string]*Connection{}
-	}
-	a.openings[step.Address][step.Agent] = a.goOn(a.openings[step.Address][step.Agent], step)
-}
-
-// goOn adds a step to the earlier steps of the same stranger, or to a new connection when those are too old.
-func (a *assembly) goOn(before *Connection, step Step) *Connection {
-	c := fresh(before, step)
+// extend adds a step to the earlier steps of the same sender, or to a new connection if those are too old.
+func (a *assembly) extend(earlier *Connection, step Step) *Connection {
+	c := fresh(earlier, step)
 	if c == nil {
 		c = &Connection{ID: step.Request}
 		a.order = append(a.order, c)
@@ -186,17 +182,16 @@ func (a *assembly) goOn(before *Connection, step Step) *Connection {
 
 func (c *Connection) last() Step { return c.Steps[len(c.Steps)-1] }
 
-// opened reports whether the attempt has its first steps already.
-func (c *Connection) opened() bool {
-	return slices.ContainsFunc(c.Steps, func(s Step) bool { return beginning[s.Kind] })
+func (c *Connection) hasDiscovery() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return discovery[s.Kind] })
 }
 
-// Find returns the only connection whose id, or one of whose request ids, begins with id. ok is false when there is none or more than one.
+// Find returns the connection whose id, or the id of one of its requests, begins with id. It returns false if there is none or more than one.
 func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0
 	for _, connection := range connections {
-		asked := slices.ContainsFunc(connection.Steps, func(s Step) bool { return strings.HasPrefix(s.Request, id) })
-		if id != "" && (asked || oauth.NamesID(id, connection.ID)) {
+		hasRequest := slices.ContainsFunc(connection.Steps, func(s Step) bool { return strings.HasPrefix(s.Request, id) })
+		if id != "" && (hasRequest || oauth.NamesID(id, connection.ID)) {
 			found, matches = connection, matches+1
 		}
 	}
@@ -206,7 +201,7 @@ func Find(connections []Connection, id string) (found Connection, ok bool) {
 // Who returns the host of the client, or its user agent or address.
 func (c *Connection) Who() string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(c.Client, "https://"), "/")
-	return cmp.Or(host, c.Agent, c.Address, "somebody")
+	return cmp.Or(host, c.Agent, c.Address, "unknown")
 }
 
 // Began returns when the first step was taken.

@@ -1,5 +1,5 @@
-// Package trace follows each attempt to connect a client across its requests, so that an operator sees at which step it failed and why, or which
-// step is missing. It needs no cookie and holds no secret.
+// Package trace records each attempt to connect a client across its requests, so that an operator can see at which step it failed and why, or which
+// step is missing. It uses no cookie and stores no secret.
 //
 //	challenge > resource metadata > server metadata > authorize > client metadata > page > token judged > code issued
 //	> exchange > stream > call > refresh ... ended

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Origin is where a request came from.
+// Origin is the id, the client network and the user agent of a request.
 type Origin struct {
 	Request string
 	Address string
@@ -20,19 +20,19 @@ type Origin struct {
 
 // Recorder records the steps of one request.
 type Recorder struct {
-	journal Journal // nil: nothing is noted
+	journal Journal // nil for none
 	now     func() time.Time
-	from    Origin // before and after resolve
+	origin  Origin // resolved after once
 	resolve func(Origin) Origin
 	once    sync.Once
 	attempt string
 	client  string
-	steps   []reached
-	first   [1]reached // backs steps: most requests have one
+	steps   []recordedStep
+	first   [1]recordedStep // the array of steps at first, to save an allocation
 }
 
-// reached is a step without the fields that all steps of a request share.
-type reached struct {
+// recordedStep is a Step without the fields that are the same for all steps of a request.
+type recordedStep struct {
 	at           time.Time
 	kind         Kind
 	outcome      Outcome
@@ -55,19 +55,19 @@ func (c *recorderContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Begin returns a context with a Recorder for the request. resolve turns the origin of the request into the one to publish; it is called once, when
-// the origin is first used, because most requests never use it.
-func Begin(ctx context.Context, from Origin, resolve func(Origin) Origin) context.Context {
-	return &recorderContext{ctx, Recorder{from: from, resolve: resolve}}
+// Begin returns a context with a Recorder for the request. resolve returns the origin to record. It is called at the first use, because most requests
+// record nothing.
+func Begin(ctx context.Context, origin Origin, resolve func(Origin) Origin) context.Context {
+	return &recorderContext{ctx, Recorder{origin: origin, resolve: resolve}}
 }
 
-func (r *Recorder) origin() Origin {
-	r.once.Do(func() { r.from = r.resolve(r.from) })
-	return r.from
+func (r *Recorder) resolved() Origin {
+	r.once.Do(func() { r.origin = r.resolve(r.origin) })
+	return r.origin
 }
 
-// NoteIn sets the journal for the steps that are recorded from now on.
-func (r *Recorder) NoteIn(journal Journal, now func() time.Time) { r.journal, r.now = journal, now }
+// SetJournal sets the journal and the clock. Steps before it are not recorded.
+func (r *Recorder) SetJournal(journal Journal, now func() time.Time) { r.journal, r.now = journal, now }
 
 // From returns the Recorder of ctx, nil when it has none. The methods of a nil Recorder do nothing.
 func From(ctx context.Context) *Recorder {
@@ -85,7 +85,7 @@ func (r *Recorder) Request() string {
 	if r == nil {
 		return ""
 	}
-	return r.origin().Request
+	return r.resolved().Request
 }
 
 // Identify sets the attempt and the client of the steps. An empty argument changes nothing.
@@ -101,7 +101,7 @@ func (r *Recorder) Identify(attempt, client string) {
 	}
 }
 
-// Record begins the next step. The step before it has passed.
+// Record adds a step, which counts as passed unless Refuse or Answer follows.
 func (r *Recorder) Record(kind Kind) {
 	if r == nil || r.journal == nil {
 		return
@@ -109,10 +109,10 @@ func (r *Recorder) Record(kind Kind) {
 	if r.steps == nil {
 		r.steps = r.first[:0]
 	}
-	r.steps = append(r.steps, reached{at: r.now(), kind: kind, outcome: Passed})
+	r.steps = append(r.steps, recordedStep{at: r.now(), kind: kind, outcome: Passed})
 }
 
-// Refuse records why the last step did not pass.
+// Refuse sets the outcome and the reason of the last step.
 func (r *Recorder) Refuse(err error) {
 	if r == nil || len(r.steps) == 0 {
 		return
@@ -121,7 +121,7 @@ func (r *Recorder) Refuse(err error) {
 	last.outcome, last.rule, last.reason = explain(err)
 }
 
-// RefuseAt is Refuse for a request that may not have recorded a step yet.
+// RefuseAt is Refuse for a request that may have recorded no step. Then it records the given one.
 func (r *Recorder) RefuseAt(kind Kind, err error) {
 	if r != nil && len(r.steps) == 0 && kind != "" {
 		r.Record(kind)
@@ -129,7 +129,7 @@ func (r *Recorder) RefuseAt(kind Kind, err error) {
 	r.Refuse(err)
 }
 
-// Answer records the status of the answer, which is the only result of an MCP call, and then does what End does.
+// Answer sets the outcome of an MCP call by the status of the response, and then calls End.
 func (r *Recorder) Answer(status int) {
 	if r != nil && len(r.steps) > 0 {
 		last := &r.steps[len(r.steps)-1]
@@ -150,10 +150,10 @@ func (r *Recorder) End() {
 		return
 	}
 	for _, step := range r.steps {
-		if step.outcome == Passed && r.journal.Knows(r.attempt, step.kind, step.at) {
+		if step.outcome == Passed && r.journal.HasRecent(r.attempt, step.kind, step.at) {
 			continue
 		}
-		from := r.origin()
+		from := r.resolved()
 		r.journal.Note(Step{
 			At: step.at, Kind: step.kind, Outcome: step.outcome, Rule: step.rule, Reason: step.reason,
 			Attempt: r.attempt, Client: shorten(r.client),
@@ -163,12 +163,12 @@ func (r *Recorder) End() {
 	r.steps = nil
 }
 
-// explain uses the text of a refusal only, because the text of any other error may contain anything.
+// explain uses only the texts of refusals, because those of other errors may contain secrets.
 func explain(err error) (outcome Outcome, rule, reason string) {
 	var refused *oauth.Error
 	switch {
 	case !errors.As(err, &refused):
-		return Failed, "", "This service could not answer; the log says why."
+		return Failed, "", "This service could not answer. The log has the cause."
 	case refused.Kind.Code() == oauth.TemporarilyUnavailable.Code():
 		return Failed, refused.Rule, shorten(refused.Detail())
 	}
@@ -177,10 +177,10 @@ func explain(err error) (outcome Outcome, rule, reason string) {
 
 const maxTextLength = 300 // bytes
 
-// shorten cuts a text that a client controls and replaces all but printable ASCII, because terminals show it.
+// shorten truncates a text of a client and replaces all but printable ASCII, because terminals show it.
 func shorten(text string) string {
 	printable := strings.Map(func(c rune) rune {
-		if c == '\n' { // between two causes
+		if c == '\n' { // of errors.Join
 			return ' '
 		}
 		if c < 0x20 || c > 0x7e {

@@ -2,15 +2,15 @@ package trace
 
 import "hash/maphash"
 
-// Retention selects the steps to delete: all but the newest of attempts that led to a grant, and all but the newest of the others. They are counted
-// apart, so that requests of strangers cannot displace steps of grants. Call Prove for all steps first, then Count.
+// Retention selects the steps to delete: all but the newest of attempts that led to a grant, and all but the newest of the others. It counts the two
+// separately, so that anonymous requests cannot displace steps of grants. Call Prove for all steps first, then Count.
 type Retention struct {
 	seed            maphash.Seed
 	proven          map[uint64]struct{} // hashes with a random seed, because the texts would need many times the memory
 	granted, others share
 }
 
-// share counts steps and collects those beyond keep.
+// share counts steps and collects those in excess of keep.
 type share struct {
 	keep, size int
 	exceeding  []int64

@@ -20,15 +20,15 @@ var _ = Describe("Retention", func() {
 		return retention.Exceeding()
 	}
 
-	It("keeps the newest of attempts that came to a grant, and of the others, which go first", func() {
+	It("keeps the newest steps with a grant and the newest of the others, and deletes the others first", func() {
 		Expect(exceeding(1, []string{"a", "b"}, "a", "x", "b", "y", "a")).To(Equal([]int64{2, 3, 1}))
 	})
 
-	It("keeps all while neither are too many", func() {
+	It("keeps all steps below the limits", func() {
 		Expect(exceeding(2, []string{"a"}, "a", "x", "a", "y")).To(BeEmpty())
 	})
 
-	It("takes a step without an attempt for no proof of others without one", func() {
+	It("does not count a step without an attempt as proof", func() {
 		Expect(exceeding(1, []string{"a", ""}, "a", "", "")).To(Equal([]int64{1}))
 		Expect(exceeding(1, []string{""}, "x", "")).To(Equal([]int64{1}))
 	})

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Kind is the kind of a step.
+// Kind is what happened in a step, such as a request or the issue of a code.
 type Kind string
 
-// The steps in their order. A client with cached metadata skips some.
+// The kinds in the order of an attempt. A client with cached metadata skips some.
 const (
 	Challenge        Kind = "challenge"
 	ResourceMetadata Kind = "resource_metadata"
 	ServerMetadata   Kind = "server_metadata"
-	Registration     Kind = "registration" // this server has none
+	Registration     Kind = "registration" // dynamic registration, which this server does not offer
 	Authorize        Kind = "authorize"
 	ClientMetadata   Kind = "client_metadata"
 	Page             Kind = "page"
@@ -29,7 +29,7 @@ const (
 // Outcome is the result of a step.
 type Outcome string
 
-// Refused is an error of the client or person, Failed one of this server or the site.
+// Refused is an error of the client or the person, Failed an error of this server or the site.
 const (
 	Passed  Outcome = "ok"
 	Refused Outcome = "refused"
@@ -51,14 +51,14 @@ type Step struct {
 	Reason  string    `json:"reason,omitempty"`
 }
 
-// Journal notes steps without blocking. It may lose some.
+// Journal receives the steps of all Recorders. It does not block, and may lose steps.
 type Journal interface {
 	Note(step Step)
-	// Knows reports whether such a step was noted recently, so that it need not be noted again.
-	Knows(attempt string, kind Kind, at time.Time) bool
+	// HasRecent reports whether such a step was noted recently, so that it need not be noted again.
+	HasRecent(attempt string, kind Kind, at time.Time) bool
 }
 
-// Log keeps steps, for a bounded time and in a bounded number.
+// Log stores steps, for a limited time and in a limited number.
 type Log interface {
 	AddSteps(ctx context.Context, steps []Step) error
 	// Steps returns the steps after that number, the oldest first.

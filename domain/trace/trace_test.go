@@ -20,7 +20,7 @@ func TestTrace(t *testing.T) {
 
 var then = time.UnixMilli(1_770_091_506_789).UTC()
 
-// took makes steps a second apart, each written as "kind", "kind@attempt" or "kind:outcome".
+// took returns steps a second apart, each written as "kind", "kind@attempt" or "kind:outcome".
 func took(agent, network string, written ...string) (steps []trace.Step) {
 	for i, text := range written {
 		text, outcome, _ := strings.Cut(text, ":")
@@ -36,7 +36,7 @@ func took(agent, network string, written ...string) (steps []trace.Step) {
 	return steps
 }
 
-// pathOf says which steps a connection took.
+// pathOf returns the kinds of the steps of a connection.
 func pathOf(c trace.Connection) string {
 	var kinds []string
 	for _, step := range c.Steps {
@@ -58,57 +58,57 @@ func pathsOf(steps []trace.Step) (paths []string) {
 const home, office = "192.0.2.0/24", "198.51.100.0/24"
 
 var _ = Describe("Assembling connections", func() {
-	It("puts what led up to an attempt from the same network before it", func() {
+	It("adds the discovery steps from the same network to an attempt", func() {
 		Expect(pathsOf(took("cli", home, "challenge", "resource_metadata", "server_metadata", "authorize@a", "page@a"))).To(Equal([]string{
 			"challenge resource_metadata server_metadata authorize page",
 		}))
 	})
 
-	It("keeps what another network did apart", func() {
+	It("keeps the steps of another network separate", func() {
 		steps := append(took("cli", office, "challenge"), took("browser", home, "authorize@a")...)
 		Expect(pathsOf(steps)).To(ConsistOf("challenge", "authorize"))
 	})
 
-	It("knows a service by its network and its name when it comes for its token", func() {
+	It("recognizes a service by its network and user agent at the exchange", func() {
 		steps := append(took("service", office, "challenge"), took("other", office, "resource_metadata")...)
 		steps = append(steps, took("browser", home, "authorize@a", "code_issued@a")...)
 		steps = append(steps, took("service", office, "exchange@a")...)
 		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued exchange", "resource_metadata"))
 	})
 
-	It("gives an attempt one beginning only", func() {
+	It("adds discovery steps only once", func() {
 		steps := took("cli", home, "challenge", "authorize@a", "code_issued@a", "challenge", "exchange@a")
 		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued exchange", "challenge"))
 	})
 
-	DescribeTable("takes for the beginning only what is not older than", func(age time.Duration, paths ...string) {
+	DescribeTable("adds discovery steps that are not older than", func(age time.Duration, paths ...string) {
 		steps := took("cli", home, "challenge", "authorize@a")
 		steps[1].At = then.Add(age)
 		Expect(pathsOf(steps)).To(ConsistOf(paths))
 	},
 		Entry("ten minutes", 10*time.Minute, "challenge authorize"),
-		Entry("and not a moment longer", 10*time.Minute+time.Millisecond, "challenge", "authorize"),
+		Entry("but none that are older", 10*time.Minute+time.Millisecond, "challenge", "authorize"),
 	)
 
-	It("takes the newest of two beginnings from one network", func() {
+	It("adds the newest of two discoveries from one network", func() {
 		steps := append(took("old", home, "challenge"), took("new", home, "resource_metadata")...)
 		steps = append(steps, took("browser", home, "authorize@a")...)
 		Expect(pathsOf(steps)).To(ConsistOf("challenge", "resource_metadata authorize"))
 	})
 
-	It("does not count a refusal of another client as the beginning", func() {
+	It("does not add the refusal of another client", func() {
 		for _, stray := range []string{"exchange:refused", "refresh:refused", "call:refused"} {
 			Expect(pathsOf(took("cli", home, stray, "challenge", "authorize@a", "call@a"))).
 				To(ConsistOf(strings.TrimSuffix(stray, ":refused"), "challenge authorize call"), stray)
 		}
 	})
 
-	It("leaves out what is older than seven days", func() {
+	It("ignores steps older than seven days", func() {
 		steps := took("cli", home, "authorize@a", "page@a")
 		Expect(trace.Assemble(steps, then.Add(7*24*time.Hour))).To(ConsistOf(HaveField("Steps", HaveLen(1))))
 	})
 
-	It("counts a wrong code to the client's newest attempt that waits for one, and to none when no attempt waits", func() {
+	It("adds a wrong code to the client's newest attempt that waits for one, if any", func() {
 		for last, paths := range map[string][]string{
 			"code_issued@b": {"code_issued", "code_issued exchange"},
 			"exchange@b":    {"code_issued exchange", "exchange"},
@@ -129,18 +129,18 @@ var _ = Describe("Assembling connections", func() {
 		Expect(pathsOf(two)).To(ConsistOf("code_issued exchange", "code_issued exchange"), "the older one still waits")
 	})
 
-	It("lists the one in which something happened last first", func() {
+	It("lists the connection with the newest step first", func() {
 		Expect(pathsOf(took("cli", home, "authorize@a", "page@b", "page@a"))).To(Equal([]string{"authorize page", "page"}))
 	})
 
-	It("names the client by its document, and the program by what it says itself and not by the browser", func() {
+	It("uses the client's document and its own user agent, not the browser's", func() {
 		steps := append(took("browser", home, "authorize@a"), took("program", office, "exchange@a")...)
 		steps[0].Client = "https://client.example/c.json"
 		c := trace.Assemble(steps, then)[0]
 		Expect([]string{c.Client, c.Agent, c.Address, c.Who()}).To(Equal([]string{"https://client.example/c.json", "program", office, "client.example"}))
 	})
 
-	It("finds none by no id, although there is but one", func() {
+	It("finds none for an empty id", func() {
 		_, ok := trace.Find(trace.Assemble(took("cli", home, "authorize@abc"), then), "")
 		Expect(ok).To(BeFalse())
 	})
@@ -158,9 +158,9 @@ var _ = Describe("Assembling connections", func() {
 	)
 })
 
-var _ = Describe("Judging a connection", func() {
+var _ = Describe("The verdict about a connection", func() {
 	const connected = "authorize@a page@a token_judged@a code_issued@a exchange@a call@a"
-	DescribeTable("calls it", func(state trace.State, missing trace.Kind, later time.Duration, path string) {
+	DescribeTable("is", func(state trace.State, missing trace.Kind, later time.Duration, path string) {
 		steps := took("cli", home, strings.Fields(path)...)
 		c := trace.Assemble(steps, steps[len(steps)-1].At.Add(later))[0]
 		Expect(c.State).To(Equal(state))
@@ -171,41 +171,41 @@ var _ = Describe("Judging a connection", func() {
 		Entry("connected after a refresh", trace.Connected, trace.Kind(""), time.Hour, connected+" refresh@a"),
 		Entry("connected although one call was refused", trace.Connected, trace.Kind(""), time.Hour, connected+" call@a:refused"),
 		Entry("connected although a stream was refused", trace.Connected, trace.Kind(""), time.Hour, connected+" stream@a:refused"),
-		Entry("connected although the form was sent again", trace.Connected, trace.Kind(""), time.Hour, connected+" token_judged@a:refused"),
+		Entry("connected although the form was submitted again", trace.Connected, trace.Kind(""), time.Hour, connected+" token_judged@a:refused"),
 		Entry("under way while it only renews its token", trace.UnderWay, trace.Call, 24*time.Hour-time.Millisecond, "exchange@a refresh@a"),
-		Entry("half way when it never does anything else", trace.HalfWay, trace.Call, 24*time.Hour-time.Second, "exchange@a refresh@a refresh@a"),
-		Entry("under way although another document is not there", trace.UnderWay, trace.Authorize, time.Second, "server_metadata server_metadata:refused"),
-		Entry("stopped when the only one is not there", trace.Stopped, trace.Kind(""), time.Second, "resource_metadata server_metadata:refused"),
+		Entry("half way when it never makes a call", trace.HalfWay, trace.Call, 24*time.Hour-time.Second, "exchange@a refresh@a refresh@a"),
+		Entry("under way although another document is missing", trace.UnderWay, trace.Authorize, time.Second, "server_metadata server_metadata:refused"),
+		Entry("stopped when the only document is missing", trace.Stopped, trace.Kind(""), time.Second, "resource_metadata server_metadata:refused"),
 		Entry("stopped when the refresh was refused", trace.Stopped, trace.Kind(""), time.Hour, connected+" refresh@a:refused"),
 		Entry("stopped when its only call was refused", trace.Stopped, trace.Kind(""), time.Hour, "exchange@a call@a:refused"),
 		Entry("stopped when a step failed", trace.Stopped, trace.Kind(""), time.Second, "authorize@a client_metadata@a:failed"),
-		Entry("ended, whatever follows", trace.Over, trace.Kind(""), time.Hour, connected+" ended@a call@a:refused"),
-		Entry("under way while a program has its minute", trace.UnderWay, trace.Call, time.Minute-time.Millisecond, "exchange@a"),
-		Entry("half way after it", trace.HalfWay, trace.Call, time.Minute, "exchange@a"),
-		Entry("under way while a person has ten", trace.UnderWay, trace.TokenJudged, 10*time.Minute-time.Millisecond, "page@a"),
-		Entry("half way after them", trace.HalfWay, trace.TokenJudged, 10*time.Minute, "page@a"),
+		Entry("ended, also with later steps", trace.Over, trace.Kind(""), time.Hour, connected+" ended@a call@a:refused"),
+		Entry("under way within the minute of a program", trace.UnderWay, trace.Call, time.Minute-time.Millisecond, "exchange@a"),
+		Entry("half way after that minute", trace.HalfWay, trace.Call, time.Minute, "exchange@a"),
+		Entry("under way within the ten minutes of a person", trace.UnderWay, trace.TokenJudged, 10*time.Minute-time.Millisecond, "page@a"),
+		Entry("half way after those minutes", trace.HalfWay, trace.TokenJudged, 10*time.Minute, "page@a"),
 	)
 
-	DescribeTable("says in words why it ended", func(reason oauth.EndReason, words string) {
+	DescribeTable("explains why it ended", func(reason oauth.EndReason, words string) {
 		steps := took("cli", home, "ended@a")
 		steps[0].Reason = string(reason)
 		Expect(trace.Assemble(steps, then)[0].Verdict).To(And(ContainSubstring(words), Not(ContainSubstring(string(reason)))))
 	},
-		Entry(nil, oauth.EndedByCodeReplay, "used a second time"), Entry(nil, oauth.EndedByReuse, "was replaced came back"),
-		Entry(nil, oauth.EndedByRevocation, "client gave"), Entry(nil, oauth.EndedByHostToken, "does not know"),
+		Entry(nil, oauth.EndedByCodeReplay, "used a second time"), Entry(nil, oauth.EndedByReuse, "replaced refresh token"),
+		Entry(nil, oauth.EndedByRevocation, "client revoked"), Entry(nil, oauth.EndedByHostToken, "does not know"),
 		Entry(nil, oauth.EndedByLostKey, "secret"), Entry(nil, oauth.EndedByHost, "site ended"),
 		Entry(nil, oauth.EndedByPerson, "person ended"), Entry(nil, oauth.EndedByOperator, "operator ended"),
 	)
 
-	DescribeTable("hints at a refusal by", func(rule string, outcome trace.Outcome, hint string) {
+	DescribeTable("gives advice for a refusal by", func(rule string, outcome trace.Outcome, hint string) {
 		steps := took("cli", home, "exchange@a:"+string(outcome))
 		steps[0].Rule = rule
 		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring(hint))
 	},
 		Entry("its rule", "D14", trace.Refused, "auth-code-ttl"),
-		Entry("the first of its rules that has a hint", "D13, D22", trace.Refused, "right deployment"),
-		Entry("the letter of a rule without one", "D2", trace.Refused, "maker of the client"),
-		Entry("the request in the log when it is our fault", "", trace.Failed, "request cliexchange"),
+		Entry("the first of its rules with advice", "D13, D22", trace.Refused, "right deployment"),
+		Entry("the letter of a rule without advice", "D2", trace.Refused, "maker of the client"),
+		Entry("the request in the log for a failure of this service", "", trace.Failed, "request cliexchange"),
 	)
 
 	DescribeTable("advises a proxy when no metadata host has answered, and so", Label("C51"), func(advised bool, earlier ...trace.Step) {
@@ -218,13 +218,13 @@ var _ = Describe("Judging a connection", func() {
 	},
 		Entry("the first time", true),
 		Entry("each time", true, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C41", Request: "first"}),
-		Entry("when other refusals were our own", true, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Failed, Rule: "C21", Request: "first"}),
-		Entry("when an answer is too old to count", true, trace.Step{At: then.Add(-trace.Memory), Kind: trace.ClientMetadata, Outcome: trace.Passed, Request: "first"}),
+		Entry("when other refusals were of this service", true, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Failed, Rule: "C21", Request: "first"}),
+		Entry("when an answer is too old", true, trace.Step{At: then.Add(-trace.Memory), Kind: trace.ClientMetadata, Outcome: trace.Passed, Request: "first"}),
 		Entry("not after a document", false, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Passed, Request: "first"}),
-		Entry("not after an answer that is none", false, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C42", Request: "first"}),
+		Entry("not after an invalid answer", false, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C42", Request: "first"}),
 	)
 
-	DescribeTable("says where to look when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {
+	DescribeTable("gives advice when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {
 		steps := took("cli", home, strings.Fields(path)...)
 		steps[len(steps)-1].Rule, steps[len(steps)-1].Reason = rule, "the reason"
 		c := trace.Assemble(steps, then)[0]
@@ -232,23 +232,23 @@ var _ = Describe("Judging a connection", func() {
 		Expect(c.Verdict).To(ContainSubstring("the reason"))
 		Expect(c.Hint).To(ContainSubstring(hint))
 	},
-		Entry("does not answer", "exchange@a call@a:failed", "U9", "the very address that upstream names", Label("U9")),
-		Entry("does not answer any more", connected+" call@a:failed", "U9", "upstream-timeout", Label("U9")),
-		Entry("is not asked for a while", connected+" call@a:failed", "U10", "five times in a row", Label("U10")),
-		Entry("does not get what could be misunderstood", "exchange@a call@a:refused", "U11", "in another way", Label("U11")),
-		Entry("does not get the name of a session of others", "exchange@a call@a:refused", "U12", "session of another person or client", Label("U12")),
-		Entry("has not taken the token, and the end was not noted", "exchange@a call@a:refused", "U8", "connect again", Label("U8")),
+		Entry("does not answer", "exchange@a call@a:failed", "U9", "exactly the address of the upstream setting", Label("U9")),
+		Entry("has stopped answering", connected+" call@a:failed", "U9", "upstream-timeout", Label("U9")),
+		Entry("is not tried for a while", connected+" call@a:failed", "U10", "five times in a row", Label("U10")),
+		Entry("does not get an ambiguous message", "exchange@a call@a:refused", "U11", "in another way", Label("U11")),
+		Entry("does not get the session of another caller", "exchange@a call@a:refused", "U12", "session of another person or client", Label("U12")),
+		Entry("has refused the token, and the end was not noted", "exchange@a call@a:refused", "U8", "connect again", Label("U8")),
 	)
 
 	It("explains how to connect again when the token is no longer valid, whether the site or the upstream server refused it", Label("gateway", "U8"), func() {
 		steps := took("cli", home, "exchange@a", "call@a", "ended@a", "call@a:refused")
 		steps[2].Reason, steps[3].Rule = string(oauth.EndedByHostToken), "U8"
-		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring("connect again with a token that holds"))
+		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring("connect again with a valid token"))
 		steps[2].Reason = string(oauth.EndedByPerson)
 		Expect(trace.Assemble(steps, then)[0].Hint).To(BeEmpty())
 	})
 
-	It("is content again once a call has passed after one that failed", Label("gateway"), func() {
+	It("has no advice after a call has passed again", Label("gateway"), func() {
 		c := trace.Assemble(took("cli", home, strings.Fields(connected+" call@a:failed call@a")...), then)[0]
 		Expect(c.Verdict).NotTo(ContainSubstring("failed"))
 		Expect(c.Hint).To(BeEmpty())
@@ -260,23 +260,23 @@ type notes []trace.Step
 
 func (n *notes) Note(step trace.Step) { *n = append(*n, step) }
 
-// Knows of the calls of a connection that was used before.
-func (*notes) Knows(attempt string, kind trace.Kind, _ time.Time) bool {
+// HasRecent reports a recent call of the attempt "used".
+func (*notes) HasRecent(attempt string, kind trace.Kind, _ time.Time) bool {
 	return attempt == "used" && kind == trace.Call
 }
 
 func same(origin trace.Origin) trace.Origin { return origin }
 
-var _ = Describe("Walking", func() {
+var _ = Describe("Recording", func() {
 	var noted notes
 	begin := func() *trace.Recorder {
 		noted = nil
 		recorder := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Request: "R", Address: home, Agent: "cli"}, same))
-		recorder.NoteIn(&noted, func() time.Time { return then })
+		recorder.SetJournal(&noted, func() time.Time { return then })
 		return recorder
 	}
 
-	It("notes every step with where it came from and whose it is, which may turn out later", func() {
+	It("notes each step with its origin and its attempt, which may be set later", func() {
 		recorder := begin()
 		recorder.Record(trace.Authorize)
 		recorder.Record(trace.Page)
@@ -295,7 +295,7 @@ var _ = Describe("Walking", func() {
 		Expect(noted).To(HaveLen(2), "each step once")
 	})
 
-	It("notes a connection's calls anew only when they tell something", func() {
+	It("notes only calls that are not recent or that failed", func() {
 		recorder := begin()
 		recorder.Identify("used", "")
 		recorder.Record(trace.Call)
@@ -320,7 +320,7 @@ var _ = Describe("Walking", func() {
 		Expect(noted[1].Reason).To(ContainSubstring("the redirect_uri is another"))
 	})
 
-	It("keeps the words of any other error to itself, which may hold anything", func() {
+	It("does not record the text of other errors, which may contain secrets", func() {
 		recorder := begin()
 		recorder.RefuseAt(trace.Refresh, errors.New("dial tcp: password=hunter2"))
 		recorder.End()
@@ -330,7 +330,7 @@ var _ = Describe("Walking", func() {
 		Expect(noted[0].Reason).NotTo(ContainSubstring("hunter2"))
 	})
 
-	It("refuses the step that was reached, and not the one that would have come without it", func() {
+	It("refuses the last step if there is one, and not the given one", func() {
 		recorder := begin()
 		recorder.Record(trace.ClientMetadata)
 		recorder.RefuseAt(trace.Authorize, oauth.Refuse(oauth.InvalidRequest, "C41", "the host does not answer"))
@@ -339,16 +339,16 @@ var _ = Describe("Walking", func() {
 		Expect(noted[0].Kind).To(Equal(trace.ClientMetadata))
 	})
 
-	It("calls an outage of the site a failure and not a refusal", func() {
+	It("records an outage of the site as a failure and not as a refusal", func() {
 		recorder := begin()
 		recorder.RefuseAt(trace.TokenJudged, oauth.Refuse(oauth.TemporarilyUnavailable, "B9", "the site does not answer"))
 		recorder.End()
 		Expect(noted[0].Outcome).To(Equal(trace.Failed))
 	})
 
-	It("bounds what strangers say, and takes out of it what a terminal would obey", func() {
+	It("truncates texts of clients and removes control characters", func() {
 		recorder := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}, same))
-		recorder.NoteIn(&noted, func() time.Time { return then })
+		recorder.SetJournal(&noted, func() time.Time { return then })
 		noted = nil
 		recorder.Record(trace.Challenge)
 		recorder.Identify("", "c\x1b[2Jé"+strings.Repeat("x", 500))
@@ -357,17 +357,17 @@ var _ = Describe("Walking", func() {
 		Expect(noted[0].Client).To(And(HavePrefix("c?[2J?x"), HaveLen(300)))
 	})
 
-	DescribeTable("learns from the status how a call went", func(kind trace.Kind, status int, outcome trace.Outcome) {
+	DescribeTable("sets the outcome of a call by its status:", func(kind trace.Kind, status int, outcome trace.Outcome) {
 		recorder := begin()
 		recorder.Record(kind)
 		recorder.Answer(status)
 		Expect(noted).To(HaveLen(1))
 		Expect(noted[0].Outcome).To(Equal(outcome))
 	},
-		Entry("that was answered", trace.Call, 200, trace.Passed), Entry("that was accepted", trace.Call, 202, trace.Passed),
-		Entry("that was refused", trace.Call, 400, trace.Refused), Entry("that failed", trace.Call, 500, trace.Failed),
-		Entry("for a stream", trace.Stream, 406, trace.Refused), Entry("but no other step, which says so itself", trace.Exchange, 400, trace.Passed),
-		Entry("nor then when it failed", trace.Exchange, 500, trace.Passed),
+		Entry("answered", trace.Call, 200, trace.Passed), Entry("accepted", trace.Call, 202, trace.Passed),
+		Entry("refused", trace.Call, 400, trace.Refused), Entry("failed", trace.Call, 500, trace.Failed),
+		Entry("a refused stream", trace.Stream, 406, trace.Refused), Entry("no other step, whose outcome is set elsewhere", trace.Exchange, 400, trace.Passed),
+		Entry("no other step with a failure", trace.Exchange, 500, trace.Passed),
 	)
 
 	It("does nothing without a Recorder", func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// wire is a bus within this process, which remembers what it has carried.
+// wire is a bus within this process that records its messages.
 type wire struct {
 	mu        sync.Mutex
 	listeners map[string]func([]byte, func([]byte))
@@ -65,12 +65,12 @@ func (b *wire) set(change func()) {
 	change()
 }
 
-// all is what was carried so far.
+// all returns all messages so far.
 func (b *wire) all() []carried {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]carried(nil), b.carried...)
 }
 
-// addressOf is where a replica listens.
+// addressOf returns the address of a replica.
 func addressOf(replica string) string { return "pasteport.replica." + replica }

@@ -12,17 +12,16 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// CallerOf tells a tool who is calling. It is the caller of this very message, also inside a session; ok is false when the
-// request did not come through a Server.
+// CallerOf returns the caller of a request to a tool; false for a request that did not pass a Server. In a session each request has its own caller.
 func CallerOf(request sdk.Request) (caller oauth.Caller, ok bool) {
-	from := senderOf(request)
-	if from == nil {
+	sender := senderOf(request)
+	if sender == nil {
 		return oauth.Caller{}, false
 	}
-	return from.Caller, true
+	return sender.Caller, true
 }
 
-// senderOf is nil for a request that did not come through a Server.
+// senderOf returns nil for a request that did not pass a Server.
 func senderOf(request sdk.Request) *response.Sender {
 	extra := request.GetExtra()
 	if extra == nil {
@@ -31,11 +30,11 @@ func senderOf(request sdk.Request) *response.Sender {
 	return response.SenderOf(extra.TokenInfo)
 }
 
-// standIn is what the SDK's middleware sees instead of the token.
-var standIn = []string{"Bearer -"}
+// placeholder replaces the token for the SDK's middleware.
+var placeholder = []string{"Bearer -"}
 
-// withTokenInfo tells the SDK's handler who is calling, through the SDK's own middleware. That middleware would read the token from the
-// headers, where it no longer is (G14), and compare its expiry with another clock than ours.
+// withTokenInfo passes the caller to the SDK's handler, through the SDK's own middleware. That expects a token in the headers, from which the guard
+// has removed it (G14), and checks the expiry with a clock that may differ from Options.Now, so that check is off.
 func withTokenInfo(handler http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		return response.IdentityOf(ctx).TokenInfo(), nil
@@ -46,7 +45,7 @@ func withTokenInfo(handler http.Handler) http.Handler {
 		handler.ServeHTTP(w, r)
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header["Authorization"] = standIn
+		r.Header["Authorization"] = placeholder
 		identified.ServeHTTP(w, r)
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// refusal is an answer of the bearer check; its texts are fixed and fit into a quoted-string (G12, G17).
+// refusal is a failed check of a request. Its texts are constants without characters that a quoted-string must escape (G12, G17).
 type refusal struct {
 	status            int
 	rule              string
@@ -21,12 +21,12 @@ var malformedCredentials = refusal{
 	description: "Present exactly one bearer token, in the Authorization header",
 }
 
-// missingToken carries no error code: nothing was wrong with what was not there (G3, RFC 6750 §3.1).
+// missingToken has no error code (G3, RFC 6750 §3.1).
 func missingToken(scope oauth.Scopes) refusal {
 	return refusal{status: http.StatusUnauthorized, scope: scope}
 }
 
-// invalidToken is the same for every reason (G7).
+// invalidToken does not reveal why a token is invalid (G7).
 func invalidToken(scope oauth.Scopes) refusal {
 	return refusal{
 		status: http.StatusUnauthorized, rule: "G6", code: oauth.InvalidToken.Code(), scope: scope,
@@ -41,7 +41,7 @@ func insufficientScope(scope oauth.Scopes) refusal {
 	}
 }
 
-// challenger writes refusals with the URL of the metadata that this resource publishes (F7).
+// challenger answers refused requests with a challenge that names the metadata of the resource (F7).
 type challenger struct{ metadata string }
 
 func (c challenger) refuse(w http.ResponseWriter, r refusal) {
@@ -54,13 +54,13 @@ func (c challenger) refuse(w http.ResponseWriter, r refusal) {
 	response.WriteError(w, r.status, r.code, r.description)
 }
 
-// header builds the one challenge, in the order of G12.
+// header returns the WWW-Authenticate header, with its parameters in the order of G12.
 func (c challenger) header(r refusal) string {
 	params := []string{`resource_metadata="` + c.metadata + `"`}
 	if r.code != "" {
 		params = append(params, `error="`+r.code+`"`, `error_description="`+r.description+`"`)
 	}
-	if _, err := oauth.ParseScopes(r.scope.String()); err == nil && !r.scope.Empty() { // a host may have named what cannot be quoted
+	if _, err := oauth.ParseScopes(r.scope.String()); err == nil && !r.scope.Empty() { // the host may have configured invalid scopes
 		params = append(params, `scope="`+r.scope.String()+`"`)
 	}
 	return "Bearer " + strings.Join(params, ", ")

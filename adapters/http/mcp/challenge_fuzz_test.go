@@ -47,9 +47,9 @@ func startsUp(resource string, scopes oauth.Scopes) bool {
 	return err == nil && resource != ""
 }
 
-// wanted are the parameters in the order of the catalogue, name by value.
+// wanted returns the names and values of the parameters, in the order of G12.
 func wanted(resource string, refused refusal) (parameters [][2]string) {
-	u, _ := url.Parse(resource) // start-up has
+	u, _ := url.Parse(resource) // Config.Settings has checked it
 	metadata := u.Scheme + "://" + u.Host + "/.well-known/oauth-protected-resource" + u.EscapedPath()
 	for _, parameter := range [][2]string{
 		{"resource_metadata", metadata}, {"error", refused.code}, {"error_description", refused.description}, {"scope", refused.scope.String()},

@@ -12,8 +12,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// firstStateless is the first revision without sessions. Later ones must reach the stateless handler too, which answers
-// them with what it supports; hence every comparison is >=.
+// firstStateless is the first revision without sessions. Unknown later revisions also go to the stateless handler, whose error names the supported
+// ones.
 const firstStateless = "2026-07-28"
 
 const (
@@ -21,18 +21,18 @@ const (
 	sessionHeader = "Mcp-Session-Id"
 )
 
-// route is the last step of a request, behind protect.
+// route answers a request that protect has admitted.
 type route func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 
-// admit reads the body, and asks for the scopes that it needs (G10). A body may take its time, and a token that ends meanwhile opens
-// nothing (G16).
+// admit reads the body and checks the scopes that it needs (G10). It checks the grant again after a slow body (G16).
 func (s *Server) admit(out *response.Writer, r *http.Request) (m jsonrpc.Message, admitted bool) {
 	if r.Method == http.MethodPost {
-		body, ok := s.hear(out, r)
-		if !ok {
+		body, err := out.ReadBody(s.options.MaxBody, s.options.Bodies) // before any response, because not all proxies can read one while they send
+		if err != nil {
+			refuseBody(out.ResponseWriter, r, err)
 			return m, false
 		}
-		if m, ok = s.read(out, r, body); !ok {
+		if m, admitted = s.readMessage(out, r, body); !admitted {
 			return m, false
 		}
 	}
@@ -40,18 +40,17 @@ func (s *Server) admit(out *response.Writer, r *http.Request) (m jsonrpc.Message
 		s.challenge.refuse(out.ResponseWriter, s.invalid)
 		return m, false
 	}
-	if needed, lacking := s.policy.lacks(out.Identity().Caller, m.Tools...); lacking {
-		lacks := insufficientScope(needed)
-		noteRefusal(r.Context(), lacks)
-		s.challenge.refuse(out.ResponseWriter, lacks)
+	if needed, lacking := s.policy.missingScopes(out.Identity().Caller, m.Tools...); lacking {
+		refused := insufficientScope(needed)
+		traceRefusal(r.Context(), refused)
+		s.challenge.refuse(out.ResponseWriter, refused)
 		return m, false
 	}
 	return m, true
 }
 
-// read looks into a body as the MCP server behind the guard will: the SDK, or any. A message that is refused is answered here, unless a
-// request of the MCP server waits for it.
-func (s *Server) read(out *response.Writer, r *http.Request, body []byte) (m jsonrpc.Message, ok bool) {
+// readMessage parses a body and answers an invalid one. An invalid response to a request of the MCP server is passed on as m.Refused instead.
+func (s *Server) readMessage(out *response.Writer, r *http.Request, body []byte) (m jsonrpc.Message, ok bool) {
 	m, err := s.parse(r.Header, body)
 	if err == nil {
 		return m, true
@@ -65,6 +64,7 @@ func (s *Server) read(out *response.Writer, r *http.Request, body []byte) (m jso
 	return m, true
 }
 
+// parse is strict in a gateway, whose upstream may use any JSON parser (U11).
 func (s *Server) parse(header http.Header, body []byte) (jsonrpc.Message, error) {
 	if s.upstream != nil {
 		return jsonrpc.ReadStrict(header, body)
@@ -72,8 +72,8 @@ func (s *Server) parse(header http.Header, body []byte) (jsonrpc.Message, error)
 	return jsonrpc.Peek(body)
 }
 
-// answerCut tells a client that waits why there is no answer; without it there would be an empty 200.
-func (s *Server) answerCut(out *response.Writer) {
+// answerEnded answers a request whose response ended before it began; net/http would send an empty 200.
+func (s *Server) answerEnded(out *response.Writer) {
 	switch cause := out.Unanswered(); {
 	case errors.Is(cause, response.ErrEnded):
 		s.challenge.refuse(out.ResponseWriter, s.invalid)
@@ -84,17 +84,7 @@ func (s *Server) answerCut(out *response.Writer) {
 	}
 }
 
-// hear buffers the body, so that a proxy in front never sees an answer before the end of its request.
-func (s *Server) hear(out *response.Writer, r *http.Request) ([]byte, bool) {
-	body, err := out.ReadBody(s.options.MaxBody, s.options.Bodies)
-	if err != nil {
-		refuseBody(out.ResponseWriter, r, err)
-		return nil, false
-	}
-	return body, true
-}
-
-// refuseBody answers a message that was not read to its end (G19).
+// refuseBody answers a request whose body was not read to its end (G19).
 func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	switch recorder := trace.From(r.Context()); {
 	case errors.As(err, new(jsonrpc.TooLargeError)):
@@ -108,8 +98,8 @@ func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// dispatch finds the binding for a request to the endpoint. It does not go by the version header alone: clients of HTTP+SSE
-// negotiate later revisions over it and then send that header.
+// dispatch selects the transport of a request to the endpoint. The version header alone does not determine it, because clients of HTTP+SSE may
+// negotiate a later revision and then send its header.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	switch {
 	case r.Method == http.MethodPost:
@@ -118,7 +108,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Mess
 		w.Header().Set("Allow", http.MethodPost)
 		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(sessionHeader) != "":
-		s.inSession(w, r, m)
+		s.serveSession(w, r, m)
 	case !strings.Contains(r.Header.Get("Accept"), response.EventStream):
 		jsonrpc.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: this is a stream of text/event-stream")
 	case r.Method == http.MethodHead:
@@ -134,25 +124,25 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 		jsonrpc.DecodeNameHeader(r.Header)
 		s.stateless.ServeHTTP(w, r)
 	case r.Header.Get(sessionHeader) != "":
-		s.inSession(w, r, m)
+		s.serveSession(w, r, m)
 	case !m.Decoded:
-		s.stateless.ServeHTTP(w, r) // which says what is malformed
+		s.stateless.ServeHTTP(w, r) // its error describes the mistake
 	case !m.Initialize:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
-	case s.open.IsDraining():
+	case s.responses.IsDraining():
 		response.Unavailable(w, shuttingDown)
 	default:
 		owner := s.owner(&response.IdentityOf(r.Context()).Caller)
-		s.sessions.ServeHTTP(&introduction{ResponseWriter: w, name: func(id string) (string, error) { return s.sessionName(id, owner) }}, r)
+		s.sessions.ServeHTTP(&sessionIDWriter{ResponseWriter: w, bind: func(id string) (string, error) { return s.bindSession(id, owner) }}, r)
 	}
 }
 
-// inSession leaves a request to whoever holds its session.
-func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	name := r.Header.Get(sessionHeader)
-	if name == "" {
-		s.sessions.ServeHTTP(w, r) // which says what is missing
+// serveSession answers a request of Streamable HTTP in a session.
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+	bound := r.Header.Get(sessionHeader)
+	if bound == "" {
+		s.sessions.ServeHTTP(w, r) // its error names the missing header
 		return
 	}
-	s.hold(w, r, name, replica.StreamableHTTP, m)
+	s.routeSession(w, r, bound, replica.StreamableHTTP, m)
 }

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Finding the binding for a request", func() {
+var _ = Describe("Selecting the transport of a request", func() {
 	var s *site
 	BeforeEach(func() { s = openSite() })
 
@@ -23,29 +23,29 @@ var _ = Describe("Finding the binding for a request", func() {
 			Expect(got.body).To(ContainSubstring(part))
 		},
 		Entry("a legacy call without a session", "POST", call(1, "read"), nil, 400, `"message":"Bad Request: Mcp-Session-Id is missing"`),
-		Entry("a session that is not known", "POST", call(1, "read"), []string{"Mcp-Session-Id", "none"}, 404, "there is no such session"),
+		Entry("an unknown session", "POST", call(1, "read"), []string{"Mcp-Session-Id", "none"}, 404, "there is no such session"),
 		Entry("a malformed body", "POST", "{", nil, 400, "malformed"),
-		Entry("a body of brackets only", "POST", strings.Repeat("[", 2000), nil, 400, "malformed"),
+		Entry("a body of only brackets", "POST", strings.Repeat("[", 2000), nil, 400, "malformed"),
 		Entry("a revision of the future", "POST", strings.ReplaceAll(modern("tools/list", `"x":1`), "2026-07-28", "2099-01-01"),
 			[]string{"MCP-Protocol-Version", "2099-01-01", "Mcp-Method", "tools/list"}, 400, `"supported":["2026-07-28"`),
 		Entry("a modern body without its header", "POST", modern("tools/list", `"x":1`), nil, 400, "-32020"),
 		Entry("a modern call", "POST", modern("tools/call", `"name":"read"`),
 			[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "read"}, 200, "ran read"),
-		Entry("a modern call whose name was encoded", "POST", modern("tools/call", `"name":"read"`),
+		Entry("a modern call with an encoded name", "POST", modern("tools/call", `"name":"read"`),
 			[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "=?base64?cmVhZA==?="}, 200, "ran read"),
-		Entry("a modern call with a session that is not known", "POST", modern("tools/call", `"name":"read"`),
+		Entry("a modern call with an unknown session", "POST", modern("tools/call", `"name":"read"`),
 			[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "read", "Mcp-Session-Id", "none"}, 200, "ran read"),
-		Entry("a modern call whose header names another tool", "POST", modern("tools/call", `"name":"read"`),
+		Entry("a modern call with another tool in its header", "POST", modern("tools/call", `"name":"read"`),
 			[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "write"}, 400, "-32020"),
 		Entry("a modern GET", "GET", "", []string{"MCP-Protocol-Version", "2026-07-28"}, 405, "no sessions"),
 		Entry("a modern DELETE", "DELETE", "", []string{"MCP-Protocol-Version", "2026-07-28"}, 405, "no sessions"),
-		Entry("a GET that wants no stream", "GET", "", []string{"Accept", "text/html"}, 406, "text/event-stream"),
+		Entry("a GET that accepts no stream", "GET", "", []string{"Accept", "text/html"}, 406, "text/event-stream"),
 		Entry("a DELETE without a session", "DELETE", "", nil, 400, "Mcp-Session-Id"),
 		Entry("a HEAD for a stream", "HEAD", "", []string{"Accept", "text/event-stream"}, 200, ""),
-		Entry("a body of one byte too many", "POST", strings.Repeat(" ", 4<<20+1), nil, 413, "Request Entity Too Large: the body has more than 4194304 bytes, the limit that max-request-body sets"),
+		Entry("a body that is one byte too long", "POST", strings.Repeat(" ", 4<<20+1), nil, 413, "Request Entity Too Large: the body has more than 4194304 bytes, the limit that max-request-body sets"),
 	)
 
-	DescribeTable("quotes what it refuses in JSON only", Label("G17"),
+	DescribeTable("quotes input of refused requests only in JSON", Label("G17"),
 		func(ctx SpecContext, method, body string, status int, headers ...string) {
 			got := s.send(ctx, method, "/mcp", body, append(headers, as(bob)...)...)
 			Expect(got.StatusCode).To(Equal(status))
@@ -73,7 +73,7 @@ var _ = Describe("Finding the binding for a request", func() {
 		Expect(s.send(ctx, http.MethodPost, "/mcp", body, as(alice)...).Header.Get("Mcp-Session-Id")).NotTo(BeEmpty())
 	})
 
-	It("ends a session for good", func(ctx SpecContext) {
+	It("ends a session permanently", func(ctx SpecContext) {
 		session := s.session(ctx, alice)
 		Expect(s.send(ctx, http.MethodDelete, "/mcp", "", in(session, alice)...).StatusCode).To(Equal(http.StatusNoContent))
 		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))

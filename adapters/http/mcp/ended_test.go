@@ -12,25 +12,25 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Closing what has ended, whoever ended it", Label("G16", "E9"), func() {
-	It("has nothing to do before something is opened, nor after its end", func(ctx SpecContext) {
+var _ = Describe("Closing the streams of ended grants", Label("G16", "E9"), func() {
+	It("is idle before something is opened and after it has ended", func(ctx SpecContext) {
 		s := openSite()
 		Expect(s.mcp.Idle()).To(BeTrue())
 		s.session(ctx, alice)
 		Expect(s.mcp.Idle()).To(BeFalse())
-		for range 3 { // doing it again is harmless
+		for range 3 { // it may be repeated
 			s.mcp.CloseEnded(oauth.Ended{Grants: []string{"A"}})
 		}
 		Eventually(s.mcp.Idle).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
 	})
 })
 
-var _ = Describe("Cutting an answer before it has begun", Label("G16", "G7"), func() {
-	It("tells a waiting client why, and writes nothing to one that has gone", func(ctx SpecContext) {
+var _ = Describe("Ending a response before it has begun", Label("G16", "G7"), func() {
+	It("answers a waiting client with the cause, and writes nothing to one that has gone", func(ctx SpecContext) {
 		s := openSite()
 		open := func() (*response.Writer, *httptest.ResponseRecorder) {
 			to := httptest.NewRecorder()
-			out, _ := s.mcp.open.NewWriter(to, httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), ctx)
+			out, _ := s.mcp.responses.NewWriter(to, httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), ctx)
 			DeferCleanup(out.Finish)
 			return out, to
 		}
@@ -40,13 +40,13 @@ var _ = Describe("Cutting an answer before it has begun", Label("G16", "G7"), fu
 		}{{response.ErrEnded, http.StatusUnauthorized}, {response.ErrDraining, http.StatusServiceUnavailable}, {nil, http.StatusOK}} {
 			out, to := open()
 			out.End(cut.cause)
-			s.mcp.answerCut(out)
+			s.mcp.answerEnded(out)
 			Expect(to.Code).To(Equal(cut.status))
 		}
 		out, to := open()
 		out.WriteHeader(http.StatusAccepted)
 		out.End(response.ErrEnded)
-		s.mcp.answerCut(out)
+		s.mcp.answerEnded(out)
 		Expect(to.Code).To(Equal(http.StatusAccepted))
 		Expect(to.Header()).NotTo(HaveKey("Www-Authenticate"))
 	})

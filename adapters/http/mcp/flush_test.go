@@ -10,22 +10,22 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// flushes counts how often an answer is sent before its end.
+// flushes counts the flushes of a response before its end.
 type flushes struct {
 	http.ResponseWriter
 	count *atomic.Int32
 }
 
-// FlushError is what http.ResponseController calls.
+// FlushError is called by http.ResponseController.
 func (f flushes) FlushError() error {
 	f.count.Add(1)
 	return http.NewResponseController(f.ResponseWriter).Flush()
 }
 
-var _ = Describe("Sending an answer", Label("G16"), func() {
+var _ = Describe("Flushing a response", Label("G16"), func() {
 	DescribeTable("of requests over HTTP:", func(ctx SpecContext, body string, old, early bool) {
 		s, count := openSite(), new(atomic.Int32)
-		s.mcp.open.FlushDelay = time.Hour
+		s.mcp.responses.FlushDelay = time.Hour
 		headers := modernHeaders(alice, "tools/call", "read")
 		if old {
 			opened := s.send(ctx, http.MethodPost, "/mcp", strings.Replace(initialize, "2025-11-25", "2025-03-26", 1), as(alice)...)
@@ -38,8 +38,8 @@ var _ = Describe("Sending an answer", Label("G16"), func() {
 		Expect(answered.body).To(ContainSubstring("ran read"))
 		Expect(count.Load() > 0).To(Equal(early))
 	},
-		Entry("a call without a session is sent at its end", modern("tools/call", `"name":"read","arguments":{}`), false, false),
-		Entry("a call in a session too", Label("2025-03-26"), call(2, "read"), true, false),
-		Entry("but not calls that come together", Label("2025-03-26"), "["+call(2, "read")+","+call(3, "read")+"]", true, true),
+		Entry("the result of a call without a session is sent with the end", modern("tools/call", `"name":"read","arguments":{}`), false, false),
+		Entry("the result of a call in a session is sent with the end", Label("2025-03-26"), call(2, "read"), true, false),
+		Entry("the results of a batch are sent at once", Label("2025-03-26"), "["+call(2, "read")+","+call(3, "read")+"]", true, true),
 	)
 })

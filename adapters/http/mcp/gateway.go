@@ -10,28 +10,28 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Upstream is an MCP server elsewhere, which answers what the guard lets pass. Both methods write an answer, or return an error while
-// nothing is written: oauth.ErrUnknownBearer when it answered 401 to the host token, oauth.ErrNotFound for a session that is not the
-// sender's, oauth.ErrUnknownSession for one that the upstream does not know, or the reason why there is no answer.
+// Upstream is an MCP server elsewhere. Both methods write a response, or return an error and write nothing: oauth.ErrUnknownBearer if the upstream
+// answered 401 to the host token, oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for a session that the upstream does not
+// know, or the reason why there is no response.
 type Upstream interface {
 	// Forward answers a request to the endpoint.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
-	// Deliver answers a message of HTTP+SSE, to the address that Forward announced on its stream.
+	// Deliver answers a message of HTTP+SSE. The request has the URL that Forward announced on its stream.
 	Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
 }
 
-// codeUnavailable is of the range that JSON-RPC leaves to servers.
+// codeUnavailable is in the range of JSON-RPC for errors of servers.
 const codeUnavailable = -32000
 
-// NewGateway protects an MCP server elsewhere. The guard is the only one that knows the caller, so it holds bodies to what no two
-// readers could understand differently (U11).
+// NewGateway protects an MCP server elsewhere. It refuses bodies that two parsers could read differently, because only the guard checks the caller
+// (U11).
 func NewGateway(to Upstream, o Options) *Server {
 	s := newServer(o, to)
 	s.endpoint, s.message = s.relay(to.Forward), s.relay(to.Deliver)
 	return s
 }
 
-// MessagePath is where clients post the messages of HTTP+SSE when the endpoint is at this resource.
+// MessagePath returns the path for the messages of HTTP+SSE to a resource.
 func MessagePath(resource oauth.Resource) string {
 	_, path := splitOrigin(resource.String())
 	return path + messagePath
@@ -39,26 +39,26 @@ func MessagePath(resource oauth.Resource) string {
 
 func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error) route {
 	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-		who := response.IdentityOf(r.Context())
-		if r.Method == http.MethodHead { // many servers answer it with a stream that never ends, which blocks the connection to them
+		identity := response.IdentityOf(r.Context())
+		if r.Method == http.MethodHead { // many servers answer it with an endless stream, which blocks the connection to them
 			w.Header().Set("Content-Type", response.EventStream)
 			return
 		}
 		if m.Listen || r.Method == http.MethodGet {
-			w.(*response.Writer).Relay()
+			w.(*response.Writer).LimitStream()
 		}
 		answer := w
 		if m.Refused != nil {
 			answer = discard(w)
 		}
-		if err := send(answer, r, m.Body, who.Caller, who.Host); err != nil && r.Context().Err() == nil {
-			s.answerFor(w, r, m, err)
+		if err := send(answer, r, m.Body, identity.Caller, identity.Host); err != nil && r.Context().Err() == nil {
+			s.answerError(w, r, m, err)
 		}
 	}
 }
 
-// answerFor says what the upstream could not say itself.
-func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, err error) {
+// answerError answers a request for which the upstream has no response.
+func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, err error) {
 	ctx := r.Context()
 	var failure interface {
 		error
@@ -72,9 +72,9 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m jsonrpc.Mes
 	case errors.Is(err, oauth.ErrNotFound):
 		refuseSession(w, r, "U12", "there is no such session of this connection")
 	case errors.Is(err, oauth.ErrUnknownSession):
-		refuseSession(w, r, "U16", forgotten)
+		refuseSession(w, r, "U16", unknownToUpstream)
 	case errors.As(err, &failure):
-		s.options.Logger.WarnContext(ctx, "the upstream gave no answer", "status", failure.HTTPStatus(), "rule", failure.BrokenRule(),
+		s.options.Logger.WarnContext(ctx, "the upstream did not answer", "status", failure.HTTPStatus(), "rule", failure.BrokenRule(),
 			"reason", failure, "cause", failure.Unwrap())
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, failure.BrokenRule(), failure.Error()))
 		rpcFailure(w, failure.HTTPStatus(), m.ID, failure.Error())
@@ -84,25 +84,25 @@ func (s *Server) answerFor(w http.ResponseWriter, r *http.Request, m jsonrpc.Mes
 	}
 }
 
-// answerUnauthorized answers after the upstream's 401 to a request with the person's host token. Many servers answer 401 when they do
-// not know a session, or for one tool, so only the site's own verifier can end the grant (U8, U17).
+// answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many servers do that for an unknown session or for one
+// tool, so the grant ends only if the site's verifier does not know the host token either (U8, U17).
 func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	ctx := r.Context()
 	if s.namesSession(r) && r.Method != http.MethodPost {
-		refuseSession(w, r, "U16", forgotten)
+		refuseSession(w, r, "U16", unknownToUpstream)
 		return
 	}
 	err := s.options.HostTokens.VerifyAfterRefusal(ctx, response.IdentityOf(ctx).Token, s.options.Resource)
 	switch {
 	case err != nil && isInvalidToken(err):
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway answered 401, and the site does not know the person's token any more"))
-		w.(*response.Writer).End(response.ErrEnded) // as the end of the grant does to all its answers, which get their challenge from admit
+		w.(*response.Writer).End(response.ErrEnded) // answerEnded then writes the challenge
 	case err != nil:
 		s.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
 		trace.From(ctx).Refuse(err)
 		response.Unavailable(w, "The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
 	case s.namesSession(r):
-		refuseSession(w, r, "U16", forgotten)
+		refuseSession(w, r, "U16", unknownToUpstream)
 	default:
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
 		s.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token")
@@ -111,20 +111,20 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m js
 	}
 }
 
-// namesSession reports that a request belongs to a session of the upstream, by header or as a message of HTTP+SSE.
+// namesSession reports whether a request belongs to a session of the upstream, by its header or its URL.
 func (s *Server) namesSession(r *http.Request) bool {
 	return r.Header.Get(sessionHeader) != "" || r.URL.Path == s.path+messagePath
 }
 
-const forgotten = "the MCP server behind this gateway does not know the session any more"
+const unknownToUpstream = "the MCP server behind this gateway does not know the session any more"
 
-// refuseSession answers 404, so that the client opens another session (U12, U16).
+// refuseSession answers 404, so that the client initializes another session (U12, U16).
 func refuseSession(w http.ResponseWriter, r *http.Request, rule, reason string) {
 	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, rule, reason))
 	jsonrpc.WriteError(w, http.StatusNotFound, noSuchSession)
 }
 
-// rpcFailure answers the request of that id, so that a client need not guess which one has failed.
+// rpcFailure answers with a JSON-RPC error for the request with that id.
 func rpcFailure(w http.ResponseWriter, status int, id []byte, text string) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", response.RetryAfter)

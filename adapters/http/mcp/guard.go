@@ -17,14 +17,14 @@ import (
 
 const maxTokenLength = 512
 
-// protect is the way of every request, before its body is read past the gate and the guard (G13). The steps stand one behind the
-// other and not one in another, because whatever is on the stack while a stream idles is memory.
+// protect checks a request and passes it to next. The gate and the guard come before the body is read (G13). The steps are calls in sequence and not
+// nested handlers, because idle streams keep their stack.
 func (s *Server) protect(next route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx := s.options.Begin(c)
-		out, r := s.open.NewWriter(c.Response(), c.Request(), ctx)
+		out, r := s.responses.NewWriter(c.Response(), c.Request(), ctx)
 		defer out.Finish()
-		if !s.gate.passes(out, r) || !s.guard(ctx, out, r) {
+		if !s.gate.admits(out, r) || !s.guard(ctx, out, r) {
 			return nil
 		}
 		m, admitted := s.admit(out, r)
@@ -33,25 +33,29 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 		}
 		out.Begin(m.ID, m.Listen || r.Method == http.MethodGet)
 		s.serve(out, r, m, next)
-		s.answerCut(out)
+		s.answerEnded(out)
 		return nil
 	}
 }
 
-// guard finds out who presents a valid access token of this resource, and turns everybody else away (G3-G9).
+// guard sets the caller of a request with a valid access token for this resource, and refuses any other request (G3-G9).
 func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Request) (passed bool) {
 	token, refused := s.bearer(r)
 	if refused != nil {
-		noteRefusal(r.Context(), *refused)
+		traceRefusal(r.Context(), *refused)
 		s.challenge.refuse(out, *refused)
 		return false
 	}
 	caller, host, err := s.authenticate(ctx, token)
-	if err != nil && !isInvalidToken(err) && ctx.Err() != nil { // nobody is waiting any more
+	if err != nil && !isInvalidToken(err) && ctx.Err() != nil { // the client has gone
 		return false
 	}
 	recorder := trace.From(ctx)
-	recorder.Record(step(r))
+	if r.Method == http.MethodGet {
+		recorder.Record(trace.Stream)
+	} else {
+		recorder.Record(trace.Call)
+	}
 	switch {
 	case err == nil:
 		delete(r.Header, "Authorization") // G14
@@ -69,16 +73,8 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 	return false
 }
 
-// step is what a request is, once it bears a token.
-func step(r *http.Request) trace.Kind {
-	if r.Method == http.MethodGet {
-		return trace.Stream
-	}
-	return trace.Call
-}
-
-// noteRefusal tells the trace; a request without a token is the first step of a connection, and nothing is wrong with it (G3).
-func noteRefusal(ctx context.Context, r refusal) {
+// traceRefusal records a refusal in the trace. A request without a token is the first step of a connection and no failure (G3).
+func traceRefusal(ctx context.Context, r refusal) {
 	recorder := trace.From(ctx)
 	if r.code == "" {
 		recorder.Record(trace.Challenge)
@@ -87,7 +83,7 @@ func noteRefusal(ctx context.Context, r refusal) {
 	recorder.RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
 }
 
-// authenticate turns a panic into an outage (G11).
+// authenticate returns a panic as an error, which counts as an outage (G11).
 func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.Caller, host oauth.HostToken, err error) {
 	defer func() {
 		if recover() != nil { // its value may hold the token
@@ -101,7 +97,7 @@ func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.C
 	return caller, oauth.HostToken{}, err
 }
 
-// bearer reads the one bearer token of the Authorization header (G3-G6).
+// bearer returns the bearer token of the Authorization header (G3-G6).
 func (s *Server) bearer(r *http.Request) (string, *refusal) {
 	headers := r.Header["Authorization"]
 	if len(headers) == 0 {
@@ -121,16 +117,16 @@ func (s *Server) bearer(r *http.Request) (string, *refusal) {
 	return token, nil
 }
 
-// isWithoutToken reports that a query can be read and presents no token (G5).
+// isWithoutToken reports whether a query is valid and has no access_token (G5).
 func isWithoutToken(query string) bool {
 	if query == "" {
 		return true
 	}
-	read, err := url.ParseQuery(query)
-	return err == nil && !read.Has("access_token")
+	values, err := url.ParseQuery(query)
+	return err == nil && !values.Has("access_token")
 }
 
-// isToken68 checks the grammar of RFC 6750 §2.1.
+// isToken68 reports whether the token has the grammar of RFC 6750 §2.1.
 func isToken68(token string) bool {
 	body := strings.TrimRight(token, "=")
 	for i := range len(body) {

@@ -42,24 +42,24 @@ var _ = Describe("Guarding the endpoint", func() {
 		Entry("two words", Label("G6"), "/mcp", as("a b"), 401, invalidChallenge),
 		Entry("a character outside the grammar", Label("G6"), "/mcp", as("ppa_{}"), 401, invalidChallenge),
 		Entry("an equals sign inside", Label("G6"), "/mcp", as("ppa=a"), 401, invalidChallenge),
-		Entry("nothing but padding", Label("G6"), "/mcp", as("=="), 401, invalidChallenge),
+		Entry("only padding", Label("G6"), "/mcp", as("=="), 401, invalidChallenge),
 		Entry("513 bytes", Label("G6"), "/mcp", as(strings.Repeat("a", 513)), 401, invalidChallenge),
 	)
 
-	It("does not ask about what cannot be a token", Label("G6"), func(ctx SpecContext) {
+	It("does not look up an invalid token", Label("G6"), func(ctx SpecContext) {
 		s.send(ctx, http.MethodPost, "/mcp", initialize, as("a b")...)
 		s.send(ctx, http.MethodPost, "/mcp", initialize, as(strings.Repeat("a", 513))...)
 		Expect(s.tokens.asked).To(BeEmpty())
 	})
 
-	It("sends an empty body where nothing was presented and one JSON body for every bad token", Label("G3", "G7"), func(ctx SpecContext) {
+	It("sends an empty body when there is no token, and the same JSON body for every invalid token", Label("G3", "G7"), func(ctx SpecContext) {
 		Expect(s.send(ctx, http.MethodPost, "/mcp", initialize).body).To(BeEmpty())
 		unknown := s.send(ctx, http.MethodPost, "/mcp", initialize, as("ppa_unknown")...)
 		Expect(unknown.body).To(MatchJSON(`{"error":"invalid_token","error_description":"The access token is invalid or has expired"}`))
 		Expect(s.send(ctx, http.MethodPost, "/mcp", initialize, as("a b")...).body).To(Equal(unknown.body))
 	})
 
-	DescribeTable("takes the scheme in any case and with any spaces", Label("G4"),
+	DescribeTable("accepts the scheme in any case and with several spaces", Label("G4"),
 		func(ctx SpecContext, scheme string) {
 			got := s.send(ctx, http.MethodPost, "/mcp", initialize, "Authorization", scheme+alice)
 			Expect(got.StatusCode).To(Equal(http.StatusOK))
@@ -67,7 +67,7 @@ var _ = Describe("Guarding the endpoint", func() {
 		Entry(nil, "bearer "), Entry(nil, "BEARER "), Entry(nil, "Bearer    "),
 	)
 
-	DescribeTable("holds every method to the same rules", Label("G13"),
+	DescribeTable("checks every method", Label("G13"),
 		func(ctx SpecContext, method string) {
 			got := s.send(ctx, method, "/mcp", "", "Accept", "text/event-stream")
 			Expect(got.StatusCode).To(Equal(http.StatusUnauthorized))
@@ -81,18 +81,18 @@ var _ = Describe("Guarding the endpoint", func() {
 		unread, writer := io.Pipe()
 		defer writer.Close()
 		r := s.request(ctx, http.MethodPost, "/mcp", "")
-		r.Body, r.ContentLength = unread, 1<<20 // of less, net/http itself reads the rest
+		r.Body, r.ContentLength = unread, 1<<20 // net/http itself reads the rest of a shorter body
 		Expect(s.do(r).StatusCode).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("asks for this resource only", Label("G8"), func(ctx SpecContext) {
+	It("accepts tokens of this resource only", Label("G8"), func(ctx SpecContext) {
 		other := openSite(func(o *Options) { o.Resource = oauth.NewResource("https://cms.example/other") })
 		got := other.send(ctx, http.MethodPost, "/other", initialize, as(alice)...)
 		Expect(got.challenge()).To(ContainSubstring(`error="invalid_token"`))
 		Expect(got.challenge()).To(ContainSubstring(`/.well-known/oauth-protected-resource/other"`))
 	})
 
-	It("asks to come back during an outage, without a challenge or internals", Label("G11"), func(ctx SpecContext) {
+	It("answers 503 during an outage, without a challenge or internals", Label("G11"), func(ctx SpecContext) {
 		s.tokens.set(func(t *tokens) { t.outage = errors.New("dial tcp 10.0.0.5:5432") })
 		got := s.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...)
 		Expect(got.StatusCode).To(Equal(http.StatusServiceUnavailable))
@@ -101,7 +101,7 @@ var _ = Describe("Guarding the endpoint", func() {
 		Expect(got.body).NotTo(ContainSubstring("10.0.0.5"))
 	})
 
-	It("takes an error that is a refusal of another kind for an outage", Label("G11"), func(ctx SpecContext) {
+	It("treats a refusal of another kind as an outage", Label("G11"), func(ctx SpecContext) {
 		s.tokens.set(func(t *tokens) { t.outage = oauth.Refuse(oauth.TemporarilyUnavailable, "G11", "busy") })
 		got := s.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...)
 		Expect(got.StatusCode).To(Equal(http.StatusServiceUnavailable))
@@ -113,7 +113,7 @@ var _ = Describe("Guarding the endpoint", func() {
 		Expect(got.body).To(ContainSubstring(`"text":"alice"`))
 	})
 
-	It("goes by its own clock, not by the SDK's", func(ctx SpecContext) {
+	It("uses the configured clock, not the SDK's", func(ctx SpecContext) {
 		s = openSite(func(o *Options) { o.Now = func() time.Time { return time.Time{}.AddDate(1998, 0, 0) } })
 		s.tokens.set(func(t *tokens) {
 			caller := t.callers[alice]

@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// resourceMetadata is the document of RFC 9728, built from the configuration alone (F6, F8).
+// resourceMetadata is the metadata document of RFC 9728. It depends only on the configuration (F6, F8).
 type resourceMetadata struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers"`
@@ -26,17 +26,17 @@ func newMetadata(o Options) *wellknown.Document {
 	})
 }
 
-// mountSlashed answers the address with a slash at its end as the endpoint itself, because people type both (F13). The document for it names
-// this spelling, which its readers compare with the URL that they were given (RFC 9728 §3.3); tokens are for the one resource (A30).
-func (s *Server) mountSlashed(e *echo.Echo, methods []string) {
+// mountTrailingSlash mounts the endpoint with a trailing slash too, because people type both (F13). The metadata for it names the resource with the
+// slash, because clients compare it with the URL that they were given (RFC 9728 §3.3). Tokens are for the resource without it (A30).
+func (s *Server) mountTrailingSlash(e *echo.Echo, methods []string) {
 	o := s.options
 	o.Resource = oauth.NewResource(s.options.Resource.String() + "/")
 	newMetadata(o).Mount(e, wellKnown+s.path+"/", o.Follow)
-	e.Match(methods, s.path+"/", s.namingSlashed(s.protect(s.endpoint)))
+	e.Match(methods, s.path+"/", s.withSlashInChallenge(s.protect(s.endpoint)))
 }
 
-// namingSlashed lets challenges name the document of the address with a slash.
-func (s *Server) namingSlashed(next echo.HandlerFunc) echo.HandlerFunc {
+// withSlashInChallenge makes challenges name the metadata for the URL with a trailing slash.
+func (s *Server) withSlashInChallenge(next echo.HandlerFunc) echo.HandlerFunc {
 	const name = "WWW-Authenticate"
 	return func(c echo.Context) error {
 		header := c.Response().Header()

@@ -39,7 +39,7 @@ var _ = Describe("Publishing the resource's metadata", Label("F6", "RFC 9728"), 
 		Expect(s.send(ctx, http.MethodGet, path, "", "If-None-Match", head.Header.Get("ETag")).StatusCode).To(Equal(http.StatusNotModified))
 	})
 
-	DescribeTable("knows no other path", func(ctx SpecContext, path string) {
+	DescribeTable("answers 404 at other paths", func(ctx SpecContext, path string) {
 		Expect(s.send(ctx, http.MethodGet, path, "", as(alice)...).StatusCode).To(Equal(http.StatusNotFound))
 	},
 		Entry(nil, "/.well-known/oauth-protected-resource/other"),
@@ -47,7 +47,7 @@ var _ = Describe("Publishing the resource's metadata", Label("F6", "RFC 9728"), 
 		Entry(nil, "/mcp/other"), Entry(nil, "/mcp//"),
 	)
 
-	It("has one document when the resource is a whole origin", func(ctx SpecContext) {
+	It("has one document when the resource has no path", func(ctx SpecContext) {
 		root := openSite(func(o *Options) { o.Resource = oauth.NewResource(issuer) })
 		Expect(root.send(ctx, http.MethodGet, "/.well-known/oauth-protected-resource", "").body).To(ContainSubstring(`"resource":"https://cms.example"`))
 		Expect(root.send(ctx, http.MethodPost, "/", initialize).challenge()).To(

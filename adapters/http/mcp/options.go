@@ -18,55 +18,55 @@ const (
 	defaultBodies  = 256 << 20
 )
 
-// Authorization is what the guard needs of the OAuth layer.
+// Authorization checks access tokens.
 type Authorization interface {
 	// Authenticate refuses with oauth.InvalidToken; any other error is an outage.
 	Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error)
 }
 
-// HostTokens is what a gateway needs of the OAuth layer that hands people's own tokens to its upstream.
+// HostTokens checks access tokens for a gateway that sends host tokens to its upstream.
 type HostTokens interface {
-	// AuthenticateWithHostToken is Authenticate that also opens the host token.
+	// AuthenticateWithHostToken is Authorization.Authenticate, and also returns the unsealed host token.
 	AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, oauth.HostToken, error)
-	// VerifyAfterRefusal asks the site about the host token of the access token, after the upstream has answered 401. It returns nil
-	// when the host token is good, oauth.InvalidToken when it was not and the grant has ended, any other error when the site cannot tell.
+	// VerifyAfterRefusal verifies the host token of the access token again, after the upstream has answered 401. It returns nil for a valid host
+	// token, and oauth.InvalidToken for an invalid one, whose grant it has ended. Any other error is an outage of the verifier.
 	VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error
 }
 
-// ToolPolicy tells whether the caller may know and call a tool.
+// ToolPolicy reports whether the caller may list and call a tool.
 type ToolPolicy func(caller oauth.Caller, tool string) bool
 
-// Options is how a server is protected. Every zero value means the default in its comment.
+// Options configure a Server. Authorization is required.
 type Options struct {
-	Issuer        string               // the authorization server's URL
-	Resource      oauth.Resource       // the URL of this endpoint; its path is where Mount puts it
-	ResourceName  string               // shown to people; left out of the metadata
-	Further       bool                 // not the first server of its issuer: no metadata at the root address (U1)
-	Scopes        oauth.ScopeCatalogue // what can be asked for; its defaults are named in challenges
-	Authorization Authorization
-	Keys          seal.KeyRing        // bind sessions to their owners, and seal what replicas tell each other
-	HostTokens    HostTokens          // of a gateway; nil when its upstream gets no host token
-	Follow        echo.MiddlewareFunc // sees every request for metadata; none
+	Issuer         string               // URL of the authorization server
+	Resource       oauth.Resource       // URL of the MCP endpoint
+	ResourceName   string               // for people; "" for none in the metadata
+	NoRootMetadata bool                 // do not mount the metadata at the root path too: only the first server of an issuer has it there (U1)
+	Scopes         oauth.ScopeCatalogue // that clients can request; challenges name its defaults
+	Authorization  Authorization
+	Keys           seal.KeyRing        // bind sessions to their owners, and seal messages between replicas
+	HostTokens     HostTokens          // of a gateway that sends host tokens; nil for none
+	Follow         echo.MiddlewareFunc // for requests of metadata; nil for none
 
-	Begin func(c echo.Context) context.Context // under which a request reaches its steps; its own
+	Begin func(c echo.Context) context.Context // returns the context of a request; nil for its own
 
 	AllowedOrigins []string // browser origins besides those of Issuer and Resource
-	AllowedHosts   []string // further names of a server on this computer; one without a port holds with any
-	PassedHeaders  []string // further headers that pages may send, because the upstream of a gateway gets them
+	AllowedHosts   []string // Host headers besides that of Resource, for a server on loopback; a name without a port allows every port
+	PassedHeaders  []string // request headers that browsers may send besides those of MCP, for the upstream of a gateway
 
 	ToolPolicy ToolPolicy                     // nil allows every tool to every caller
-	ToolScopes func(tool string) oauth.Scopes // scopes that calling a tool needs; the catalogue's defaults
+	ToolScopes func(tool string) oauth.Scopes // scopes that a call of the tool needs; nil for the defaults of Scopes
 
 	Limits         oauth.Limits        // MaxSessions and MaxSessionsPerPerson, of this server in this process
-	Limited        oauth.LimitObserver // none
-	MaxBody        int64               // in bytes; 4 MiB
-	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; 256 MiB for this one
-	SessionTimeout time.Duration       // without a POST; 1 hour
+	Limited        oauth.LimitObserver // nil for none
+	MaxBody        int64               // in bytes; 0 for 4 MiB
+	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; nil for 256 MiB of its own
+	SessionTimeout time.Duration       // without a POST; 0 for 1 hour
 
-	Bus replica.Bus // to the other replicas of this server; nil when there are none
+	Bus replica.Bus // to the other replicas of this server; nil for none
 
-	Now    func() time.Time // time.Now
-	Logger *slog.Logger     // silent
+	Now    func() time.Time // nil for time.Now
+	Logger *slog.Logger     // nil for none
 }
 
 func (o Options) withDefaults() Options {

@@ -11,20 +11,20 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// What a browser may send and see (G2).
+// The values of CORS headers (G2).
 const (
 	corsMethods = "GET, POST, DELETE"
 	corsHeaders = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name"
 	corsExposed = "WWW-Authenticate, Mcp-Session-Id, Retry-After"
 )
 
-// gate keeps foreign web pages out: other sites by Origin (G1), and on this computer names that were rebound to it by Host. A
-// public server takes any Host, because many proxies put their own there.
+// gate refuses requests of web pages at other origins (G1). A server on loopback also refuses other Host headers, against DNS rebinding; a public
+// server accepts any, because many proxies replace the header.
 type gate struct {
-	local          bool
-	own            string // host
+	loopback       bool
+	host           string // of the resource
 	hosts, origins map[string]bool
-	headers        string // that a browser may send
+	headers        string // Access-Control-Allow-Headers
 }
 
 func newGate(o Options) gate {
@@ -33,7 +33,7 @@ func newGate(o Options) gate {
 		origin, _ := splitOrigin(uri)
 		_, host, _ := strings.Cut(origin, "://")
 		g.origins[strings.ToLower(origin)] = true
-		g.local, g.own = isLoopback(host), host
+		g.loopback, g.host = isLoopback(host), host
 	}
 	for _, host := range o.AllowedHosts {
 		g.hosts[hostKey(host)] = true
@@ -44,34 +44,32 @@ func newGate(o Options) gate {
 	return g
 }
 
-// hostKey makes a host comparable: proxies may add the default port.
+// hostKey returns the host in lower case and without a default port, which proxies may add.
 func hostKey(host string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 }
 
-func (g gate) knows(host string) bool {
-	return !g.local || host == g.own || isLoopback(host) || g.hosts[hostKey(host)] || g.hosts[hostKey(nameOf(host))]
+func (g gate) allowsHost(host string) bool {
+	return !g.loopback || host == g.host || isLoopback(host) || g.hosts[hostKey(host)] || g.hosts[hostKey(withoutPort(host))]
 }
 
-// isLoopback knows the names under which this computer cannot be anybody else.
 func isLoopback(host string) bool {
-	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, strings.ToLower(nameOf(host)))
+	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, strings.ToLower(withoutPort(host)))
 }
 
-// nameOf cuts the port off.
-func nameOf(host string) string {
+func withoutPort(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
 	}
 	return host
 }
 
-// passes answers the requests that go no further, and says so.
-func (g gate) passes(w http.ResponseWriter, r *http.Request) bool {
+// admits returns false for a request that it has answered: a refused one or a preflight request.
+func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 	vary(w.Header())
 	origins := r.Header["Origin"]
 	foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
-	if foreign || !g.knows(r.Host) {
+	if foreign || !g.allowsHost(r.Host) {
 		trace.From(r.Context()).RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
 		jsonrpc.WriteError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
 		return false
@@ -87,15 +85,15 @@ func (g gate) passes(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// byOrigin is what most answers say, and nobody can append to.
-var byOrigin = []string{"Origin"}[:1:1]
+// varyOrigin is shared by responses. Its capacity is 1, so that append copies it.
+var varyOrigin = []string{"Origin"}[:1:1]
 
 func vary(header http.Header) {
 	if header["Vary"] != nil {
 		header.Add("Vary", "Origin")
 		return
 	}
-	header["Vary"] = byOrigin
+	header["Vary"] = varyOrigin
 }
 
 func (g gate) preflight(w http.ResponseWriter, r *http.Request) {

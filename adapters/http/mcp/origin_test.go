@@ -9,11 +9,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Keeping foreign pages out", Label("G1"), func() {
+var _ = Describe("Refusing other origins", Label("G1"), func() {
 	var s *site
 	BeforeEach(func() { s = openSite() })
 
-	DescribeTable("refuses before the token is looked at",
+	DescribeTable("refuses before it checks the token",
 		func(ctx SpecContext, headers ...string) {
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodOptions} {
 				got := s.send(ctx, method, "/mcp", "", append(headers, as(alice)...)...)
@@ -27,11 +27,11 @@ var _ = Describe("Keeping foreign pages out", Label("G1"), func() {
 		Entry("another origin", "Origin", "https://evil.example"),
 		Entry("a hidden origin", "Origin", "null"),
 		Entry("an empty origin", "Origin", ""),
-		Entry("an insecure page of the issuer's host", "Origin", "http://cms.example"),
+		Entry("the issuer's host over http", "Origin", "http://cms.example"),
 		Entry("a second origin", "Origin", "https://cms.example", "Origin", "https://evil.example"),
 	)
 
-	DescribeTable("lets in and names it to the browser",
+	DescribeTable("admits and sends CORS headers for",
 		func(ctx SpecContext, origin string) {
 			got := s.send(ctx, http.MethodPost, "/mcp", initialize, "Origin", origin)
 			Expect(got.StatusCode).To(Equal(http.StatusUnauthorized))
@@ -43,17 +43,17 @@ var _ = Describe("Keeping foreign pages out", Label("G1"), func() {
 		Entry("an allowed origin", "https://app.example"),
 	)
 
-	DescribeTable("knows", func(resource, host string, known bool) {
+	DescribeTable("allows the Host header of", func(resource, host string, known bool) {
 		g := newGate(Options{Issuer: resource, Resource: oauth.NewResource(resource + "/mcp"), AllowedHosts: []string{"tunnel.example"}})
-		Expect(g.knows(host)).To(Equal(known))
+		Expect(g.allowsHost(host)).To(Equal(known))
 	},
-		Entry("any name of a public server, because proxies change it", "https://cms.example", "10.0.0.7:8080", true),
-		Entry("a server on this computer by its address", "http://127.0.0.1:8080", "127.0.0.1:8080", true),
-		Entry("a server on this computer by its name", "http://127.0.0.1:8080", "LOCALHOST:8080", true),
-		Entry("a server on this computer by its other address", "http://localhost:8080", "[::1]:8080", true),
-		Entry("a server on this computer by an allowed name", "http://127.0.0.1:8080", "Tunnel.example", true),
-		Entry("no name that was rebound to this computer", "http://127.0.0.1:8080", "evil.example", false),
-		Entry("no name that only begins like this computer", "http://127.0.0.1:8080", "localhost.evil.example:8080", false),
+		Entry("a public server with any name, because proxies change it", "https://cms.example", "10.0.0.7:8080", true),
+		Entry("a server on loopback with its address", "http://127.0.0.1:8080", "127.0.0.1:8080", true),
+		Entry("a server on loopback with its name", "http://127.0.0.1:8080", "LOCALHOST:8080", true),
+		Entry("a server on loopback with its other address", "http://localhost:8080", "[::1]:8080", true),
+		Entry("a server on loopback with an allowed name", "http://127.0.0.1:8080", "Tunnel.example", true),
+		Entry("no server with a name that was rebound to loopback", "http://127.0.0.1:8080", "evil.example", false),
+		Entry("no server with a name that only begins like localhost", "http://127.0.0.1:8080", "localhost.evil.example:8080", false),
 	)
 
 	It("answers a preflight without a token", Label("G2"), func(ctx SpecContext) {

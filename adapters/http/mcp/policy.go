@@ -12,30 +12,31 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// private is the cache scope of every result: what a caller sees may depend on their roles.
+// private is the cache scope of every result, because results may depend on the roles of the caller.
 const private = "private"
 
-// policy decides about tools. A caller without the role never learns that the tool exists, because no new consent could help;
-// a caller without the scope is asked for it (G10).
+// policy controls access to tools. A tool that the ToolPolicy denies is an unknown tool to the caller; for a tool whose scopes are missing, the
+// client can request them (G10).
 type policy struct {
-	catalogue oauth.ScopeCatalogue
-	allows    ToolPolicy
-	needs     func(tool string) oauth.Scopes
+	catalogue  oauth.ScopeCatalogue
+	toolPolicy ToolPolicy
+	toolScopes func(tool string) oauth.Scopes
 }
 
 func (p policy) permits(caller oauth.Caller, tool string) bool {
-	return p.allows == nil || p.allows(caller, tool)
+	return p.toolPolicy == nil || p.toolPolicy(caller, tool)
 }
 
-// lacks returns every scope to ask for when the caller does not hold all that calling the tools takes (G10).
-func (p policy) lacks(caller oauth.Caller, tools ...string) (oauth.Scopes, bool) {
-	if p.needs == nil || !slices.ContainsFunc(tools, func(tool string) bool { return p.permits(caller, tool) && !caller.Scopes.Contains(p.needs(tool)) }) {
-		return oauth.Scopes{}, false // without what the scopes imply
+// missingScopes reports whether the caller lacks a scope for the tools, and returns all scopes that the client should request (G10).
+func (p policy) missingScopes(caller oauth.Caller, tools ...string) (oauth.Scopes, bool) {
+	lacks := func(tool string) bool { return p.permits(caller, tool) && !caller.Scopes.Contains(p.toolScopes(tool)) }
+	if p.toolScopes == nil || !slices.ContainsFunc(tools, lacks) { // usually enough, without the cost of Expand
+		return oauth.Scopes{}, false
 	}
 	var needed oauth.Scopes
 	for _, tool := range tools {
 		if p.permits(caller, tool) {
-			needed = needed.With(p.needs(tool).Values()...)
+			needed = needed.With(p.toolScopes(tool).Values()...)
 		}
 	}
 	if needed.Empty() || p.catalogue.Expand(caller.Scopes).Contains(needed) {
@@ -44,18 +45,18 @@ func (p policy) lacks(caller oauth.Caller, tools ...string) (oauth.Scopes, bool)
 	return needed.With(p.catalogue.Defaults().Values()...).Without(oauth.OfflineAccess), true
 }
 
-// check is the authority, whatever the transport let through.
+// check checks every call of a tool, for all transports.
 func (p policy) check(caller oauth.Caller, tool string) error {
 	if !p.permits(caller, tool) {
 		return &rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", tool)}
 	}
-	if _, lacking := p.lacks(caller, tool); lacking {
+	if _, lacking := p.missingScopes(caller, tool); lacking {
 		return &rpc.Error{Code: jsonrpc.CodeRefused, Message: "insufficient scope"}
 	}
 	return nil
 }
 
-// receive is the middleware around every method of the SDK's server. A request without a caller is one of nobody.
+// receive is the middleware of the SDK's server for all methods. A request without a caller has a caller without roles and scopes.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		caller, _ := CallerOf(req)
@@ -70,11 +71,11 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 		}
 		session := sessionIDOf(req)
-		s.open.BeginCall(session)
-		defer s.open.EndCall(session)
+		s.responses.BeginCall(session)
+		defer s.responses.EndCall(session)
 		result, err := next(ctx, method, req)
-		if from := senderOf(req); from != nil {
-			from.Served()
+		if sender := senderOf(req); sender != nil {
+			sender.Served()
 		}
 		if err != nil {
 			return result, err
@@ -83,8 +84,8 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// forCaller removes the tools that are not for this caller and keeps shared caches from keeping any answer. It changes a copy: the server may
-// hand out the same result again.
+// forCaller removes the tools that the caller may not call, and forbids shared caches to store results. It changes a copy, because the server may
+// return the same result again.
 func (p policy) forCaller(caller oauth.Caller, result sdk.Result) sdk.Result {
 	switch r := result.(type) {
 	case *sdk.ListToolsResult:

@@ -13,7 +13,7 @@ import (
 const scopeChallenge = `Bearer ` + metadata + `, error="insufficient_scope", ` +
 	`error_description="The access token lacks a scope that this operation needs", scope="mcp:read mcp:write"`
 
-var _ = Describe("Asking for a wider scope", Label("G10"), func() {
+var _ = Describe("Requesting more scopes", Label("G10"), func() {
 	var s *site
 	BeforeEach(func() { s = openSite() })
 
@@ -25,11 +25,11 @@ var _ = Describe("Asking for a wider scope", Label("G10"), func() {
 		Expect(got.body).To(MatchJSON(`{"error":"insufficient_scope","error_description":"The access token lacks a scope that this operation needs"}`))
 	}
 
-	It("names all scopes in one challenge, inside a session", Label("2025-11-25"), func(ctx SpecContext) {
+	It("names all scopes in one challenge in a session", Label("2025-11-25"), func(ctx SpecContext) {
 		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", call(2, "write"), in(s.session(ctx, alice), alice)...))
 	})
 
-	It("does so without sessions", Label("2026-07-28"), func(ctx SpecContext) {
+	It("names them without sessions", Label("2026-07-28"), func(ctx SpecContext) {
 		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"write"`), modernHeaders(alice, "tools/call", "write")...))
 	})
 
@@ -38,7 +38,7 @@ var _ = Describe("Asking for a wider scope", Label("G10"), func() {
 		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", batch, append(as(alice), "Mcp-Session-Id", s.session(ctx, alice))...))
 	})
 
-	It("does so for a message of HTTP+SSE", Label("2024-11-05"), func(ctx SpecContext) {
+	It("names them for a message of HTTP+SSE", Label("2024-11-05"), func(ctx SpecContext) {
 		expectStepUp(s.send(ctx, http.MethodPost, "/mcp/message?sessionid=any", call(2, "write"), as(alice)...))
 	})
 
@@ -48,13 +48,13 @@ var _ = Describe("Asking for a wider scope", Label("G10"), func() {
 			expectStepUp(s.send(ctx, http.MethodPost, "/mcp", body, in(s.session(ctx, alice), alice)...))
 		},
 		Entry("when a decoy differs in case", `{"name":"write","Name":"read","arguments":{}}`),
-		Entry("when the name comes twice", `{"name":"read","name":"write","arguments":{}}`),
+		Entry("when the name is duplicated", `{"name":"read","name":"write","arguments":{}}`),
 		Entry("when null follows the name", `{"name":"write","name":null,"arguments":{}}`),
 		Entry("when the name is escaped", `{"n\u0061me":"wr\u0069te","arguments":{}}`),
-		Entry("when the metadata is odd", `{"name":"write","_meta":{"io.modelcontextprotocol/protocolVersion":7},"arguments":{}}`),
+		Entry("when the metadata is invalid", `{"name":"write","_meta":{"io.modelcontextprotocol/protocolVersion":7},"arguments":{}}`),
 	)
 
-	It("runs the tool for who holds the scope, also by implication", func(ctx SpecContext) {
+	It("runs the tool for a caller with the scope or one that implies it", func(ctx SpecContext) {
 		s.tokens.set(func(t *tokens) {
 			t.callers["ppa_admin"] = oauth.Caller{Grant: "C", Scopes: oauth.NewScopes("mcp:admin")}
 		})
@@ -64,7 +64,7 @@ var _ = Describe("Asking for a wider scope", Label("G10"), func() {
 		}
 	})
 
-	It("never asks for a scope when the role is missing", func(ctx SpecContext) {
+	It("requests no scope when the role is missing", func(ctx SpecContext) {
 		s.tokens.set(func(t *tokens) {
 			t.callers["ppa_guest"] = oauth.Caller{Grant: "C", Scopes: oauth.NewScopes("mcp:read")}
 		})
@@ -74,8 +74,8 @@ var _ = Describe("Asking for a wider scope", Label("G10"), func() {
 	})
 })
 
-var _ = Describe("Deciding about tools inside the SDK", func() {
-	It("shows each caller their own tools", func(ctx SpecContext) {
+var _ = Describe("The policy inside the SDK", func() {
+	It("lists the tools of the caller", func(ctx SpecContext) {
 		s := openSite()
 		for token, tools := range map[string][]string{
 			alice: {"read", "write", "publish", "whoami", "hold"}, bob: {"read", "write", "whoami", "hold"},
@@ -86,7 +86,7 @@ var _ = Describe("Deciding about tools inside the SDK", func() {
 		}
 	})
 
-	It("answers a hidden tool exactly like one that does not exist", func(ctx SpecContext) {
+	It("answers a hidden tool like one that does not exist", func(ctx SpecContext) {
 		s := openSite(func(o *Options) { o.ToolPolicy = func(_ oauth.Caller, tool string) bool { return tool != "read" } })
 		session := s.session(ctx, alice)
 		hidden := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
@@ -95,7 +95,7 @@ var _ = Describe("Deciding about tools inside the SDK", func() {
 		Expect(absent.body).To(ContainSubstring(`{"code":-32602,"message":"unknown tool \"none\""}`))
 	})
 
-	It("holds for a transport that nobody guards", func(ctx SpecContext) {
+	It("applies to a transport without a guard", func(ctx SpecContext) {
 		s := openSite()
 		theirs, ours := sdk.NewInMemoryTransports()
 		_, err := s.sdk.Connect(ctx, ours, nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 )
 
-// serve hands a message on. Of one that is refused, only errors for the requests of the MCP server go on: without them it would wait for
-// its answer for ever.
+// serve passes a message to next. For a refused response it passes a JSON-RPC error instead, because the MCP server would wait for the response
+// forever.
 func (s *Server) serve(out *response.Writer, r *http.Request, m jsonrpc.Message, next route) {
 	if m.Refused == nil {
 		next(out, r, m)
@@ -18,7 +18,7 @@ func (s *Server) serve(out *response.Writer, r *http.Request, m jsonrpc.Message,
 	}
 	for _, answer := range m.Refused.Answers {
 		if out.IsAwaited() {
-			send(answer, out, r, m, next)
+			serveBody(answer, out, r, m, next)
 		}
 	}
 	if out.IsAwaited() {
@@ -26,8 +26,8 @@ func (s *Server) serve(out *response.Writer, r *http.Request, m jsonrpc.Message,
 	}
 }
 
-// settling serves messages that the SDK may refuse. When it refuses the answer to one of its requests, it gets an error for that request.
-func settling(next route) route {
+// withRefusedAnswers wraps a route of the SDK. When the SDK refuses the response to one of its requests, it gets a JSON-RPC error for that request.
+func withRefusedAnswers(next route) route {
 	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 		switch {
 		case m.Refused != nil:
@@ -41,32 +41,32 @@ func settling(next route) route {
 		next(seen, r.Clone(r.Context()), m)
 		if refusesBody(seen.status) {
 			for _, answer := range jsonrpc.Refuse(jsonrpc.ErrUnreadable, m.Body).Answers {
-				send(answer, discard(w), r, m, next)
+				serveBody(answer, discard(w), r, m, next)
 			}
 		}
 	}
 }
 
-// send serves a copy of the request with another body. A copy, because next changes the session header.
-func send(body []byte, w http.ResponseWriter, r *http.Request, m jsonrpc.Message, next route) {
+// serveBody passes a copy of the request with another body to next, which changes headers of the request.
+func serveBody(body []byte, w http.ResponseWriter, r *http.Request, m jsonrpc.Message, next route) {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	m.Body = body
 	next(w, r, m)
 }
 
-// refusesBody reports that a status is about the body and not about the session or the caller.
+// refusesBody reports whether a status refuses the body, and not the session or the caller.
 func refusesBody(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnsupportedMediaType || status == http.StatusUnprocessableEntity
 }
 
-// answerStatus notes the status of an answer.
+// answerStatus records the status of a response.
 type answerStatus struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader notes the first status.
+// WriteHeader implements http.ResponseWriter.
 func (a *answerStatus) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
@@ -74,13 +74,13 @@ func (a *answerStatus) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (a *answerStatus) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// discarded is the answer to a message that the client has not sent.
+// discarded drops the response to a message that the client has not sent.
 type discarded struct{ header http.Header }
 
-// discard keeps the headers that are there already: one of them names the request.
+// discard copies the headers of w, because one of them has the id of the request.
 func discard(w http.ResponseWriter) discarded { return discarded{w.Header().Clone()} }
 
 // Header implements http.ResponseWriter.
@@ -92,5 +92,5 @@ func (discarded) WriteHeader(int) {}
 // Write implements http.ResponseWriter.
 func (discarded) Write(p []byte) (int, error) { return len(p), nil }
 
-// FlushError is what http.ResponseController calls.
+// FlushError is called by http.ResponseController.
 func (discarded) FlushError() error { return nil }

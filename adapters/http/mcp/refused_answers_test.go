@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// askForName opens a session and calls a tool that asks for a name; it returns the id of the question.
+// askForName opens a session and calls a tool that elicits a name. It returns the id of the elicitation.
 func askForName(ctx context.Context, s *site, revision string) (session string, stream follow, question json.RawMessage) {
 	GinkgoHelper()
 	sdk.AddTool(s.sdk, &sdk.Tool{Name: "ask"}, func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
@@ -39,43 +39,43 @@ func askForName(ctx context.Context, s *site, revision string) (session string, 
 	return session, stream, request.ID
 }
 
-var _ = Describe("A tool that waits for an answer", Label("G18"), func() {
+var _ = Describe("A tool that waits for a response", Label("G18"), func() {
 	var s *site
 	BeforeEach(func() { s = openSite() })
 
-	// ask answers the tool's question with what is made of its id, and returns what came of both.
-	ask := func(ctx SpecContext, revision, answer string) (sent answer, said string) {
+	// ask sends the answer, made with the id of the elicitation, and returns the responses to it and to the call.
+	ask := func(ctx SpecContext, revision, answer string) (sent answer, result string) {
 		session, stream, question := askForName(ctx, s, revision)
 		sent = s.send(ctx, http.MethodPost, "/mcp", fmt.Sprintf(answer, question), append(as(alice), "Mcp-Session-Id", session, "MCP-Protocol-Version", revision)...)
 		return sent, stream.data()
 	}
 
-	DescribeTable("hears that the SDK cannot read it:", func(ctx SpecContext, revision, answer string) {
-		sent, said := ask(ctx, revision, answer)
+	DescribeTable("gets an error when the SDK cannot read it:", func(ctx SpecContext, revision, answer string) {
+		sent, result := ask(ctx, revision, answer)
 		Expect(sent.StatusCode).To(Equal(http.StatusBadRequest), sent.body)
-		Expect(said).To(ContainSubstring("the client's answer was refused"))
+		Expect(result).To(ContainSubstring("the client's answer was refused"))
 	},
-		Entry("an error that is a text", "2025-11-25", `{"jsonrpc":"2.0","id":%s,"error":"no"}`),
+		Entry("an error that is a string", "2025-11-25", `{"jsonrpc":"2.0","id":%s,"error":"no"}`),
 		Entry("another version of JSON-RPC", "2025-11-25", `{"jsonrpc":"1.0","id":%s,"result":{"action":"accept"}}`),
 		Entry("a batch in a revision without batches", "2025-11-25", `[{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}]`),
-		Entry("one of a batch", "2025-03-26", `[{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}},{"jsonrpc":"1.0","id":7,"method":"ping"}]`),
+		Entry("an element of a batch", "2025-03-26", `[{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}},{"jsonrpc":"1.0","id":7,"method":"ping"}]`),
 	)
 
-	It("names the message that it was", func(ctx SpecContext) {
+	It("names the refused message", func(ctx SpecContext) {
 		sent, _ := ask(ctx, "2025-11-25", `{"jsonrpc":"1.0","id":%s,"result":{"action":"accept"}}`)
 		Expect(sent.body).To(MatchRegexp(`^{"jsonrpc":"2.0","id":[0-9]+,"error":{"code":-32600,"message":"malformed payload`))
 	})
 
-	It("hears an answer with half a surrogate pair, as Go reads it", func(ctx SpecContext) {
-		sent, said := ask(ctx, "2025-11-25", `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`)
+	It("gets a response with half a surrogate pair, as Go reads it", func(ctx SpecContext) {
+		sent, result := ask(ctx, "2025-11-25", `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`)
 		Expect(sent.StatusCode).To(Equal(http.StatusAccepted))
-		Expect(said).To(ContainSubstring("cut \ufffd"))
+		Expect(result).To(ContainSubstring("cut \ufffd"))
 	})
 })
 
-var _ = Describe("Odd Unicode on its way to the SDK", Label("U11"), func() {
-	// The SDK looks names up exactly and reads the same member as its guard does, so that nothing needs to be refused.
-	DescribeTable("reaches a tool", func(ctx SpecContext, arguments, want string) {
+var _ = Describe("Unusual Unicode", Label("U11"), func() {
+	// The guard reads a body exactly as the SDK does, so that it need not refuse such bodies.
+	DescribeTable("reaches a tool of the SDK", func(ctx SpecContext, arguments, want string) {
 		s := openSite()
 		s.sdk.AddTool(&sdk.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return text(string(r.Params.Arguments)), nil
@@ -94,6 +94,6 @@ var _ = Describe("Odd Unicode on its way to the SDK", Label("U11"), func() {
 		Entry("a NUL", `{"x":"a\u0000b"}`, `{"x":"a\u0000b"}`),
 		Entry("a noncharacter", `{"x":"`+"\uffff"+`"}`, `{"x":"`+"\uffff"+`"}`),
 		Entry("a byte order mark", `{"x":"`+"\ufeff"+`"}`, `{"x":"`+"\ufeff"+`"}`),
-		Entry("a member that stands twice", `{"x":1,"x":2}`, `{"x":1,"x":2}`),
+		Entry("a duplicate member", `{"x":1,"x":2}`, `{"x":1,"x":2}`),
 	)
 })

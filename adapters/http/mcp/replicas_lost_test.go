@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 )
 
-var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func() {
+var _ = Describe("Losing another replica", Label("R4", "R5"), func() {
 	var bus *wire
 	var holder, other *site
 	var session string
@@ -22,14 +22,14 @@ var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func
 
 	there := func() string { return addressOf(holder.mcp.replica) }
 
-	It("is 404 at once when the holder has gone", func(ctx SpecContext) {
+	It("is 404 at once when the owner of the session has gone", func(ctx SpecContext) {
 		bus.set(func() { delete(bus.listeners, there()) })
 		answer := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
 		Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
 		Expect(answer.body).To(ContainSubstring("there is no such session"))
 	})
 
-	It("is 404 when the holder goes before it has said anything", func(ctx SpecContext) {
+	It("is 404 when the owner goes before it has answered", func(ctx SpecContext) {
 		holder.mcp.sessions = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			bus.set(func() { delete(bus.listeners, there()) })
 			<-r.Context().Done()
@@ -37,12 +37,12 @@ var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
 	})
 
-	It("is 503 when the bus delivers nothing, not even to the sender", func(ctx SpecContext) {
+	It("is 503 when the bus delivers no messages", func(ctx SpecContext) {
 		bus.set(func() { bus.silent[there()], bus.silent[addressOf(other.mcp.replica)] = true, true })
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
 	})
 
-	It("ends a stream when the holder falls silent, and the holder's share when the other does", func(ctx SpecContext) {
+	It("ends both halves of a stream when either replica is silent", func(ctx SpecContext) {
 		f := listen(ctx, other, session)
 		bus.set(func() { bus.silent[there()], bus.silent[addressOf(other.mcp.replica)] = true, true })
 		Eventually(f.lines).Should(BeClosed())
@@ -51,7 +51,7 @@ var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func
 		listen(ctx, other, session)
 	})
 
-	It("ends a stream that only the holder has taken for lost", func(ctx SpecContext) {
+	It("ends a stream that only the owner has given up", func(ctx SpecContext) {
 		f := listen(ctx, other, session)
 		bus.set(func() { bus.silent[addressOf(other.mcp.replica)] = true })
 		Eventually(holder.mcp.forwarder.Pending).Should(BeZero())
@@ -59,14 +59,14 @@ var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func
 		Eventually(f.lines).Should(BeClosed())
 	})
 
-	It("is 503 when the holder cannot answer", func(ctx SpecContext) {
+	It("is 503 when the owner cannot answer", func(ctx SpecContext) {
 		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Huge", strings.Repeat("x", replica.MaxMessage))
 		})
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
 	})
 
-	It("is 503 while the bus is down, and nothing is lost", func(ctx SpecContext) {
+	It("is 503 while the bus is down, and keeps the session", func(ctx SpecContext) {
 		bus.set(func() { bus.outage = errDown })
 		answer := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
 		Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
@@ -78,18 +78,18 @@ var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
 	})
 
-	It("ends the streams of other replicas' clients when the holder shuts down", func(ctx SpecContext) {
+	It("ends the streams of other replicas' clients when the owner shuts down", func(ctx SpecContext) {
 		f := listen(ctx, other, session)
 		holder.mcp.Drain()
 		Eventually(f.lines).Should(BeClosed())
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
 	})
 
-	It("lets a holder that stops finish what it was asked", func(ctx SpecContext) {
-		running, goOn := make(chan struct{}), make(chan struct{})
+	It("lets an owner that stops finish forwarded requests", func(ctx SpecContext) {
+		running, proceed := make(chan struct{}), make(chan struct{})
 		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			close(running)
-			<-goOn
+			<-proceed
 			_, _ = w.Write([]byte("done"))
 		})
 		answered := make(chan answer, 1)
@@ -100,11 +100,11 @@ var _ = Describe("Ending what crosses between replicas", Label("R4", "R5"), func
 		Eventually(running).Should(BeClosed())
 		settled := make(chan struct{})
 		go func() {
-			holder.mcp.Settle(ctx)
+			holder.mcp.WaitForReplicas(ctx)
 			close(settled)
 		}()
 		Consistently(settled, "100ms").ShouldNot(BeClosed())
-		close(goOn)
+		close(proceed)
 		var got answer
 		Eventually(answered).Should(Receive(&got))
 		Expect(got.body).To(Equal("done"))

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// rotated are secrets of which a new one comes later.
+// rotated are server secrets that can be replaced.
 type rotated struct{ atomic.Pointer[[][]byte] }
 
 func (r *rotated) Secrets() ([][]byte, error) { return *r.Load(), nil }
@@ -20,7 +20,7 @@ func (r *rotated) Secrets() ([][]byte, error) { return *r.Load(), nil }
 // deathLimit is how long a replica may be silent before its sessions count as lost.
 const deathLimit = 10 * time.Second
 
-var _ = Describe("Waiting for a replica that is silent", Label("R4", "R5"), func() {
+var _ = Describe("Waiting for a silent replica", Label("R4", "R5"), func() {
 	var bus *wire
 	var holder, other *site
 	var session string
@@ -47,7 +47,7 @@ var _ = Describe("Waiting for a replica that is silent", Label("R4", "R5"), func
 		return other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
 	}
 
-	It("is 503 while the holder pauses, and the session goes on afterwards", func(ctx SpecContext) {
+	It("is 503 while the owner pauses, and keeps the session", func(ctx SpecContext) {
 		for range 2 {
 			silence(true)
 			paused := post(ctx)
@@ -55,11 +55,11 @@ var _ = Describe("Waiting for a replica that is silent", Label("R4", "R5"), func
 			Expect(paused.Header.Get("Retry-After")).NotTo(BeEmpty())
 			silence(false)
 			Expect(post(ctx).body).To(ContainSubstring("ran read"))
-			ahead.Add(int64(deathLimit)) // one pause has nothing to do with the other
+			ahead.Add(int64(deathLimit)) // a later pause is a separate one
 		}
 	})
 
-	It("is 404 when the silence lasts though the bus is there", func(ctx SpecContext) {
+	It("is 404 after a long silence while the bus works", func(ctx SpecContext) {
 		silence(true)
 		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		ahead.Add(int64(deathLimit))
@@ -68,19 +68,19 @@ var _ = Describe("Waiting for a replica that is silent", Label("R4", "R5"), func
 		Expect(lasting.body).To(ContainSubstring("there is no such session"))
 	})
 
-	It("lets a stream be opened again after a pause of the holder, however long", func(ctx SpecContext) {
+	It("opens a stream again after a pause of the owner of any length", func(ctx SpecContext) {
 		f := listen(ctx, other, session)
 		silence(true)
 		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		ahead.Add(int64(deathLimit))
 		Eventually(f.lines).Should(BeClosed())
-		Expect(holder.mcp.forwarder.Pending()).To(Equal(1), "which still hears the other")
+		Expect(holder.mcp.forwarder.Pending()).To(Equal(1), "its heartbeats are answered")
 		silence(false)
 		Eventually(holder.mcp.forwarder.Pending).Should(BeZero())
 		listen(ctx, other, session)
 	})
 
-	It("is 503 for a holder that has not got the new server secret yet", func(ctx SpecContext) {
+	It("is 503 for an owner without the new server secret", func(ctx SpecContext) {
 		first, second := make([]byte, 32), bytes.Repeat([]byte{2}, 32)
 		secrets[1].Store(&[][]byte{second, first})
 		Expect(post(ctx).StatusCode).To(Equal(http.StatusServiceUnavailable))

@@ -15,7 +15,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 )
 
-// replicas are two sites on one bus that know the same tokens.
+// replicas are two sites on one bus with the same tokens.
 func replicas(bus replica.Bus, change ...func(*Options)) (holder, other *site) {
 	GinkgoHelper()
 	change = append(change, func(o *Options) { o.Bus = bus })
@@ -27,9 +27,9 @@ func replicas(bus replica.Bus, change ...func(*Options)) (holder, other *site) {
 	return holder, other
 }
 
-// withNumbers adds a tool that tells its progress three times, waits to be let go on, and answers with a text of any length.
-func (s *site) withNumbers() (goOn chan struct{}) {
-	goOn = make(chan struct{})
+// withNumbers adds a tool that reports progress three times, waits, and returns a text of the given length.
+func (s *site) withNumbers() (proceed chan struct{}) {
+	proceed = make(chan struct{})
 	type input struct {
 		Length int `json:"length"`
 	}
@@ -38,14 +38,14 @@ func (s *site) withNumbers() (goOn chan struct{}) {
 			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i)})
 		}
 		select {
-		case <-goOn:
+		case <-proceed:
 		case <-ctx.Done():
 			s.ended <- struct{}{}
 			return nil, nil, ctx.Err()
 		}
 		return text(strings.Repeat("x", in.Length)), nil, nil
 	})
-	return goOn
+	return proceed
 }
 
 func numbers(length int) string {
@@ -60,7 +60,7 @@ func listen(ctx context.Context, s *site, session string) follow {
 	return f
 }
 
-var _ = Describe("Answering in the sessions of other replicas", Label("R1"), func() {
+var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 	var bus *wire
 	var holder, other *site
 	BeforeEach(func() {
@@ -68,7 +68,7 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		holder, other = replicas(bus)
 	})
 
-	It("asks to come back while the holder has no memory for another message", Label("G19"), func(ctx SpecContext) {
+	It("answer 503 while the owner has no memory for another message", Label("G19"), func(ctx SpecContext) {
 		holder, other := replicas(newWire(), func(o *Options) { o.Bodies = jsonrpc.NewBodyMemory(1) })
 		session := holder.session(ctx, alice)
 		all := holder.mcp.options.Bodies.Reserve("another")
@@ -80,27 +80,27 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
 	})
 
-	It("ends the wait of a tool whose answer came to another replica and cannot be read", Label("G18"), func(ctx SpecContext) {
+	It("end the wait of a tool for a response that another replica refuses", Label("G18"), func(ctx SpecContext) {
 		session, stream, question := askForName(ctx, holder, "2025-11-25")
 		sent := other.send(ctx, http.MethodPost, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":"no"}`, question), in(session, alice)...)
 		Expect(sent.StatusCode).To(Equal(http.StatusBadRequest), sent.body)
 		Expect(stream.data()).To(ContainSubstring("the client's answer was refused"))
 	})
 
-	It("streams what a tool says while it runs", func(ctx SpecContext) {
-		goOn := holder.withNumbers()
+	It("stream the messages of a running tool", func(ctx SpecContext) {
+		proceed := holder.withNumbers()
 		session := holder.session(ctx, alice)
 		answer := other.follow(ctx, http.MethodPost, "/mcp", numbers(1), in(session, alice)...)
 		Expect(answer.Header.Get("X-Accel-Buffering")).To(Equal("no"))
 		for i := range 3 {
 			Eventually(answer.lines).Should(Receive(ContainSubstring(fmt.Sprintf(`"progress":%d`, i))))
 		}
-		close(goOn)
+		close(proceed)
 		Eventually(answer.lines).Should(Receive(ContainSubstring(`"text":"x"`)))
 		Eventually(answer.lines).Should(BeClosed())
 	})
 
-	It("brings an answer of any length, one after the other", func(ctx SpecContext) {
+	It("return responses of any length", func(ctx SpecContext) {
 		close(holder.withNumbers())
 		session := holder.session(ctx, alice)
 		const length = 10 << 20
@@ -111,7 +111,7 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		}
 	})
 
-	It("passes a cancellation on, wherever it arrives", func(ctx SpecContext) {
+	It("forward a cancellation from any replica", func(ctx SpecContext) {
 		holder.withNumbers()
 		session := holder.session(ctx, alice)
 		answer := other.follow(ctx, http.MethodPost, "/mcp", numbers(1), in(session, alice)...)
@@ -121,7 +121,7 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		Eventually(holder.ended).Should(Receive())
 	})
 
-	It("takes a request that needs several messages", func(ctx SpecContext) {
+	It("forward a request that needs several messages", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		padding := strings.Repeat("y", 900<<10)
 		body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"padding":"` + padding + `"}}}`
@@ -134,13 +134,13 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		}
 	})
 
-	It("refuses headers that fit into no message", func(ctx SpecContext) {
+	It("refuse headers that are larger than a message", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		huge := append(in(session, alice), "Mcp-Param-Huge", strings.Repeat("z", 600<<10))
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), huge...).StatusCode).To(Equal(http.StatusRequestHeaderFieldsTooLarge))
 	})
 
-	It("says what the holder says: status, words and headers", func(ctx SpecContext) {
+	It("return the status, body and headers of the owner", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		here := holder.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`, in(session, alice)...)
 		there := other.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`, in(session, alice)...)
@@ -149,7 +149,7 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		Expect(there.Header.Get("Content-Type")).To(Equal(here.Header.Get("Content-Type")))
 	})
 
-	It("asks for scopes before anything crosses, and lets the policy decide there as well", Label("G10"), func(ctx SpecContext) {
+	It("check scopes before forwarding, and the policy again at the owner", Label("G10"), func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "write"), in(session, alice)...).StatusCode).To(Equal(http.StatusForbidden))
 		Expect(bus.all()).To(BeEmpty())
@@ -157,13 +157,13 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "publish"), in(hidden, bob)...).body).To(ContainSubstring("unknown tool"))
 	})
 
-	It("survives a tool that panics", func(ctx SpecContext) {
+	It("survive a tool that panics", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		holder.mcp.sessions = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("at the disco") })
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusInternalServerError))
 	})
 
-	It("cancels what runs for a client that hangs up", func(ctx SpecContext) {
+	It("cancel the call of a client that hangs up", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		ended := make(chan struct{})
 		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -181,8 +181,8 @@ var _ = Describe("Answering in the sessions of other replicas", Label("R1"), fun
 		Eventually(other.mcp.forwarder.Pending).Should(BeZero())
 	})
 
-	It("puts no sign of life into the middle of an event", Label("G16"), func(ctx SpecContext) {
-		other.mcp.open.KeepAlive = time.Millisecond
+	It("send no keep-alive comment inside an event", Label("G16"), func(ctx SpecContext) {
+		other.mcp.responses.KeepAlive = time.Millisecond
 		session := holder.session(ctx, alice)
 		event := "data: " + strings.Repeat("e", 3<<18) + "\n\n"
 		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

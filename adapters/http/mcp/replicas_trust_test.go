@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-var _ = Describe("Trusting what comes over the bus", Label("R2", "R3"), func() {
+var _ = Describe("Trust in messages of the bus", Label("R2", "R3"), func() {
 	var bus *wire
 	var holder, other *site
 	var session string
@@ -32,7 +32,7 @@ var _ = Describe("Trusting what comes over the bus", Label("R2", "R3"), func() {
 		session = holder.session(ctx, alice)
 	})
 
-	It("sends nothing for a session of another grant, or one that was made up", func(ctx SpecContext) {
+	It("sends nothing for a session of another grant or a made-up one", func(ctx SpecContext) {
 		for _, name := range []string{session, session + "x", "x" + session, holder.mcp.replica + ".x.y", "none", ".", ".."} {
 			answer := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(name, bob)...)
 			Expect(answer.StatusCode).To(Equal(http.StatusNotFound), name)
@@ -41,9 +41,9 @@ var _ = Describe("Trusting what comes over the bus", Label("R2", "R3"), func() {
 		Expect(bus.all()).To(BeEmpty())
 	})
 
-	It("sends no token, not even sealed", func(ctx SpecContext) {
-		spoiled := append(in(session, alice), "Cookie", "c="+alice, "X-Forwarded-Access-Token", alice, "Proxy-Authorization", alice, "Mcp-Param-A", "kept")
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "whoami"), spoiled...).body).To(ContainSubstring("alice"))
+	It("sends no token, not even a sealed one", func(ctx SpecContext) {
+		tainted := append(in(session, alice), "Cookie", "c="+alice, "X-Forwarded-Access-Token", alice, "Proxy-Authorization", alice, "Mcp-Param-A", "kept")
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "whoami"), tainted...).body).To(ContainSubstring("alice"))
 		Expect(len(bus.all())).To(BeNumerically(">=", 2))
 		opened := ""
 		for _, one := range bus.all() {
@@ -57,7 +57,7 @@ var _ = Describe("Trusting what comes over the bus", Label("R2", "R3"), func() {
 		Expect(opened).To(And(ContainSubstring("whoami"), ContainSubstring("Mcp-Param-A"), Not(ContainSubstring(alice))))
 	})
 
-	It("calls nothing for a message that was recorded, now or later", func(ctx SpecContext) {
+	It("ignores a replayed message, now and later", func(ctx SpecContext) {
 		ran := make(chan struct{}, 8)
 		holder.sdk.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
@@ -81,12 +81,12 @@ var _ = Describe("Trusting what comes over the bus", Label("R2", "R3"), func() {
 		Eventually(holder.mcp.forwarder.Pending).Should(BeZero())
 	})
 
-	It("is 503, and says why in the log, when the clocks are too far apart", func(ctx SpecContext) {
+	It("is 503, and logs the reason, when the clocks are too far apart", func(ctx SpecContext) {
 		ahead[0].Store(int64(time.Minute))
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
 	})
 
-	It("names its sessions again after the server secret was replaced", func(ctx SpecContext) {
+	It("binds sessions again after the server secret was replaced", func(ctx SpecContext) {
 		first, second := make([]byte, 32), bytes.Repeat([]byte{2}, 32)
 		secrets.Store(&[][]byte{second, first})
 		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))

@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Reading on where a stream broke off", func() {
-	It("sends the rest of an answer to a client that lost the connection after its beginning", func(ctx SpecContext) {
+var _ = Describe("Resuming a stream", func() {
+	It("sends the rest of a response to a client that lost its connection", func(ctx SpecContext) {
 		s := openSite()
 		session := s.session(ctx, alice)
 		called := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)

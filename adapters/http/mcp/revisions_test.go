@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// bearing is a transport that presents a token.
+// bearing is a transport that sends a token.
 type bearing struct{ token string }
 
 func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -73,7 +73,7 @@ var _ = Describe("Using the tools", func() {
 		Entry("2026-07-28", Label("2026-07-28"), "2026-07-28", "2026-07-28", (*site).streamable),
 	)
 
-	It("tells caches that every list is private", Label("2026-07-28"), func(ctx SpecContext) {
+	It("marks every list as private for caches", Label("2026-07-28"), func(ctx SpecContext) {
 		s := openSite()
 		s.sdk.AddPrompt(&sdk.Prompt{Name: "p"}, nil)
 		s.sdk.AddResource(&sdk.Resource{Name: "r", URI: "cms://r"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {

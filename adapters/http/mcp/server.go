@@ -18,42 +18,43 @@ import (
 )
 
 const (
-	wellKnown  = "/.well-known/oauth-protected-resource"
-	keptEvents = 10 << 20 // bytes, of all sessions
+	wellKnown     = "/.well-known/oauth-protected-resource"
+	maxEventBytes = 10 << 20 // of all sessions
 )
 
-// Server is one MCP server behind OAuth.
+// Server protects one MCP server with OAuth access tokens: New one of the SDK in this process, NewGateway one elsewhere.
 type Server struct {
 	options  Options
-	path     string // of the resource, "" when it is a whole origin
+	path     string // of the resource, "" for one without a path
 	policy   policy
 	gate     gate
 	metadata *wellknown.Document
 
-	endpoint route // what is behind protect
-	message  route
-	upstream Upstream // of a gateway; everything of the SDK is nil then
+	endpoint route    // of the MCP endpoint
+	message  route    // of the message endpoint of HTTP+SSE
+	upstream Upstream // of a gateway
 
-	mcp       *sdk.Server
+	mcp       *sdk.Server        // nil in a gateway, like what follows
 	sessions  http.Handler       // 2025-03-26 to 2025-11-25
 	stateless http.Handler       // 2026-07-28 and later
 	legacy    sync.Map           // 2024-11-05: *legacySession by id
-	replica   string             // this very process, until it ends
 	forwarder *replica.Forwarder // nil without a Bus
-	open      *response.OpenSet
+
+	replica   string // random name of this process
+	responses *response.Registry
 	challenge challenger
-	missing   refusal // of a token
-	invalid   refusal
+	missing   refusal // for a request without a token
+	invalid   refusal // for an invalid token
 }
 
-// New protects the SDK's server. It adds a receiving middleware to it, so it is called once for each sdk.Server.
+// New protects a server of the SDK. Call it once for each server, because it adds a receiving middleware.
 func New(server *sdk.Server, o Options) *Server {
 	s := newServer(o, nil)
-	s.mcp, s.endpoint, s.message = server, settling(s.dispatch), settling(s.deliver)
+	s.mcp, s.endpoint, s.message = server, withRefusedAnswers(s.dispatch), withRefusedAnswers(s.deliver)
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		SessionTimeout: s.options.SessionTimeout, EventStore: eventstore.New(keptEvents, s.open.RemoveSession), MaxRequestBodyBytes: s.options.MaxBody,
-		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate knows the real hosts
+		SessionTimeout: s.options.SessionTimeout, EventStore: eventstore.New(maxEventBytes, s.responses.RemoveSession), MaxRequestBodyBytes: s.options.MaxBody,
+		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate checks hosts
 	}))
 	s.stateless = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: s.options.MaxBody,
@@ -69,28 +70,26 @@ func New(server *sdk.Server, o Options) *Server {
 	return s
 }
 
-// newServer is a server that answers nothing yet.
+// newServer returns a server without routes.
 func newServer(o Options, upstream Upstream) *Server {
 	o = o.withDefaults()
 	origin, path := splitOrigin(o.Resource.String())
-	s := &Server{
-		options: o, path: path, upstream: upstream,
-		open: response.NewOpenSet(response.Options{
+	return &Server{
+		options: o, path: path, upstream: upstream, replica: rand.Text(),
+		responses: response.NewRegistry(response.Options{
 			Authorization: o.Authorization, Resource: o.Resource, Relays: upstream != nil, Limits: o.Limits, Limited: o.Limited, Now: o.Now, Logger: o.Logger,
 		}),
-		policy:    policy{catalogue: o.Scopes, allows: o.ToolPolicy, needs: o.ToolScopes},
+		policy:    policy{catalogue: o.Scopes, toolPolicy: o.ToolPolicy, toolScopes: o.ToolScopes},
 		gate:      newGate(o),
 		metadata:  newMetadata(o),
 		challenge: challenger{metadata: origin + wellKnown + path},
 		missing:   missingToken(o.Scopes.Defaults()),
 		invalid:   invalidToken(o.Scopes.Defaults()),
 	}
-	s.replica = rand.Text()
-	return s
 }
 
-// Mount registers the endpoint, its message endpoint and its metadata (F6) at the resource's path. Unknown suffixes are 404, but
-// for a slash.
+// Mount registers the endpoint, its message endpoint and its metadata (F6) at the path of the resource. It answers 404 to longer paths, except for a
+// trailing slash.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
 	e.Match(methods, orRoot(s.path), s.protect(s.endpoint))
@@ -101,14 +100,14 @@ func (s *Server) Mount(e *echo.Echo) {
 	if s.path == "" {
 		return
 	}
-	if !s.options.Further {
+	if !s.options.NoRootMetadata {
 		s.metadata.Mount(e, wellKnown, s.options.Follow)
 	}
-	s.mountSlashed(e, methods)
+	s.mountTrailingSlash(e, methods)
 	e.RouteNotFound(s.path+"/*", echo.NotFoundHandler)
 }
 
-// Join begins to answer what other replicas are asked about sessions of this one (R1).
+// Join starts to answer requests that other replicas forward to sessions of this one (R1).
 func (s *Server) Join() error {
 	if s.forwarder == nil {
 		return nil
@@ -116,30 +115,29 @@ func (s *Server) Join() error {
 	return s.forwarder.Listen()
 }
 
-// Settle waits until no request of another replica is under way. http.Server.Shutdown waits for those of clients only.
-func (s *Server) Settle(ctx context.Context) {
+// WaitForReplicas waits for the requests that other replicas have forwarded, or until ctx ends. http.Server.Shutdown waits only for those of clients.
+func (s *Server) WaitForReplicas(ctx context.Context) {
 	if s.forwarder != nil {
 		s.forwarder.Wait(ctx)
 	}
 }
 
-// CloseGrant ends every stream and session of a grant at once (G16).
+// CloseGrant ends the responses and sessions of a grant (G16).
 func (s *Server) CloseGrant(grant string) { s.CloseEnded(oauth.Ended{Grants: []string{grant}}) }
 
-// CloseEnded ends every stream and session of what has ended, whichever process ended it (G16). Doing it again is harmless.
-func (s *Server) CloseEnded(ended oauth.Ended) { s.open.End(ended) }
+// CloseEnded ends the responses and sessions of grants and tokens that any process has ended (G16). It may be repeated.
+func (s *Server) CloseEnded(ended oauth.Ended) { s.responses.End(ended) }
 
-// Idle reports that there is nothing that CloseEnded could end.
-func (s *Server) Idle() bool { return s.open.Idle() }
+// Idle reports whether there are no responses and no sessions.
+func (s *Server) Idle() bool { return s.responses.Idle() }
 
-// Open counts the streams and the sessions that are open.
-func (s *Server) Open() (streams, sessions int) { return s.open.Count() }
+// Open returns the numbers of open streams and sessions.
+func (s *Server) Open() (streams, sessions int) { return s.responses.Count() }
 
-// Drain ends every stream and session and admits no new ones, so that http.Server.Shutdown returns. It is meant for
-// http.Server.RegisterOnShutdown.
-func (s *Server) Drain() { s.open.Drain() }
+// Drain ends all streams and sessions and admits no new ones. Pass it to http.Server.RegisterOnShutdown, because Shutdown waits for streams.
+func (s *Server) Drain() { s.responses.Drain() }
 
-// splitOrigin cuts a configured URL before its path.
+// splitOrigin returns the origin of a URL and its path without a trailing slash.
 func splitOrigin(uri string) (origin, path string) {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	authority, path, found := strings.Cut(rest, "/")

@@ -15,21 +15,20 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// sessionName is what clients call a session: it says which replica holds it, and opens only for its owner, on
-// every replica and before anybody else is asked (R2).
-func (s *Server) sessionName(id, owner string) (string, error) {
+// bindSession returns the session id for clients. It contains the name of the replica, and every replica can check that it belongs to the owner (R2).
+func (s *Server) bindSession(id, owner string) (string, error) {
 	return s.options.Keys.BindSession(s.replica+"."+id, owner)
 }
 
-// openSession returns which replica holds the session of that name, and how it calls it. It fails with oauth.ErrNotFound for a name
-// of another owner, as after a login with another host token: only 404 tells a client to start another session.
-func (s *Server) openSession(name, owner string) (holder, id string, err error) {
-	opened, ok, err := s.options.Keys.OpenSession(name, owner)
+// openSession returns the replica that has the session, and the id there. It fails with oauth.ErrNotFound for a session of another owner, as after a
+// login with another host token: only 404 makes a client start another session.
+func (s *Server) openSession(bound, owner string) (holder, id string, err error) {
+	opened, ok, err := s.options.Keys.OpenSession(bound, owner)
 	if err != nil {
-		return "", "", fmt.Errorf("reading the name of a session: %w", err)
+		return "", "", fmt.Errorf("opening a session id: %w", err)
 	}
-	holder, id, named := strings.Cut(opened, ".")
-	if !ok || !named {
+	holder, id, valid := strings.Cut(opened, ".")
+	if !ok || !valid {
 		return "", "", oauth.ErrNotFound
 	}
 	return holder, id, nil
@@ -37,45 +36,46 @@ func (s *Server) openSession(name, owner string) (holder, id string, err error) 
 
 func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner(s.options.Resource) }
 
-// hold lets the holder of a session answer, which may be another replica.
-func (s *Server) hold(w http.ResponseWriter, r *http.Request, name string, at replica.Endpoint, m jsonrpc.Message) {
-	who := &response.IdentityOf(r.Context()).Caller
-	holder, id, err := s.openSession(name, s.owner(who))
+// routeSession answers a request in a session of this replica, and forwards a request in a session of another.
+func (s *Server) routeSession(w http.ResponseWriter, r *http.Request, bound string, at replica.Endpoint, m jsonrpc.Message) {
+	caller := &response.IdentityOf(r.Context()).Caller
+	holder, id, err := s.openSession(bound, s.owner(caller))
 	if err == nil && holder != s.replica && s.forwarder == nil {
 		err = oauth.ErrNotFound
 	}
 	if err != nil {
-		s.noSession(w, r, err)
+		s.answerSessionError(w, r, err)
 		return
 	}
 	if s.forwarder != nil {
 		r.Header = replica.ForwardedHeaders(r.Header)
 	}
-	call := replica.Call{Endpoint: at, Session: id, Caller: *who, Body: m.Body}
+	call := replica.Call{Endpoint: at, Session: id, Caller: *caller, Body: m.Body}
 	if holder == s.replica {
-		s.serveHeld(w, r, call)
+		s.serveLocal(w, r, call)
 	} else if err := s.forwarder.Forward(w, r, holder, call); err != nil {
-		s.noSession(w, r, err)
+		s.answerSessionError(w, r, err)
 	}
 }
 
 // serveForwarded answers a call that another replica has forwarded, in a session of this one.
 func (s *Server) serveForwarded(w http.ResponseWriter, r *http.Request, call replica.Call) {
-	who := &response.Identity{Sender: response.Sender{Caller: call.Caller}, Resource: s.options.Resource}
-	s.serveHeld(w, r.WithContext(response.WithIdentity(r.Context(), who)), call)
+	identity := &response.Identity{Sender: response.Sender{Caller: call.Caller}, Resource: s.options.Resource}
+	s.serveLocal(w, r.WithContext(response.WithIdentity(r.Context(), identity)), call)
 }
 
-// serveHeld answers a request in a session of this replica.
-func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, call replica.Call) {
-	if s.refuseEvicted(w, r, call.Session) {
+// serveLocal answers a call in a session of this replica.
+func (s *Server) serveLocal(w http.ResponseWriter, r *http.Request, call replica.Call) {
+	if s.responses.WasEvicted(call.Session) {
+		refuseSession(w, r, "G20", "the session has ended for a newer one, because there were too many")
 		return
 	}
 	if call.Endpoint == replica.SSEMessage {
-		s.handOver(w, r, call.Session, call.Body)
+		s.postToStream(w, r, call.Session, call.Body)
 		return
 	}
-	if !s.open.UseSession(call.Session, call.Caller.Grant) {
-		s.noSession(w, r, oauth.ErrNotFound)
+	if !s.responses.UseSession(call.Session, call.Caller.Grant) {
+		s.answerSessionError(w, r, oauth.ErrNotFound)
 		return
 	}
 	r.Header.Set(sessionHeader, call.Session)
@@ -84,96 +84,85 @@ func (s *Server) serveHeld(w http.ResponseWriter, r *http.Request, call replica.
 
 const noSuchSession = "Not Found: there is no such session"
 
-// noSession answers why a session cannot be used.
-func (s *Server) noSession(w http.ResponseWriter, r *http.Request, err error) {
+// answerSessionError answers a request whose session does not exist or cannot be reached.
+func (s *Server) answerSessionError(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, oauth.ErrNotFound) {
 		jsonrpc.WriteError(w, http.StatusNotFound, noSuchSession)
 		return
 	}
 	s.options.Logger.ErrorContext(r.Context(), "cannot reach a session", "error", err)
-	response.Unavailable(w, "The session cannot be reached just now")
+	response.Unavailable(w, "The session cannot be reached now")
 }
 
-// introduction is the answer to initialize, in which the SDK says how it calls the new session.
-type introduction struct {
+// sessionIDWriter replaces the SDK's session id in the header of the response to initialize.
+type sessionIDWriter struct {
 	http.ResponseWriter
-	name func(id string) (string, error)
-	said bool
-	err  error
+	bind  func(id string) (string, error)
+	bound bool
+	err   error
 }
 
-// say puts the name for clients in the place of the SDK's. A session whose name cannot be made is of no use to anybody.
-func (i *introduction) say() error {
-	if i.said {
-		return i.err
+// bindID answers 503 if there is an error, and then returns it every time.
+func (s *sessionIDWriter) bindID() error {
+	if s.bound {
+		return s.err
 	}
-	i.said = true
-	id := i.Header().Get(sessionHeader)
+	s.bound = true
+	id := s.Header().Get(sessionHeader)
 	if id == "" {
 		return nil
 	}
-	name, err := i.name(id)
+	bound, err := s.bind(id)
 	if err != nil {
-		i.Header().Del(sessionHeader)
-		i.err = fmt.Errorf("naming a session: %w", err)
-		response.Unavailable(i.ResponseWriter, "There can be no session just now")
-		return i.err
+		s.Header().Del(sessionHeader)
+		s.err = fmt.Errorf("binding a session id: %w", err)
+		response.Unavailable(s.ResponseWriter, "No session can be opened now")
+		return s.err
 	}
-	i.Header().Set(sessionHeader, name)
+	s.Header().Set(sessionHeader, bound)
 	return nil
 }
 
-// WriteHeader names the session first.
-func (i *introduction) WriteHeader(status int) {
-	if i.say() == nil {
-		i.ResponseWriter.WriteHeader(status)
+// WriteHeader implements http.ResponseWriter.
+func (s *sessionIDWriter) WriteHeader(status int) {
+	if s.bindID() == nil {
+		s.ResponseWriter.WriteHeader(status)
 	}
 }
 
-// Write names the session first.
-func (i *introduction) Write(p []byte) (int, error) {
-	if err := i.say(); err != nil {
+// Write implements http.ResponseWriter.
+func (s *sessionIDWriter) Write(p []byte) (int, error) {
+	if err := s.bindID(); err != nil {
 		return 0, err
 	}
-	return i.ResponseWriter.Write(p)
+	return s.ResponseWriter.Write(p)
 }
 
-// FlushError is what http.ResponseController calls.
-func (i *introduction) FlushError() error {
-	if err := i.say(); err != nil {
+// FlushError is called by http.ResponseController.
+func (s *sessionIDWriter) FlushError() error {
+	if err := s.bindID(); err != nil {
 		return err
 	}
-	return http.NewResponseController(i.ResponseWriter).Flush()
+	return http.NewResponseController(s.ResponseWriter).Flush()
 }
 
-// admitSession gives a session over HTTP a place until it ends, because the SDK has no limit.
+// admitSession counts a session over HTTP until it ends, because the SDK has no limit.
 func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
 	session, ok := req.GetSession().(*sdk.ServerSession)
 	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
 		return nil
 	}
-	if !s.open.AddSession(session, caller) {
+	if !s.responses.AddSession(session, caller) {
 		return &rpc.Error{Code: jsonrpc.CodeRefused, Message: "the session cannot be opened"}
 	}
 	return nil
 }
 
-// sessionIDOf returns the id of the session of a request, "" when it has none.
+// sessionIDOf returns the SDK's id of the session of a request, "" if it has none.
 func sessionIDOf(req sdk.Request) string {
 	session, ok := req.GetSession().(*sdk.ServerSession)
 	if !ok || session == nil {
 		return ""
 	}
 	return session.ID()
-}
-
-const evictedSession = "the session has ended for a newer one, because there were too many"
-
-// refuseEvicted refuses a request in a session that has ended for another one, and reports whether it did (G20).
-func (s *Server) refuseEvicted(w http.ResponseWriter, r *http.Request, session string) (refused bool) {
-	if !s.open.WasEvicted(session) {
-		return false
-	}
-	refuseSession(w, r, "G20", evictedSession)
-	return true
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// losable are server secrets that cannot be read for a while.
+// losable are server secrets that can become unreadable.
 type losable struct{ lost atomic.Bool }
 
 func (l *losable) Secrets() ([][]byte, error) {
@@ -21,13 +21,13 @@ func (l *losable) Secrets() ([][]byte, error) {
 	return [][]byte{make([]byte, 32)}, nil
 }
 
-// deaf is a bus on which nobody can listen.
+// deaf is a bus whose Listen fails.
 type deaf struct{ *wire }
 
 func (deaf) Listen(string, func([]byte, func([]byte))) error { return errDown }
 
-var _ = Describe("Naming sessions", Label("R2", "G14"), func() {
-	It("asks to come back while no name can be made or read", Label("G11"), func(ctx SpecContext) {
+var _ = Describe("Binding sessions", Label("R2", "G14"), func() {
+	It("answers 503 while no session id can be bound or opened", Label("G11"), func(ctx SpecContext) {
 		secrets := new(losable)
 		s := openSite(func(o *Options) { o.Keys = seal.NewKeyRing(secrets) })
 		session := s.session(ctx, alice)
@@ -47,13 +47,13 @@ var _ = Describe("Naming sessions", Label("R2", "G14"), func() {
 		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
 	})
 
-	It("knows no session of another process where there is no bus", func(ctx SpecContext) {
+	It("answers 404 for a session of another process without a bus", func(ctx SpecContext) {
 		s, stranger := openSite(), openSite()
 		session := stranger.session(ctx, alice)
 		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
 	})
 
-	It("tells a host that nobody could reach its sessions", Label("R5"), func() {
+	It("reports that it cannot listen for other replicas", Label("R5"), func() {
 		Expect(openSite().mcp.Join()).To(Succeed(), "without a bus")
 		Expect(openSite(func(o *Options) { o.Bus = deaf{newWire()} }).mcp.Join()).To(MatchError(errDown))
 	})

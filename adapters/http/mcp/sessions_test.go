@@ -54,10 +54,10 @@ var _ = Describe("Too many sessions", Label("G20"), func() {
 	},
 		Entry("of the same person", limits(10, 2), func(*site) string { return alice }),
 		Entry("of the same person, in any client", limits(10, 2), alsoAlice),
-		Entry("of the person who holds most, when no more may be open", limits(2, 2), func(*site) string { return bob }),
+		Entry("of the person with most sessions at the total limit", limits(2, 2), func(*site) string { return bob }),
 	)
 
-	It("end no session of another person while there is room", func(ctx SpecContext) {
+	It("end no session of another person below the total limit", func(ctx SpecContext) {
 		s := openSite(limits(10, 1))
 		first := s.session(ctx, alice)
 		s.session(ctx, bob)

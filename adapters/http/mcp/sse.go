@@ -22,24 +22,24 @@ const (
 	shuttingDown = "The service is shutting down"
 )
 
-// legacySession is one stream of HTTP+SSE (2024-11-05): the SDK's transport and connection at once. Answers leave on the GET,
-// messages arrive by POST. The SDK's own binding loses the caller of a message and binds a session to nobody.
+// legacySession is a session of HTTP+SSE (2024-11-05). It is an sdk.Transport and its sdk.Connection: it sends on the stream of the GET and receives
+// messages by POST. The SDK's own SSE handler passes no caller with a message and does not bind a session to its owner.
 type legacySession struct {
 	id  string
-	out *response.Writer // whose end is the session's
+	out *response.Writer // the stream; the session ends with it
 	in  chan rpc.Message
 }
 
 // Connect is called once, by sdk.Server.Connect.
 func (s *legacySession) Connect(context.Context) (sdk.Connection, error) { return s, nil }
 
-// SupportsProtocolVersion keeps revisions without sessions off this binding.
+// SupportsProtocolVersion reports whether a revision has sessions.
 func (s *legacySession) SupportsProtocolVersion(version string) bool { return version < firstStateless }
 
-// SessionID is what the client calls the session.
+// SessionID returns the id of the session in this replica.
 func (s *legacySession) SessionID() string { return s.id }
 
-// Read returns the next message that was posted, io.EOF after the end.
+// Read returns the next message from a POST, io.EOF after the end of the stream.
 func (s *legacySession) Read(ctx context.Context) (rpc.Message, error) {
 	select {
 	case m := <-s.in:
@@ -76,10 +76,10 @@ func (s *legacySession) Close() error {
 	return nil
 }
 
-// openLegacy is GET without a session: the first event says where to post, the rest are answers. The SDK has to be ready before a client knows
-// that: it would offer whoever is faster a revision that this binding cannot serve. It waits with little on the stack.
+// openLegacy answers a GET without a session. The first event is the URL for messages. The SDK is connected before that event, because
+// otherwise it offers a fast client a revision without sessions. The wait is in this function because its stack frame is small.
 func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
-	session, name := s.newLegacy(out, r)
+	session, bound := s.newLegacy(out, r)
 	if session == nil {
 		return
 	}
@@ -89,44 +89,44 @@ func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
 	if connected == nil {
 		return
 	}
-	if session.announce(s.path+messagePath+"?sessionid="+name) != nil {
+	if session.announce(s.path+messagePath+"?sessionid="+bound) != nil {
 		_ = session.Close()
 	}
 	<-out.Context().Done()
 	go s.forget(connected, session.id)
 }
 
-// newLegacy returns a session and what its client is to call it, nil when there can be none.
-func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *legacySession, name string) {
-	if s.open.IsDraining() {
+// newLegacy returns a session and its id for the client, nil when it has answered with an error.
+func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *legacySession, bound string) {
+	if s.responses.IsDraining() {
 		response.Unavailable(out, shuttingDown)
 		return nil, ""
 	}
 	session = &legacySession{id: rand.Text(), out: out, in: make(chan rpc.Message)}
-	name, err := s.sessionName(session.id, s.owner(&out.Identity().Caller))
+	bound, err := s.bindSession(session.id, s.owner(&out.Identity().Caller))
 	if err != nil {
-		s.noSession(out, r, err)
+		s.answerSessionError(out, r, err)
 		return nil, ""
 	}
-	return session, name
+	return session, bound
 }
 
-// announce says where to post.
-func (s *legacySession) announce(address string) error {
+// announce sends the URL for messages.
+func (s *legacySession) announce(url string) error {
 	s.out.Header().Set("Content-Type", response.EventStream)
 	s.out.Header().Set("Cache-Control", "no-cache, no-transform")
-	return s.send("endpoint", []byte(address))
+	return s.send("endpoint", []byte(url))
 }
 
-// connect hands the session to the SDK, and answers when that is in vain.
+// connect connects the session to the SDK, nil when it has answered with an error.
 func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	connected, err := s.mcp.Connect(session.out.Context(), session, nil)
 	if err != nil {
 		s.options.Logger.ErrorContext(session.out.Context(), "cannot connect an SSE session", "error", err)
-		response.Unavailable(session.out, "The session cannot be opened just now")
+		response.Unavailable(session.out, "The session cannot be opened now")
 		return nil
 	}
-	if !s.open.AddSession(connected, &session.out.Identity().Caller) {
+	if !s.responses.AddSession(connected, &session.out.Identity().Caller) {
 		response.Unavailable(session.out, shuttingDown)
 		_ = session.Close()
 		go s.forget(connected, session.id)
@@ -135,23 +135,23 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	return connected
 }
 
-// forget waits for calls, which the end of the session cancels: one that initializes would admit the session again.
+// forget removes the session after its calls have ended, because a late initialize would add it again.
 func (s *Server) forget(connected *sdk.ServerSession, id string) {
 	_ = connected.Close()
-	s.open.RemoveSession(id)
+	s.responses.RemoveSession(id)
 }
 
-// deliver is POST to the message endpoint.
+// deliver answers a POST to the message endpoint.
 func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	s.hold(w, r, r.URL.Query().Get("sessionid"), replica.SSEMessage, m)
+	s.routeSession(w, r, r.URL.Query().Get("sessionid"), replica.SSEMessage, m)
 }
 
-// handOver gives a message to the session of a stream. Every message carries its own caller: its token may be newer than the stream's.
-func (s *Server) handOver(w http.ResponseWriter, r *http.Request, id string, body []byte) {
+// postToStream passes a message to the session of a stream. Each message has its own caller, whose token may be newer than that of the stream.
+func (s *Server) postToStream(w http.ResponseWriter, r *http.Request, id string, body []byte) {
 	found, _ := s.legacy.Load(id)
 	session, ok := found.(*legacySession)
 	if !ok || s.owner(&session.out.Identity().Caller) != s.owner(&response.IdentityOf(r.Context()).Caller) {
-		s.noSession(w, r, oauth.ErrNotFound)
+		s.answerSessionError(w, r, oauth.ErrNotFound)
 		return
 	}
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {

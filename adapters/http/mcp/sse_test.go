@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// whenLogged is told when the SDK logs a message.
+// whenLogged calls do when the SDK logs the message.
 type whenLogged struct {
 	slog.Handler
 	message string
@@ -39,10 +39,10 @@ func (c counted) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (c counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
+var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 	var s *site
 	BeforeEach(func() { s = openSite() })
 
@@ -53,7 +53,7 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		return stream, stream.data()
 	}
 
-	It("says first where to post, and answers on the stream", func(ctx SpecContext) {
+	It("sends the URL for messages first, and answers on the stream", func(ctx SpecContext) {
 		stream, endpoint := open(ctx, alice)
 		Expect(stream.Header.Get("Content-Type")).To(Equal("text/event-stream"))
 		Expect(stream.Header.Get("X-Accel-Buffering")).To(Equal("no"))
@@ -67,19 +67,19 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Expect(stream.data()).To(ContainSubstring(`"text":"alice"`))
 	})
 
-	It("says where to post when the SDK is ready to read, and not before", func(ctx SpecContext) {
-		said, written := make(chan int64, 1), new(atomic.Int64)
+	It("sends the URL for messages only when the SDK is ready", func(ctx SpecContext) {
+		loggedAt, written := make(chan int64, 1), new(atomic.Int64)
 		handler := s.Config.Handler
 		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(counted{w, written}, r) })
 		s.mcp.mcp = sdk.NewServer(&sdk.Implementation{Name: "cms", Version: "1"}, &sdk.ServerOptions{Logger: slog.New(whenLogged{
-			message: "server connecting", do: func() { said <- written.Load() },
+			message: "server connecting", do: func() { loggedAt <- written.Load() },
 		})})
 		_, endpoint := open(ctx, alice)
-		Expect(said).To(Receive(BeZero()))
+		Expect(loggedAt).To(Receive(BeZero()))
 		Expect(endpoint).NotTo(BeEmpty())
 	})
 
-	It("is closed to another grant", Label("G14"), func(ctx SpecContext) {
+	It("refuses another grant", Label("G14"), func(ctx SpecContext) {
 		stream, endpoint := open(ctx, alice)
 		Expect(s.send(ctx, http.MethodPost, endpoint, call(2, "whoami"), as(bob)...).StatusCode).To(Equal(http.StatusNotFound))
 		Consistently(stream.lines, "50ms").ShouldNot(Receive(HavePrefix("data: ")))
@@ -92,14 +92,14 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 			r.Header.Set("Content-Type", contentType)
 			Expect(s.do(r).StatusCode).To(Equal(status))
 		},
-		Entry("a session that is not known", "/mcp/message?sessionid=none", initialize, "application/json", 404),
-		Entry("no session at all", "/mcp/message", initialize, "application/json", 404),
+		Entry("an unknown session", "/mcp/message?sessionid=none", initialize, "application/json", 404),
+		Entry("no session", "/mcp/message", initialize, "application/json", 404),
 		Entry("another content type", "ENDPOINT", initialize, "text/plain", 415),
 		Entry("a malformed message", "ENDPOINT", "{", "application/json", 400),
 	)
 
-	It("forgets a session whose client is gone before it has been initialized", func(ctx SpecContext) {
-		initializing, goOn, initialized := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	It("removes a session whose client goes before initialize", func(ctx SpecContext) {
+		initializing, proceed, initialized := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		s.mcp.mcp.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 			return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
 				if method != "initialize" {
@@ -107,7 +107,7 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 				}
 				defer close(initialized)
 				close(initializing)
-				<-goOn
+				<-proceed
 				return next(ctx, method, request)
 			}
 		})
@@ -117,12 +117,12 @@ var _ = Describe("Speaking HTTP+SSE", Label("2024-11-05"), func() {
 		Eventually(initializing).Should(BeClosed())
 		hangUp()
 		Eventually(func() int { streams, _ := s.mcp.Open(); return streams }).Should(BeZero())
-		close(goOn)
+		close(proceed)
 		Eventually(initialized).Should(BeClosed())
 		Eventually(s.mcp.Idle).Should(BeTrue())
 	})
 
-	It("cancels running calls when the client is gone, and forgets the session", func(ctx SpecContext) {
+	It("cancels running calls and removes the session when the client goes", func(ctx SpecContext) {
 		streamCtx, hangUp := context.WithCancel(ctx)
 		_, endpoint := open(streamCtx, alice)
 		s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...)

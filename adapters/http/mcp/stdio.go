@@ -14,11 +14,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// ServeStdio serves the same server to one local client, in newline-delimited JSON and without OAuth, until the client hangs
-// up or ctx ends. Tools see the given caller, and its tool policy holds.
+// ServeStdio serves one local client in newline-delimited JSON, without OAuth, until in or ctx ends. Requests have the given caller, to which the
+// tool policy applies.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
 	if s.mcp == nil {
-		return errNoSDK
+		return errors.New("serving stdio: the server does not use the official SDK")
 	}
 	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: (&response.Identity{Sender: response.Sender{Caller: caller}}).TokenInfo()}
 	if err := s.mcp.Run(ctx, local); err != nil {
@@ -26,8 +26,6 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	}
 	return nil
 }
-
-var errNoSDK = errors.New("serving stdio: the server is none of the official SDK")
 
 type localTransport struct {
 	sdk.Transport
@@ -42,7 +40,7 @@ func (t localTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	return localConnection{connection, t.info}, nil
 }
 
-// localConnection says on each request who sent it; there is no header that could.
+// localConnection adds the caller to each request.
 type localConnection struct {
 	sdk.Connection
 	info *auth.TokenInfo

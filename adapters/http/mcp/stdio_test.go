@@ -20,7 +20,7 @@ var _ = Describe("Serving a local client", func() {
 		return &sdk.IOTransport{Reader: fromServer, Writer: toServer}, ended
 	}
 
-	DescribeTable("shows tools who is calling, by the same policy",
+	DescribeTable("passes the caller to tools, with the same policy",
 		func(ctx SpecContext, version string) {
 			s := openSite()
 			transport, _ := serve(ctx, s, oauth.Caller{Subject: "me", Scopes: oauth.NewScopes("mcp:read")})
@@ -28,9 +28,9 @@ var _ = Describe("Serving a local client", func() {
 			listed, err := client.ListTools(ctx, nil)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(names(listed.Tools)).To(ConsistOf("read", "write", "hold", "whoami"))
-			who, err := client.CallTool(ctx, &sdk.CallToolParams{Name: "whoami"})
+			result, err := client.CallTool(ctx, &sdk.CallToolParams{Name: "whoami"})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(who.Content[0].(*sdk.TextContent).Text).To(Equal("me"))
+			Expect(result.Content[0].(*sdk.TextContent).Text).To(Equal("me"))
 			_, err = client.CallTool(ctx, &sdk.CallToolParams{Name: "write"})
 			Expect(err).To(MatchError(ContainSubstring("insufficient scope")))
 			_, err = client.CallTool(ctx, &sdk.CallToolParams{Name: "publish"})

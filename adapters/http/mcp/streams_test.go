@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// sessionOf returns the id of the only session, as the SDK calls it.
+// sessionOf returns the SDK's id of the only session.
 func sessionOf(s *site) (id string) {
 	for session := range s.sdk.Sessions() {
 		id = session.ID()
@@ -22,7 +22,7 @@ func sessionOf(s *site) (id string) {
 	return id
 }
 
-// long opens each kind of long stream.
+// long opens each kind of stream.
 var long = map[string]func(SpecContext, *site) follow{
 	"HTTP+SSE": func(ctx SpecContext, s *site) follow {
 		f := s.follow(ctx, http.MethodGet, "/mcp", "", append(as(alice), "Accept", "text/event-stream")...)
@@ -66,9 +66,9 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 				Eventually(open(ctx, s).lines).Should(BeClosed())
 			})
 
-			It("happens when the token no longer holds, which another process may have decided", func(ctx SpecContext) {
+			It("happens when another process has revoked the token", func(ctx SpecContext) {
 				s := openSite()
-				s.mcp.open.KeepAlive = 5 * time.Millisecond
+				s.mcp.responses.KeepAlive = 5 * time.Millisecond
 				stream := open(ctx, s)
 				Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
 				s.tokens.revoke(alice)
@@ -77,14 +77,14 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 
 			It("does not happen during an outage", func(ctx SpecContext) {
 				s := openSite()
-				s.mcp.open.KeepAlive = 5 * time.Millisecond
+				s.mcp.responses.KeepAlive = 5 * time.Millisecond
 				stream := open(ctx, s)
 				s.tokens.set(func(t *tokens) { t.outage, t.asked = errors.New("down"), nil })
 				Eventually(func() bool { return drained(stream) || s.tokens.askedAtLeast(3) }).Should(BeTrue())
 				Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
 			})
 
-			It("happens when the process shuts down, and none is opened again", func(ctx SpecContext) {
+			It("happens when the process shuts down, which opens no new ones", func(ctx SpecContext) {
 				s := openSite()
 				stream := open(ctx, s)
 				s.mcp.Drain()
@@ -105,10 +105,10 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		})
 	}
 
-	DescribeTable("lets nothing be written afterwards",
+	DescribeTable("makes writes fail",
 		func(ctx SpecContext, end func(*site, *response.Writer)) {
 			s, recorder := openSite(), httptest.NewRecorder()
-			out, _ := s.mcp.open.NewWriter(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
+			out, _ := s.mcp.responses.NewWriter(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
 			out.Identify(alice, oauth.Caller{Grant: "A"}, oauth.HostToken{})
 			out.Begin(nil, true)
 			DeferCleanup(out.Finish)
@@ -122,7 +122,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		Entry("when the request ended", func(_ *site, out *response.Writer) { out.Finish() }),
 	)
 
-	It("ends the sessions of the grant too", func(ctx SpecContext) {
+	It("ends the sessions of the grant", func(ctx SpecContext) {
 		s := openSite()
 		session := s.session(ctx, alice)
 		s.mcp.CloseGrant("A")
@@ -141,16 +141,16 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		}
 		same := func(*oauth.Caller) {}
 
-		It("goes on until the last of its grants has ended", func(ctx SpecContext) {
+		It("ends with the last of its grants", func(ctx SpecContext) {
 			s := openSite()
 			session := s.session(ctx, alice)
 			Expect(use(ctx, s, session, "ppa_later", "A2", same)).To(Equal(http.StatusOK))
 			s.mcp.CloseGrant("A")
-			s.mcp.CloseGrant("A") // again is harmless
+			s.mcp.CloseGrant("A") // it may be repeated
 			Expect(use(ctx, s, session, "ppa_later", "A2", same)).To(Equal(http.StatusOK))
 			_, sessions := s.mcp.Open()
 			Expect(sessions).To(Equal(1))
-			s.mcp.open.UseSession(sessionOf(s), "A") // a request that was admitted before the end
+			s.mcp.responses.UseSession(sessionOf(s), "A") // a request that was admitted before the end
 			s.mcp.CloseGrant("A2")
 			Expect(use(ctx, s, session, "ppa_last", "A3", same)).To(Equal(http.StatusNotFound))
 		})
@@ -180,7 +180,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 	})
 })
 
-// drained swallows what has arrived and reports whether the stream has ended.
+// drained discards the received lines and reports whether the stream has ended.
 func drained(f follow) bool {
 	for {
 		select {
@@ -201,9 +201,9 @@ func (t *tokens) askedAtLeast(n int) bool {
 }
 
 var _ = Describe("Keeping streams open", func() {
-	It("outlives the write timeout of the site's server", func(ctx SpecContext) {
+	It("is independent of the write timeout of the site's server", func(ctx SpecContext) {
 		s := openSite()
-		s.mcp.open.KeepAlive = 20 * time.Millisecond
+		s.mcp.responses.KeepAlive = 20 * time.Millisecond
 		impatient := httptest.NewUnstartedServer(s.Config.Handler)
 		impatient.Config.WriteTimeout = 50 * time.Millisecond
 		impatient.Start()
@@ -216,7 +216,7 @@ var _ = Describe("Keeping streams open", func() {
 		}
 	})
 
-	It("asks often enough for a revocation elsewhere to be seen within a minute, whatever the store", Label("G16", "E9"), func() {
-		Expect(openSite().mcp.open.KeepAlive).To(And(BeNumerically(">", 0), BeNumerically("<=", 50*time.Second)))
+	It("checks the token often enough to notice a revocation elsewhere within a minute, with any store", Label("G16", "E9"), func() {
+		Expect(openSite().mcp.responses.KeepAlive).To(And(BeNumerically(">", 0), BeNumerically("<=", 50*time.Second)))
 	})
 })

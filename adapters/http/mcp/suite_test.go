@@ -36,7 +36,7 @@ const (
 	metadata  = `resource_metadata="https://cms.example/.well-known/oauth-protected-resource/mcp"`
 )
 
-// tokens is an OAuth layer that knows a few tokens.
+// tokens is an Authorization with a few tokens.
 type tokens struct {
 	mu      sync.Mutex
 	callers map[string]oauth.Caller
@@ -91,7 +91,7 @@ func openSite(change ...func(*Options)) *site {
 	return openSiteOn(func(*http.Server) {}, change...)
 }
 
-// openSiteOn is openSite on a server with settings of its own.
+// openSiteOn is openSite on a given server.
 func openSiteOn(set func(*http.Server), change ...func(*Options)) *site {
 	GinkgoHelper()
 	s := &site{
@@ -143,7 +143,7 @@ func (s *site) tools() *sdk.Server {
 	sdk.AddTool(server, &sdk.Tool{Name: "whoami"}, func(_ context.Context, r *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
 		caller, ok := CallerOf(r)
 		if !ok || r.Extra.Header.Get("Authorization") != "" {
-			return text("nobody"), nil, nil
+			return text("no caller"), nil, nil
 		}
 		return text(caller.Subject), nil, nil
 	})

@@ -1,5 +1,5 @@
-// Package telemetry has the metrics (Metrics, for Prometheus) and the traces (Traces, for OpenTelemetry) of a service, under the names of
-// OpenTelemetry's conventions. The values of labels come from fixed lists, so that a request cannot add one.
+// Package telemetry exports the metrics of a service to Prometheus (Metrics) and its traces to OpenTelemetry (Traces), with the names of
+// OpenTelemetry's conventions. The values of labels come from fixed lists, so that requests cannot add values.
 package telemetry
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// other replaces a value that is not in the list of a label.
+// other replaces values that are not in the list of a label.
 const other = "_OTHER"
 
 // buckets are in seconds, as the conventions for http.server.request.duration advise.
@@ -41,12 +41,12 @@ type series struct {
 }
 
 func (m *Metrics) duration(method, route string, status int) prometheus.Observer {
-	of := series{method, route, status}
-	if cached, found := m.observers.Load(of); found {
+	key := series{method, route, status}
+	if cached, found := m.observers.Load(key); found {
 		return cached.(prometheus.Observer)
 	}
-	observer := m.durations.WithLabelValues(of.method, of.route, strconv.Itoa(of.status))
-	m.observers.Store(of, observer)
+	observer := m.durations.WithLabelValues(method, route, strconv.Itoa(status))
+	m.observers.Store(key, observer)
 	return observer
 }
 
@@ -58,7 +58,7 @@ func NewMetrics(events ...string) *Metrics {
 			Name: "http_server_request_duration_seconds", Help: "Duration of HTTP requests; a stream counts until its end.", Buckets: buckets,
 		}, []string{"http_request_method", "http_route", "http_response_status_code"}),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "http_server_active_requests", Help: "HTTP requests under way.",
+			Name: "http_server_active_requests", Help: "HTTP requests that are not finished.",
 		}, []string{"http_request_method"}),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pasteport_decisions_total", Help: "Decisions of the authorization server, by audit event.",
@@ -122,7 +122,7 @@ func (m *Metrics) Measure(site *echo.Echo) {
 	})
 }
 
-// methods are those of the conventions.
+// methods are the known methods of the conventions.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodConnect, http.MethodOptions, http.MethodTrace, "QUERY",

@@ -18,7 +18,7 @@ func scrape(m *telemetry.Metrics) string {
 }
 
 var _ = Describe("Counting decisions", func() {
-	It("counts each by its event, and shows those that never came", func() {
+	It("counts decisions by event, and exports zero for the others", func() {
 		m := telemetry.NewMetrics("refreshed", "grant_ended")
 		m.Decided("refreshed")
 		m.Decided("refreshed")
@@ -26,14 +26,14 @@ var _ = Describe("Counting decisions", func() {
 			ContainSubstring("pasteport_decisions_total{event=\"refreshed\"} 2\n"), ContainSubstring("pasteport_decisions_total{event=\"grant_ended\"} 0\n")))
 	})
 
-	It("keeps unknown events out of the labels", func() {
+	It("does not use unknown events as labels", func() {
 		m := telemetry.NewMetrics("refreshed")
 		m.Decided("hostile-1")
 		m.Decided("hostile-2")
 		Expect(scrape(m)).To(And(Not(ContainSubstring("hostile")), ContainSubstring("pasteport_decisions_total{event=\"_OTHER\"} 2\n")))
 	})
 
-	It("reads a number when it is asked for it", func() {
+	It("reads a gauge at each scrape", func() {
 		m, open := telemetry.NewMetrics(), 1.0
 		m.Gauge("pasteport_mcp_streams", "Streams that are open.", func() float64 { return open })
 		open = 3

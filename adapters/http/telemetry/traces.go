@@ -28,29 +28,29 @@ type Traces struct {
 	logger   *slog.Logger
 }
 
-// OpenTraces reads the standard OTEL_* variables. It returns nil if they name no collector or disable traces.
+// OpenTraces returns Traces for the standard OTEL_* variables, nil if they set no endpoint or disable traces.
 func OpenTraces(ctx context.Context, version string, logger *slog.Logger) (*Traces, error) {
-	if standard("ENDPOINT") == "" || os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+	if exporterVariable("ENDPOINT") == "" || os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
 	}
-	if protocol := standard("PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
+	if protocol := exporterVariable("PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: choose http/protobuf and the collector's port for it, usually 4318", protocol)
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("creating the exporter of traces: %w", err)
 	}
-	of, err := resource.New(ctx, resource.WithTelemetrySDK(),
+	attributes, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(semconv.ServiceName("pasteport"), semconv.ServiceVersion(version)), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", errors.Join(err, exporter.Shutdown(ctx)))
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("cannot send traces", "error", err) }))
-	return &Traces{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(of)), logger}, nil
+	return &Traces{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(attributes)), logger}, nil
 }
 
-// standard returns the value of the variable for traces, or that for all signals.
-func standard(name string) string {
+// exporterVariable returns the variable of the exporter for traces, or that for all signals.
+func exporterVariable(name string) string {
 	if value := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_" + name); value != "" {
 		return value
 	}

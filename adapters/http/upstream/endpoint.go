@@ -16,7 +16,7 @@ import (
 
 const (
 	endpointParameter = "endpoint"
-	endpointMark      = "endpoint-" // distinguishes a bound message endpoint from a session id
+	endpointPrefix    = "endpoint-" // distinguishes a bound message endpoint from a session id
 	firstEventBytes   = 8 << 10
 )
 
@@ -37,7 +37,7 @@ func (u *Upstream) sealEndpoint(address string, x *forwarding) (string, error) {
 		u.options.Logger.Error("ended an SSE stream of the upstream: its message endpoint is at another origin", "rule", "U13")
 		return "", errors.New("the message endpoint is at another origin")
 	}
-	bound, err := u.options.Sessions.BindSession(endpointMark+base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), u.owner(x.sender))
+	bound, err := u.options.Sessions.BindSession(endpointPrefix+base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), u.owner(x.sender))
 	if err != nil {
 		return "", fmt.Errorf("binding a message endpoint: %w", err)
 	}
@@ -50,7 +50,7 @@ func (u *Upstream) openEndpoint(query url.Values, owner string) (*url.URL, error
 	if err != nil {
 		return nil, err
 	}
-	encoded, marked := strings.CutPrefix(opened, endpointMark)
+	encoded, marked := strings.CutPrefix(opened, endpointPrefix)
 	address, err := base64.RawURLEncoding.DecodeString(encoded)
 	if !marked || err != nil {
 		return nil, oauth.ErrNotFound
@@ -86,23 +86,23 @@ func (s *endpointStream) Read(p []byte) (int, error) {
 	return s.from.Read(p)
 }
 
-// readEvent buffers the first event until it is complete; it passes comments before it at once.
+// readEvent buffers the first event until it is complete. It passes comments before it at once.
 func (s *endpointStream) readEvent() error {
 	var event, address string
-	var held bytes.Buffer
-	for held.Len() < firstEventBytes {
+	var raw bytes.Buffer
+	for raw.Len() < firstEventBytes {
 		line, err := s.from.ReadSlice('\n')
-		held.Write(line)
-		if err != nil { // the next Read returns it again; a line that is too long is no endpoint
+		raw.Write(line)
+		if err != nil { // the next Read returns the error again; a line beyond the buffer is no endpoint event
 			break
 		}
 		text := strings.TrimPrefix(strings.TrimRight(string(line), "\r\n"), "\ufeff")
 		field, value, _ := strings.Cut(text, ":")
 		switch {
 		case text == "" && event+address != "":
-			return s.finish(event, address, held.Bytes())
+			return s.finish(event, address, raw.Bytes())
 		case event+address == "" && (text == "" || field == ""):
-			s.ready.Write(held.Bytes())
+			s.ready.Write(raw.Bytes())
 			return nil
 		case field == "event":
 			event = strings.TrimPrefix(value, " ")
@@ -111,7 +111,7 @@ func (s *endpointStream) readEvent() error {
 		}
 	}
 	s.done = true
-	s.ready.Write(held.Bytes())
+	s.ready.Write(raw.Bytes())
 	return nil
 }
 
@@ -122,10 +122,10 @@ func (s *endpointStream) finish(event, address string, raw []byte) error {
 		s.ready.Write(raw)
 		return nil
 	}
-	ours, err := s.rewrite(address)
+	rewritten, err := s.rewrite(address)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(&s.ready, "event: endpoint\ndata: %s\n\n", ours)
+	fmt.Fprintf(&s.ready, "event: endpoint\ndata: %s\n\n", rewritten)
 	return nil
 }

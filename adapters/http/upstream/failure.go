@@ -21,8 +21,8 @@ type Failure struct {
 	cause  error
 }
 
-func failed(status int, how string, cause error) error {
-	return &Failure{status, "U9", "The MCP server behind this gateway " + how, cause}
+func failed(status int, text string, cause error) error {
+	return &Failure{status, "U9", "The MCP server behind this gateway " + text, cause}
 }
 
 func (f *Failure) Error() string { return f.text }
@@ -56,12 +56,12 @@ func isJSONRPCError(answer *http.Response) bool {
 	if mediaType != "application/json" {
 		return false
 	}
-	body, whole := peek(answer)
+	body, complete := peek(answer)
 	var message struct {
 		Version string          `json:"jsonrpc"`
 		Error   json.RawMessage `json:"error"`
 	}
-	return whole && json.Unmarshal(body, &message) == nil && message.Version == "2.0" && message.Error != nil
+	return complete && json.Unmarshal(body, &message) == nil && message.Version == "2.0" && message.Error != nil
 }
 
 // refusesHost reports whether the upstream refused the Host header. It reads the body of a 403 only.
@@ -74,9 +74,9 @@ func refusesHost(answer *http.Response) bool {
 }
 
 // peek reads the body of an error within limits of time and size. The response keeps the body, so that it can still be passed back.
-func peek(answer *http.Response) (body []byte, whole bool) {
-	if own, ok := answer.Body.(*responseBody); ok {
-		defer time.AfterFunc(errorBodyTimeout, func() { own.cancel(nil) }).Stop()
+func peek(answer *http.Response) (body []byte, complete bool) {
+	if r, ok := answer.Body.(*responseBody); ok {
+		defer time.AfterFunc(errorBodyTimeout, func() { r.cancel(nil) }).Stop()
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody+1))
 	answer.Body = peekedBody{io.MultiReader(bytes.NewReader(body), answer.Body), answer.Body}

@@ -15,11 +15,11 @@ const (
 	ownPrefix       = "X-Pasteport-"
 )
 
-// forwardedHeaders are forwarded besides those of MCP. It is a list of allowed headers, because the headers in which frameworks look for a user name
-// cannot be listed.
+// forwardedHeaders are forwarded besides those of MCP. It is an allow list, because no list could have all headers in which frameworks look for a
+// user.
 var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
 
-// neverForwarded are not forwarded even if the configuration lists them.
+// neverForwarded are not forwarded, even if they are configured.
 var neverForwarded = []string{
 	"Authorization", "Cookie", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest", "Forwarded", "Origin",
 	"Signature", "Signature-Input", sessionHeader, requestIDHeader,

@@ -9,14 +9,14 @@ import (
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
 
-// openSession returns the upstream's id of the session of a request, "" when it has none.
+// openSession returns the upstream's session id of a request, "" if it has none. It fails with oauth.ErrNotFound for a session of another owner.
 func (u *Upstream) openSession(header http.Header, owner string) (string, error) {
-	named := header.Values(sessionHeader)
-	switch len(named) {
+	ids := header.Values(sessionHeader)
+	switch len(ids) {
 	case 0:
 		return "", nil
 	case 1:
-		return u.open(named[0], owner)
+		return u.open(ids[0], owner)
 	}
 	return "", oauth.ErrNotFound
 }

@@ -19,18 +19,18 @@ const (
 	idlePerUpstream = 256
 	idleLimit       = 3 * time.Second // shorter than the keep-alive of Node and Python, to avoid connections that they are closing
 	failuresInARow  = 5
-	openTimeout     = 5 * time.Second // of the circuit breaker, until it lets a request try
-	probeTimeout    = 2 * time.Second // a request that tries for longer without a failure closes the breaker
+	openTimeout     = 5 * time.Second // of the circuit breaker, until it admits a probe
+	probeTimeout    = 2 * time.Second // a probe that takes longer counts as a success
 )
 
-var errSlow = errors.New("it took longer than upstream-timeout")
+var errTimeout = errors.New("it took longer than upstream-timeout")
 
 // transport sends requests through a circuit breaker and limits the wait for a response.
 type transport struct {
 	next     http.RoundTripper
 	breaker  *gobreaker.TwoStepCircuitBreaker[struct{}]
 	patience time.Duration
-	probe    time.Duration // probeTimeout
+	probe    time.Duration // probeTimeout; shorter in tests
 }
 
 // newTransport returns a transport whose breaker is open for the given time after repeated failures.
@@ -40,7 +40,7 @@ func newTransport(o Options, open time.Duration) *transport {
 	return &transport{next: next, patience: o.Patience, probe: probeTimeout, breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     open,
 		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
-		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // the client canceled: no sign of a failure
+		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // by the client
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			o.Logger.Warn("the circuit breaker of the upstream changed its state", "state", to.String(), "rule", "U10")
 		},
@@ -49,41 +49,41 @@ func newTransport(o Options, open time.Duration) *transport {
 
 // RoundTrip implements http.RoundTripper. Its errors are *Failure, or the error of the request's context.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	settle, err := t.admit()
+	report, err := t.admit()
 	if err != nil {
-		return nil, &Failure{http.StatusServiceUnavailable, "U10", "The MCP server behind this gateway is down; it is tried again in a few seconds", err}
+		return nil, &Failure{http.StatusServiceUnavailable, "U10", "The MCP server behind this gateway is down; retry in a few seconds", err}
 	}
 	ctx, cancel := context.WithCancelCause(withoutTrace{r.Context()})
-	if r.Method != http.MethodGet { // a stream may begin late
-		timer := time.AfterFunc(t.patience, func() { cancel(errSlow) })
+	if r.Method != http.MethodGet { // the first event of a stream may take longer
+		timer := time.AfterFunc(t.patience, func() { cancel(errTimeout) })
 		defer timer.Stop()
 	}
 	answer, err := t.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		err = failureOf(err, ctx)
 		cancel(nil)
-		settle(err)
+		report(err)
 		return nil, err
 	}
-	settle(gatewayError(answer.StatusCode))
+	report(gatewayError(answer.StatusCode))
 	answer.Body = &responseBody{answer.Body, answer, cancel}
 	return answer, nil
 }
 
-// admit returns a function that reports the result to the breaker. The request that tries an upstream again blocks all others, so that it counts as a
-// success after probeTimeout: calls and streams may take longer.
-func (t *transport) admit() (settle func(error), err error) {
-	trying := t.breaker.State() != gobreaker.StateClosed
+// admit returns a function that reports the result to the breaker. A probe blocks all other requests, so it counts as a success after probeTimeout:
+// calls and streams may take longer.
+func (t *transport) admit() (report func(error), err error) {
+	probing := t.breaker.State() != gobreaker.StateClosed
 	done, err := t.breaker.Allow()
 	if err != nil {
 		return nil, err
 	}
 	var once sync.Once
-	settle = func(err error) { once.Do(func() { done(err) }) }
-	if trying {
-		time.AfterFunc(t.probe, func() { settle(nil) })
+	report = func(err error) { once.Do(func() { done(err) }) }
+	if probing {
+		time.AfterFunc(t.probe, func() { report(nil) })
 	}
-	return settle, nil
+	return report, nil
 }
 
 // responseBody releases the context of its request when it is closed, and drops the trailers, which no rule has checked.
@@ -105,8 +105,8 @@ func (b *responseBody) Close() error {
 func failureOf(err error, ctx context.Context) error {
 	var timeout net.Error
 	switch {
-	case errors.Is(context.Cause(ctx), errSlow):
-		return failed(http.StatusGatewayTimeout, "did not answer in time", errSlow)
+	case errors.Is(context.Cause(ctx), errTimeout):
+		return failed(http.StatusGatewayTimeout, "did not answer in time", errTimeout)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &timeout) && timeout.Timeout():

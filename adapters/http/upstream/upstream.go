@@ -1,5 +1,5 @@
-// Package upstream forwards the requests of authenticated clients to an MCP server elsewhere. Upstream sends each with the upstream's own Credential
-// and passes the response back unchanged, event by event. A *Failure is an upstream that did not answer.
+// Package upstream forwards the requests of authenticated clients to an MCP server elsewhere. Upstream sends each request with a Credential and
+// passes the response back unchanged, event by event. A *Failure is the error of an upstream without a usable response.
 //
 //	headers      the headers of requests and responses that pass (U5, U15)
 //	credential   the credential of a request: the host token, a static secret, or none (U6, U7)
@@ -170,16 +170,16 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	switch {
 	case status == http.StatusUnauthorized && u.options.Credential.ofSender():
 		return oauth.ErrUnknownBearer
-	case status == http.StatusUnauthorized && x.ofSession: // many servers answer it after a restart
+	case status == http.StatusUnauthorized && x.ofSession: // many servers answer that after a restart
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
-		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: correct credential and upstream-secret"))
+		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: check credential and upstream-secret"))
 	case refusesHost(answer):
 		return failed(http.StatusBadGateway, "does not accept the host name of its requests", errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
 	case status < 200:
-		return failed(http.StatusBadGateway, "wants to change the protocol", nil)
+		return failed(http.StatusBadGateway, "switches protocols", nil)
 	case status >= 300 && status < 400:
-		return failed(http.StatusBadGateway, "redirects, and is not followed", redirectsTo(answer, u.url))
+		return failed(http.StatusBadGateway, "redirects, which is not followed", redirectsTo(answer, u.url))
 	case status >= 500 && !isJSONRPCError(answer):
 		return failed(statusFor(status), "has failed", errors.New("it answered "+answer.Status))
 	}
@@ -190,11 +190,11 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 func redirectsTo(answer *http.Response, from *url.URL) error {
 	to, err := answer.Location()
 	if err != nil {
-		return errors.New("it redirects to no address")
+		return errors.New("it redirects without an address")
 	}
 	if to.Host != from.Host || strings.Trim(to.Path, "/") != strings.Trim(from.Path, "/") {
-		return errors.New("it redirects elsewhere: write the address of the MCP server itself")
+		return errors.New("it redirects elsewhere: set upstream to the address of the MCP server itself")
 	}
 	to.RawQuery, to.Fragment, to.User = "", "", nil
-	return errors.New("it redirects to " + to.String() + ": write that as the upstream")
+	return errors.New("it redirects to " + to.String() + ": set upstream to that address")
 }

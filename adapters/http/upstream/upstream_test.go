@@ -24,15 +24,17 @@ import (
 )
 
 func TestUpstream(t *testing.T) {
-	suite.Run(t, "Passing on to an upstream")
+	suite.Run(t, "Forwarding to an upstream")
 }
 
-// named binds nothing: it only shows what was asked of it.
-type named struct{}
+// fakeSessions binds a session by appending its owner.
+type fakeSessions struct{}
 
-func (named) BindSession(session, owner string) (string, error) { return session + "@" + owner, nil }
+func (fakeSessions) BindSession(session, owner string) (string, error) {
+	return session + "@" + owner, nil
+}
 
-func (named) OpenSession(bound, owner string) (session string, ok bool, err error) {
+func (fakeSessions) OpenSession(bound, owner string) (session string, ok bool, err error) {
 	session, ok = strings.CutSuffix(bound, "@"+owner)
 	return session, ok, nil
 }
@@ -40,7 +42,7 @@ func (named) OpenSession(bound, owner string) (session string, ok bool, err erro
 func open(change ...func(*Options)) *Upstream {
 	GinkgoHelper()
 	o := Options{
-		URL: "http://127.0.0.1:9000/base/sse?key=1", MessagePath: "/mcp/message", Credential: None(), Sessions: named{},
+		URL: "http://127.0.0.1:9000/base/sse?key=1", MessagePath: "/mcp/message", Credential: None(), Sessions: fakeSessions{},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, apply := range change {
@@ -51,8 +53,8 @@ func open(change ...func(*Options)) *Upstream {
 	return u
 }
 
-// heard is what a client reads of a stream that the upstream sends in pieces of any size.
-func heard(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (string, error) {
+// received returns what a client reads of a stream of the upstream, which sends it through pieces.
+func received(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (string, error) {
 	x := &forwarding{target: u.url}
 	x.sender.Subject = "ada"
 	answer := &http.Response{Header: http.Header{"Content-Length": {"1"}}, Body: io.NopCloser(pieces(strings.NewReader(sent)))}
@@ -66,34 +68,34 @@ func announced(path string) string {
 	return "event: endpoint\ndata: /mcp/message?endpoint=endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(path)) + "%40" + oauth.Caller{Subject: "ada"}.SessionOwner(oauth.Resource{}) + "\n\n"
 }
 
-var _ = Describe("Announcing where to post", Label("U13"), func() {
-	whole := func(r io.Reader) io.Reader { return r }
-	for size, pieces := range map[string]func(io.Reader) io.Reader{"whole": whole, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader} {
-		DescribeTable("of a stream that comes "+size+", rewrites the first event only:", func(sent, read string) {
-			Expect(heard(open(), sent, pieces)).To(Equal(read))
+var _ = Describe("The endpoint event", Label("U13"), func() {
+	atOnce := func(r io.Reader) io.Reader { return r }
+	for size, pieces := range map[string]func(io.Reader) io.Reader{"at once": atOnce, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader} {
+		DescribeTable("of a stream that arrives "+size+" is rewritten only in the first event:", func(sent, read string) {
+			Expect(received(open(), sent, pieces)).To(Equal(read))
 		},
 			Entry("a path", "event: endpoint\ndata: /m?s=1\n\ndata: x\n\n", announced("/m?s=1")+"data: x\n\n"),
-			Entry("a relative address", "event: endpoint\ndata: m?s=1\n\n", announced("/base/m?s=1")),
-			Entry("a whole address", "event: endpoint\ndata: http://127.0.0.1:9000/m\n\n", announced("/m")),
+			Entry("a relative path", "event: endpoint\ndata: m?s=1\n\n", announced("/base/m?s=1")),
+			Entry("an absolute URL", "event: endpoint\ndata: http://127.0.0.1:9000/m\n\n", announced("/m")),
 			Entry("without spaces, with carriage returns", "event:endpoint\r\ndata:/m\r\n\r\n", announced("/m")),
-			Entry("the other way round, with an id", "id: 1\ndata: /m\nevent: endpoint\n\n", announced("/m")),
+			Entry("in another order, with an id", "id: 1\ndata: /m\nevent: endpoint\n\n", announced("/m")),
 			Entry("after comments", ": hello\n\n: again\nevent: endpoint\ndata: /m\n\n", ": hello\n\n: again\n"+announced("/m")),
 			Entry("not in another event", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n"),
-			Entry("not in one without a name", "data: {}\n\n", "data: {}\n\n"),
-			Entry("not in one that is cut off", "event: endpoint\ndata: /m", "event: endpoint\ndata: /m"),
+			Entry("not in an event without a name", "data: {}\n\n", "data: {}\n\n"),
+			Entry("not in an incomplete event", "event: endpoint\ndata: /m", "event: endpoint\ndata: /m"),
 			Entry("not in a long line", "data: "+strings.Repeat("x", 3*firstEventBytes)+"\n\n", "data: "+strings.Repeat("x", 3*firstEventBytes)+"\n\n"),
-			Entry("of nothing", "", ""),
+			Entry("of an empty stream", "", ""),
 		)
 	}
 
-	DescribeTable("ends the stream of an upstream that wants messages elsewhere:", func(address string) {
-		read, err := heard(open(), "event: endpoint\ndata: "+address+"\n\n", whole)
+	DescribeTable("ends the stream if it has another origin:", func(address string) {
+		read, err := received(open(), "event: endpoint\ndata: "+address+"\n\n", atOnce)
 		Expect(err).To(MatchError("the message endpoint is at another origin"))
 		Expect(read).To(BeEmpty())
 	},
 		Entry(nil, "http://127.0.0.1:9001/"), Entry(nil, "https://127.0.0.1:9000/"), Entry(nil, "//evil.example/"), Entry(nil, "http://127.0.0.1:9000@evil.example/"), Entry(nil, "http://127.0.0.1:9000//evil.example/m"), Entry(nil, "/.//evil.example/m"), Entry(nil, "http://%zz"))
 
-	It("finds the way back, for that grant only", func() {
+	It("is opened again for its owner only", func() {
 		u := open()
 		bound := "endpoint-" + base64.RawURLEncoding.EncodeToString([]byte("/m?s=1")) + "@A"
 		to, err := u.openEndpoint(map[string][]string{"endpoint": {bound}}, "A")
@@ -109,33 +111,33 @@ var _ = Describe("Announcing where to post", Label("U13"), func() {
 			Expect(to.Host).To(Equal("127.0.0.1:9000"))
 		}
 		_, err = u.openEndpoint(map[string][]string{"endpoint": {base64.RawURLEncoding.EncodeToString([]byte("/m")) + "@A"}}, "A")
-		Expect(err).To(MatchError(ContainSubstring("not found")), "the name of a session is no endpoint")
+		Expect(err).To(MatchError(ContainSubstring("not found")), "a session id is no endpoint")
 		_, err = u.openEndpoint(map[string][]string{"endpoint": {bound}}, "B")
 		Expect(err).To(MatchError(ContainSubstring("not found")))
 	})
 })
 
-var _ = Describe("Choosing the headers that go on", Label("U5"), func() {
-	DescribeTable("never takes", func(name string) { Expect(CheckHeader(name)).NotTo(Succeed()) },
+var _ = Describe("Checking configured headers", Label("U5"), func() {
+	DescribeTable("refuses", func(name string) { Expect(CheckHeader(name)).NotTo(Succeed()) },
 		Entry(nil, "cookie"), Entry(nil, "authorization"), Entry(nil, "X-PASTEPORT-Subject"), Entry(nil, "x-forwarded-for"), Entry(nil, "X_Toolsets"), Entry(nil, "Mcp-Session-Id"),
 		Entry(nil, ""), Entry(nil, "a b"), Entry(nil, "a:b"), Entry(nil, "Connection"), Entry(nil, "signature"))
 
-	It("takes others", func() { Expect(CheckHeader("x-toolsets")).To(Succeed()) })
+	It("accepts others", func() { Expect(CheckHeader("x-toolsets")).To(Succeed()) })
 })
 
-// scripted answers as it is told to.
-type scripted func(*http.Request) (*http.Response, error)
+// roundTripper is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
 
-func (s scripted) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
+func (s roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
 
-var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
+var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 	var asked int
 	var result error
 	var t *transport
 	BeforeEach(func() {
 		asked, result = 0, errors.New("no route")
 		t = newTransport(open().options, time.Minute)
-		t.next = scripted(func(r *http.Request) (*http.Response, error) {
+		t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
 			asked++
 			if result != nil {
 				return nil, result
@@ -153,7 +155,7 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		return answer.Body.Close()
 	}
 
-	It("asks it no more after five failures in a row", func(ctx SpecContext) {
+	It("opens after five failures in a row", func(ctx SpecContext) {
 		for range failuresInARow {
 			Expect(ask(ctx)).To(MatchError("The MCP server behind this gateway cannot be reached"))
 		}
@@ -161,7 +163,7 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		Expect(asked).To(Equal(failuresInARow))
 	})
 
-	It("closes again when the trying request is only slow", func(ctx SpecContext) {
+	It("closes when the probe is only slow", func(ctx SpecContext) {
 		next := t.next
 		t = newTransport(open().options, 20*time.Millisecond)
 		t.next, t.probe = next, 20*time.Millisecond
@@ -170,7 +172,7 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		}
 		slow, answer := make(chan struct{}), make(chan struct{})
 		DeferCleanup(func() { close(answer) })
-		t.next = scripted(func(*http.Request) (*http.Response, error) {
+		t.next = roundTripper(func(*http.Request) (*http.Response, error) {
 			close(slow)
 			<-answer
 			return nil, context.Canceled
@@ -178,14 +180,14 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		Eventually(t.breaker.State).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(gobreaker.StateHalfOpen))
 		go func() { _ = ask(ctx) }()
 		Eventually(slow).WithContext(ctx).WithTimeout(time.Minute).Should(BeClosed())
-		t.next = scripted(func(*http.Request) (*http.Response, error) {
+		t.next = roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		})
 		Eventually(ask).WithContext(ctx).WithTimeout(time.Minute).WithArguments(ctx).Should(Succeed())
 	}, SpecTimeout(2*time.Minute))
 
-	DescribeTable("counts the status of another server as a failure:", func(ctx SpecContext, status int, counts bool) {
-		t.next = scripted(func(*http.Request) (*http.Response, error) {
+	DescribeTable("counts a status as a failure:", func(ctx SpecContext, status int, counts bool) {
+		t.next = roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: status, Body: http.NoBody}, nil
 		})
 		for range failuresInARow {
@@ -194,9 +196,9 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		Expect(ask(ctx) != nil).To(Equal(counts))
 	}, Entry(nil, 502, true), Entry(nil, 503, true), Entry(nil, 504, true), Entry(nil, 500, false), Entry(nil, 401, false))
 
-	It("frees what it has kept for an answer when that is closed", func(ctx SpecContext) {
+	It("releases the context of a response when its body is closed", func(ctx SpecContext) {
 		var kept context.Context
-		t.next = scripted(func(r *http.Request) (*http.Response, error) {
+		t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
 			kept = r.Context()
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		})
@@ -204,7 +206,7 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		Expect(kept.Err()).To(HaveOccurred())
 	})
 
-	It("counts neither failures between answers nor clients that have gone", func(ctx SpecContext) {
+	It("counts neither failures between successes nor requests that clients cancel", func(ctx SpecContext) {
 		gone, leave := context.WithCancel(ctx)
 		leave()
 		for i := range 5 * failuresInARow {
@@ -218,16 +220,16 @@ var _ = Describe("Sparing a dead upstream", Label("U10"), func() {
 		Expect(asked).To(Equal(10 * failuresInARow))
 	})
 
-	It("does not wait for an answer to a message for ever, but for a stream", func(ctx SpecContext) {
+	It("limits the wait for the response to a message, but not to a stream", func(ctx SpecContext) {
 		t.patience = time.Millisecond
-		t.next = scripted(func(r *http.Request) (*http.Response, error) {
+		t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, fmt.Errorf("cut: %w", r.Context().Err())
 		})
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/", http.NoBody)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = t.RoundTrip(r)
-		Expect(err).To(And(MatchError(errSlow), HaveField("Status", http.StatusGatewayTimeout)))
+		Expect(err).To(And(MatchError(errTimeout), HaveField("Status", http.StatusGatewayTimeout)))
 		short, end := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer end()
 		Expect(ask(short)).To(MatchError(context.DeadlineExceeded))

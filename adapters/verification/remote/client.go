@@ -1,6 +1,6 @@
 // Package remote verifies host tokens over HTTP. Each type is an oauth.BearerVerifier: Endpoint calls a URL of the site, Introspection an
-// RFC 7662 endpoint, and MCP the MCP server itself. The token is sent in the request only. Logs quote nothing of an answer, because it
-// could repeat the token.
+// RFC 7662 endpoint, and MCP the MCP server itself. The token is sent only in the request. Logs quote nothing of a response, because it
+// could contain the token.
 package remote
 
 import (
@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	answerLimit   = 4 * time.Second // below the 5 s after which the caller gives up (B9)
-	answerBytes   = 64 << 10
+	answerTimeout = 4 * time.Second // less than the 5 s of the caller (B9)
+	maxAnswer     = 64 << 10        // bytes
 	idleLimit     = time.Minute
 	idlePerServer = 4
 )
@@ -43,7 +43,7 @@ type client struct {
 
 func newClient(t Transport) client {
 	return client{logger: t.Logger, http: &http.Client{
-		Timeout:       answerLimit,
+		Timeout:       answerTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     t.Transport(idlePerServer, idleLimit),
 	}}
@@ -64,12 +64,12 @@ func (c client) send(request *http.Request) (answer, error) {
 		return answer{}, outbound.Reason(err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytes+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return answer{}, outbound.Reason(err)
-	case len(body) > answerBytes:
-		return answer{}, problem(fmt.Sprintf("it answered with more than %d bytes", answerBytes))
+	case len(body) > maxAnswer:
+		return answer{}, problem(fmt.Sprintf("it answered with more than %d bytes", maxAnswer))
 	}
 	mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	return answer{response.StatusCode, mediaType, body}, nil
@@ -92,7 +92,7 @@ func (c client) head(request *http.Request) (responseHead, error) {
 	defer response.Body.Close()
 	o := responseHead{status: response.StatusCode, session: response.Header.Get(sessionHeader)}
 	if o.status == http.StatusForbidden {
-		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // after an error it is a plain 403
+		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // after an error it is treated as a 403 for another reason
 	}
 	return o, nil
 }
@@ -102,7 +102,7 @@ func (a answer) isJSON() bool {
 	return a.mediaType == "application/json" || strings.HasPrefix(a.mediaType, "application/") && strings.HasSuffix(a.mediaType, "+json")
 }
 
-// read decodes the members. It refuses duplicates and names in another case, whose meaning would be a guess.
+// read decodes the members. It refuses duplicate names and names in another case, because they are ambiguous.
 func (a answer) read(into any, members ...string) error {
 	var all map[string]jsontext.Value
 	if errors.Join(json.Unmarshal(a.body, &all), json.Unmarshal(a.body, into)) != nil {
@@ -118,14 +118,14 @@ func (a answer) read(into any, members ...string) error {
 	return nil
 }
 
-// unavailable logs why a request failed, without the query of its address, which may hold a key.
+// unavailable logs and returns the error of a failed request, without the query of its URL, which may contain a key.
 func (c client) unavailable(ctx context.Context, request *http.Request, err error) error {
 	at := url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Path: request.URL.Path}
 	c.logger.ErrorContext(ctx, "cannot verify tokens at the site", "url", at.String(), "reason", err)
 	return oauth.VerifierUnavailable(fmt.Sprintf("verifying a token at %s: %v", at.String(), err))
 }
 
-// sendable reports whether a header carries the token unchanged. Any other token could arrive as a different one.
+// sendable reports whether a token can be sent in a header unchanged.
 func sendable(token string) bool {
 	return token != "" && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }

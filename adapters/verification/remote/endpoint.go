@@ -8,17 +8,17 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Endpoint sends the token to a URL of the site as its bearer token. 2xx means valid, 401 and 403 mean invalid, and any other answer is an
-// outage. A JSON answer may name the principal in the members subject, roles and scopes.
+// Endpoint sends the token to a URL of the site as its bearer token. 2xx means valid, 401 and 403 mean invalid, and any other status is an
+// outage. A JSON response may have the principal in the members subject, roles and scopes.
 type Endpoint struct {
 	url    string
 	client client
 }
 
-// NewEndpoint expects a URL that CheckURL has passed.
+// NewEndpoint returns a verifier. The URL must be checked with outbound.Options.CheckURL.
 func NewEndpoint(url string, t Transport) *Endpoint { return &Endpoint{url, newClient(t)} }
 
-// principal is the JSON answer of the site. Every member is optional.
+// principal is the JSON response of the site. All members are optional.
 type principal struct {
 	Subject string   `json:"subject"`
 	Roles   []string `json:"roles"`

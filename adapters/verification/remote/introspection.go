@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Client holds our credentials at an introspection endpoint (RFC 7662 §2.1).
+// Client has the credentials for an introspection endpoint (RFC 7662 §2.1).
 type Client struct{ ID, Secret string }
 
 // Introspection calls an RFC 7662 endpoint. A token is valid when it is active and not expired. sub is the subject, and roles
@@ -29,13 +29,13 @@ type IntrospectionOptions struct {
 	Transport
 	URL    string
 	Client Client
-	// ScopeCeiling limits grants to the token's scope. It is off by default because that scope belongs to the site's own
-	// authorization server, which need not know our scopes.
+	// ScopeCeiling limits grants to the scope of the token. It is off by default, because that scope is of the site's own authorization server,
+	// whose scopes may differ from ours.
 	ScopeCeiling bool
-	Now          func() time.Time // time.Now when nil
+	Now          func() time.Time // nil for time.Now
 }
 
-// NewIntrospection expects a URL that outbound.Options.CheckURL accepts.
+// NewIntrospection returns a verifier. The URL must be checked with outbound.Options.CheckURL.
 func NewIntrospection(o IntrospectionOptions) *Introspection {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -84,14 +84,14 @@ func (i *Introspection) request(ctx context.Context, token string) (*http.Reques
 	return request, nil
 }
 
-// introspect keeps a refusal of our own credentials apart from a refusal of the token.
+// introspect distinguishes the refusal of our credentials from an inactive token.
 func (i *Introspection) introspect(request *http.Request) (found introspection, err error) {
 	got, err := i.client.send(request)
 	switch {
 	case err != nil:
 		return found, err
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
-		return found, problem(fmt.Sprintf("it answered %d: it does not accept our client id and secret, correct them", got.status))
+		return found, problem(fmt.Sprintf("it answered %d: it does not accept our client id and secret: check them", got.status))
 	case got.status != http.StatusOK:
 		return found, problem(fmt.Sprintf("it answered %d instead of 200", got.status))
 	case got.mediaType != "application/json":

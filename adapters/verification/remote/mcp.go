@@ -20,13 +20,13 @@ const probeInterval = 10 * time.Minute
 // MCP sends the token to an MCP server: an answer means valid, 401 means invalid (U14). It accepts tokens only after the server has refused
 // a random one, because a server that checks no tokens answers every request.
 type MCP struct {
-	url        string
-	host       string // Host header
-	client     client
-	scopes     []string
-	now        func() time.Time
-	understood atomic.Int64              // the index of the question that it answered last
-	probed     atomic.Pointer[time.Time] // when it last refused a random token
+	url      string
+	host     string // Host header
+	client   client
+	scopes   []string
+	now      func() time.Time
+	answered atomic.Int64              // index of the check that it accepted last
+	probed   atomic.Pointer[time.Time] // when it last refused a random token
 }
 
 // MCPOptions configures an MCP.
@@ -36,10 +36,10 @@ type MCPOptions struct {
 	Host string // Host header; "" for that of the URL
 	// Scopes limits what every token grants. The server itself decides what a token can do.
 	Scopes []string
-	Now    func() time.Time // time.Now when nil
+	Now    func() time.Time // nil for time.Now
 }
 
-// NewMCP expects checked options.
+// NewMCP returns a verifier. The options must be checked.
 func NewMCP(o MCPOptions) *MCP {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -54,7 +54,7 @@ func (m *MCP) VerifyBearer(ctx context.Context, token string) (oauth.Principal, 
 	if !sendable(token) {
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}
-	known, _, err := m.knows(ctx, token)
+	known, _, err := m.accepts(ctx, token)
 	switch {
 	case err != nil:
 		return oauth.Principal{}, err
@@ -69,25 +69,25 @@ func (m *MCP) probe(ctx context.Context) error {
 	if last := m.probed.Load(); last != nil && m.now().Sub(*last) < probeInterval {
 		return nil
 	}
-	accepted, asked, err := m.knows(ctx, "pasteport-probe-"+rand.Text())
+	accepted, sent, err := m.accepts(ctx, "pasteport-probe-"+rand.Text())
 	switch {
 	case err != nil:
 		return err
 	case accepted:
-		return m.client.unavailable(ctx, asked, problem("it accepts any token, even an invented one: choose another verifier, and credential none if it needs no token"))
+		return m.client.unavailable(ctx, sent, problem("it accepts any token, even a random one: choose another verifier, and credential none if it needs no token"))
 	}
 	now := m.now()
 	m.probed.Store(&now)
 	return nil
 }
 
-// question is a request that shows whether a server accepts a token, and changes nothing there.
-type question struct {
+// tokenCheck is a request that reveals whether a server accepts a token, without side effects.
+type tokenCheck struct {
 	method, revision, body string
 }
 
-// questions start with the newest revision. A server that does not support one answers 4xx, and gets the next.
-var questions = []question{
+// tokenChecks begin with the newest revision. After a 4xx of a server that does not support it, the next one is sent.
+var tokenChecks = []tokenCheck{
 	{http.MethodPost, "2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"pasteport","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`},
 	{http.MethodPost, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
@@ -95,32 +95,32 @@ var questions = []question{
 	{http.MethodGet, "", ""}, // HTTP+SSE
 }
 
-// initialize is the index of the question that needs no session on any server.
+// initialize is the index of the check that needs no session on any server.
 const initialize = 1
 
 const sessionHeader = "Mcp-Session-Id"
 
-// knows also returns its last request. 401 to initialize means that the token is invalid. To other questions it can mean that they need a
-// session, so it counts only when the server does not support initialize.
-func (m *MCP) knows(ctx context.Context, token string) (known bool, asked *http.Request, err error) {
+// accepts reports whether the server accepts the token, and returns the last request. 401 to initialize means that the token is invalid. 401 to
+// another check can mean that a session is required, so it counts only if the server does not support initialize.
+func (m *MCP) accepts(ctx context.Context, token string) (accepted bool, sent *http.Request, err error) {
 	var statuses []string
 	unauthorized, unsupported := false, true
 	for _, i := range m.order() {
-		if asked, err = m.ask(ctx, questions[i], token); err != nil {
+		if sent, err = m.newRequest(ctx, tokenChecks[i], token); err != nil {
 			return false, nil, fmt.Errorf("verifying a token: %w", err)
 		}
-		got, err := m.client.head(asked)
+		got, err := m.client.head(sent)
 		switch {
 		case err != nil:
-			return false, asked, m.client.unavailable(ctx, asked, err)
+			return false, sent, m.client.unavailable(ctx, sent, err)
 		case outbound.RefusesHost(got.status, got.refusal):
-			return false, asked, m.client.unavailable(ctx, asked, problem("it refuses the host name of the request: "+outbound.HostAdvice))
+			return false, sent, m.client.unavailable(ctx, sent, problem("it refuses the host name of the request: "+outbound.HostAdvice))
 		case got.status >= 200 && got.status < 300:
-			m.understood.Store(int64(i))
+			m.answered.Store(int64(i))
 			m.endSession(ctx, token, got.session)
-			return true, asked, nil
+			return true, sent, nil
 		case got.status == http.StatusUnauthorized && i == initialize:
-			return false, asked, nil
+			return false, sent, nil
 		case got.status == http.StatusUnauthorized:
 			unauthorized = true
 		case !isUnsupported(got.status):
@@ -129,13 +129,13 @@ func (m *MCP) knows(ctx context.Context, token string) (known bool, asked *http.
 		statuses = append(statuses, strconv.Itoa(got.status))
 	}
 	if unauthorized && unsupported {
-		return false, asked, nil
+		return false, sent, nil
 	}
-	return false, asked, m.client.unavailable(ctx, asked, problem("it answered "+strings.Join(statuses, ", ")+
+	return false, sent, m.client.unavailable(ctx, sent, problem("it answered "+strings.Join(statuses, ", ")+
 		" to server/discover, initialize and GET; 2xx means that a token is valid, 401 to initialize that it is not"))
 }
 
-// isUnsupported reports whether a status means that the server does not support the revision or transport of a question.
+// isUnsupported reports whether a status means that the server does not support the revision or transport of a check.
 func isUnsupported(status int) bool {
 	return slices.Contains([]int{
 		http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType,
@@ -143,11 +143,11 @@ func isUnsupported(status int) bool {
 	}, status)
 }
 
-// order begins with the question that the server answered last time, to save time.
+// order returns the indexes of tokenChecks, first the one that the server accepted last, to save requests.
 func (m *MCP) order() []int {
-	first := int(m.understood.Load())
+	first := int(m.answered.Load())
 	order := []int{first}
-	for i := range questions {
+	for i := range tokenChecks {
 		if i != first {
 			order = append(order, i)
 		}
@@ -155,20 +155,20 @@ func (m *MCP) order() []int {
 	return order
 }
 
-func (m *MCP) ask(ctx context.Context, q question, token string) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, q.method, m.url, strings.NewReader(q.body))
+func (m *MCP) newRequest(ctx context.Context, check tokenCheck, token string) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, check.method, m.url, strings.NewReader(check.body))
 	if err != nil {
 		return nil, err
 	}
 	request.Host = m.host
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", "text/event-stream")
-	if q.method == http.MethodPost {
+	if check.method == http.MethodPost {
 		request.Header.Set("Accept", "application/json, text/event-stream")
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if q.revision != "" {
-		request.Header.Set("Mcp-Protocol-Version", q.revision)
+	if check.revision != "" {
+		request.Header.Set("Mcp-Protocol-Version", check.revision)
 		request.Header.Set("Mcp-Method", "server/discover")
 	}
 	return request, nil
@@ -176,7 +176,7 @@ func (m *MCP) ask(ctx context.Context, q question, token string) (*http.Request,
 
 const endTimeout = time.Second // of the request that ends a session, for which the caller waits
 
-// endSession ends a session that a question has opened, even after ctx has ended. A server without DELETE expires it.
+// endSession ends the session that a check has opened, even after ctx has ended. A server without DELETE expires it itself.
 func (m *MCP) endSession(ctx context.Context, token, session string) {
 	if session == "" {
 		return

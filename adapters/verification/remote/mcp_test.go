@@ -11,23 +11,23 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Asking an MCP server", Label("U14"), func() {
+var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 	var mcp *site
 	var verifier *MCP
 	var clock time.Time
-	anybody := oauth.Principal{Scopes: []string{"all"}}
+	principal := oauth.Principal{Scopes: []string{"all"}}
 	BeforeEach(func() {
 		mcp, clock = newSite(), time.Unix(1, 0)
 		verifier = NewMCP(MCPOptions{Transport: mcp.transport(), URL: mcp.URL + "/mcp", Scopes: []string{"all"}, Now: func() time.Time { return clock }})
 	})
-	// knowing answers like a server that knows the token, and says status to those methods that it does not speak.
-	knowing := func(speaks func(body string, r *http.Request) bool) http.HandlerFunc {
+	// accepting is a server that accepts the token, and answers 400 to methods that it does not support.
+	accepting := func(supports func(body string, r *http.Request) bool) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.Header.Get("Authorization") != "Bearer "+token:
 				w.WriteHeader(http.StatusUnauthorized)
 			case r.Method == http.MethodDelete:
-			case !speaks(mcp.forms[len(mcp.forms)-1], r):
+			case !supports(mcp.forms[len(mcp.forms)-1], r):
 				w.WriteHeader(http.StatusBadRequest)
 			default:
 				w.Header().Set("Mcp-Session-Id", "one")
@@ -38,9 +38,9 @@ var _ = Describe("Asking an MCP server", Label("U14"), func() {
 		return func(body string, _ *http.Request) bool { return strings.Contains(body, `"method":"`+method+`"`) }
 	}
 
-	DescribeTable("verifies with the revision of the server, and leaves no session:", func(ctx SpecContext, speaks func(string, *http.Request) bool) {
-		mcp.answer = knowing(speaks)
-		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
+	DescribeTable("verifies with the revision of the server, and ends its session:", func(ctx SpecContext, supports func(string, *http.Request) bool) {
+		mcp.answer = accepting(supports)
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
 		_, err := verifier.VerifyBearer(ctx, "another")
 		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
 		Expect(mcp.asked).To(ContainElement(And(HaveField("Method", http.MethodDelete), HaveField("Header", HaveKeyWithValue("Mcp-Session-Id", []string{"one"})))))
@@ -60,17 +60,17 @@ var _ = Describe("Asking an MCP server", Label("U14"), func() {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}
-		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
 	})
 
-	It("refuses a server that accepts an invented token, and probes again from time to time", func(ctx SpecContext) {
+	It("refuses a server that accepts a random token, and probes it again from time to time", func(ctx SpecContext) {
 		mcp.answer = answering(http.StatusOK, "application/json", "{}")
 		_, err := verifier.VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("it accepts any token"))
-		mcp.answer = knowing(has("initialize"))
-		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody))
+		mcp.answer = accepting(has("initialize"))
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
 		mcp.answer = answering(http.StatusOK, "application/json", "{}")
-		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(anybody), "it was seen to refuse a moment ago")
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal), "the last probe is recent")
 		clock = clock.Add(probeInterval)
 		_, err = verifier.VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("it accepts any token"))

@@ -19,7 +19,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// emptyDelay is the age at which an empty file takes effect, because editors truncate before they write.
+// emptyDelay is the age after which an empty file takes effect, because editors truncate a file before they write it.
 const emptyDelay = 2 * time.Second
 
 // File verifies the tokens of one file. It reads the file at each verification, which costs far less than the hash, so that changes take
@@ -32,7 +32,7 @@ type File struct {
 	mu      sync.Mutex
 	content []byte
 	tokens  table
-	mistake string // logged last, until the file is valid
+	mistake string // the last one that was logged; "" while the file is valid
 }
 
 var _ oauth.BearerVerifier = (*File)(nil)
@@ -120,8 +120,8 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 	return content, found, err
 }
 
-// NewLine hashes a token for the file at path with the salt of most of its lines, and refuses a token that the file has. Without a path or
-// file it makes a new salt.
+// NewLine hashes a token for the file at path, with the salt of most of its lines. It fails for a token that is in the file. Without a file it
+// makes a new salt.
 func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 	entry := Line{Principal: principal}
 	content, tokens, err := existing(path)
@@ -142,7 +142,7 @@ func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 	return entry, nil
 }
 
-// existing reads the file that a line is for; a missing file is empty.
+// existing reads the file for a new line. A missing file is empty.
 func existing(path string) ([]byte, table, error) {
 	if path == "" {
 		return nil, nil, nil

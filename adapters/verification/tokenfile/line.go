@@ -41,7 +41,7 @@ func (l Line) String() string {
 	return strings.Join(words, " ")
 }
 
-// parse reads a whole file. Its errors name the line and never repeat its hash.
+// parse parses a file. Its errors name the line and never contain its hash.
 func parse(content []byte) (table, error) {
 	content = bytes.TrimPrefix(content, []byte("\ufeff")) // byte order mark
 	if len(content) > maxBytes {
@@ -81,7 +81,7 @@ func (t table) add(entry Line) error {
 	return nil
 }
 
-// salt returns the salt of most lines, so that a file has few salts, or a new one for an empty file.
+// salt returns the salt of most lines, so that a file has few salts. It returns a new one for an empty file.
 func (t table) salt() (most salt) {
 	if len(t) == 0 {
 		return newSalt()

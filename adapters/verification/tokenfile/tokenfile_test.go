@@ -52,13 +52,13 @@ func lineFor(path, token string, principal oauth.Principal) string {
 var ada = oauth.Principal{Subject: "ada", Roles: []string{"editor", "author"}, Scopes: []string{"mcp"}}
 
 var _ = Describe("Reading a token file", func() {
-	It("takes lines with and without words, comments, and what editors leave behind", func() {
+	It("accepts lines with and without words, comments, blank lines, a byte order mark and carriage returns", func() {
 		tokens, err := parse([]byte("\ufeff# people\r\n\n" + strings.ReplaceAll(sample(1, "subject=ada", "role=editor", "role=author", "\tscope=mcp"), "\n", "\r\n") + "   \n" + sample(2)))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(tokens).To(Equal(table{salt{1}: {hash{1}: ada, hash{2}: {}}}))
 	})
 
-	It("lets a grant that keeps a subject keep no more of the file", func() {
+	It("does not keep the file in memory through a subject", func() {
 		first, second := strings.Repeat("a", 41), strings.Repeat("b", 40)
 		content := sample(1, "subject="+first) + sample(2, "subject="+second)
 		tokens, err := parse([]byte(content))
@@ -69,16 +69,16 @@ var _ = Describe("Reading a token file", func() {
 		Expect(at(2)-at(1)).NotTo(BeEquivalentTo(strings.Index(content, second)-strings.Index(content, first)), "where it is in the file")
 	})
 
-	DescribeTable("takes a file in which no token holds", Label("J1"), func(content string) {
+	DescribeTable("accepts a file without a token", Label("J1"), func(content string) {
 		tokens, err := parse([]byte(content))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(tokens).To(BeEmpty())
 	},
-		Entry("because nothing is there", ""),
-		Entry("because comments are all there is", "# later\n"),
+		Entry("that is empty", ""),
+		Entry("with only comments", "# later\n"),
 	)
 
-	DescribeTable("refuses a mistake, with its place and the remedy", Label("F9"), func(content, place, remedy string) {
+	DescribeTable("reports a mistake with its line and remedy", Label("F9"), func(content, place, remedy string) {
 		_, err := parse([]byte(content))
 		Expect(err).To(MatchError(And(HavePrefix(place), ContainSubstring(remedy))))
 		Expect(err.Error()).NotTo(ContainSubstring("AQAAAAAAAAAAAAAAAAAAAA"), "the salt")
@@ -87,10 +87,10 @@ var _ = Describe("Reading a token file", func() {
 		Entry("another hash", "$2y$10$abcdefghijklmnopqrstuv role=editor\n", "line 1: ", "pasteport hash-token"),
 		Entry("a cheaper hash", strings.Replace(sample(1), "m=19456", "m=8", 1), "line 1: ", "pasteport hash-token"),
 		Entry("a costlier hash", strings.Replace(sample(1), "m=19456", "m=4194304", 1), "line 1: ", "pasteport hash-token"),
-		Entry("a hash that is cut", strings.Replace(sample(1), "AA\n", "\n", 1), "line 1: its hash is damaged", "again"),
+		Entry("a truncated hash", strings.Replace(sample(1), "AA\n", "\n", 1), "line 1: its hash is damaged", "again"),
 		Entry("a hash that is too long", strings.Replace(sample(1), "\n", "AAAA\n", 1), "line 1: its hash is damaged", "again"),
 		Entry("a hash without a salt", phcPrefix+"$AAAA\n", "line 1: its hash is damaged", "again"),
-		Entry("a hash with bits to spare", strings.Replace(sample(1), "A\n", "B\n", 1), "line 1: its hash is damaged", "again"),
+		Entry("a hash with non-zero padding bits", strings.Replace(sample(1), "A\n", "B\n", 1), "line 1: its hash is damaged", "again"),
 		Entry("an unknown word", sample(1, "roles=editor"), `line 1: "roles" is unknown`, "role="),
 		Entry("a word without a value", sample(1, "role="), `line 1: "role=" has no value`, "value"),
 		Entry("a subject with a space", sample(1, "subject=Ada", "Lovelace"), `line 1: "Lovelace" has no value`, "without spaces"),
@@ -99,12 +99,12 @@ var _ = Describe("Reading a token file", func() {
 		Entry("an escape sequence", sample(1, "role=\x1b[31m"), "line 1: it has bytes that are not text", "again"),
 		Entry("a NUL", sample(1, "role=\x00"), "line 1: it has bytes that are not text", "again"),
 		Entry("no UTF-8", sample(1, "role=\xff"), "line 1: it has bytes that are not text", "again"),
-		Entry("a last line that may be cut off", sample(1)+strings.TrimSuffix(sample(2, "role=edit"), "\n"), "the last line has no line break", "add one"),
+		Entry("an incomplete last line", sample(1)+strings.TrimSuffix(sample(2, "role=edit"), "\n"), "the last line has no line break", "add one"),
 		Entry("too many salts", manySalts(), "line 17: it has a salt beyond the limit", "--token-file"),
 		Entry("too many bytes", strings.Repeat("# all is well\n", maxBytes/10), "the file is larger than", "1048576"),
 	)
 
-	It("makes lines that it can read, with the salt of the others", func() {
+	It("makes lines that it can parse, with the salt of the others", func() {
 		path := written(lineFor("", "first", ada))
 		first, err := os.ReadFile(path)
 		Expect(err).NotTo(HaveOccurred())
@@ -125,7 +125,7 @@ var _ = Describe("Reading a token file", func() {
 		Entry("an escape sequence in a scope", oauth.Principal{Scopes: []string{"\x1b[31m"}}),
 	)
 
-	It("makes no line for a token that the file has, under whichever salt", func() {
+	It("makes no line for a token of the file, with any salt", func() {
 		path := written("#" + lineFor("", "first", ada) + lineFor("", "first", ada) + " " + lineFor("", "second", ada))
 		for token, line := range map[string]string{"first": "line 2 ", "second": "line 3 "} {
 			_, err := NewLine(path, token, oauth.Principal{})
@@ -133,7 +133,7 @@ var _ = Describe("Reading a token file", func() {
 		}
 	})
 
-	It("makes the first line of a file without any", func() {
+	It("makes the first line of an empty file", func() {
 		Expect(lineFor(written("# people\n"), "first", ada)).NotTo(HavePrefix(digest{}.String()[:len(phcPrefix)+22]))
 	})
 
@@ -151,7 +151,7 @@ func manySalts() string {
 	return content.String()
 }
 
-var _ = Describe("Answering for a token file", func() {
+var _ = Describe("Verifying with a token file", func() {
 	var log *bytes.Buffer
 	var logger *slog.Logger
 	BeforeEach(func() {
@@ -178,7 +178,7 @@ var _ = Describe("Answering for a token file", func() {
 		Expect(log.String()).To(BeEmpty())
 	})
 
-	It("goes by a change at the very next question", Label("J1"), func(ctx SpecContext) {
+	It("uses a change at the next verification", Label("J1"), func(ctx SpecContext) {
 		path := written(lineFor("", "alpha", ada))
 		file := open(path)
 		Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
@@ -188,7 +188,7 @@ var _ = Describe("Answering for a token file", func() {
 		Expect(file.VerifyBearer(ctx, "beta")).To(Equal(ada))
 	})
 
-	DescribeTable("goes by what it read before, and says so once, while the file", Label("B9"), func(ctx SpecContext, spoil func(path string), said string) {
+	DescribeTable("uses the last valid content, and logs the error once, while the file", Label("B9"), func(ctx SpecContext, spoil func(path string), said string) {
 		good := lineFor("", "alpha", ada)
 		path := written(good)
 		file := open(path)
@@ -204,7 +204,7 @@ var _ = Describe("Answering for a token file", func() {
 		Expect(log.String()).To(ContainSubstring("token file is valid again"))
 	},
 		Entry("has a mistake", func(path string) { replace(path, sample(1)+"x\n") }, "line 2"),
-		Entry("is empty just now, as while an editor writes it", func(path string) { replace(path, "") }, "was emptied just now"),
+		Entry("was emptied just now, as by an editor", func(path string) { replace(path, "") }, "was emptied just now"),
 		Entry("is gone", func(path string) { Expect(os.Remove(path)).To(Succeed()) }, "no such file"),
 		Entry("is a folder", func(path string) {
 			Expect(os.Remove(path)).To(Succeed())
@@ -225,14 +225,14 @@ var _ = Describe("Answering for a token file", func() {
 		Entry("and a comment is left", "# people\n"),
 	)
 
-	It("begins with a file that has no token yet", func(ctx SpecContext) {
+	It("opens a file without a token", func(ctx SpecContext) {
 		path := written("")
 		file := open(path)
 		replace(path, lineFor(path, "alpha", ada))
 		Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
 	})
 
-	DescribeTable("does not begin with a file that", func(prepare func() string, said string) {
+	DescribeTable("does not open a file that", func(prepare func() string, said string) {
 		_, err := Open(prepare(), logger)
 		Expect(err).To(MatchError(ContainSubstring(said)))
 	},
@@ -240,14 +240,14 @@ var _ = Describe("Answering for a token file", func() {
 		Entry("has a mistake", func() string { return written(sample(1) + "x\n") }, "line 2"),
 	)
 
-	It("warns when others may read it", func() {
+	It("warns when other users can read it", func() {
 		path := written(sample(1))
 		Expect(os.Chmod(path, 0o644)).To(Succeed())
 		open(path)
 		Expect(log.String()).To(And(ContainSubstring("level=WARN"), ContainSubstring("chmod o="), ContainSubstring(path)))
 	})
 
-	It("hashes only so many at a time, and waits no longer than it may", func(ctx SpecContext) {
+	It("limits concurrent hashes, and the wait for one", func(ctx SpecContext) {
 		file := open(written(lineFor("", "alpha", ada)))
 		for range maxHashes {
 			file.hashes <- struct{}{}
@@ -258,7 +258,7 @@ var _ = Describe("Answering for a token file", func() {
 		Expect(err).To(And(MatchError(context.Canceled), Not(MatchError(oauth.ErrUnknownBearer))))
 	})
 
-	It("can be changed while it is asked", func(ctx SpecContext) {
+	It("can be changed during verifications", func(ctx SpecContext) {
 		path := written(lineFor("", "alpha", ada))
 		content, err := os.ReadFile(path)
 		Expect(err).NotTo(HaveOccurred())

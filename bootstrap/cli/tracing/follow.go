@@ -12,13 +12,13 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// followEvery is how often a live view reads new steps.
-const followEvery = 500 * time.Millisecond
+// pollInterval is the interval of queries for new steps.
+const pollInterval = 500 * time.Millisecond
 
-// following is a live view of the trace.
-type following struct {
+// follower prints new steps of the trace.
+type follower struct {
 	log  trace.Log
-	id   string // connection to follow; "" for every step from now on
+	id   string // of the connection to follow; "" for all new steps
 	json bool
 	out  term.Terminal
 
@@ -27,50 +27,50 @@ type following struct {
 	printed map[int64]bool // numbers of the steps of the connection that were printed
 }
 
-// run prints steps as they happen, until ctx ends.
-func (f *following) run(ctx context.Context) error {
-	news, err := f.begin(ctx)
+// run prints new steps until ctx ends.
+func (f *follower) run(ctx context.Context) error {
+	steps, err := f.begin(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		if err := f.print(news); err != nil {
+		if err := f.print(steps); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(followEvery):
+		case <-time.After(pollInterval):
 		}
-		if news, err = f.read(ctx); err != nil && ctx.Err() == nil {
+		if steps, err = f.read(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 }
 
-// begin reads the existing steps. It returns them for a followed connection, which must exist, and skips them otherwise.
-func (f *following) begin(ctx context.Context) (news []trace.Step, err error) {
-	if news, err = f.read(ctx); err != nil {
+// begin reads the existing steps. It returns those of the connection to follow, which must exist, and none otherwise.
+func (f *follower) begin(ctx context.Context) (steps []trace.Step, err error) {
+	if steps, err = f.read(ctx); err != nil {
 		return nil, err
 	}
 	if f.id == "" {
-		news = nil
+		steps = nil
 	} else {
-		f.steps = news
+		f.steps = steps
 		followed, err := f.connection()
 		if err != nil {
 			return nil, err
 		}
-		f.id, f.steps = cmp.Or(followed.Steps[0].Request, followed.ID), nil // the id may still change, its first request does not
+		f.id, f.steps = cmp.Or(followed.Steps[0].Request, followed.ID), nil // its id may still change, but not its first request
 	}
 	if !f.json {
-		f.out.Printf("following; Ctrl-C ends it\n")
+		f.out.Printf("following new steps; press Ctrl-C to stop\n")
 	}
-	return news, nil
+	return steps, nil
 }
 
 // read returns the steps since the last call.
-func (f *following) read(ctx context.Context) ([]trace.Step, error) {
+func (f *follower) read(ctx context.Context) ([]trace.Step, error) {
 	added, err := f.log.Steps(ctx, f.last)
 	if err == nil && len(added) > 0 {
 		f.last = added[len(added)-1].Number
@@ -78,21 +78,21 @@ func (f *following) read(ctx context.Context) ([]trace.Step, error) {
 	return added, err
 }
 
-func (f *following) connection() (trace.Connection, error) {
+func (f *follower) connection() (trace.Connection, error) {
 	return findConnection(trace.Assemble(f.steps, time.Now()), f.id)
 }
 
-func (f *following) print(news []trace.Step) error {
-	if f.id != "" && len(news) > 0 {
-		f.steps = append(f.steps, news...)
+func (f *follower) print(steps []trace.Step) error {
+	if f.id != "" && len(steps) > 0 {
+		f.steps = append(f.steps, steps...)
 		f.steps = f.steps[max(0, len(f.steps)-2*trace.Capacity):] // twice the number that the store keeps
 		followed, err := f.connection()
 		if err != nil {
 			return err
 		}
-		news = f.unprinted(followed.Steps)
+		steps = f.unprinted(followed.Steps)
 	}
-	for _, step := range news {
+	for _, step := range steps {
 		if err := f.printStep(step); err != nil {
 			return err
 		}
@@ -101,20 +101,20 @@ func (f *following) print(news []trace.Step) error {
 }
 
 // unprinted returns the steps that were not printed yet. A later step can add earlier ones to the connection.
-func (f *following) unprinted(steps []trace.Step) (news []trace.Step) {
+func (f *follower) unprinted(steps []trace.Step) (unprinted []trace.Step) {
 	if f.printed == nil {
 		f.printed = map[int64]bool{}
 	}
 	for _, step := range steps {
 		if !f.printed[step.Number] {
 			f.printed[step.Number] = true
-			news = append(news, step)
+			unprinted = append(unprinted, step)
 		}
 	}
-	return news
+	return unprinted
 }
 
-func (f *following) printStep(step trace.Step) error {
+func (f *follower) printStep(step trace.Step) error {
 	if !f.json {
 		f.out.Printf("%s  %-8s  %s\n", term.Time(step.At), term.OrDash(oauth.ShortID(step.Attempt)), lineOf(f.out, step))
 		return nil

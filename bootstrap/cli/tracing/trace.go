@@ -1,5 +1,5 @@
-// Package tracing is the commands "connections" and "trace": they list the attempts to connect that the store remembers, and show one of them
-// step by step or as it happens.
+// Package tracing implements the commands "connections" and "trace". They list the attempts of clients to connect from the trace in the store, and
+// show the steps of one attempt, or all new steps.
 package tracing
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -28,9 +29,9 @@ type traceOptions struct {
 func NewConnections(out io.Writer) *cobra.Command {
 	o := traceOptions{config: server.DefaultConfig()}
 	command := &cobra.Command{
-		Use: "connections", Short: "List the attempts to connect, and what became of each", Args: term.NoArguments,
-		Long: "List the attempts of clients to connect during the last seven days, the newest first: who it was, how far it came, and what is\n" +
-			"the matter with those that did not come through. It reads the data folder, also beside a running service.",
+		Use: "connections", Short: "List the attempts of clients to connect", Args: term.NoArguments,
+		Long: "List the attempts of clients to connect in the last seven days, the newest first: the client, the state, and the problem of those that\n" +
+			"did not succeed. The command reads the data folder, also while the service runs.",
 		Example: "  pasteport connections\n" +
 			"  pasteport connections --unfinished --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,31 +39,30 @@ func NewConnections(out io.Writer) *cobra.Command {
 		},
 	}
 	o.addFlags(command)
-	command.Flags().BoolVar(&o.unfinished, "unfinished", false, "only those that stopped or are not through")
+	command.Flags().BoolVar(&o.unfinished, "unfinished", false, "list only attempts that have not succeeded")
 	return command
 }
 
-// NewTrace returns the command that shows one attempt, or follows all.
+// NewTrace returns the command that shows the steps of an attempt.
 func NewTrace(out io.Writer) *cobra.Command {
 	o := traceOptions{config: server.DefaultConfig()}
 	command := &cobra.Command{
-		Use: "trace [ID]", Short: "Show an attempt to connect step by step, or follow all as they happen",
-		Long: "Show the steps of one attempt to connect: when each was, what came of it, under which rule it was refused, and what to do about\n" +
-			"it. ID is one of `pasteport connections` or its beginning, or the incident id that a page has shown; without it the newest\n" +
-			"attempt is shown.",
+		Use: "trace [ID]", Short: "Show the steps of an attempt to connect, or follow new steps",
+		Long: "Show the steps of an attempt to connect: the time and outcome of each, the rule of a refusal, and advice. ID is an id from\n" +
+			"`pasteport connections` or its beginning, or the incident id of an error page. The default is the newest attempt.",
 		Example: "  pasteport trace\n" +
 			"  pasteport trace 5f0c\n" +
 			"  pasteport trace --follow",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return term.Usagef("name one attempt")
+				return term.Usagef("give the ID of one attempt")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withTrace(o.config, func(log trace.Log) error {
 				if o.follow {
-					live := &following{log: log, id: append(args, "")[0], json: o.json, out: term.New(out)}
+					live := &follower{log: log, id: append(args, "")[0], json: o.json, out: term.New(out)}
 					return live.run(cmd.Context())
 				}
 				return showConnection(cmd.Context(), log, o, append(args, "")[0], term.New(out))
@@ -70,7 +70,7 @@ func NewTrace(out io.Writer) *cobra.Command {
 		},
 	}
 	o.addFlags(command)
-	command.Flags().BoolVar(&o.follow, "follow", false, "show steps as they happen, until Ctrl-C")
+	command.Flags().BoolVar(&o.follow, "follow", false, "print new steps until Ctrl-C")
 	return command
 }
 
@@ -79,7 +79,7 @@ func (o *traceOptions) addFlags(command *cobra.Command) {
 	command.Flags().BoolVar(&o.json, "json", false, "print JSON")
 }
 
-// dataFlag returns the flag that another command needs to read the same data.
+// dataFlag returns the flag for other commands to read the same data folder, "" for the default.
 func (o *traceOptions) dataFlag() string {
 	if o.config.DataDir == server.DefaultConfig().DataDir {
 		return ""
@@ -87,7 +87,7 @@ func (o *traceOptions) dataFlag() string {
 	return " --data " + term.Quote(o.config.DataDir)
 }
 
-// withTrace passes the trace of the configured store to use; the store must exist.
+// withTrace calls use with the trace of the configured store, which must exist.
 func withTrace(config *server.Config, use func(trace.Log) error) error {
 	store, err := config.StoreLocation().OpenExisting()
 	if err != nil {
@@ -96,7 +96,7 @@ func withTrace(config *server.Config, use func(trace.Log) error) error {
 	return errors.Join(use(store), store.Close())
 }
 
-func assembled(ctx context.Context, log trace.Log) ([]trace.Connection, error) {
+func loadConnections(ctx context.Context, log trace.Log) ([]trace.Connection, error) {
 	steps, err := log.Steps(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func assembled(ctx context.Context, log trace.Log) ([]trace.Connection, error) {
 }
 
 func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.Writer) error {
-	all, err := assembled(ctx, log)
+	all, err := loadConnections(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -120,9 +120,9 @@ func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.
 		return term.PrintJSON(out, listed)
 	}
 	if len(listed) == 0 {
-		_, err := fmt.Fprintln(out, "No client has reached this service in the last seven days, or none is unfinished.\n"+
-			"If one says that it cannot connect, what fails comes before this service: its name, certificate or proxy.\n"+
-			"next: pasteport doctor URL looks from outside")
+		_, err := fmt.Fprintln(out, "No client has reached this service in the last seven days, or no attempt is unfinished.\n"+
+			"If a client cannot connect, the problem is before this service: DNS, certificate or proxy.\n"+
+			"next: pasteport doctor URL checks the service from outside")
 		return err
 	}
 	return printTable(out, listed, o.dataFlag())
@@ -132,17 +132,17 @@ func printTable(out io.Writer, listed []trace.Connection, folder string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "ID\tBEGAN\tWHO\tSTATE\tWHAT")
 	for _, c := range listed {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(c.ID), term.Time(c.Began()), cut(c.Who()), c.State, c.Verdict)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(c.ID), term.Time(c.Began()), truncate(c.Who()), c.State, c.Verdict)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the connections: %w", err)
 	}
-	_, err := fmt.Fprintf(out, "\nnext: pasteport trace ID%s shows one step by step\n", folder)
+	_, err := fmt.Fprintf(out, "\nnext: pasteport trace ID%s shows the steps of one\n", folder)
 	return err
 }
 
 func showConnection(ctx context.Context, log trace.Log, o traceOptions, id string, t term.Terminal) error {
-	all, err := assembled(ctx, log)
+	all, err := loadConnections(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func findConnection(all []trace.Connection, id string) (trace.Connection, error)
 	case id == "":
 		return found, errors.New("no client has tried to connect in the last seven days: pasteport doctor URL checks the service from outside")
 	}
-	return trace.Connection{}, fmt.Errorf("there is not exactly one attempt with the id %q: pasteport connections lists them", id)
+	return trace.Connection{}, fmt.Errorf("no attempt, or more than one, has an id that begins with %q: pasteport connections lists them", id)
 }
 
 func printConnection(t term.Terminal, c trace.Connection) {
@@ -181,14 +181,14 @@ func printConnection(t term.Terminal, c trace.Connection) {
 	}
 }
 
-// lineOf formats a step as one line, with a second line for its reason.
+// lineOf formats a step, with its reason on a second line.
 func lineOf(t term.Terminal, step trace.Step) string {
 	line := fmt.Sprintf("%-22s %s", step.Kind.Name(), outcomeOf(t, step.Outcome))
 	if step.Rule != "" {
 		line += " [" + step.Rule + "]"
 	}
 	if step.Reason != "" {
-		line += "\n" + "                                 " + step.Reason
+		line += "\n" + strings.Repeat(" ", 33) + step.Reason
 	}
 	return line
 }
@@ -210,11 +210,11 @@ func stateOf(t term.Terminal, c trace.Connection) string {
 	return string(c.State)
 }
 
-// cut keeps a column narrow; a client chooses its name and address.
-func cut(text string) string {
-	const widest = 40
-	if len(text) <= widest {
+// truncate limits the width of a column, because a client chooses its name.
+func truncate(text string) string {
+	const maxWidth = 40
+	if len(text) <= maxWidth {
 		return text
 	}
-	return text[:widest-3] + "..."
+	return text[:maxWidth-3] + "..."
 }

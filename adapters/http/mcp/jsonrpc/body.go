@@ -8,35 +8,32 @@ import (
 	"sync"
 )
 
-const (
-	// firstRoom is what a body gets at first. A longer one gets its room as it comes, because its length may only be claimed.
-	firstRoom = 4 << 10
-)
+// initialCapacity is the buffer for a body of any announced length, because a client may announce more than it sends.
+const initialCapacity = 4 << 10
 
-// BodyMemory bounds the memory that request bodies take at once, over all servers that share it. A body keeps its memory until it is
-// answered or refused. Small bodies have an eighth to themselves, so that large ones do not keep them out, and of each part one owner may
-// take a quarter.
+// BodyMemory limits the memory of the request bodies of all servers that share it. A body uses memory until its response ends. An eighth is for small
+// bodies, so that large ones do not block them. One owner may use a quarter of each part.
 type BodyMemory struct{ small, large pool }
 
 const (
-	smallBody    = 64 << 10
-	smallPart    = 8
-	shareOfOwner = 4
+	maxSmallBody = 64 << 10
+	smallDivisor = 8
+	ownerDivisor = 4
 )
 
-// NewBodyMemory bounds it to that many bytes.
+// NewBodyMemory returns a BodyMemory of limit bytes.
 func NewBodyMemory(limit int64) *BodyMemory {
-	return &BodyMemory{small: newPool(limit / smallPart), large: newPool(limit - limit/smallPart)}
+	return &BodyMemory{small: newPool(limit / smallDivisor), large: newPool(limit - limit/smallDivisor)}
 }
 
 func (b *BodyMemory) poolFor(length int64) *pool {
-	if length <= smallBody {
+	if length <= maxSmallBody {
 		return &b.small
 	}
 	return &b.large
 }
 
-// pool is memory that bodies take.
+// pool counts the memory of bodies.
 type pool struct {
 	limit int64
 
@@ -47,12 +44,13 @@ type pool struct {
 
 func newPool(limit int64) pool { return pool{limit: limit, byOwner: map[string]int64{}} }
 
-// take reports whether a body that has had bytes of an owner gets more. The only body, of all or of its owner, always does.
-func (p *pool) take(owner string, had, more int64) bool {
+// reserve reserves more bytes for a body that has some already, and returns false beyond a limit. No limit applies to the only body of the pool or of
+// the owner.
+func (p *pool) reserve(owner string, has, more int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	beyond := p.used > had && p.used+more > p.limit
-	beyondShare := p.byOwner[owner] > had && p.byOwner[owner]+more > p.limit/shareOfOwner
+	beyond := p.used > has && p.used+more > p.limit
+	beyondShare := p.byOwner[owner] > has && p.byOwner[owner]+more > p.limit/ownerDivisor
 	if beyond || beyondShare {
 		return false
 	}
@@ -61,7 +59,7 @@ func (p *pool) take(owner string, had, more int64) bool {
 	return true
 }
 
-func (p *pool) give(owner string, bytes int64) {
+func (p *pool) release(owner string, bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used -= bytes
@@ -70,75 +68,74 @@ func (p *pool) give(owner string, bytes int64) {
 	}
 }
 
-// Reserve begins a reservation that takes nothing yet. The owner is the subject who sends the body.
-func (b *BodyMemory) Reserve(owner string) Reservation { return Reservation{of: b, owner: owner} }
+// Reserve returns an empty reservation for a body of the owner, the subject of its sender.
+func (b *BodyMemory) Reserve(owner string) Reservation { return Reservation{memory: b, owner: owner} }
 
 // Reservation is the memory of one body. The zero value has none.
 type Reservation struct {
-	of    *BodyMemory
-	owner string
-	from  *pool
-	taken int64
+	memory   *BodyMemory
+	owner    string
+	pool     *pool
+	reserved int64
 }
 
-// ErrNoMemory means that there is no memory for a body now.
-var ErrNoMemory = errors.New("the messages under way, of all or of this person, take the memory that there is for them")
+// ErrNoMemory means that a limit of the BodyMemory is reached.
+var ErrNoMemory = errors.New("the bodies of all requests, or of those of this person, use all memory for bodies")
 
-// Extend reserves memory for a body of that length.
+// Extend reserves memory for a body of that length, or returns ErrNoMemory.
 func (r *Reservation) Extend(length int64) error {
-	if length <= r.taken {
+	if length <= r.reserved {
 		return nil
 	}
-	from := r.of.poolFor(length)
-	had := r.taken
-	if from != r.from {
-		had = 0
+	pool, has := r.memory.poolFor(length), r.reserved
+	if pool != r.pool {
+		has = 0
 	}
-	if !from.take(r.owner, had, length-had) {
+	if !pool.reserve(r.owner, has, length-has) {
 		return ErrNoMemory
 	}
-	if from != r.from {
+	if pool != r.pool {
 		r.Release()
 	}
-	r.from, r.taken = from, length
+	r.pool, r.reserved = pool, length
 	return nil
 }
 
 // Release returns the memory, and may be repeated.
 func (r *Reservation) Release() {
-	if r.taken > 0 {
-		r.from.give(r.owner, r.taken)
-		r.taken = 0
+	if r.reserved > 0 {
+		r.pool.release(r.owner, r.reserved)
+		r.reserved = 0
 	}
 }
 
-// TooLargeError means that a body is longer than its limit.
+// TooLargeError means that a body is longer than the limit.
 type TooLargeError struct{ limit int64 }
 
 func (e TooLargeError) Error() string {
 	return fmt.Sprintf("the body has more than %d bytes, the limit that max-request-body sets (WithMaxRequestBody in Go)", e.limit)
 }
 
-// ReadBody reserves memory as the body comes, because its length may only be claimed. After a refusal it reads on, so that a client which is
-// still sending sees the answer and not a closed connection.
+// ReadBody reads a body and reserves memory for the bytes that arrive. After an error it reads and discards the rest, so that a client that is still
+// sending gets the response and not a closed connection.
 func ReadBody(r *http.Request, limit int64, reserved *Reservation) ([]byte, error) {
 	body, err := readBody(r, limit, reserved)
 	if errors.Is(err, ErrNoMemory) || errors.As(err, new(TooLargeError)) {
-		reserved.Release() // the rest takes no memory, and as long as the client sends
+		reserved.Release() // reading the rest takes time, but no memory
 		_, _ = io.CopyN(io.Discard, r.Body, limit)
 	}
 	return body, err
 }
 
 func readBody(r *http.Request, limit int64, reserved *Reservation) (body []byte, err error) {
-	said := max(0, min(r.ContentLength, limit))
+	announced := max(0, min(r.ContentLength, limit))
 	for err == nil {
 		if len(body) == cap(body) {
-			room := roomFor(int64(len(body)), said, limit)
-			if err := reserved.Extend(room + 1); err != nil {
+			capacity := grow(int64(len(body)), announced, limit)
+			if err := reserved.Extend(capacity + 1); err != nil {
 				return nil, err
 			}
-			body = append(make([]byte, 0, room+1), body...) // one more, to see the end or what is too much
+			body = append(make([]byte, 0, capacity+1), body...) // one more byte, to detect the end or a body that is too long
 		}
 		var n int
 		n, err = r.Body.Read(body[len(body):cap(body)])
@@ -152,11 +149,11 @@ func readBody(r *http.Request, limit int64, reserved *Reservation) (body []byte,
 	return nil, err
 }
 
-// roomFor grows a body to what was said of it, and beyond that to the limit.
-func roomFor(length, said, limit int64) int64 {
-	room := max(firstRoom, 2*length)
-	if length <= said {
-		return min(room, said)
+// grow returns the next capacity for a body of that length: at most the announced length, and the limit for a body that is longer than announced.
+func grow(length, announced, limit int64) int64 {
+	capacity := max(initialCapacity, 2*length)
+	if length <= announced {
+		return min(capacity, announced)
 	}
-	return min(room, limit)
+	return min(capacity, limit)
 }

@@ -7,22 +7,22 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// CodeRefused is of the range that JSON-RPC leaves to servers.
+// CodeRefused is in the range of JSON-RPC for errors of servers.
 const CodeRefused = -32001
 
-// WriteError answers with a JSON-RPC error that belongs to no request.
+// WriteError answers with a JSON-RPC error without an id.
 func WriteError(w http.ResponseWriter, status int, message string) {
 	WriteErrorFor(w, status, nil, sdk.CodeInvalidRequest, message)
 }
 
-// WriteErrorFor answers with a JSON-RPC error for the request of that id.
+// WriteErrorFor answers with a JSON-RPC error for the request with that id.
 func WriteErrorFor(w http.ResponseWriter, status int, id []byte, code int64, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(errorFor(id, code, message))
 }
 
-// errorFor is a JSON-RPC error response to the request of that id. Without one it has no id: MCP's schema knows no null there.
+// errorFor returns a JSON-RPC error response. Without a valid id it has none, because MCP's schema does not allow null.
 func errorFor(id []byte, code int64, message string) []byte {
 	response := struct {
 		Version string          `json:"jsonrpc"`

@@ -10,23 +10,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Headers that repeat what the body of a message contains.
+// Headers that repeat parts of the body.
 const (
 	nameHeader   = "Mcp-Name"
 	methodHeader = "Mcp-Method"
 )
 
-// ReadStrict refuses what the upstream might read in another way than the guard (U11).
+// ReadStrict reads a message, and refuses one that the upstream could read differently (U11).
 func ReadStrict(header http.Header, body []byte) (Message, error) {
 	if !isJSON(header.Get("Content-Type")) {
-		return Message{Body: body}, &fault{status: http.StatusUnsupportedMediaType, code: sdk.CodeInvalidRequest, what: "send application/json"}
+		return Message{Body: body}, &messageError{status: http.StatusUnsupportedMediaType, code: sdk.CodeInvalidRequest, text: "send application/json"}
 	}
 	m, err := readStrict(body)
 	if err != nil {
 		return m, err
 	}
-	tools, err := named(header)
-	m.Tools = spellings(append(m.Tools, tools...))
+	tools, err := toolsInHeaders(header)
+	m.Tools = withVariants(append(m.Tools, tools...))
 	return m, err
 }
 
@@ -40,12 +40,12 @@ func isJSON(contentType string) bool {
 	return err == nil && mediaType == wanted && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// named returns the tools that a request calls by its headers. An upstream that goes by those may not read another name in the body.
-func named(header http.Header) (tools []string, err error) {
+// toolsInHeaders returns the tools that the headers of a request name, because an upstream may use those and not the body.
+func toolsInHeaders(header http.Header) (tools []string, err error) {
 	methods := header.Values(methodHeader)
 	for _, method := range methods {
-		if exact := respelledMethod(method); exact != "" {
-			return nil, &fault{code: mcp.CodeHeaderMismatch, what: methodHeader + " is another spelling of " + exact}
+		if exact := variantOfMethod(method); exact != "" {
+			return nil, &messageError{code: mcp.CodeHeaderMismatch, text: methodHeader + " is another spelling of " + exact}
 		}
 	}
 	if len(methods) == 0 || len(methods) == 1 && callsNoTool(methods[0]) {
@@ -53,28 +53,27 @@ func named(header http.Header) (tools []string, err error) {
 	}
 	for _, value := range header.Values(nameHeader) {
 		name := decodedName(value)
-		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) { // decoders differ in what they skip
-			return nil, &fault{code: mcp.CodeHeaderMismatch, what: nameHeader + " is not valid base64"}
+		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) { // decoders skip different characters
+			return nil, &messageError{code: mcp.CodeHeaderMismatch, text: nameHeader + " is not valid base64"}
 		}
 		tools = append(tools, name)
 	}
 	return tools, nil
 }
 
-// callsNoTool reports that a method can only be read as one that calls no tool. A list of methods, or an encoded one, could be read as
-// tools/call.
+// callsNoTool reports whether no upstream could read a method as tools/call. It could so read a list of methods or an encoded one.
 func callsNoTool(method string) bool {
 	return method != "tools/call" && !strings.ContainsAny(method, ",=? ")
 }
 
-// DecodeNameHeader reads a name that had to be encoded to fit into a header; the SDK compares it raw.
+// DecodeNameHeader decodes the name header, because the SDK compares it without decoding it.
 func DecodeNameHeader(header http.Header) {
 	if name := header.Get(nameHeader); name != "" {
 		header.Set(nameHeader, decodedName(name))
 	}
 }
 
-// encodedPrefix begins a name that is not fit for a header as it is.
+// encodedPrefix begins a name with characters that a header does not allow.
 const encodedPrefix = "=?base64?"
 
 func decodedName(value string) string {

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	maxDepth = 1000 // the SDK refuses what is nested deeper
-	// maxBatch is how many messages a batch may have. Only revision 2025-03-26 has batches, whose clients put a handful into one.
+	maxDepth = 1000 // the SDK refuses deeper nesting
+	// maxBatch is the maximum number of messages in a batch. Only revision 2025-03-26 has batches, and its clients send a few messages in each.
 	maxBatch = 100
 )
 
-// Message is the body of a POST and what dispatching needs to know of it. The zero value is no body at all.
+// Message is a parsed body of a POST. The zero value is a request without a body.
 type Message struct {
 	Body        []byte
 	Decoded     bool     // at least one JSON-RPC message was read
-	Stateless   bool     // names its revision itself, as 2026-07-28 does
+	Stateless   bool     // names its revision, as 2026-07-28 does
 	Initialize  bool     // opens a session
 	Listen      bool     // opens a long stream
-	ID          []byte   // of the only request, as it was sent; nil in a batch, and for what needs no answer
-	Tools       []string // that it calls, in every element of a batch
+	ID          []byte   // raw, of the only request; nil in a batch and for a notification
+	Tools       []string // that its elements call
 	HasResponse bool     // an element answers a request of the MCP server
 	Refused     *Refusal // nil for a message that is passed on
 }
 
-// Peek reads a body exactly as the SDK will: with its decoder and case-sensitive names. encoding/json would take
-// {"name":"write","Name":"read"} for a call of read, and the SDK would then run write.
+// Peek parses a body exactly as the SDK does: with its decoder and case-sensitive names. encoding/json would read
+// {"name":"write","Name":"read"} as a call of read, and the SDK would then run write.
 func Peek(body []byte) (Message, error) {
 	m := Message{Body: body}
 	if tooDeep(body) {
@@ -47,9 +47,9 @@ func Peek(body []byte) (Message, error) {
 	return m, nil
 }
 
-// add returns the id of a request.
+// add adds an element, and returns the id of a request.
 func (m *Message) add(raw []byte) (id []byte) {
-	var seen struct { // at once, because each would be an allocation of its own
+	var seen struct { // one struct, to save allocations
 		request struct {
 			ID     json.RawMessage `json:"id"`
 			Method json.RawMessage `json:"method"`
@@ -69,14 +69,13 @@ func (m *Message) add(raw []byte) (id []byte) {
 	m.Decoded = true
 	m.HasResponse = m.HasResponse || seen.request.Method == nil && seen.request.ID != nil
 	decodeIfAny(seen.request.Method, &seen.method) // a response has none
-	decodeIfAny(seen.request.Params, &seen.params) // what does not fit is not executed either
+	decodeIfAny(seen.request.Params, &seen.params) // the SDK refuses params that do not decode
 	m.Stateless = m.Stateless || seen.params.Meta.Version != nil
-	m.does(seen.method, strings.Clone(seen.params.Name)) // a host that keeps the name of a tool keeps no body
+	m.addMethod(seen.method, strings.Clone(seen.params.Name)) // Clone, or a host that keeps the name would keep the body
 	return seen.request.ID
 }
 
-// does takes note of what one request wants.
-func (m *Message) does(method, name string) {
+func (m *Message) addMethod(method, name string) {
 	switch method {
 	case "initialize":
 		m.Initialize = true
@@ -93,13 +92,13 @@ func decodeIfAny(raw []byte, into any) {
 	}
 }
 
-// decode copies nothing, because nobody writes into a body.
+// decode does not copy strings, because a body is never modified.
 func decode(raw []byte, into any) error {
 	_, err := segjson.Parse(raw, into, segjson.DontMatchCaseInsensitiveStructFields|segjson.ZeroCopy)
 	return err
 }
 
-// tooDeep keeps the recursive decoder away from bodies that are nothing but brackets.
+// tooDeep reports whether a body nests deeper than maxDepth, because the decoder is recursive.
 func tooDeep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {

@@ -9,7 +9,7 @@ import (
 
 const callOfRead = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{}}}`
 
-var _ = Describe("Looking into a body", func() {
+var _ = Describe("Parsing a body as the SDK does", func() {
 	DescribeTable("finds what dispatching needs",
 		func(body string, decoded, modern, initialize, listen bool, tools ...string) {
 			m, err := Peek([]byte(body))
@@ -21,14 +21,14 @@ var _ = Describe("Looking into a body", func() {
 		Entry("in a batch", "["+callOfRead+","+`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`+"]", true, false, true, false, "read"),
 		Entry("in a modern request", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, true, true, false, true),
 		Entry("in a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, true, false, false, false),
-		Entry("in nothing", "", false, false, false, false),
+		Entry("in an empty body", "", false, false, false, false),
 		Entry("in an empty batch", "[]", false, false, false, false),
-		Entry("in something else", `"tools/call"`, false, false, false, false),
-		Entry("behind a quoted bracket", `{"method":"tools/call","x":"`+strings.Repeat(`[\"`, 3000)+`","params":{"name":"read"}}`,
+		Entry("in a JSON string", `"tools/call"`, false, false, false, false),
+		Entry("after quoted brackets", `{"method":"tools/call","x":"`+strings.Repeat(`[\"`, 3000)+`","params":{"name":"read"}}`,
 			true, false, false, false, "read"),
 	)
 
-	It("gives names of tools that are no part of it", func() {
+	It("returns copies of tool names", func() {
 		body := []byte(callOfRead)
 		m, err := Peek(body)
 		Expect(err).NotTo(HaveOccurred())
@@ -36,7 +36,7 @@ var _ = Describe("Looking into a body", func() {
 		Expect(m.Tools).To(Equal([]string{"read"}))
 	})
 
-	It("does not read a message that is nested too deeply", func() {
+	It("does not parse a message that is nested too deeply", func() {
 		nested := func(depth int) string {
 			return `{"method":"tools/call","x":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
 		}

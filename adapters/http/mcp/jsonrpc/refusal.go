@@ -16,85 +16,85 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// fault is why a message is refused. Its text repeats nothing of the message, because it goes into logs and traces.
-type fault struct {
-	status int    // 400 if it is 0
-	rule   string // of the catalogue; U11 if it is ""
+// messageError is the reason for refusing a message. Its text repeats nothing of the message, because it goes into logs and traces.
+type messageError struct {
+	status int    // 0 for 400
+	rule   string // "" for U11
 	code   int64  // of JSON-RPC
-	what   string
+	text   string
 }
 
-func (f *fault) Error() string { return f.what }
+func (e *messageError) Error() string { return e.text }
 
-func (f *fault) brokenRule() string { return cmp.Or(f.rule, "U11") }
+func (e *messageError) brokenRule() string { return cmp.Or(e.rule, "U11") }
 
-// faultOf says in plain words why a body could not be read.
-func faultOf(err error) *fault {
-	var known *fault
+// messageErrorOf maps an error of the decoder to a messageError.
+func messageErrorOf(err error) *messageError {
+	var known *messageError
 	if errors.As(err, &known) {
 		return known
 	}
-	found := &fault{code: sdk.CodeParseError, what: "the body is not valid JSON"}
+	found := &messageError{code: sdk.CodeParseError, text: "the body is not valid JSON"}
 	if errors.Is(err, jsontext.ErrDuplicateName) {
-		found = &fault{code: sdk.CodeInvalidRequest, what: "a member name stands twice in one object"}
+		found = &messageError{code: sdk.CodeInvalidRequest, text: "an object has two members with the same name"}
 	}
 	if syntactic := new(jsontext.SyntacticError); errors.As(err, &syntactic) {
-		found.what += fmt.Sprintf(" (at byte %d)", syntactic.ByteOffset)
+		found.text += fmt.Sprintf(" (at byte %d)", syntactic.ByteOffset)
 	}
 	return found
 }
 
-// Refusal is a message that is not passed on.
+// Refusal is a refused message.
 type Refusal struct {
-	fault
-	id      []byte   // of the message, nil in a batch and when it could not be read
-	Answers [][]byte // errors for the requests of the MCP server that the message was to answer
+	messageError
+	id      []byte   // of the message; nil in a batch or if it is not readable
+	Answers [][]byte // JSON-RPC errors for the requests of the MCP server to which the message contains responses
 }
 
-// ErrUnreadable refuses a message that the MCP server cannot read, although it is valid here.
-var ErrUnreadable error = &fault{what: "it could not be read"}
+// ErrUnreadable is the error for a message that is valid here but not for the MCP server.
+var ErrUnreadable error = &messageError{text: "it could not be read"}
 
-// Refuse reads from the body what the error leaves readable.
+// Refuse returns the refusal of a body for the error, with the ids that can be read from the body.
 func Refuse(err error, body []byte) *Refusal {
-	refused := &Refusal{fault: *faultOf(err)}
-	found, batch := salvage(body)
+	refused := &Refusal{messageError: *messageErrorOf(err)}
+	found, batch := scanIDs(body)
 	if len(found) == 1 && !batch {
 		refused.id = found[0].id
 	}
-	for _, one := range found {
-		if one.answers && one.id != nil {
-			refused.Answers = append(refused.Answers, errorFor(one.id, CodeRefused, "the client's answer was refused: "+refused.what))
+	for _, m := range found {
+		if m.isResponse && m.id != nil {
+			refused.Answers = append(refused.Answers, errorFor(m.id, CodeRefused, "the client's answer was refused: "+refused.text))
 		}
 	}
 	return refused
 }
 
-// Write tells the client which message was refused, and why.
+// Write answers with a JSON-RPC error.
 func (m *Refusal) Write(w http.ResponseWriter) {
 	status := cmp.Or(m.status, http.StatusBadRequest)
-	WriteErrorFor(w, status, m.id, m.code, fmt.Sprintf("%s: %s (rule %s)", http.StatusText(status), m.what, m.brokenRule()))
+	WriteErrorFor(w, status, m.id, m.code, fmt.Sprintf("%s: %s (rule %s)", http.StatusText(status), m.text, m.brokenRule()))
 }
 
 // Trace records the refusal.
 func (m *Refusal) Trace(recorder *trace.Recorder) {
-	recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.what))
+	recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.text))
 }
 
-// salvaged is the id and the kind of a refused message, where they could be read.
-type salvaged struct {
-	id      []byte // nil when it has none, or one that could be read in two ways
-	answers bool   // a request of the MCP server, instead of being one
+// messageID is the id of a refused message.
+type messageID struct {
+	id         []byte // nil for none or an ambiguous one
+	isResponse bool
 }
 
-// salvage reads the messages of a refused body: a duplicate, say, does not hide their ids. It finds nothing in what is not JSON at all.
-func salvage(body []byte) (found []salvaged, batch bool) {
+// scanIDs returns the ids of the messages in a refused body, and nothing if it is not JSON. It tolerates duplicate names and invalid UTF-8.
+func scanIDs(body []byte) (found []messageID, batch bool) {
 	tokens := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if batch = tokens.PeekKind() == '['; batch {
 		_, _ = tokens.ReadToken()
 	}
 	for kind := tokens.PeekKind(); kind != ']'; kind = tokens.PeekKind() {
-		one, err := salvageOne(tokens, body)
-		if found = append(found, one); err != nil || len(found) > maxBatch {
+		m, err := scanID(tokens, body)
+		if found = append(found, m); err != nil || len(found) > maxBatch {
 			return nil, batch
 		}
 		if !batch {
@@ -104,49 +104,48 @@ func salvage(body []byte) (found []salvaged, batch bool) {
 	if batch {
 		_, _ = tokens.ReadToken()
 	}
-	if _, err := tokens.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder returns it as it is
+	if _, err := tokens.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder does not wrap it
 		return nil, batch
 	}
 	return found, batch
 }
 
-// salvageOne reads one message.
-func salvageOne(tokens *jsontext.Decoder, body []byte) (one salvaged, err error) {
+func scanID(tokens *jsontext.Decoder, body []byte) (m messageID, err error) {
 	if tokens.PeekKind() != '{' {
-		return one, tokens.SkipValue()
+		return m, tokens.SkipValue()
 	}
 	if _, err := tokens.ReadToken(); err != nil {
-		return one, err
+		return m, err
 	}
 	var ids int
-	var asks bool
+	var hasMethod bool
 	for tokens.PeekKind() != '}' {
 		token, err := tokens.ReadToken()
 		if err != nil {
-			return one, err
+			return m, err
 		}
-		name := token.String() // before the next read voids the token
+		name := token.String() // before the next read, which invalidates the token
 		kind := tokens.PeekKind()
 		value, err := tokens.ReadValue()
 		if err != nil {
-			return one, err
+			return m, err
 		}
 		switch {
-		case bytes.EqualFold(joined([]byte(name)), []byte("id")):
+		case bytes.EqualFold(withoutSeparators([]byte(name)), []byte("id")):
 			if ids++; name == "id" && (kind == '"' || kind == '0') && utf8.Valid(value) {
 				end := tokens.InputOffset()
-				one.id = body[end-int64(len(value)) : end]
+				m.id = body[end-int64(len(value)) : end]
 			}
-		case bytes.EqualFold(joined([]byte(name)), []byte("method")):
-			asks = true
+		case bytes.EqualFold(withoutSeparators([]byte(name)), []byte("method")):
+			hasMethod = true
 		case name == "result", name == "error":
-			one.answers = true
+			m.isResponse = true
 		}
 	}
 	if ids > 1 {
-		one.id = nil
+		m.id = nil
 	}
-	one.answers = one.answers && !asks
+	m.isResponse = m.isResponse && !hasMethod
 	_, err = tokens.ReadToken()
-	return one, err
+	return m, err
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// methods are those of every revision of MCP, by their folded spelling.
+// methods are the methods of all revisions of MCP, by their folded name.
 var methods = func() map[string]string {
 	exact := map[string]string{}
 	for method := range strings.FieldsSeq(`
@@ -30,12 +30,12 @@ var methods = func() map[string]string {
 	return exact
 }()
 
-// respelledMethod returns the method of MCP for which an upstream may take another one, if it ignores case, width, or what cannot be
-// seen. It returns "" for the exact spelling and for methods that are not MCP's.
-func respelledMethod(method string) string {
+// variantOfMethod returns the method of MCP that an upstream would read if it ignores case, width or invisible characters. It returns "" for an exact
+// method of MCP and for any other method.
+func variantOfMethod(method string) string {
 	folded := method
 	if !isFolded(method) {
-		folded = fold(visible(method))
+		folded = fold(withoutInvisible(method))
 	}
 	if exact := methods[folded]; exact != method {
 		return exact
@@ -43,16 +43,16 @@ func respelledMethod(method string) string {
 	return ""
 }
 
-// FoldToolName returns what the spellings have in common that an MCP server may take for one tool: it may ignore space at both ends,
-// case, and the width of letters. It is for demanding scopes only: a fold that is too broad asks for a scope too many, and opens nothing.
+// FoldToolName returns a name without space at both ends, in lower case and in narrow letters, because an MCP server may ignore these differences.
+// Use it only to require scopes: if it folds too much, a call needs one more scope.
 func FoldToolName(name string) string {
 	if isFolded(name) {
 		return name
 	}
-	return fold(trimmed(name))
+	return fold(trimInvisible(name))
 }
 
-// isFolded reports that a name is ASCII without capitals and space, as most names are.
+// isFolded reports whether a name is ASCII without capitals and space, as most names are.
 func isFolded(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c <= ' ' || c >= 0x7f || 'A' <= c && c <= 'Z' {
@@ -62,16 +62,15 @@ func isFolded(name string) bool {
 	return true
 }
 
-// fold applies NFKC besides case folding, because some frameworks normalize names and NFKC only ever joins spellings.
+// fold applies case folding and NFKC, because some frameworks normalize names.
 func fold(name string) string {
 	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(name)))
 }
 
-// trimmed removes at both ends what any language's trim removes: white space, control and format characters.
-func trimmed(name string) string { return strings.TrimFunc(name, isInvisible) }
+// trimInvisible removes all characters at both ends that the trim function of any language removes.
+func trimInvisible(name string) string { return strings.TrimFunc(name, isInvisible) }
 
-// visible removes the same everywhere: no method of MCP has any of it.
-func visible(method string) string {
+func withoutInvisible(method string) string {
 	return strings.Map(func(r rune) rune {
 		if isInvisible(r) {
 			return -1
@@ -80,15 +79,16 @@ func visible(method string) string {
 	}, method)
 }
 
+// isInvisible reports whether a character is white space, a control or a format character.
 func isInvisible(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) }
 
-// spellings adds to the names of tools those that an upstream may read instead: without space at the ends, or only up to a NUL. It is for
-// ToolScopes functions, which compare exactly.
-func spellings(tools []string) []string {
+// withVariants adds the names that an upstream may read instead: without space at the ends, or only up to a NUL. ToolScopes functions compare
+// exactly.
+func withVariants(tools []string) []string {
 	all := tools
 	for _, name := range tools {
-		begins, _, _ := strings.Cut(name, "\x00")
-		for _, other := range []string{trimmed(name), begins, trimmed(begins)} {
+		beforeNUL, _, _ := strings.Cut(name, "\x00")
+		for _, other := range []string{trimInvisible(name), beforeNUL, trimInvisible(beforeNUL)} {
 			if other != name {
 				all = append(all, other)
 			}
@@ -97,13 +97,13 @@ func spellings(tools []string) []string {
 	return all
 }
 
-// deciding are the members that say what a message does. Some decoders take them in any case.
-var deciding = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
+// significant are the member names that determine the meaning of a message.
+var significant = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
 
-// respelled returns the deciding member for which some decoders take a name: they ignore its case, or hyphens and underscores. Others let
-// objects inherit from __proto__. It returns "" for any other name.
-func respelled(name []byte) string {
-	if slices.ContainsFunc(deciding, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
+// variantOfMember returns the significant member that a decoder would read if it ignores case, hyphens or underscores. It also returns a text for
+// __proto__, which sets the prototype in JavaScript. It returns "" for an exact significant member and for any other name.
+func variantOfMember(name []byte) string {
+	if slices.ContainsFunc(significant, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
 		return ""
 	}
 	if string(name) == "__proto__" {
@@ -112,15 +112,14 @@ func respelled(name []byte) string {
 	if !isFolded(string(name)) {
 		name = []byte(FoldToolName(string(name)))
 	}
-	words := joined(name)
-	if i := slices.IndexFunc(deciding, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(words, exact) }); i >= 0 {
-		return string(deciding[i])
+	bare := withoutSeparators(name)
+	if i := slices.IndexFunc(significant, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(bare, exact) }); i >= 0 {
+		return string(significant[i])
 	}
 	return ""
 }
 
-// joined is a name without what joins its words.
-func joined(name []byte) []byte {
+func withoutSeparators(name []byte) []byte {
 	if bytes.IndexByte(name, '-') < 0 && bytes.IndexByte(name, '_') < 0 {
 		return name
 	}

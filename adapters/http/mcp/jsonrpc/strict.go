@@ -12,47 +12,48 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// readStrict reads a body in which every JSON reader finds the same calls. It refuses member names that stand twice, names that decide in
-// another spelling, invalid UTF-8, and anything behind the message. A batch holds messages and nothing else. A surrogate without its other
-// half is refused in names and in what decides, and left alone in all other values: clients produce it whenever they cut a text.
+// readStrict parses a body, and refuses one in which JSON parsers could find different calls: with duplicate names, variants of significant names,
+// invalid UTF-8, data after the message, or batch elements that are no messages. It refuses unpaired surrogates in names and in significant values,
+// and accepts them in other values, because clients produce them when they truncate a text.
 func readStrict(body []byte) (Message, error) {
-	text, err := readable(body)
+	text, err := normalize(body)
 	if err != nil {
 		return Message{}, err
 	}
-	from := decoders.Get().(*decoder)
-	defer from.keep()
-	from.body = *bytes.NewBuffer(text)
-	from.Reset(&from.body) // reads in place
-	r := reading{Message: Message{Body: body}, tokens: &from.Decoder}
-	if err := errors.Join(r.messages(), r.ends()); err != nil {
-		return r.Message, faultOf(err)
+	d := decoders.Get().(*decoder)
+	defer d.release()
+	d.body = *bytes.NewBuffer(text)
+	d.Reset(&d.body) // reads in place
+	r := reader{Message: Message{Body: body}, tokens: &d.Decoder}
+	if err := errors.Join(r.messages(), r.end()); err != nil {
+		return r.Message, messageErrorOf(err)
 	}
 	if !r.Decoded {
-		return r.Message, &fault{code: sdk.CodeInvalidRequest, what: "the batch is empty"}
+		return r.Message, &messageError{code: sdk.CodeInvalidRequest, text: "the batch is empty"}
 	}
 	return r.Message, nil
 }
 
-// readable returns the body as the strict decoder can read it, byte for byte as long: without lone surrogates in values.
-func readable(body []byte) ([]byte, error) {
+// normalize returns the body without unpaired surrogates in values, and with the same offsets. It refuses an empty body and one in another encoding
+// than UTF-8.
+func normalize(body []byte) ([]byte, error) {
 	switch {
 	case len(bytes.TrimLeft(body, " \t\r\n")) == 0:
-		return nil, &fault{code: sdk.CodeParseError, what: "the body is empty"}
+		return nil, &messageError{code: sdk.CodeParseError, text: "the body is empty"}
 	case bytes.HasPrefix(body, []byte("\ufeff")):
-		return nil, &fault{code: sdk.CodeParseError, what: "the body begins with a byte order mark"}
+		return nil, &messageError{code: sdk.CodeParseError, text: "the body begins with a byte order mark"}
 	case !utf8.Valid(body):
-		return nil, &fault{code: sdk.CodeParseError, what: "the body is not valid UTF-8"}
+		return nil, &messageError{code: sdk.CodeParseError, text: "the body is not valid UTF-8"}
 	case tooDeep(body):
-		return nil, &fault{code: sdk.CodeInvalidRequest, what: fmt.Sprintf("the body nests deeper than %d levels", maxDepth)}
+		return nil, &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf("the body nests deeper than %d levels", maxDepth)}
 	}
-	return pairSurrogates(body)
+	return replaceSurrogates(body)
 }
 
-// errLongBatch refuses what would be answered with many times its own length.
-var errLongBatch = &fault{rule: "G19", code: sdk.CodeInvalidRequest, what: fmt.Sprintf("the batch has more than %d messages", maxBatch)}
+// errLongBatch is the error for a batch whose response could be many times as long.
+var errLongBatch = &messageError{rule: "G19", code: sdk.CodeInvalidRequest, text: fmt.Sprintf("the batch has more than %d messages", maxBatch)}
 
-// decoder keeps its stacks and names for the next body, and nothing of the last.
+// decoder is pooled for its internal buffers.
 type decoder struct {
 	jsontext.Decoder
 	body bytes.Buffer
@@ -60,22 +61,22 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-func (d *decoder) keep() {
+func (d *decoder) release() {
 	d.body = bytes.Buffer{}
 	d.Reset(&d.body)
 	decoders.Put(d)
 }
 
-// reading is a body that is read once, from its beginning to its end.
-type reading struct {
+// reader parses a body from its beginning to its end.
+type reader struct {
 	Message
 	tokens *jsontext.Decoder
-	last   int64 // where the value begins that was read last; a member name is one
+	last   int64 // offset of the last value or member name
 }
 
-func (r *reading) messages() error {
+func (r *reader) messages() error {
 	if r.tokens.PeekKind() != '[' {
-		return r.one()
+		return r.message()
 	}
 	if _, err := r.tokens.ReadToken(); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (r *reading) messages() error {
 		if count > maxBatch {
 			return errLongBatch
 		}
-		if err := r.one(); err != nil {
+		if err := r.message(); err != nil {
 			return err
 		}
 	}
@@ -93,19 +94,19 @@ func (r *reading) messages() error {
 	return err
 }
 
-func (r *reading) ends() error {
+func (r *reader) end() error {
 	switch _, err := r.tokens.ReadToken(); {
-	case err == io.EOF: //nolint:errorlint // the decoder returns it as it is
+	case err == io.EOF: //nolint:errorlint // the decoder does not wrap it
 		return nil
 	case err != nil:
 		return err
 	}
 	r.last = r.tokens.InputOffset()
-	return r.fault("there is something behind the message")
+	return r.errorAt("there is data after the message")
 }
 
-// one reads one message. Its values are the upstream's affair, except those that decide: many servers take a list of one name for the name.
-func (r *reading) one() error {
+// message reads one message. It checks only the types of significant values: many servers read a list with one name as the name.
+func (r *reader) message() error {
 	var method, tool []byte
 	err := r.members("the message", func(name []byte) (err error) {
 		kind := r.tokens.PeekKind()
@@ -115,7 +116,7 @@ func (r *reading) one() error {
 			return err
 		case "method":
 			if method, err = r.text("method"); err == nil {
-				err = r.spelled(method)
+				err = r.checkMethod(method)
 			}
 			return err
 		case "params":
@@ -124,18 +125,18 @@ func (r *reading) one() error {
 				return err
 			}
 			if kind != 'n' {
-				return r.fault("params is neither an object nor null")
+				return r.errorAt("params is neither an object nor null")
 			}
 		}
 		return r.tokens.SkipValue()
 	})
 	r.Decoded = true
-	r.does(string(method), string(tool))
+	r.addMethod(string(method), string(tool))
 	return err
 }
 
-// parameters returns the name that is among them.
-func (r *reading) parameters() (called []byte, err error) {
+// parameters reads params and returns their name.
+func (r *reader) parameters() (called []byte, err error) {
 	err = r.members("params", func(name []byte) (err error) {
 		kind := r.tokens.PeekKind()
 		switch string(name) {
@@ -144,7 +145,7 @@ func (r *reading) parameters() (called []byte, err error) {
 			return err
 		case "_meta":
 			if kind != '{' && kind != 'n' {
-				return r.fault("_meta is neither an object nor null")
+				return r.errorAt("_meta is neither an object nor null")
 			}
 		}
 		return r.tokens.SkipValue()
@@ -152,13 +153,13 @@ func (r *reading) parameters() (called []byte, err error) {
 	return called, err
 }
 
-// members reads an object, and each value with read.
-func (r *reading) members(of string, read func(name []byte) error) error {
+// members reads an object, and calls read for each value.
+func (r *reader) members(of string, read func(name []byte) error) error {
 	switch kind := r.tokens.PeekKind(); {
 	case kind == 0: // a syntax error, which the next read returns
 	case kind != '{':
-		r.last = r.next()
-		return r.fault(of + " is not an object")
+		r.last = r.nextOffset()
+		return r.errorAt(of + " is not an object")
 	}
 	if _, err := r.tokens.ReadToken(); err != nil {
 		return err
@@ -168,8 +169,8 @@ func (r *reading) members(of string, read func(name []byte) error) error {
 		if err != nil {
 			return err
 		}
-		if exact := respelled(name); exact != "" {
-			return r.fault("a member name is another spelling of " + exact)
+		if exact := variantOfMember(name); exact != "" {
+			return r.errorAt("a member name is another spelling of " + exact)
 		}
 		if err := read(name); err != nil {
 			return err
@@ -179,49 +180,49 @@ func (r *reading) members(of string, read func(name []byte) error) error {
 	return err
 }
 
-// value returns the next value as it stands in the body.
-func (r *reading) value() ([]byte, error) {
+// value returns the next value as raw JSON.
+func (r *reader) value() ([]byte, error) {
 	value, err := r.tokens.ReadValue()
 	end := r.tokens.InputOffset()
 	r.last = end - int64(len(value))
 	return r.Body[r.last:end], err
 }
 
-// next returns where the next value begins.
-func (r *reading) next() int64 {
+// nextOffset returns the offset of the next value.
+func (r *reader) nextOffset() int64 {
 	at := r.tokens.InputOffset()
 	return at + int64(len(r.Body[at:])-len(bytes.TrimLeft(r.Body[at:], " \t\r\n,:")))
 }
 
 // text returns the next value, which must be a string.
-func (r *reading) text(of string) ([]byte, error) {
+func (r *reader) text(of string) ([]byte, error) {
 	if kind := r.tokens.PeekKind(); kind != '"' && kind != 0 {
-		r.last = r.next()
-		return nil, r.fault(of + " is not a string")
+		r.last = r.nextOffset()
+		return nil, r.errorAt(of + " is not a string")
 	}
 	quoted, err := r.value()
 	if err != nil || bytes.IndexByte(quoted, '\\') < 0 {
 		return bytes.Trim(quoted, `"`), err
 	}
 	text, err := jsontext.AppendUnquote(nil, quoted)
-	if err != nil { // the decoder has read a replacement
-		return nil, r.fault(of + " has a surrogate without its other half")
+	if err != nil { // an unpaired surrogate is not valid
+		return nil, r.errorAt(of + " has an unpaired surrogate")
 	}
-	if bytes.IndexByte(text, 0) >= 0 { // where strings end for readers in C
-		return nil, r.fault(of + " has a NUL")
+	if bytes.IndexByte(text, 0) >= 0 { // it ends strings in C
+		return nil, r.errorAt(of + " has a NUL")
 	}
 	return text, nil
 }
 
-// spelled refuses a method that some upstreams take for one of MCP.
-func (r *reading) spelled(method []byte) error {
-	if exact := respelledMethod(string(method)); exact != "" {
-		return r.fault("method is another spelling of " + exact)
+// checkMethod refuses a method that an upstream may read as another one.
+func (r *reader) checkMethod(method []byte) error {
+	if exact := variantOfMethod(string(method)); exact != "" {
+		return r.errorAt("method is another spelling of " + exact)
 	}
 	return nil
 }
 
-// fault is about the value that was read last.
-func (r *reading) fault(what string) error {
-	return &fault{code: sdk.CodeInvalidRequest, what: fmt.Sprintf("%s (at byte %d)", what, r.last)}
+// errorAt returns an error at the last value.
+func (r *reader) errorAt(text string) error {
+	return &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf("%s (at byte %d)", text, r.last)}
 }

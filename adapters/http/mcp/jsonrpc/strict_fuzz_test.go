@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// FuzzStrict reads bodies as the guard of a gateway does, and what it lets pass also with the SDK's decoder and the standard
-// library's: all have to find the same call in it (U11).
+// FuzzStrict parses bodies as a gateway does, and those that it accepts also with the SDK's decoder and the standard library's: all must find the
+// same calls (U11).
 func FuzzStrict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sent := bytes.Clone(body)
 		ours, err := readStrict(body)
-		if text, err := pairSurrogates(body); err == nil && len(text) != len(body) {
+		if text, err := replaceSurrogates(body); err == nil && len(text) != len(body) {
 			t.Fatalf("read %q in the place of %q", text, body)
 		}
 		if !bytes.Equal(body, sent) {
@@ -21,7 +21,7 @@ func FuzzStrict(f *testing.F) {
 		}
 		if err != nil {
 			refused := Refuse(err, body)
-			if refused.what == "" || refused.id != nil && !json.Valid(refused.id) {
+			if refused.text == "" || refused.id != nil && !json.Valid(refused.id) {
 				t.Fatalf("refused %q as %+v", body, refused)
 			}
 			return
@@ -37,7 +37,7 @@ func FuzzStrict(f *testing.F) {
 	})
 }
 
-// standardTools are those that a body calls for a reader who takes names in any case and the last of two.
+// standardTools returns the tools that encoding/json finds, which ignores case and takes the last of duplicates.
 func standardTools(t *testing.T, body []byte) (tools []string) {
 	type call struct {
 		Method string

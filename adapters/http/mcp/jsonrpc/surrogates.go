@@ -13,9 +13,9 @@ import (
 // escapeLength is the length of \u0000.
 const escapeLength = 6
 
-// pairSurrogates returns the body with U+FFFD in place of each escaped surrogate in a value that lacks its other half. It leaves the
-// body alone, and returns it when there is none; the copy is as long, so that offsets hold for both. In a member name it is a fault.
-func pairSurrogates(body []byte) ([]byte, error) {
+// replaceSurrogates returns a copy of the body with U+FFFD in place of unpaired surrogates in values, or the body itself if there are none. Offsets
+// in both are the same. It refuses an unpaired surrogate in a member name.
+func replaceSurrogates(body []byte) ([]byte, error) {
 	if !bytes.Contains(body, []byte(`\ud`)) && !bytes.Contains(body, []byte(`\uD`)) {
 		return body, nil
 	}
@@ -25,14 +25,14 @@ func pairSurrogates(body []byte) ([]byte, error) {
 			at++
 			continue
 		}
-		lone, end := loneSurrogates(body, at+1)
-		if len(lone) > 0 && isName(body[end:]) {
-			return nil, &fault{code: sdk.CodeInvalidRequest, what: fmt.Sprintf("a member name has a surrogate without its other half (at byte %d)", lone[0])}
+		unpaired, end := unpairedSurrogates(body, at+1)
+		if len(unpaired) > 0 && isName(body[end:]) {
+			return nil, &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf("a member name has an unpaired surrogate (at byte %d)", unpaired[0])}
 		}
-		if len(lone) > 0 && &text[0] == &body[0] {
+		if len(unpaired) > 0 && &text[0] == &body[0] {
 			text = bytes.Clone(body)
 		}
-		for _, i := range lone {
+		for _, i := range unpaired {
 			copy(text[i:], `\ufffd`)
 		}
 		at = end
@@ -40,12 +40,12 @@ func pairSurrogates(body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// loneSurrogates returns where they are in the string that begins at the offset, and the offset behind its closing quote.
-func loneSurrogates(body []byte, at int) (lone []int, end int) {
+// unpairedSurrogates returns the offsets of unpaired surrogates in the string that begins at the offset, and the offset after its closing quote.
+func unpairedSurrogates(body []byte, at int) (unpaired []int, end int) {
 	for at < len(body) {
 		switch {
 		case body[at] == '"':
-			return lone, at + 1
+			return unpaired, at + 1
 		case body[at] != '\\':
 			at++
 		case !utf16.IsSurrogate(escaped(body[at:])):
@@ -53,13 +53,13 @@ func loneSurrogates(body []byte, at int) (lone []int, end int) {
 		case utf16.DecodeRune(escaped(body[at:]), escaped(body[at+escapeLength:])) != utf8.RuneError:
 			at += 2 * escapeLength
 		default:
-			lone, at = append(lone, at), at+escapeLength
+			unpaired, at = append(unpaired, at), at+escapeLength
 		}
 	}
-	return lone, len(body)
+	return unpaired, len(body)
 }
 
-// escaped returns the UTF-16 code unit that a text begins with, escaped; 0 when it begins with something else.
+// escaped returns the UTF-16 code unit of the escape sequence at the beginning of a text, 0 if there is none.
 func escaped(text []byte) rune {
 	if len(text) < escapeLength || text[0] != '\\' || text[1] != 'u' {
 		return 0
@@ -71,7 +71,7 @@ func escaped(text []byte) rune {
 	return rune(unit)
 }
 
-// isName reports whether a string was a member name, by what follows it.
+// isName reports whether the string before the rest is a member name.
 func isName(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, " \t\r\n")
 	return len(rest) > 0 && rest[0] == ':'

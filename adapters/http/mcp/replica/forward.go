@@ -12,8 +12,8 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
-// Forward lets the replica that owns a session answer a request. The caller has been authorized for the session before (R2). It returns an
-// error when nothing was written: oauth.ErrNotFound when the owner has gone.
+// Forward forwards a request to the replica that owns its session, and writes the response. The caller must be authorized for the session (R2). It
+// returns an error only if it has written nothing: oauth.ErrNotFound if the owner has gone.
 func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, owner string, call Call) error {
 	c := f.begin(r.Context(), &forwardedCall{id: rand.Text(), peer: owner, out: w, body: call.Body, ended: make(chan struct{})})
 	defer f.end(c)
@@ -44,36 +44,36 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, owner string
 	return nil
 }
 
-func (f *Forwarder) request(c *forwardedCall, what request) error {
-	answer, err := f.ask(c.ctx, askLimit, c.peer, frame{
-		Kind: kindRequest, Call: c.id, Request: &what, payload: c.body[:min(len(c.body), chunk)],
+func (f *Forwarder) request(c *forwardedCall, req request) error {
+	answer, err := f.ask(c.ctx, askTimeout, c.peer, frame{
+		Kind: kindRequest, Call: c.id, Request: &req, payload: c.body[:min(len(c.body), chunkSize)],
 	})
 	switch {
 	case c.ctx.Err() != nil:
-		return context.Cause(c.ctx) // watch may have found it earlier
+		return context.Cause(c.ctx) // monitor may have detected a loss
 	case err != nil:
-		return f.whyLost(c.ctx, c.peer, err)
+		return f.lossError(c.ctx, c.peer, err)
 	case answer.Kind != kindDone:
-		return fmt.Errorf("another replica has refused a request: %s", answer.Kind)
+		return fmt.Errorf("another replica refused a request: %s", answer.Kind)
 	}
 	return nil
 }
 
-// cancel ends a call in the other replica. It retries, because a replica that was silent may come back and go on with the call.
+// cancel ends a call in the other replica. It retries, because a silent replica may resume and continue the call.
 func (f *Forwarder) cancel(c *forwardedCall) {
-	ctx, cancel := context.WithTimeout(context.Background(), cancelLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 	defer cancel()
 	for ctx.Err() == nil {
-		_, err := f.ask(ctx, askLimit, c.peer, frame{Kind: kindCancel, Call: c.id})
+		_, err := f.ask(ctx, askTimeout, c.peer, frame{Kind: kindCancel, Call: c.id})
 		if err == nil || isGone(err) {
 			return
 		}
-		pause(ctx)
+		waitRetry(ctx)
 	}
 }
 
-// ForwardedHeaders are the headers of a request that another replica gets: those of MCP, and those that describe where the request comes
-// from. No token is among them (R3). A tool sees no other headers in any replica, so that it does not depend on where a request arrives.
+// ForwardedHeaders returns the headers that are forwarded: those of MCP and a fixed list, without tokens (R3). The owner of a session removes all
+// others from its own requests too, so that tools do not depend on the replica that a request reaches.
 func ForwardedHeaders(header http.Header) http.Header {
 	forwarded := http.Header{}
 	for name, values := range header {

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// forwardedCall is one request under way between the replica that got it from a client and the replica that owns its session.
+// forwardedCall is a request between the replica that received it from a client and the replica that owns its session.
 type forwardedCall struct {
 	id, peer string // peer is the other replica
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 
-	// Only in the replica that got the request.
+	// Only in the replica that received the request.
 	body  []byte
 	ended chan struct{} // closed after the last part of the response
 	mu    sync.Mutex
@@ -22,7 +22,7 @@ type forwardedCall struct {
 	begun bool                // the response has a status
 }
 
-// reply answers a frame of the other replica. The receiver is nil when there is no such call.
+// reply returns the answer to a frame of the other replica. The receiver is nil for an unknown call.
 func (c *forwardedCall) reply(f frame) frame {
 	switch {
 	case c == nil:
@@ -30,16 +30,16 @@ func (c *forwardedCall) reply(f frame) frame {
 		c.cancel(errCancelled)
 		return frame{Kind: kindDone}
 	case f.Kind == kindBody && 0 <= f.Offset && f.Offset <= len(c.body):
-		return frame{Kind: kindDone, payload: c.body[f.Offset:min(len(c.body), f.Offset+chunk)]}
+		return frame{Kind: kindDone, payload: c.body[f.Offset:min(len(c.body), f.Offset+chunkSize)]}
 	case f.Kind == kindPart && f.Part != nil:
-		return frame{Kind: c.take(*f.Part, f.payload)}
+		return frame{Kind: c.writePart(*f.Part, f.payload)}
 	}
 	return frame{Kind: kindGone}
 }
 
-// take writes the next part of the response. Its sender waits for that, so that a slow client slows down the tool (R1), and repeats a part that
-// is not acknowledged.
-func (c *forwardedCall) take(p part, payload []byte) kind {
+// writePart writes the next part of the response to the client before it is acknowledged, so that a slow client slows down the tool (R1). It
+// ignores a part that it has written, because the sender repeats parts that are not acknowledged.
+func (c *forwardedCall) writePart(p part, payload []byte) kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -79,7 +79,7 @@ func (c *forwardedCall) write(p part, payload []byte) error {
 	return http.NewResponseController(c.out).Flush()
 }
 
-// close ends writing, and reports whether the response had begun.
+// close ends the response, and reports whether it has begun.
 func (c *forwardedCall) close() (begun bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

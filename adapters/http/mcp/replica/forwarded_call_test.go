@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// slow is a client that takes a write when it reads.
+// slow is a client whose writes wait for a reader.
 type slow struct {
 	header http.Header
 	io.Writer
@@ -20,20 +20,20 @@ func (slow) WriteHeader(int)       {}
 func (slow) Flush()                {}
 
 var _ = Describe("Writing the parts of a response", Label("R1"), func() {
-	It("sends the next part when the one before was read, and none twice", func(ctx SpecContext) {
+	It("acknowledges a part when the client has read it, and writes none twice", func(ctx SpecContext) {
 		reader, writer := net.Pipe()
 		DeferCleanup(reader.Close)
 		c := &forwardedCall{out: slow{http.Header{}, writer}, ended: make(chan struct{})}
 		first := make(chan kind, 2)
-		go func() { first <- c.take(part{}, []byte("first")) }()
-		go func() { first <- c.take(part{}, []byte("first")) }() // of a call that this replica does not have
+		go func() { first <- c.writePart(part{}, []byte("first")) }()
+		go func() { first <- c.writePart(part{}, []byte("first")) }() // of a call that this replica does not have
 		Consistently(first, "50ms").ShouldNot(Receive())
 		Expect(io.ReadFull(reader, make([]byte, 5))).To(Equal(5))
 		Eventually(first).Should(Receive(Equal(kindDone)))
 		Eventually(first).Should(Receive(Equal(kindDone)))
 		Expect(c.parts).To(Equal(1))
-		Expect(c.take(part{Number: 2}, nil)).To(Equal(kindGone), "one is missing")
+		Expect(c.writePart(part{Number: 2}, nil)).To(Equal(kindGone), "one is missing")
 		c.close()
-		Expect(c.take(part{Number: 1}, nil)).To(Equal(kindGone), "a call that has ended takes no part")
+		Expect(c.writePart(part{Number: 1}, nil)).To(Equal(kindGone), "a call that has ended takes no part")
 	})
 })

@@ -2,7 +2,7 @@ package replica
 
 import "sync"
 
-// forwardedCalls are the calls of one replica with all others, in both directions.
+// forwardedCalls holds the calls of this replica with all others, in both directions.
 type forwardedCalls struct {
 	mu     sync.Mutex
 	byID   map[string]*forwardedCall
@@ -13,7 +13,7 @@ func newForwardedCalls() *forwardedCalls {
 	return &forwardedCalls{byID: map[string]*forwardedCall{}, byPeer: map[string]map[*forwardedCall]struct{}{}}
 }
 
-// add reports whether the call is the first with that replica.
+// add adds a call, and reports whether its peer is new.
 func (f *forwardedCalls) add(c *forwardedCall) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -32,7 +32,7 @@ func (f *forwardedCalls) remove(c *forwardedCall) {
 	delete(f.byPeer[c.peer], c)
 }
 
-// find returns the call of that id with that replica, nil when there is none.
+// find returns the call with that id and that peer, nil if there is none.
 func (f *forwardedCalls) find(id, peer string) *forwardedCall {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +42,8 @@ func (f *forwardedCalls) find(id, peer string) *forwardedCall {
 	return nil
 }
 
-// forgetIdle forgets a replica with which no call is under way, and reports whether it did.
-func (f *forwardedCalls) forgetIdle(peer string) bool {
+// removeIdle removes a peer without calls, and reports whether it did.
+func (f *forwardedCalls) removeIdle(peer string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.byPeer[peer]) > 0 {
@@ -53,7 +53,7 @@ func (f *forwardedCalls) forgetIdle(peer string) bool {
 	return true
 }
 
-// cancelAll ends all calls with a replica.
+// cancelAll cancels all calls with a peer.
 func (f *forwardedCalls) cancelAll(peer string, cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,37 +16,34 @@ import (
 )
 
 const (
-	// chunk is how much of a body or of a response is in one message.
-	chunk = 256 << 10
-	// askLimit is how long a replica may take to acknowledge a message.
-	askLimit = 2 * time.Second
-	// takeLimit is how long it may take to write a part of a response to its client; then the part is sent again.
-	takeLimit = 5 * time.Second
-	// beatEvery and silenceLimit end the calls with a silent replica within three seconds.
-	beatEvery    = time.Second
-	silenceLimit = 2500 * time.Millisecond
-	// cancelLimit is how long cancel tries to reach a replica that may come back.
-	cancelLimit = 30 * time.Second
-	// retryPause is between two attempts to send a message.
-	retryPause = 250 * time.Millisecond
+	chunkSize = 256 << 10 // of a body or a response in one message
+
+	askTimeout    = 2 * time.Second  // until a message is acknowledged
+	partTimeout   = 5 * time.Second  // until a part of a response is written to the client; then it is sent again
+	cancelTimeout = 30 * time.Second // of all attempts of cancel
+	retryInterval = 250 * time.Millisecond
+
+	// The calls with a silent replica end within three seconds.
+	heartbeatInterval = time.Second
+	silenceLimit      = 2500 * time.Millisecond
 )
 
 var (
 	errStale     = errors.New("the clocks of two replicas are more than 30 seconds apart")
-	errUnopened  = errors.New("another replica has another server secret")
+	errNotOpened = errors.New("another replica has another server secret")
 	errTooLarge  = errors.New("the headers do not fit into a message of the bus")
-	errPanic     = errors.New("another replica has panicked")
+	errPanic     = errors.New("another replica panicked")
 	errCancelled = errors.New("the other replica has cancelled the call")
 )
 
-// unopened answers a message that was not sealed for this replica with a secret that it has. It is not sealed itself, because there is no
-// name to seal it for; an attacker who forges it could as well drop the message.
-var unopened = []byte("sealed with another secret, or for another replica")
+// notOpened is the answer to a message that cannot be unsealed. It is not sealed, because the sender is unknown. An attacker who forges it could as
+// well drop the message.
+var notOpened = []byte("sealed with another secret, or for another replica")
 
-// Options are what a Forwarder needs of its MCP server.
+// Options configure a Forwarder. All fields are required.
 type Options struct {
 	Bus      Bus
-	Name     string // of this replica, random for each process
+	Name     string // of this replica; random for each process
 	Keys     seal.KeyRing
 	Resource oauth.Resource
 	MaxBody  int64
@@ -54,7 +51,7 @@ type Options struct {
 	Now      func() time.Time
 	Logger   *slog.Logger
 
-	// Serve answers a call in a session that this replica owns.
+	// Serve answers a call in a session of this replica.
 	Serve func(w http.ResponseWriter, r *http.Request, call Call)
 }
 
@@ -66,7 +63,7 @@ type Call struct {
 	Body     []byte
 }
 
-// Forwarder connects one replica with all others.
+// Forwarder forwards calls to other replicas and answers theirs.
 type Forwarder struct {
 	Options
 	calls       *forwardedCalls
@@ -74,12 +71,12 @@ type Forwarder struct {
 	unreachable unreachablePeers
 }
 
-// New makes a Forwarder, which receives nothing before Listen.
+// New returns a Forwarder. It receives nothing before Listen.
 func New(o Options) *Forwarder { return &Forwarder{Options: o, calls: newForwardedCalls()} }
 
 func addressOf(replica string) string { return "pasteport.replica." + replica }
 
-// Listen begins to answer other replicas.
+// Listen starts to answer other replicas.
 func (f *Forwarder) Listen() error {
 	if err := f.Bus.Listen(addressOf(f.Name), f.receive); err != nil {
 		return fmt.Errorf("listening for other replicas: %w", err)
@@ -87,19 +84,19 @@ func (f *Forwarder) Listen() error {
 	return nil
 }
 
-// Pending counts the calls under way with other replicas.
+// Pending returns the number of calls with other replicas.
 func (f *Forwarder) Pending() int { return f.calls.count() }
 
-// Wait returns when no call is under way, or when ctx ends.
+// Wait waits for all calls with other replicas, or until ctx ends.
 func (f *Forwarder) Wait(ctx context.Context) {
 	for f.Pending() > 0 && ctx.Err() == nil {
-		pause(ctx)
+		waitRetry(ctx)
 	}
 }
 
 // ask sends a frame to another replica and returns its answer.
-func (f *Forwarder) ask(ctx context.Context, limit time.Duration, peer string, sent frame) (frame, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (f *Forwarder) ask(ctx context.Context, timeout time.Duration, peer string, sent frame) (frame, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	sent.ID, sent.From, sent.At = rand.Text(), f.Name, f.Now()
 	message, err := sent.seal(f.Keys, peer)
@@ -114,8 +111,8 @@ func (f *Forwarder) ask(ctx context.Context, limit time.Duration, peer string, s
 		return frame{}, fmt.Errorf("asking another replica: %w", err)
 	}
 	f.unreachable.forget(peer)
-	if bytes.Equal(answer, unopened) {
-		return frame{}, errUnopened
+	if bytes.Equal(answer, notOpened) {
+		return frame{}, errNotOpened
 	}
 	got, err := openFrame(f.Keys, sent.ID, answer)
 	if err == nil && got.Kind == kindStale {
@@ -124,13 +121,13 @@ func (f *Forwarder) ask(ctx context.Context, limit time.Duration, peer string, s
 	return got, err
 }
 
-// receive answers a message. Only a message that another replica has sealed gets a goroutine, in which it may wait for a client; any other
-// message may come from a replica that got a new server secret earlier.
+// receive answers a message. Only a message of another replica gets a goroutine, in which it may wait for a client. A message that cannot be unsealed
+// may be of a replica that has a new server secret already.
 func (f *Forwarder) receive(message []byte, answer func([]byte)) {
 	got, err := openFrame(f.Keys, f.Name, message)
 	if err != nil {
 		f.Logger.Debug("cannot open a message on the bus", "error", err)
-		answer(unopened)
+		answer(notOpened)
 		return
 	}
 	go func() {
@@ -150,7 +147,7 @@ func (f *Forwarder) reply(got frame) frame {
 		return frame{Kind: kindStale}
 	}
 	switch got.Kind {
-	case kindBeat:
+	case kindHeartbeat:
 		return frame{Kind: kindDone}
 	case kindRequest:
 		return frame{Kind: f.accept(got)}
@@ -160,11 +157,11 @@ func (f *Forwarder) reply(got frame) frame {
 	return f.calls.find(got.Call, got.From).reply(got)
 }
 
-// begin adds a call with another replica, and watches that replica while there is one.
+// begin adds a call, and starts to monitor its peer if it is the first.
 func (f *Forwarder) begin(ctx context.Context, c *forwardedCall) *forwardedCall {
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	if f.calls.add(c) {
-		go f.watch(c.peer)
+		go f.monitor(c.peer)
 	}
 	return c
 }
@@ -174,37 +171,37 @@ func (f *Forwarder) end(c *forwardedCall) {
 	c.cancel(nil)
 }
 
-// watch sends heartbeats to a replica as long as a call is under way with it (R4).
-func (f *Forwarder) watch(peer string) {
-	ticker := time.NewTicker(beatEvery)
+// monitor sends heartbeats to a peer while there are calls with it, and cancels them when it does not answer (R4).
+func (f *Forwarder) monitor(peer string) {
+	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
-	heard := time.Now()
+	answered := time.Now()
 	for range ticker.C {
-		if f.calls.forgetIdle(peer) {
+		if f.calls.removeIdle(peer) {
 			return
 		}
-		err := f.beat(context.Background(), peer)
+		err := f.sendHeartbeat(context.Background(), peer)
 		switch {
 		case err == nil:
-			heard = time.Now()
-		case isGone(err), time.Since(heard) >= silenceLimit:
-			f.calls.cancelAll(peer, f.whyLost(context.Background(), peer, err))
+			answered = time.Now()
+		case isGone(err), time.Since(answered) >= silenceLimit:
+			f.calls.cancelAll(peer, f.lossError(context.Background(), peer, err))
 		}
 	}
 }
 
-func (f *Forwarder) beat(ctx context.Context, peer string) error {
-	_, err := f.ask(ctx, beatEvery, peer, frame{Kind: kindBeat})
+func (f *Forwarder) sendHeartbeat(ctx context.Context, peer string) error {
+	_, err := f.ask(ctx, heartbeatInterval, peer, frame{Kind: kindHeartbeat})
 	return err
 }
 
-// whyLost distinguishes a replica that has gone from a replica that pauses and from an outage of the bus. The bus reports an address without
-// a listener, unless another client of the broker subscribes to it. Then the proof is that this replica reaches itself, but has not reached
-// the other one for long.
-func (f *Forwarder) whyLost(ctx context.Context, peer string, err error) error {
+// lossError returns oauth.ErrNotFound for a replica that has gone, and another error for a pause or an outage of the bus. The bus reports an address
+// without a listener, unless another client of the broker subscribes to it. Then a replica has gone if it has not answered for goneAfter while this
+// replica can reach itself over the bus.
+func (f *Forwarder) lossError(ctx context.Context, peer string, err error) error {
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && f.beat(ctx, f.Name) == nil:
-		if f.unreachable.note(peer, f.Now()) >= deathLimit {
+	case errors.Is(err, context.DeadlineExceeded) && f.sendHeartbeat(ctx, f.Name) == nil:
+		if f.unreachable.record(peer, f.Now()) >= goneAfter {
 			return fmt.Errorf("another replica does not answer: %w", oauth.ErrNotFound)
 		}
 	case ctx.Err() == nil: // an outage of the bus proves nothing about the replica
@@ -213,13 +210,12 @@ func (f *Forwarder) whyLost(ctx context.Context, peer string, err error) error {
 	return fmt.Errorf("losing another replica: %w", err)
 }
 
-// pause waits between two attempts.
-func pause(ctx context.Context) {
+func waitRetry(ctx context.Context) {
 	select {
-	case <-time.After(retryPause):
+	case <-time.After(retryInterval):
 	case <-ctx.Done():
 	}
 }
 
-// isGone reports that the session cannot come back, because its replica has gone.
+// isGone reports whether the other replica or its call has ended.
 func isGone(err error) bool { return errors.Is(err, oauth.ErrNotFound) }

@@ -11,53 +11,53 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// freshness is how old a message may be, or how far ahead the clock of its sender.
+// freshness is the maximum difference between the time in a message and the clock of its receiver.
 const freshness = 30 * time.Second
 
-// kind is what a frame is for.
+// kind is the type of a frame.
 type kind string
 
 const (
-	// From the replica that got a request to the one that owns its session.
+	// To the owner of the session.
 	kindRequest kind = "request"
-	// Back from there.
-	kindBody kind = "body" // asks for the next piece of a large body
+	// From the owner of the session.
+	kindBody kind = "body" // requests the next chunk of a large body
 	kindPart kind = "part" // of the response
-	// Both ways.
-	kindBeat   kind = "beat"   // while a call is under way
-	kindCancel kind = "cancel" // the client has gone, or the sender cannot answer
+	// In both directions.
+	kindHeartbeat kind = "beat"
+	kindCancel    kind = "cancel" // the client has gone, or the sender cannot answer
 
-	// The answers to all of these.
+	// Answers.
 	kindDone  kind = "done"
-	kindGone  kind = "gone"  // there is no such call, or it has ended
-	kindStale kind = "stale" // by the clock of the receiver
+	kindGone  kind = "gone"  // the call is unknown or has ended
+	kindStale kind = "stale" // the message is older than freshness
 )
 
-// frame is one message between two replicas. No token is in it (R3).
+// frame is a message between two replicas. It contains no token (R3).
 type frame struct {
 	Kind    kind      `json:"kind"`
-	ID      string    `json:"id"` // its answer is sealed for it
+	ID      string    `json:"id"` // the answer is sealed for it
 	From    string    `json:"from"`
 	At      time.Time `json:"at"`
 	Call    string    `json:"exchange,omitempty"`
 	Request *request  `json:"request,omitempty"`
-	Offset  int       `json:"offset,omitempty"` // in the body that is asked for
+	Offset  int       `json:"offset,omitempty"` // of the requested chunk of the body
 	Part    *part     `json:"part,omitempty"`
 
-	payload []byte // of a body or a response, behind the JSON
+	payload []byte // of a body or a response; it follows the JSON
 }
 
-// request is what the owner of a session has to know of a request.
+// request is a forwarded request.
 type request struct {
 	Endpoint Endpoint    `json:"endpoint"`
 	Method   string      `json:"method"`
-	Session  string      `json:"session"` // its id in the replica that owns it
+	Session  string      `json:"session"` // its id in the owner
 	Header   http.Header `json:"header"`
-	Length   int         `json:"length"` // of the body, of which the payload is the beginning
+	Length   int         `json:"length"` // of the body; the payload is its first chunk
 	Caller   caller      `json:"caller"`
 }
 
-// Endpoint tells the two bindings with sessions apart.
+// Endpoint is the transport of a request in a session.
 type Endpoint string
 
 const (
@@ -65,7 +65,7 @@ const (
 	SSEMessage     Endpoint = "message" // of HTTP+SSE
 )
 
-// part is a piece of a response; the first one has a status.
+// part is a part of a response; the first one has a status.
 type part struct {
 	Number int         `json:"number"`
 	Status int         `json:"status,omitempty"`
@@ -92,13 +92,13 @@ func (c caller) restore() oauth.Caller {
 	}
 }
 
-// seal makes a message of a frame, which only the given name can open.
+// seal returns the frame as a message that only the given name can open.
 func (f frame) seal(keys seal.KeyRing, name string) ([]byte, error) {
 	head, err := json.Marshal(f)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a frame: %w", err)
 	}
-	return keys.SealMessage(name, bytes.Join([][]byte{head, f.payload}, []byte("\n"))) // JSON has no line end of its own
+	return keys.SealMessage(name, bytes.Join([][]byte{head, f.payload}, []byte("\n"))) // the JSON has no newline
 }
 
 func openFrame(keys seal.KeyRing, name string, message []byte) (f frame, err error) {

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// remoteResponse is the ResponseWriter of a forwarded call. It sends what was written when it is flushed, when it fills a message, and at the
-// end, and waits each time until the other replica has written it to the client.
+// remoteResponse is the http.ResponseWriter of a forwarded call. It sends its buffer when it is flushed, when a message is full, and at the end.
+// Each time it waits until the other replica has written the part to the client.
 type remoteResponse struct {
 	forwarder *Forwarder
 	call      *forwardedCall
@@ -23,10 +23,10 @@ type remoteResponse struct {
 	ended    bool
 }
 
-// Header is sent with the first part.
+// Header implements http.ResponseWriter. It is sent with the first part.
 func (r *remoteResponse) Header() http.Header { return r.header }
 
-// WriteHeader sets the status; the first call counts.
+// WriteHeader implements http.ResponseWriter.
 func (r *remoteResponse) WriteHeader(status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *remoteResponse) WriteHeader(status int) {
 	}
 }
 
-// Write fails once the response has ended, or the client has gone.
+// Write fails after the response has ended or the client has gone.
 func (r *remoteResponse) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,16 +49,16 @@ func (r *remoteResponse) Write(p []byte) (int, error) {
 		r.status = http.StatusOK
 	}
 	r.buffered = append(r.buffered, p...)
-	for len(r.buffered) >= chunk {
-		if err := r.send(r.buffered[:chunk], part{}); err != nil {
+	for len(r.buffered) >= chunkSize {
+		if err := r.send(r.buffered[:chunkSize], part{}); err != nil {
 			return 0, err
 		}
-		r.buffered = r.buffered[chunk:]
+		r.buffered = r.buffered[chunkSize:]
 	}
 	return len(p), nil
 }
 
-// FlushError is what http.ResponseController calls.
+// FlushError is called by http.ResponseController.
 func (r *remoteResponse) FlushError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *remoteResponse) FlushError() error {
 	return err
 }
 
-// end sends the rest. A panic ends the response, as in an HTTP server, and not the process.
+// end sends the rest. A panic of the handler ends the response and not the process, as in net/http.
 func (r *remoteResponse) end(panicked any) error {
 	if panicked != nil {
 		r.forwarder.Logger.Error("panic while answering a request of another replica", "panic", panicked, "stack", string(debug.Stack()))
@@ -83,14 +83,14 @@ func (r *remoteResponse) end(panicked any) error {
 	return r.send(r.buffered, part{Last: true, Failed: panicked != nil})
 }
 
-// send repeats a part until it has arrived, the call is cancelled, or the other replica is lost.
+// send sends a part until it is acknowledged, the call is cancelled, or the other replica is lost.
 func (r *remoteResponse) send(payload []byte, p part) error {
 	c := r.call
 	if p.Number = r.sent; p.Number == 0 {
 		p.Status, p.Header = r.status, r.header
 	}
 	for c.ctx.Err() == nil {
-		answer, err := r.forwarder.ask(c.ctx, takeLimit, c.peer, frame{Kind: kindPart, Call: c.id, Part: &p, payload: payload})
+		answer, err := r.forwarder.ask(c.ctx, partTimeout, c.peer, frame{Kind: kindPart, Call: c.id, Part: &p, payload: payload})
 		switch {
 		case err == nil && answer.Kind == kindDone:
 			r.sent++
@@ -100,7 +100,7 @@ func (r *remoteResponse) send(payload []byte, p part) error {
 		case isGone(err), errors.Is(err, errTooLarge):
 			c.cancel(err)
 		default:
-			pause(c.ctx)
+			waitRetry(c.ctx)
 		}
 	}
 	return fmt.Errorf("answering another replica: %w", context.Cause(c.ctx))

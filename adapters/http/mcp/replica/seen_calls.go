@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// seenCalls knows which calls there were for longer than a message is fresh, so that a repeated one calls nothing again.
+// seenCalls holds the ids of calls for longer than their messages are fresh, so that a replayed message is refused.
 type seenCalls struct {
 	mu           sync.Mutex
-	turned       time.Time
+	rotated      time.Time
 	older, newer map[string]struct{}
 }
 
-// first reports whether the call is met for the first time.
+// first adds a call, and reports whether it is new.
 func (s *seenCalls) first(call string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.newer == nil || now.Sub(s.turned) > 2*freshness { // the clock of a sender may be ahead by as much
-		s.turned, s.older, s.newer = now, s.newer, map[string]struct{}{}
+	if s.newer == nil || now.Sub(s.rotated) > 2*freshness { // the clock of a sender may be ahead by freshness
+		s.rotated, s.older, s.newer = now, s.newer, map[string]struct{}{}
 	}
 	_, old := s.older[call]
-	_, known := s.newer[call]
+	_, recent := s.newer[call]
 	s.newer[call] = struct{}{}
-	return !old && !known
+	return !old && !recent
 }

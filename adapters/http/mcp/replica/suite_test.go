@@ -6,4 +6,4 @@ import (
 	"github.com/pasteport/pasteport/features/suite"
 )
 
-func TestReplica(t *testing.T) { suite.Run(t, "Calls that cross between replicas") }
+func TestReplica(t *testing.T) { suite.Run(t, "Forwarding calls between replicas") }

@@ -12,44 +12,44 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-var _ = Describe("Trusting what comes over the bus", Label("R3"), func() {
-	var holder *Forwarder
+var _ = Describe("Trust in messages of the bus", Label("R3"), func() {
+	var owner *Forwarder
 	BeforeEach(func() {
-		holder = New(Options{Name: "holder", Keys: seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}), Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		owner = New(Options{Name: "owner", Keys: seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}), Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	})
 
-	It("takes nothing that was not sealed with the server secret", func() {
-		forged, err := frame{Kind: kindBeat, ID: "x", From: "other", At: time.Now()}.
-			seal(seal.NewKeyRing(seal.FixedSecrets{bytes.Repeat([]byte{9}, 32)}), "holder")
+	It("refuses messages that are not sealed with the server secret", func() {
+		forged, err := frame{Kind: kindHeartbeat, ID: "x", From: "other", At: time.Now()}.
+			seal(seal.NewKeyRing(seal.FixedSecrets{bytes.Repeat([]byte{9}, 32)}), "owner")
 		Expect(err).NotTo(HaveOccurred())
 		answers := make(chan []byte, 1)
 		for _, message := range [][]byte{forged, nil, []byte("{}"), bytes.Repeat([]byte("x"), 100)} {
-			holder.receive(message, func(answer []byte) { answers <- answer })
-			Expect(answers).To(Receive(Equal(unopened)))
+			owner.receive(message, func(answer []byte) { answers <- answer })
+			Expect(answers).To(Receive(Equal(notOpened)))
 		}
 	})
 
-	It("makes only a message of another replica wait, and no other message with it", func() {
+	It("answers other messages while a message of another replica waits", func() {
 		waiting := &forwardedCall{id: "slow", peer: "other", ended: make(chan struct{})}
-		holder.calls.add(waiting)
+		owner.calls.add(waiting)
 		waiting.mu.Lock()
 		box, err := frame{Kind: kindPart, ID: "x", From: "other", At: time.Now(), Call: "slow", Part: &part{}}.
-			seal(holder.Keys, "holder")
+			seal(owner.Keys, "owner")
 		Expect(err).NotTo(HaveOccurred())
 		answers := make(chan []byte, 2)
 		taken := make(chan struct{})
 		go func() {
-			holder.receive(box, func(answer []byte) { answers <- answer })
+			owner.receive(box, func(answer []byte) { answers <- answer })
 			close(taken)
 		}()
 		Eventually(taken).Should(BeClosed())
-		holder.receive([]byte("forged"), func(answer []byte) { answers <- answer })
-		Expect(answers).To(Receive(Equal(unopened)), "before receive returned")
+		owner.receive([]byte("forged"), func(answer []byte) { answers <- answer })
+		Expect(answers).To(Receive(Equal(notOpened)), "before receive returned")
 		waiting.mu.Unlock()
 		Eventually(answers).Should(Receive())
 	})
 
-	It("remembers a call for longer than its message is fresh", func() {
+	It("remembers a call longer than its message is fresh", func() {
 		var seen seenCalls
 		start := time.Now()
 		Expect(seen.first("a", start)).To(BeTrue())

@@ -7,41 +7,41 @@ import (
 )
 
 const (
-	// deathLimit is how long a replica may be silent before its sessions count as lost. A pause of its process or its machine is shorter.
-	deathLimit = 10 * time.Second
-	// silenceMemory is how long a silence is remembered. One that is noticed later is another silence.
+	// goneAfter is the silence after which the sessions of a replica count as lost. It is longer than a pause of a process or machine.
+	goneAfter = 10 * time.Second
+	// silenceMemory is the time after which a silence that was not observed again is forgotten.
 	silenceMemory = 10 * time.Minute
 )
 
-// unreachablePeers are the replicas that do not answer although the bus works.
+// unreachablePeers holds the replicas that do not answer although the bus works.
 type unreachablePeers struct {
 	mu    sync.Mutex
-	known map[string]silence
+	peers map[string]silence
 }
 
-// silence is when it was noticed first and last.
+// silence has the times of the first and the last failed message.
 type silence struct{ first, last time.Time }
 
-// note records that a replica has not answered, and returns for how long it has been silent.
-func (u *unreachablePeers) note(peer string, now time.Time) time.Duration {
+// record records that a replica has not answered, and returns how long it has been silent.
+func (u *unreachablePeers) record(peer string, now time.Time) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	maps.DeleteFunc(u.known, func(_ string, one silence) bool { return now.Sub(one.last) > silenceMemory })
-	if u.known == nil {
-		u.known = map[string]silence{}
+	maps.DeleteFunc(u.peers, func(_ string, s silence) bool { return now.Sub(s.last) > silenceMemory })
+	if u.peers == nil {
+		u.peers = map[string]silence{}
 	}
-	one, known := u.known[peer]
-	if !known {
-		one.first = now
+	s, found := u.peers[peer]
+	if !found {
+		s.first = now
 	}
-	one.last = now
-	u.known[peer] = one
-	return now.Sub(one.first)
+	s.last = now
+	u.peers[peer] = s
+	return now.Sub(s.first)
 }
 
 // forget removes a replica that has answered.
 func (u *unreachablePeers) forget(peer string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.known, peer)
+	delete(u.peers, peer)
 }

@@ -6,43 +6,42 @@ import (
 	"time"
 )
 
-// bodyLimit is how long a client may take to send a message.
+// bodyLimit is the time that a client has to send a body.
 const bodyLimit = 30 * time.Second
 
-// listen waits for the body.
-func (w *Writer) listen() {
+func (w *Writer) beginBody() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.listens = true
+	w.readingBody = true
 }
 
-// hurry waits for the body no longer, nor for what else comes on its connection.
-func (w *Writer) hurry() {
+// expireBody makes reads from the connection fail while the body is read.
+func (w *Writer) expireBody() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.listens && !w.stopped {
-		w.late = true
+	if w.readingBody && !w.stopped {
+		w.bodyExpired = true
 		_ = w.control.SetReadDeadline(time.Now()) // recorders in tests have no deadlines
 	}
 }
 
-// heard is the end of the body, which may have come at the very last moment.
-func (w *Writer) heard(err error) {
+// endBody removes the deadline if the body was complete before it took effect.
+func (w *Writer) endBody(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.listens = false; w.late && err == nil {
+	if w.readingBody = false; w.bodyExpired && err == nil {
 		_ = w.control.SetReadDeadline(time.Time{})
 	}
 }
 
-// isUnread reports that there is more of the request than was heard.
+// isUnread reports whether the request has a body that was not read.
 func (w *Writer) isUnread() bool {
 	body := w.request.Body
 	return body != nil && body != http.NoBody && body != &w.body
 }
 
-// whole is a body that has been read.
-type whole struct{ bytes.Reader }
+// bufferedBody is the body of a request after it was read.
+type bufferedBody struct{ bytes.Reader }
 
 // Close implements io.Closer.
-func (*whole) Close() error { return nil }
+func (*bufferedBody) Close() error { return nil }

@@ -18,26 +18,26 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// clocked is a recorder that knows until when its connection may be read from.
-type clocked struct {
+// readDeadlines is a recorder of responses and of read deadlines.
+type readDeadlines struct {
 	*httptest.ResponseRecorder
 	until []time.Time
 }
 
-// SetReadDeadline is what http.ResponseController calls.
-func (c *clocked) SetReadDeadline(until time.Time) error {
+// SetReadDeadline is called by http.ResponseController.
+func (c *readDeadlines) SetReadDeadline(until time.Time) error {
 	c.until = append(c.until, until)
 	return nil
 }
 
-func (o *OpenSet) listening() bool {
+func (o *Registry) isReadingBody() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for s := range o.streams {
+	for s := range o.responses {
 		s.mu.Lock()
-		listens := s.listens
+		reading := s.readingBody
 		s.mu.Unlock()
-		if listens {
+		if reading {
 			return true
 		}
 	}
@@ -46,7 +46,7 @@ func (o *OpenSet) listening() bool {
 
 var _ = Describe("Waiting for a body", Label("G13"), func() {
 	var s *Writer
-	var to *clocked
+	var to *readDeadlines
 	deadlines := func() []time.Time {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -54,32 +54,32 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 	}
 	pass := func(ticks int) {
 		for range ticks {
-			s.set.pulse()
+			s.registry.refresh()
 		}
 	}
 	BeforeEach(func() {
-		g := NewOpenSet(Options{Authorization: judge{errors.New("down")}, Now: time.Now})
+		g := NewRegistry(Options{Authorization: verdict{errors.New("down")}, Now: time.Now})
 		g.ticking = true
 		r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
-		to = &clocked{ResponseRecorder: httptest.NewRecorder()}
+		to = &readDeadlines{ResponseRecorder: httptest.NewRecorder()}
 		s, _ = g.NewWriter(to, r, r.Context())
-		g.open(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
+		g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
 		DeferCleanup(s.Finish)
 	})
 
-	It("ends after a while, and for this body only", func() {
-		s.listen()
+	It("sets a read deadline after the limit, and removes it after the body", func() {
+		s.beginBody()
 		pass(int(bodyLimit/time.Second) - 1)
 		Consistently(deadlines, "20ms").Should(BeEmpty())
 		pass(1)
 		Eventually(deadlines).Should(ConsistOf(BeTemporally("~", time.Now(), time.Second)))
-		s.heard(nil) // at the last moment
+		s.endBody(nil) // just in time
 		Expect(deadlines()).To(HaveExactElements(Not(BeZero()), BeZero()))
 	})
 
-	It("ends for a client that stalls, with an answer and without the connection", func(ctx SpecContext) {
+	It("answers a client that stalls, and closes the connection", func(ctx SpecContext) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			out, _ := s.set.NewWriter(w, r, r.Context())
+			out, _ := s.registry.NewWriter(w, r, r.Context())
 			defer out.Finish()
 			out.Identify("", oauth.Caller{Grant: "A"}, oauth.HostToken{})
 			if _, err := out.ReadBody(100, jsonrpc.NewBodyMemory(1<<10)); err != nil {
@@ -93,7 +93,7 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		Expect(client.SetReadDeadline(time.Now().Add(5 * time.Second))).To(Succeed())
 		_, err = fmt.Fprint(client, "POST / HTTP/1.1\r\nHost: cms.example\r\nContent-Length: 100\r\n\r\n{")
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(s.set.listening).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
+		Eventually(s.registry.isReadingBody).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
 		pass(int(bodyLimit / time.Second))
 		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
 		Expect(err).NotTo(HaveOccurred())
@@ -101,25 +101,25 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		Expect(answer.Close).To(BeTrue())
 	}, SpecTimeout(10*time.Second))
 
-	It("ends for a client that is refused before it", func() {
+	It("is limited for a client that was refused before its body was read", func() {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader([]byte("{")))
-		refused, _ := s.set.NewWriter(to, r, r.Context())
+		refused, _ := s.registry.NewWriter(to, r, r.Context())
 		refused.Finish()
 		Expect(to.until).To(ConsistOf(BeTemporally("~", time.Now().Add(bodyLimit), time.Second)))
 	})
 
-	It("is no matter when there is none", func() {
+	It("sets no deadline for a request without a body", func() {
 		for _, body := range []io.Reader{nil, http.NoBody} {
 			r := httptest.NewRequest(http.MethodGet, "/mcp", body)
-			refused, _ := s.set.NewWriter(to, r, r.Context())
+			refused, _ := s.registry.NewWriter(to, r, r.Context())
 			refused.Finish()
 		}
 		Expect(to.until).To(BeEmpty())
 	})
 
-	It("costs a connection nothing when the body comes in time", func() {
-		s.listen()
-		s.heard(nil)
+	It("sets no deadline when the body arrives in time", func() {
+		s.beginBody()
+		s.endBody(nil)
 		pass(2 * int(bodyLimit/time.Second))
 		Consistently(deadlines, "20ms").Should(BeEmpty())
 		s.request.Body = &s.body

@@ -2,24 +2,24 @@ package response
 
 import "context"
 
-// endableContext is the context of a request whose response may be ended earlier.
-type endableContext struct {
+// responseContext is the context of a request whose response may be ended earlier.
+type responseContext struct {
 	context.Context
-	client context.Context // ends when the client hangs up
-	end    context.CancelCauseFunc
-	who    *Identity // nil until the caller is known
-	known  Identity  // what who is then
+	client   context.Context // ends when the client hangs up
+	end      context.CancelCauseFunc
+	identity *Identity // nil before Writer.Identify, then a pointer to value
+	value    Identity  // a field to save an allocation
 }
 
-func newEndableContext(client context.Context) *endableContext {
+func newContext(client context.Context) *responseContext {
 	ctx, end := context.WithCancelCause(client)
-	return &endableContext{Context: ctx, client: client, end: end}
+	return &responseContext{Context: ctx, client: client, end: end}
 }
 
 // Value implements context.Context.
-func (c *endableContext) Value(key any) any {
-	if key == (identityKey{}) && c.who != nil {
-		return c.who
+func (c *responseContext) Value(key any) any {
+	if key == (identityKey{}) && c.identity != nil {
+		return c.identity
 	}
 	return c.Context.Value(key)
 }

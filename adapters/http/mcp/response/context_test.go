@@ -10,17 +10,17 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("The context of an answer", Label("G16"), func() {
+var _ = Describe("The context of a response", Label("G16"), func() {
 	var (
 		request context.Context
 		hangUp  context.CancelFunc
-		answer  *endableContext
+		answer  *responseContext
 		cause   = errors.New("the grant has ended")
 	)
 	BeforeEach(func() {
 		request, hangUp = context.WithCancel(context.WithValue(context.Background(), identityKey{}, "of the request"))
 		DeferCleanup(hangUp)
-		answer = newEndableContext(request)
+		answer = newContext(request)
 	})
 
 	It("ends with its cause, and leaves the context of the request alone", func() {
@@ -43,9 +43,9 @@ var _ = Describe("The context of an answer", Label("G16"), func() {
 
 	It("returns the identity of its caller as soon as it is known, also after the end", func() {
 		Expect(answer.Value(identityKey{})).To(Equal("of the request"))
-		answer.who = &answer.known
-		answer.known.Caller = oauth.Caller{Grant: "A"}
+		answer.identity = &answer.value
+		answer.value.Caller = oauth.Caller{Grant: "A"}
 		answer.end(nil)
-		Expect(answer.Value(identityKey{})).To(BeIdenticalTo(answer.who))
+		Expect(answer.Value(identityKey{})).To(BeIdenticalTo(answer.identity))
 	})
 })

@@ -15,8 +15,8 @@ var _ = Describe("Closing the responses of an ended grant or token", Label("G16"
 
 	DescribeTable("ends", func(long, relayed bool, ended oauth.Ended, ends bool) {
 		s, _ := openStream(relayed)
-		s.long, s.ctx.who.Token = long, tokenOf("B")
-		s.set.End(ended)
+		s.long, s.ctx.identity.Token = long, tokenOf("B")
+		s.registry.End(ended)
 		Expect(s.ctx.Err() != nil).To(Equal(ends))
 	},
 		Entry("a stream of an ended grant", true, false, oauth.Ended{Grants: []string{"x", "A"}}, true),
@@ -24,8 +24,8 @@ var _ = Describe("Closing the responses of an ended grant or token", Label("G16"
 		Entry("no stream of another grant", true, false, oauth.Ended{Grants: []string{"B"}}, false),
 		Entry("a stream whose token was revoked", true, false, oauth.Ended{Tokens: []oauth.Digest{{}, digestOf(tokenOf("B"))}}, true),
 		Entry("no stream of another token of the grant", true, false, oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("C"))}}, false),
-		Entry("no call whose token was revoked, for it may finish", false, false, oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, false),
-		Entry("a relayed call whose token was revoked, for it may never finish", false, true, oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, true),
+		Entry("no call whose token was revoked, because it may finish", false, false, oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, false),
+		Entry("a relayed call whose token was revoked, because it may never finish", false, true, oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, true),
 		Entry("nothing when nothing has ended", true, true, oauth.Ended{}, false),
 	)
 })

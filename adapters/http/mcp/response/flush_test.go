@@ -7,13 +7,13 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Sending an answer", Label("G16"), func() {
+var _ = Describe("Flushing a response", Label("G16"), func() {
 	const event = "event: message\ndata: {}\n\n"
 
-	DescribeTable("at once or with its end:", func(change func(s *Writer), atOnce bool) {
+	DescribeTable("at once or with the end of the response:", func(change func(s *Writer), atOnce bool) {
 		s, to := openStream(false)
-		s.long, s.single = false, true
-		s.ctx.who.served.Store(true)
+		s.long, s.id = false, []byte("1")
+		s.ctx.identity.served.Store(true)
 		change(s)
 		s.Header().Set("Content-Type", EventStream)
 		_, err := s.Write([]byte(event))
@@ -23,17 +23,17 @@ var _ = Describe("Sending an answer", Label("G16"), func() {
 		defer s.mu.Unlock()
 		Expect(to.Flushed).To(Equal(atOnce))
 	},
-		Entry("what a call has brought waits for the end", func(*Writer) {}, false),
-		Entry("but not what it says before that", func(s *Writer) { s.ctx.who.served.Store(false) }, true),
-		Entry("nor what one of several requests has brought", func(s *Writer) { s.single = false }, true),
-		Entry("nor an event on a long stream", func(s *Writer) { s.long = true }, true),
-		Entry("nor more than the server keeps back", func(s *Writer) { s.unsent = buffered }, true),
+		Entry("the result of a call waits for the end", func(*Writer) {}, false),
+		Entry("a message before the result does not", func(s *Writer) { s.ctx.identity.served.Store(false) }, true),
+		Entry("the result of a request in a batch does not", func(s *Writer) { s.id = nil }, true),
+		Entry("an event of a stream does not", func(s *Writer) { s.long = true }, true),
+		Entry("more than the buffer of the server does not", func(s *Writer) { s.unsent = buffered }, true),
 	)
 
-	It("does not wait for an end that does not come", func() {
+	It("waits for the flush delay at most", func() {
 		s, to := openStream(false)
-		s.long, s.single, s.set.FlushDelay = false, true, time.Millisecond
-		s.ctx.who.served.Store(true)
+		s.long, s.id, s.registry.FlushDelay = false, []byte("1"), time.Millisecond
+		s.ctx.identity.served.Store(true)
 		_, err := s.Write([]byte(event))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(s.FlushError()).To(Succeed())
@@ -45,13 +45,13 @@ var _ = Describe("Sending an answer", Label("G16"), func() {
 		Expect(s.unsent).To(BeZero())
 	})
 
-	It("sends nothing when the end has come before", func() {
+	It("sends nothing after the end of the response", func() {
 		s, to := openStream(false)
-		s.long, s.single = false, true
-		s.ctx.who.served.Store(true)
+		s.long, s.id = false, []byte("1")
+		s.ctx.identity.served.Store(true)
 		Expect(s.FlushError()).To(Succeed())
 		s.Finish()
-		s.send() // by a timer that was late
+		s.delayedFlush() // by a timer that fires late
 		Expect(to.Flushed).To(BeFalse())
 	})
 })

@@ -9,42 +9,43 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Identity is what the guard found out. The token stays here, out of every header, to be asked about again (G16).
+// Identity is the authenticated caller of a request. It keeps the token, which is in no header any more, to check it again (G16).
 type Identity struct {
 	Sender
 	Token    string
 	Resource oauth.Resource
-	Host     oauth.HostToken // for the upstream of a gateway only (J13)
+	Host     oauth.HostToken // only in a gateway (J13)
 }
 
-// Sender is what the SDK and tools may hold of an identity: no token.
+// Sender is the part of an Identity without tokens, for the SDK and tools.
 type Sender struct {
 	Caller oauth.Caller
-	served atomic.Bool // the SDK has what it will answer
+	served atomic.Bool
 }
 
-// Served notes that the SDK has what it will answer, so that what comes next may be sent with the end of the response.
+// Served records that the SDK has the result of the call, so that the next flush may wait for the end of the response.
 func (s *Sender) Served() { s.served.Store(true) }
 
 const senderKey = "pasteport/sender"
 
-// TokenInfo carries the sender through the SDK, which binds a session to UserID: the owner outlives refreshes and step-ups (G14).
+// TokenInfo returns the identity for the SDK, which binds a session to UserID. That is the owner, so that a session survives refreshes and step-ups
+// (G14).
 func (i *Identity) TokenInfo() *auth.TokenInfo {
 	return &auth.TokenInfo{
 		UserID: i.Caller.SessionOwner(i.Resource), Scopes: i.Caller.Scopes.Values(), Expiration: i.Caller.ExpiresAt, Extra: map[string]any{senderKey: &i.Sender},
 	}
 }
 
-// SenderOf returns the sender that TokenInfo has put into info, or nil.
+// SenderOf returns the sender from a TokenInfo, nil if it has none.
 func SenderOf(info *auth.TokenInfo) *Sender {
 	if info == nil {
 		return nil
 	}
-	from, _ := info.Extra[senderKey].(*Sender)
-	return from
+	sender, _ := info.Extra[senderKey].(*Sender)
+	return sender
 }
 
-// digest is that of the token, by which a store names it.
+// digest returns the digest of the token, which is its key in a store.
 func (i *Identity) digest() oauth.Digest {
 	secret, _ := oauth.ParseSecret(oauth.AccessTokenSecret, i.Token)
 	return secret.Digest()
@@ -52,13 +53,13 @@ func (i *Identity) digest() oauth.Digest {
 
 type identityKey struct{}
 
-// WithIdentity returns a context from which IdentityOf gets the identity.
-func WithIdentity(ctx context.Context, who *Identity) context.Context {
-	return context.WithValue(ctx, identityKey{}, who)
+// WithIdentity returns a context with the identity.
+func WithIdentity(ctx context.Context, identity *Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, identity)
 }
 
-// IdentityOf is never nil behind the guard.
+// IdentityOf returns the identity of a context. It is never nil behind the guard.
 func IdentityOf(ctx context.Context) *Identity {
-	who, _ := ctx.Value(identityKey{}).(*Identity)
-	return who
+	identity, _ := ctx.Value(identityKey{}).(*Identity)
+	return identity
 }

@@ -14,53 +14,53 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// relayIn opens a long stream of the person.
-func relayIn(g *OpenSet, person string) *Writer {
+// relayIn opens a stream of the person.
+func relayIn(g *Registry, person string) *Writer {
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(httptest.NewRecorder(), r, r.Context())
-	g.open(s, &Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}})
+	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}})
 	s.Begin(nil, true)
-	s.Relay()
+	s.LimitStream()
 	DeferCleanup(s.Finish)
 	return s
 }
 
-// asking is told of each question about a token, all of which hold.
-type asking func(ctx context.Context)
+// observer calls itself for each check of a token, and accepts all tokens.
+type observer func(ctx context.Context)
 
 // Authenticate implements Authorization.
-func (a asking) Authenticate(ctx context.Context, _ string, _ oauth.Resource) (oauth.Caller, error) {
+func (a observer) Authenticate(ctx context.Context, _ string, _ oauth.Resource) (oauth.Caller, error) {
 	a(ctx)
 	return oauth.Caller{}, nil
 }
 
-// deadlined is a recorder that knows until when it may be written to.
-type deadlined struct {
+// writeDeadline is a recorder of responses and of the last write deadline.
+type writeDeadline struct {
 	*httptest.ResponseRecorder
 	until time.Time
 }
 
-// SetWriteDeadline is what http.ResponseController calls.
-func (d *deadlined) SetWriteDeadline(until time.Time) error {
+// SetWriteDeadline is called by http.ResponseController.
+func (d *writeDeadline) SetWriteDeadline(until time.Time) error {
 	d.until = until
 	return nil
 }
 
-// openStream is an answer under way; relayed ones come from an upstream.
-func openStream(relayed bool) (*Writer, *deadlined) {
-	to := &deadlined{ResponseRecorder: httptest.NewRecorder()}
-	g := NewOpenSet(Options{Now: time.Now, Relays: relayed})
+// openStream begins a stream, of an upstream if it is relayed.
+func openStream(relayed bool) (*Writer, *writeDeadline) {
+	to := &writeDeadline{ResponseRecorder: httptest.NewRecorder()}
+	g := NewRegistry(Options{Now: time.Now, Relays: relayed})
 	g.KeepAlive, g.FlushDelay = time.Hour, time.Hour
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(to, r, r.Context())
-	g.open(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
+	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
 	s.Begin(nil, true)
 	DeferCleanup(s.Finish)
 	return s, to
 }
 
 var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
-	DescribeTable("says so between events only:", func(chunks []string, between bool) {
+	DescribeTable("sends comments only between events:", func(chunks []string, between bool) {
 		s, to := openStream(true)
 		s.Header().Set("Content-Type", EventStream)
 		s.WriteHeader(http.StatusOK)
@@ -84,14 +84,14 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 		Entry("in an end", []string{"data: a\r\n\r"}, false),
 	)
 
-	It("says nothing in an answer that is no stream", func() {
+	It("sends no comment in a response that is no stream", func() {
 		s, to := openStream(true)
 		s.WriteHeader(http.StatusOK)
 		s.comment()
 		Expect(to.Body.String()).To(BeEmpty())
 	})
 
-	It("leaves what the upstream says in plain text as it is", func() {
+	It("passes plain text of the upstream unchanged", func() {
 		s, to := openStream(true)
 		s.Header().Set("Content-Type", "text/plain")
 		s.WriteHeader(http.StatusNotFound)
@@ -101,38 +101,38 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 	})
 })
 
-// judge says of every token the same.
-type judge struct{ err error }
+// verdict is the same result for every token.
+type verdict struct{ err error }
 
-func (j judge) Authenticate(context.Context, string, oauth.Resource) (oauth.Caller, error) {
+func (j verdict) Authenticate(context.Context, string, oauth.Resource) (oauth.Caller, error) {
 	return oauth.Caller{}, j.err
 }
 
-var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
-	DescribeTable("goes by the grant, and gives a call more time than its token:", func(long bool, age time.Duration, revoked, ends bool) {
+var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
+	DescribeTable("ends with the grant, and a call some time after its token:", func(long bool, age time.Duration, revoked, ends bool) {
 		s, _ := openStream(true)
 		expiry := time.Now()
-		s.long, s.ctx.who.Caller.ExpiresAt = long, expiry
-		s.set.options.Now = func() time.Time { return expiry.Add(age) }
-		s.set.options.Authorization = judge{}
+		s.long, s.ctx.identity.Caller.ExpiresAt = long, expiry
+		s.registry.options.Now = func() time.Time { return expiry.Add(age) }
+		s.registry.options.Authorization = verdict{}
 		if revoked {
-			s.set.options.Authorization = judge{oauth.UnknownToken()}
+			s.registry.options.Authorization = verdict{oauth.UnknownToken()}
 		}
-		Expect(s.outlived()).To(Equal(ends))
+		Expect(s.isUnauthorized()).To(Equal(ends))
 	},
 		Entry("a call", false, -time.Minute, false, false), Entry("a call whose grant has ended elsewhere", false, -time.Minute, true, true),
 		Entry("a call whose token expires meanwhile", false, time.Minute, true, false), Entry("a call that does not end", false, callLimit, true, true),
 		Entry("a stream", true, -time.Minute, false, false), Entry("a stream whose grant has ended elsewhere", true, -time.Minute, true, true),
 	)
 
-	It("asks about a token without a word to the trace, which the handler is writing meanwhile", func() {
+	It("checks a token without the recorder, which the handler uses concurrently", func() {
 		s, _ := openStream(true)
 		recorder := trace.Begin(context.Background(), trace.Origin{}, func(came trace.Origin) trace.Origin { return came })
 		s.ctx.Context = recorder
 		asked := make(chan *trace.Recorder, 1)
-		s.set.options.Authorization = asking(func(ctx context.Context) { asked <- trace.From(ctx) })
+		s.registry.options.Authorization = observer(func(ctx context.Context) { asked <- trace.From(ctx) })
 		Expect(trace.From(s.ctx)).NotTo(BeNil())
-		s.beat()
+		s.refresh()
 		Expect(<-asked).To(BeNil())
 	})
 
@@ -143,7 +143,7 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 			Expect(effect).To(Equal(oauth.LimitEvicted))
 			limited++
 		}}
-		g := NewOpenSet(o)
+		g := NewRegistry(o)
 		first, second := relayIn(g, "alice"), relayIn(g, other)
 		Expect(context.Cause(second.ctx)).To(Succeed())
 		if !ends {
@@ -160,13 +160,13 @@ var _ = Describe("Ending relayed answers", Label("G16", "I22"), func() {
 		Expect(limited).To(Equal(1))
 	},
 		Entry("of the same person, in any client", oauth.Limits{MaxSessionsPerPerson: 1}, "alice", true),
-		Entry("of another person when no more may be open", oauth.Limits{MaxSessions: 1}, "bob", true),
-		Entry("but not of another person while there is room", oauth.Limits{MaxSessionsPerPerson: 1}, "bob", false),
+		Entry("of another person when all streams are taken", oauth.Limits{MaxSessions: 1}, "bob", true),
+		Entry("but not of another person below the total limit", oauth.Limits{MaxSessionsPerPerson: 1}, "bob", false),
 	)
 })
 
-var _ = Describe("Limiting how long an answer may take to be read", func() {
-	It("renews the limit with every beat, and leaves it for what is sent at the end", Label("G16"), func() {
+var _ = Describe("Limiting how long a client may take to read a response", func() {
+	It("renews the limit with every comment, and keeps it for the rest of the response", Label("G16"), func() {
 		for _, relayed := range []bool{true, false} {
 			s, to := openStream(relayed)
 			_, err := s.Write([]byte("x"))
@@ -182,10 +182,10 @@ var _ = Describe("Limiting how long an answer may take to be read", func() {
 	})
 })
 
-var _ = Describe("Limiting how long the end of a short answer may take to be read", Label("G16"), func() {
+var _ = Describe("Limiting how long a client may take to read a short response", Label("G16"), func() {
 	It("sets the limit when the handler is done", func() {
 		s, to := openStream(false)
-		s.beats, s.long, s.limited, to.until = false, false, false, time.Time{}
+		s.sendComments, s.long, s.limited, to.until = false, false, false, time.Time{}
 		_, err := s.Write([]byte("x"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(to.until).To(BeZero())
@@ -194,14 +194,14 @@ var _ = Describe("Limiting how long the end of a short answer may take to be rea
 	})
 })
 
-var _ = Describe("Limiting how long an answer may take that nobody said would last", Label("G16"), func() {
+var _ = Describe("Limiting how long a client may take to read a response that is not a stream", Label("G16"), func() {
 	DescribeTable("sets a limit", func(relayed bool, write func(s *Writer), limited bool) {
 		s, to := openStream(relayed)
-		s.beats, s.long, s.limited, to.until = false, false, false, time.Time{}
+		s.sendComments, s.long, s.limited, to.until = false, false, false, time.Time{}
 		write(s)
 		Expect(to.until.IsZero()).To(Equal(!limited))
 	},
-		Entry("for more than the server keeps back", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered+1)) }, true),
+		Entry("for more than the buffer of the server", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered+1)) }, true),
 		Entry("but not for less", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered)) }, false),
 		Entry("nor for a short answer of an upstream", true, func(s *Writer) { _, _ = s.Write([]byte("{}")) }, false),
 		Entry("for an event, which is flushed", true, func(s *Writer) {

@@ -14,24 +14,25 @@ type Session interface {
 	Close() error
 }
 
-// openSession is a session under way. Close waits for its calls, so end calls it only once, in the background.
+// openSession is a session of the registry.
 type openSession struct {
-	grants  map[string]bool // living ones that have used it
+	grants  map[string]bool // that have used it and have not ended
 	session Session
 	ending  bool
 }
 
-func (h *openSession) end() {
-	if !h.ending {
-		h.ending = true
-		go h.session.Close()
+// end closes the session in the background, because Close waits for its calls.
+func (s *openSession) end() {
+	if !s.ending {
+		s.ending = true
+		go s.session.Close()
 	}
 }
 
-// loses removes grants that have ended, and reports whether none is left.
-func (h *openSession) loses(ended map[string]bool) bool {
-	maps.DeleteFunc(h.grants, func(grant string, _ bool) bool { return ended[grant] })
-	return len(h.grants) == 0
+// removeGrants removes grants that have ended, and returns the number of those that are left.
+func (s *openSession) removeGrants(ended map[string]bool) (left int) {
+	maps.DeleteFunc(s.grants, func(grant string, _ bool) bool { return ended[grant] })
+	return len(s.grants)
 }
 
 // recentSessions are the ids of the last thousand sessions that were evicted.
@@ -47,24 +48,24 @@ func (r *recentSessions) add(id string) {
 
 func (r *recentSessions) has(id string) bool { return id != "" && slices.Contains(r.ids[:], id) }
 
-// IsDraining reports whether the service is shutting down and opens no more sessions.
-func (o *OpenSet) IsDraining() bool {
+// IsDraining reports whether Drain was called.
+func (o *Registry) IsDraining() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.draining
 }
 
-// AddSession gives a session a place, unless it has one already, and reports false when it may not be opened. When there are too many, it ends another
-// one (G20). A session without an id needs no place, because it ends with its request.
-func (o *OpenSet) AddSession(session Session, caller *oauth.Caller) (added bool) {
-	evicted, added := o.place(session, caller)
+// AddSession registers a session, and returns false if it may not be opened. Beyond the limits it ends the session that has been idle longest
+// (G20). It ignores a session without an id, which ends with its request.
+func (o *Registry) AddSession(session Session, caller *oauth.Caller) (added bool) {
+	evicted, added := o.admit(session, caller)
 	if evicted != nil {
-		o.noteEviction("session", slices.Sorted(maps.Keys(evicted.grants)))
+		o.reportEviction("session", slices.Sorted(maps.Keys(evicted.grants)))
 	}
 	return added
 }
 
-func (o *OpenSet) place(session Session, caller *oauth.Caller) (evicted *openSession, added bool) {
+func (o *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSession, added bool) {
 	id := session.ID()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +75,7 @@ func (o *OpenSet) place(session Session, caller *oauth.Caller) (evicted *openSes
 	if o.draining || o.evicted.has(id) {
 		return nil, false
 	}
-	if other, evicts := o.places.Open(id, caller.Subject); evicts {
+	if other, evicts := o.occupancy.Open(id, caller.Subject); evicts {
 		evicted = o.sessions[other]
 		delete(o.sessions, other)
 		o.evicted.add(other)
@@ -84,15 +85,15 @@ func (o *OpenSet) place(session Session, caller *oauth.Caller) (evicted *openSes
 	return evicted, true
 }
 
-// noteEviction counts and logs a session or stream that ended for a new one, with its grants.
-func (o *OpenSet) noteEviction(what string, grants []string) {
+// reportEviction counts and logs the eviction of a session or stream.
+func (o *Registry) reportEviction(what string, grants []string) {
 	o.options.Limited.Observe(oauth.LimitSessions, oauth.LimitEvicted)
 	o.options.Logger.Info("the idlest MCP "+what+" ended for a new one", "rule", "G20", "grant", strings.Join(grants, " "))
 }
 
-// UseSession records that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants. It reports
-// false when the session is already closing.
-func (o *OpenSet) UseSession(id, grant string) (usable bool) {
+// UseSession records that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants. It returns
+// false if the session is closing.
+func (o *Registry) UseSession(id, grant string) (usable bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	session, known := o.sessions[id]
@@ -105,33 +106,36 @@ func (o *OpenSet) UseSession(id, grant string) (usable bool) {
 	return !session.ending
 }
 
-func (o *OpenSet) BeginCall(session string) {
+// BeginCall marks a session as busy until EndCall, so that it is not evicted as idle.
+func (o *Registry) BeginCall(session string) {
 	if session == "" {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.places.Begin(session)
+	o.occupancy.Begin(session)
 }
 
-func (o *OpenSet) EndCall(session string) {
+// EndCall ends what BeginCall began.
+func (o *Registry) EndCall(session string) {
 	if session == "" {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.places.End(session)
+	o.occupancy.End(session)
 }
 
-func (o *OpenSet) RemoveSession(id string) {
+// RemoveSession removes a session that has ended.
+func (o *Registry) RemoveSession(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.sessions, id)
-	o.places.Close(id)
+	o.occupancy.Close(id)
 }
 
-// WasEvicted reports whether a session has ended for another one lately.
-func (o *OpenSet) WasEvicted(id string) bool {
+// WasEvicted reports whether a session was evicted recently.
+func (o *Registry) WasEvicted(id string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, known := o.sessions[id]

@@ -25,7 +25,7 @@ var _ = Describe("A session whose last grant has ended", Label("G14", "G16"), fu
 	It("accepts no further request while it closes, also not of a new grant", func() {
 		session := slowSession{make(chan struct{})}
 		DeferCleanup(func() { close(session.closing) })
-		set := NewOpenSet(Options{Now: time.Now, Limits: oauth.DefaultLimits()})
+		set := NewRegistry(Options{Now: time.Now, Limits: oauth.DefaultLimits()})
 		Expect(set.AddSession(session, &oauth.Caller{Grant: "A", Subject: "ann"})).To(BeTrue())
 		Expect(set.UseSession("slow", "B")).To(BeTrue())
 		set.End(oauth.Ended{Grants: []string{"A"}})

@@ -6,38 +6,38 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// tracedWriter is a ResponseWriter that tells the trace before it tells the client.
+// tracedWriter records the status in the trace before it is sent.
 type tracedWriter struct {
 	http.ResponseWriter
 	recorder *trace.Recorder
-	said     bool
+	answered bool
 }
 
-func (t *tracedWriter) say(status int) {
-	if t.said || status < http.StatusOK {
+func (t *tracedWriter) record(status int) {
+	if t.answered || status < http.StatusOK {
 		return
 	}
-	t.said = true
+	t.answered = true
 	t.recorder.Answer(status)
 }
 
-// WriteHeader notes how the request was answered.
+// WriteHeader implements http.ResponseWriter.
 func (t *tracedWriter) WriteHeader(status int) {
-	t.say(status)
+	t.record(status)
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes that the request was answered.
+// Write implements http.ResponseWriter.
 func (t *tracedWriter) Write(p []byte) (int, error) {
-	t.say(http.StatusOK)
+	t.record(http.StatusOK)
 	return t.ResponseWriter.Write(p)
 }
 
-// FlushError is what http.ResponseController calls.
+// FlushError is called by http.ResponseController.
 func (t *tracedWriter) FlushError() error {
-	t.say(http.StatusOK)
+	t.record(http.StatusOK)
 	return http.NewResponseController(t.ResponseWriter).Flush()
 }
 
-// Unwrap is for http.ResponseController, which sets deadlines.
+// Unwrap is called by http.ResponseController, which sets deadlines.
 func (t *tracedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
-// WriteHeader tells proxies not to buffer events. It holds a refusal in plain text back until Write has its words.
+// WriteHeader tells proxies not to buffer events. It delays a refusal in plain text until Write has its text.
 func (w *Writer) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -20,11 +20,11 @@ func (w *Writer) WriteHeader(status int) {
 		w.refused = status
 		return
 	}
-	w.events = w.unbuffer() && w.relayed
+	w.events = w.disableBuffering() && w.relayed
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write fails once the stream has ended (G16). A refusal becomes a JSON-RPC error, in which input can only be a quoted string.
+// Write fails after the response has ended (G16). It turns a refusal in plain text into a JSON-RPC error, so that input in it is a quoted string.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,66 +37,66 @@ func (w *Writer) Write(p []byte) (int, error) {
 		jsonrpc.WriteErrorFor(w.ResponseWriter, status, w.id, sdk.CodeInvalidRequest, strings.TrimSpace(string(p)))
 		return len(p), nil
 	}
-	if w.events = w.unbuffer(); w.events {
-		w.remember(p)
+	if w.events = w.disableBuffering(); w.events {
+		w.keepTail(p)
 	}
 	w.unsent += len(p)
 	if w.written += len(p); w.written > buffered || w.events || w.long || w.limited {
-		w.limit()
+		w.setWriteDeadline()
 	}
 	return w.ResponseWriter.Write(p)
 }
 
-// longestEnd is the length of the longest end that an event can have.
-const longestEnd = len("\r\n\r\n")
+// longestSeparator is the length of the longest separator of events.
+const longestSeparator = len("\r\n\r\n")
 
-// remember keeps the last bytes, because what an upstream or another replica sends may be cut anywhere.
-func (w *Writer) remember(p []byte) {
-	p = p[max(0, len(p)-longestEnd):]
+// keepTail keeps the last bytes, because an upstream or another replica may send events in pieces.
+func (w *Writer) keepTail(p []byte) {
+	p = p[max(0, len(p)-longestSeparator):]
 	copy(w.tail[:], w.tail[len(p):])
-	copy(w.tail[longestEnd-len(p):], p)
+	copy(w.tail[longestSeparator-len(p):], p)
 }
 
-// betweenEvents reports whether a comment would stand by itself.
+// betweenEvents reports whether the last event is complete.
 func (w *Writer) betweenEvents() bool {
 	tail := string(w.tail[:])
-	return w.tail == [longestEnd]byte{} || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") || strings.HasSuffix(tail, "\r\r")
+	return w.tail == [longestSeparator]byte{} || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") || strings.HasSuffix(tail, "\r\r")
 }
 
-// FlushError is what http.ResponseController calls.
+// FlushError is called by http.ResponseController. It delays the result of a call by FlushDelay, to send it together with the end of the response.
 func (w *Writer) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.ended(); err != nil {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
-	w.beats = true // more is to come
-	if w.single && w.ctx.who.served.Load() && !w.long && w.unsent <= buffered {
-		if w.push == nil {
-			w.push = time.AfterFunc(w.set.FlushDelay, w.send)
+	w.sendComments = true // a response that flushes may take long
+	if w.id != nil && w.ctx.identity.served.Load() && !w.long && w.unsent <= buffered {
+		if w.flushTimer == nil {
+			w.flushTimer = time.AfterFunc(w.registry.FlushDelay, w.delayedFlush)
 		}
 		return nil
 	}
 	return w.flush()
 }
 
-// send is for an answer that goes on all the same.
-func (w *Writer) send() {
+// delayedFlush flushes a response that has not ended within FlushDelay.
+func (w *Writer) delayedFlush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.push = nil; w.ended() == nil {
+	if w.flushTimer = nil; w.ended() == nil {
 		_ = w.flush() // the next write returns the error
 	}
 }
 
 func (w *Writer) flush() error {
 	w.unsent = 0
-	w.limit()
+	w.setWriteDeadline()
 	return w.control.Flush()
 }
 
-// unbuffer reports whether this is a stream of events. Setting the header again is harmless.
-func (w *Writer) unbuffer() bool {
+// disableBuffering reports whether the response is a stream of events, and tells nginx not to buffer it.
+func (w *Writer) disableBuffering() bool {
 	if !strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), EventStream) {
 		return false
 	}
@@ -104,7 +104,7 @@ func (w *Writer) unbuffer() bool {
 	return true
 }
 
-func (w *Writer) limit() {
+func (w *Writer) setWriteDeadline() {
 	w.limited = true
 	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // recorders in tests have no deadlines
 }

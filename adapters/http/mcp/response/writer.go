@@ -13,127 +13,127 @@ import (
 )
 
 const (
-	// EventStream is the media type of a stream.
+	// EventStream is the media type of server-sent events.
 	EventStream = "text/event-stream"
-	// writeTimeout frees a stream whose reader has gone silent. It is longer than a beat, which renews it: over HTTP/2 it ends idle streams too.
+	// writeTimeout ends a stream whose client does not read. It is longer than keepAliveInterval, because over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
-	// linger is how long what a call has brought waits for the end of its answer: one packet less is worth a timer. The end mostly comes at
-	// once, but on a busy processor others have their turn before it.
-	linger = 50 * time.Millisecond
-	// buffered is how much of an answer the server keeps back until it is flushed or done; a slow reader cannot block bytes that are not sent yet.
+	// flushDelay is how long the result of a call waits for the end of its response, to send both in one packet. The end usually follows at once,
+	// but takes longer on a busy processor.
+	flushDelay = 50 * time.Millisecond
+	// buffered is the number of bytes that net/http keeps until a flush or the end. A slow client cannot block them.
 	buffered = 2 << 10
 )
 
-// Why an answer is cut.
+// The causes of an early end of a response.
 var (
 	ErrEnded    = errors.New("the grant or the access token has ended")
 	ErrDraining = errors.New("the service is shutting down")
 	ErrEvicted  = errors.New("there were too many streams")
 )
 
-// Writer is the ResponseWriter of one answer, and the context of its request. Nothing can be written once that has ended.
+// Writer is the http.ResponseWriter of one response, with the context of its request. Writes fail after that context has ended.
 type Writer struct {
 	http.ResponseWriter
-	ctx      *endableContext // apart, because the SDK keeps it as long as a session that begins with this request
+	ctx      *responseContext // a separate allocation, because the SDK keeps it as long as a session that begins with this request
 	control  http.ResponseController
-	set      *OpenSet
+	registry *Registry
 	traced   tracedWriter
-	request  http.Request // here, because each piece would be an allocation of its own
-	body     whole
+	request  http.Request // a field, like body, to save allocations
+	body     bufferedBody
 	reserved jsonrpc.Reservation
-	id       []byte // of the message that is answered; nil in a batch
-	single   bool   // one request came, and its result is the last that is said
-	long     bool   // what may be known of it elsewhere is asked of the registry
-	opened   int    // guarded by the registry, like what follows
-	beaten   int
+	id       []byte // of the request in the body; nil in a batch and for a message that is no request
+	relayed  bool   // the response of an upstream, which is passed on unchanged
 
-	relayed bool // the answer of an upstream, which is passed on as it is
+	// Guarded by the mutex of the registry.
+	long        bool // a stream; other goroutines call Registry.isLong
+	addedAt     int  // tick
+	refreshedAt int  // tick
 
-	mu      sync.Mutex       // also serializes the SDK's writes and the beat's
-	begun   bool             // the answer has a status
-	events  bool             // the first event was written, or the head of a relayed stream
-	written int              // bytes
-	unsent  int              // of them, since the last flush
-	tail    [longestEnd]byte // of what was written
-	refused int              // status of a refusal whose text the SDK has not written yet
-	stopped bool
-	limited bool // there is a deadline for writing
-	listens bool // to the body
-	late    bool // the body is, and there is a deadline for it
-	beats   bool
-	expiry  *time.Timer // of the access token; a long stream ends with it
-	push    *time.Timer // sends what its end has not taken along
+	mu           sync.Mutex // guards what follows, and serializes writes of the SDK and of comment
+	begun        bool       // it has a status
+	events       bool       // it is a stream of events, whose header or first event was written
+	written      int        // bytes
+	unsent       int        // bytes since the last flush
+	tail         [longestSeparator]byte
+	refused      int  // status of a refusal whose text the SDK has not written yet
+	stopped      bool // by Finish
+	limited      bool // it has a write deadline
+	readingBody  bool
+	bodyExpired  bool // it has a read deadline
+	sendComments bool
+	expiry       *time.Timer // ends a stream with its access token
+	flushTimer   *time.Timer // for a delayed flush
 }
 
-// Context is that of the request until the response ends, and may be kept for longer than the response.
+// Context returns the context of the request, which ends with the response. It may be kept longer than the response.
 func (w *Writer) Context() context.Context { return w.ctx }
 
 // End ends the response and its context with a cause.
 func (w *Writer) End(cause error) { w.ctx.end(cause) }
 
-// Identity is that of the caller, nil until Identify.
-func (w *Writer) Identity() *Identity { return w.ctx.who }
+// Identity returns the identity of the caller, nil before Identify.
+func (w *Writer) Identity() *Identity { return w.ctx.identity }
 
-// Identify ties the response to the grant that it is given for, so that it ends with that grant.
+// Identify sets the caller. From now on the response ends with the caller's grant.
 func (w *Writer) Identify(token string, caller oauth.Caller, host oauth.HostToken) {
-	who := &w.ctx.known
-	who.Token, who.Resource, who.Caller, who.Host = token, w.set.options.Resource, caller, host
-	w.set.open(w, who)
+	identity := &w.ctx.value
+	identity.Token, identity.Resource, identity.Caller, identity.Host = token, w.registry.options.Resource, caller, host
+	w.registry.add(w, identity)
 }
 
-// ReadBody reads the body of the request, which takes memory until Finish. A client that stalls in it gets a read deadline.
+// ReadBody reads the body of the request, and reserves memory for it until Finish. It fails if the client takes longer than bodyLimit.
 func (w *Writer) ReadBody(limit int64, memory *jsonrpc.BodyMemory) ([]byte, error) {
-	w.listen()
-	w.reserved = memory.Reserve(w.ctx.who.Caller.Subject)
+	w.beginBody()
+	w.reserved = memory.Reserve(w.ctx.identity.Caller.Subject)
 	body, err := jsonrpc.ReadBody(&w.request, limit, &w.reserved)
-	w.heard(err)
+	w.endBody(err)
 	if err == nil {
-		w.body = whole{*bytes.NewReader(body)}
+		w.body = bufferedBody{*bytes.NewReader(body)}
 		w.request.Body = &w.body
 	}
 	return body, err
 }
 
-// HasEnded reports that the grant or the access token has ended since it was looked at.
+// HasEnded reports whether the grant or the access token has ended since Identify.
 func (w *Writer) HasEnded() bool {
-	expiry := w.ctx.who.Caller.ExpiresAt
-	return w.ctx.Err() != nil || !expiry.IsZero() && !w.set.options.Now().Before(expiry)
+	expiry := w.ctx.identity.Caller.ExpiresAt
+	return w.ctx.Err() != nil || !expiry.IsZero() && !w.registry.options.Now().Before(expiry)
 }
 
-// Begin sets what may last going. A long stream ends with its access token; a call that was allowed when it came may finish.
+// Begin starts keep-alive comments. A long stream ends with its access token; a call that began with a valid token may finish.
 func (w *Writer) Begin(id []byte, long bool) {
-	w.id, w.single = id, id != nil
-	w.outlast()
+	w.id = id
+	w.extendDeadlines()
 	if !long && !w.relayed {
 		return
 	}
 	if long {
-		w.set.lasts(w)
+		w.registry.markLong(w)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if expiry := w.ctx.who.Caller.ExpiresAt; long && !expiry.IsZero() {
-		w.expiry = time.AfterFunc(expiry.Sub(w.set.options.Now()), func() { w.End(ErrEnded) })
+	if expiry := w.ctx.identity.Caller.ExpiresAt; long && !expiry.IsZero() {
+		w.expiry = time.AfterFunc(expiry.Sub(w.registry.options.Now()), func() { w.End(ErrEnded) })
 	}
-	w.beats = true
+	w.sendComments = true
 }
 
-// Relay gives a long stream of a gateway a place. When there are too many, it ends another one (G20). It counts streams, because the sessions
-// are the upstream's.
-func (w *Writer) Relay() {
-	o := w.set
+// LimitStream counts a stream of a gateway, and ends the oldest one when there are too many (G20). A gateway counts streams, because the upstream has
+// the sessions.
+func (w *Writer) LimitStream() {
+	o := w.registry
 	o.mu.Lock()
-	evicted, evicts := o.relayed.Open(w, w.ctx.who.Caller.Subject)
+	evicted, evicts := o.relayed.Open(w, w.ctx.identity.Caller.Subject)
 	o.mu.Unlock()
 	if evicts {
 		evicted.End(ErrEvicted)
-		o.noteEviction("stream", []string{evicted.ctx.who.Caller.Grant})
+		o.reportEviction("stream", []string{evicted.ctx.identity.Caller.Grant})
 	}
 }
 
-// outlast removes the server's WriteTimeout, because an answer may take longer; each write sets its own deadline. An unread body gets a read
+// extendDeadlines removes the server's WriteTimeout, because a response may take longer; each write sets its own deadline. An unread body gets a read
 // deadline, because net/http waits for its end before it sends anything.
-func (w *Writer) outlast() {
+func (w *Writer) extendDeadlines() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_ = w.control.SetWriteDeadline(time.Time{}) // recorders in tests have no deadlines
@@ -142,35 +142,34 @@ func (w *Writer) outlast() {
 	}
 }
 
-// beat is what happens again and again, as long as the answer lasts.
-func (w *Writer) beat() {
+// refresh ends a response without authorization and sends a keep-alive comment in any other. It is called at intervals.
+func (w *Writer) refresh() {
 	if w.ctx.Err() != nil {
 		return
 	}
-	if w.outlived() {
+	if w.isUnauthorized() {
 		w.End(ErrEnded)
 		return
 	}
 	w.comment()
 }
 
-// callLimit is how much longer than its access token an answer may take that is no long stream. Only an upstream answers a message
-// with a stream that has no end.
+// callLimit is how much longer than its access token a call may take. It is for an upstream, which may answer a call with an endless stream.
 const callLimit = 10 * time.Minute
 
-// outlived reports that the answer goes on although what it was given for has ended, perhaps in another process.
-func (w *Writer) outlived() bool {
-	expiry, long := w.ctx.who.Caller.ExpiresAt, w.set.isLong(w)
-	if long || !w.relayed || expiry.IsZero() || w.set.options.Now().Before(expiry) {
-		return (long || w.relayed) && w.set.revoked(w)
+// isUnauthorized reports whether the access token was revoked, perhaps in another process, or the call has exceeded callLimit.
+func (w *Writer) isUnauthorized() bool {
+	expiry, long := w.ctx.identity.Caller.ExpiresAt, w.registry.isLong(w)
+	if long || !w.relayed || expiry.IsZero() || w.registry.options.Now().Before(expiry) {
+		return (long || w.relayed) && w.registry.isRevoked(w)
 	}
-	return !w.set.options.Now().Before(expiry.Add(callLimit))
+	return !w.registry.options.Now().Before(expiry.Add(callLimit))
 }
 
-// lasting reports that the answer may go on for long, so that it ends with the token that it was asked for.
-func (w *Writer) lasting() bool { return w.long || w.relayed }
+// endsWithToken reports whether the response ends when its access token is revoked, because it may take long.
+func (w *Writer) endsWithToken() bool { return w.long || w.relayed }
 
-// ended says why nothing can be written any more.
+// ended returns the error of writes after the end of the response, nil before.
 func (w *Writer) ended() error {
 	if w.stopped {
 		return context.Canceled
@@ -178,48 +177,47 @@ func (w *Writer) ended() error {
 	return w.ctx.Err()
 }
 
-// comment keeps proxies from closing an idle stream. Before the first event it would be an early 200.
+// comment sends a keep-alive comment, but not before the first event: it would be an early 200.
 func (w *Writer) comment() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.beats || w.ended() != nil {
+	if !w.sendComments || w.ended() != nil {
 		return
 	}
-	w.limit()
+	w.setWriteDeadline()
 	if w.events && w.betweenEvents() {
 		_, _ = w.ResponseWriter.Write([]byte(": keep-alive\n\n"))
 		_ = w.control.Flush()
 	}
 }
 
-// Finish must be called before the handler returns, because the ResponseWriter is invalid afterwards. net/http then sends the rest of the answer,
-// within the write deadline that Finish sets, and removes that deadline.
+// Finish must be called before the handler returns. It sets the write deadline within which net/http sends the rest of the response.
 func (w *Writer) Finish() {
-	w.set.close(w)
+	w.registry.remove(w)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refused > 0 {
 		w.ResponseWriter.WriteHeader(w.refused)
 	}
 	w.stopped = true
-	if !w.late && w.isUnread() {
-		_ = w.control.SetReadDeadline(time.Now().Add(bodyLimit)) // net/http waits for it before it answers
+	if !w.bodyExpired && w.isUnread() {
+		_ = w.control.SetReadDeadline(time.Now().Add(bodyLimit)) // net/http reads it before it answers
 	}
 	if !w.limited {
-		w.limit()
+		w.setWriteDeadline()
 	}
 	if w.expiry != nil {
 		w.expiry.Stop()
 	}
-	if w.push != nil {
-		w.push.Stop()
+	if w.flushTimer != nil {
+		w.flushTimer.Stop()
 	}
 	w.ctx.end(nil)
 	w.reserved.Release()
 	w.traced.recorder.End()
 }
 
-// Unanswered returns why an answer was cut before it began. It returns nil when the answer began or the client has gone.
+// Unanswered returns the cause of a response that ended before it began. It returns nil if the response has begun or the client has gone.
 func (w *Writer) Unanswered() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,7 +227,7 @@ func (w *Writer) Unanswered() error {
 	return context.Cause(w.ctx)
 }
 
-// IsAwaited reports that the client waits for an answer that has no status yet.
+// IsAwaited reports whether the client waits for a response that has no status yet.
 func (w *Writer) IsAwaited() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

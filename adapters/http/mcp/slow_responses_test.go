@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-var _ = Describe("Outlasting the deadlines of the server", Label("G16"), func() {
+var _ = Describe("Responses that take longer than the deadlines of the server", Label("G16"), func() {
 	const deadline = 50 * time.Millisecond
 	var s *site
 	var release chan struct{}
@@ -34,7 +34,7 @@ var _ = Describe("Outlasting the deadlines of the server", Label("G16"), func() 
 		})
 	})
 
-	It("lets a call take longer", func(ctx SpecContext) {
+	It("do not end with a slow call", func(ctx SpecContext) {
 		answers := make(chan answer, 1)
 		go func() {
 			defer GinkgoRecover()
@@ -46,7 +46,7 @@ var _ = Describe("Outlasting the deadlines of the server", Label("G16"), func() 
 		Eventually(answers).WithTimeout(5 * time.Second).Should(Receive(WithTransform(func(a answer) string { return a.body }, ContainSubstring("waited"))))
 	}, SpecTimeout(10*time.Second))
 
-	It("lets an upstream take longer that answers without a stream", func(ctx SpecContext) {
+	It("do not end with a slow upstream that answers without a stream", func(ctx SpecContext) {
 		behind := &patient{called: make(chan struct{}, 1), release: release}
 		e := echo.New()
 		server := httptest.NewUnstartedServer(e)
@@ -69,7 +69,7 @@ var _ = Describe("Outlasting the deadlines of the server", Label("G16"), func() 
 		Eventually(answers).WithTimeout(5 * time.Second).Should(Receive(Equal("{}")))
 	}, SpecTimeout(10*time.Second))
 
-	DescribeTable("leaves a stream open that nothing comes on", func(ctx SpecContext, headers func(ctx context.Context) []string) {
+	DescribeTable("keep an idle stream open", func(ctx SpecContext, headers func(ctx context.Context) []string) {
 		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(headers(ctx), "Accept", response.EventStream)...)
 		Expect(stream.StatusCode).To(Equal(http.StatusOK))
 		Consistently(func() bool {
@@ -88,7 +88,7 @@ var _ = Describe("Outlasting the deadlines of the server", Label("G16"), func() 
 	)
 })
 
-// patient is an upstream that answers when it is released.
+// patient is an upstream that answers only when it is released.
 type patient struct{ called, release chan struct{} }
 
 // Forward implements Upstream.
