@@ -148,7 +148,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 
 	It("shows a page when the client's document cannot be fetched", Label("A9", "C41", "C42"), func(ctx SpecContext) {
 		parameters := client.Request()
-		parameters.Set("client_id", world.Clients.URL("/nobody.json"))
+		parameters.Set("client_id", world.Clients.URL("/missing.json"))
 		Expect(client.AskFor(ctx, parameters)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 	})
 

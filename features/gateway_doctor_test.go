@@ -166,7 +166,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		talk := &Conversation{World: world, Revision: stateless, Access: world.NewClient().Connect(ctx).Access, target: world.MCP()}
 		talk.Post(ctx, "tools/call", params{"name": "shout", "Name": "delete_all"})
 		tells(ctx, world, connects+"call:refused", "stopped", "another spelling of name", "could read the message in another way")
-		talk.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", "of-somebody-else"))
+		talk.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", "of-another-client"))
 		tells(ctx, world, connects+"call:refused call:refused", "stopped", "no such session of this connection", "session of another person or client")
 	})
 

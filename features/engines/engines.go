@@ -69,7 +69,7 @@ func (e *Endpoint) Hold(ctx context.Context, url string, statements ...string) (
 	return e.hold(ctx, url, statements)
 }
 
-// Ask runs a statement as an administrator.
+// Exec runs a statement as an administrator.
 func (e *Endpoint) Ask(ctx context.Context, statement string) error {
 	return e.exec(ctx, e, statement)
 }
