@@ -70,7 +70,7 @@ func (e *Endpoint) Hold(ctx context.Context, url string, statements ...string) (
 }
 
 // Exec runs a statement as an administrator.
-func (e *Endpoint) Ask(ctx context.Context, statement string) error {
+func (e *Endpoint) Exec(ctx context.Context, statement string) error {
 	return e.exec(ctx, e, statement)
 }
 
