@@ -82,7 +82,7 @@ func getting(path string) func(*person) error {
 }
 
 func preparePage(p *person) error {
-	p.request = p.Page("a-verifier-that-nobody-will-ever-show-to-this-server")
+	p.request = p.Page("a-code-verifier-that-is-never-sent-to-this-server-00")
 	return nil
 }
 

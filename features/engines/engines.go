@@ -93,7 +93,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := s.launch(); err != nil {
 		return err
 	}
-	for s.Ask(ctx, "SELECT 1") != nil {
+	for s.Exec(ctx, "SELECT 1") != nil {
 		select {
 		case <-s.exited: // a killed predecessor may hold the port or a lock for a moment
 			if err := s.launch(); err != nil {
