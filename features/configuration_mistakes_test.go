@@ -280,7 +280,7 @@ var _ = Describe("Shell completion and help", Label("configuration"), func() {
 	},
 		Entry("commands", "", nothingElse, "serve\t", "demo\t", "stdio\t", "config\t", "version\t"),
 		Entry("subcommands", "config ", nothingElse, "example\t", "\nschema\t"),
-		Entry("settings with their help text", "serve --access", nothingElse, "--access-token-ttl\thow long an access token lives"),
+		Entry("settings with their help text", "serve --access", nothingElse, "--access-token-ttl\tlifetime of an access token"),
 		Entry("choices", "serve --log-format ", nothingElse, "text\njson\n"),
 		Entry("choices after an equals sign", "serve --log-level=", nothingElse, "debug\ninfo\nwarn\nerror\n"),
 		Entry("folders", "serve --data ", folders),
@@ -297,7 +297,7 @@ var _ = Describe("Shell completion and help", Label("configuration"), func() {
 		}
 		Expect(help.Out).NotTo(ContainSubstring("--upstream"))
 		Expect(gateway.Out).NotTo(ContainSubstring("--demo-token"))
-		Expect(help.Out).To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\nWhich clients may connect:\n.*\nLog:\n.*--log-level`))
+		Expect(help.Out).To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\nClients:\n.*\nLogging:\n.*--log-level`))
 		Expect(Run(ctx, "config", "schema", "--help").Out).NotTo(ContainSubstring("--issuer"))
 	})
 })

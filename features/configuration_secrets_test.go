@@ -35,7 +35,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Settings()).To(HaveKeyWithValue(name, "https://cms.example.com/x?[hidden]"))
 		Expect(ran.Out).NotTo(ContainSubstring(secret))
 		write("again.yaml", ran.Out)
-		Expect(Run(ctx, "config", "--config=again.yaml").Err).To(MatchRegexp(name + ` \(from again\.yaml:\d+\) has \[hidden\], which stands for a hidden secret`))
+		Expect(Run(ctx, "config", "--config=again.yaml").Err).To(MatchRegexp(name + ` \(from again\.yaml:\d+\) has \[hidden\], the placeholder for a hidden secret`))
 	},
 		Entry(nil, "verify-url", "--verifier=http"),
 		Entry(nil, "introspection-url", "--verifier=introspection", "--introspection-client-id=me", "--introspection-client-secret=it"),
@@ -57,7 +57,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 	It("reads a secret from its file without the line ending, and lets flags take precedence", func(ctx SpecContext) {
 		write("token", secret+"\r\n")
 		write("pasteport.yaml", "demo-token-file: token\n")
-		Expect(Run(ctx, "stdio", "--data=site").Err).To(ContainSubstring("does not know the token of demo-token-file (from pasteport.yaml:1)"))
+		Expect(Run(ctx, "stdio", "--data=site").Err).To(ContainSubstring("the token of demo-token-file (from pasteport.yaml:1) is unknown to the demo site"))
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "another")
 		Expect(Run(ctx, "config", "--dev").comment("demo-token")).To(Equal("environment PASTEPORT_DEMO_TOKEN"))
 	})
@@ -95,7 +95,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 			"demo-token (from pasteport.yaml:1) and demo-token-file (from pasteport.yaml:2) are both set: keep one of them"),
 		Entry("a missing file", "demo-token-file: missing\n", "demo-token-file (from pasteport.yaml:1) cannot be read: stat missing"),
 		Entry("an empty file", "demo-token-file: empty\n", "demo-token-file (from pasteport.yaml:1) names an empty file"),
-		Entry("the placeholder for hidden secrets", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], which stands for a hidden secret"),
+		Entry("the placeholder for hidden secrets", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], the placeholder for a hidden secret"),
 		Entry("a list without printing it", "demo-token: [known-to-few]\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
 		Entry("a number without printing it", "demo-token: 0x5eed\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
 	)

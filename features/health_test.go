@@ -20,7 +20,7 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 	It("succeeds when the service is ready", func(ctx SpecContext) {
 		admin := without("http://", Operate().Admin)
 		asked := Run(ctx, "health", "--admin-addr", admin)
-		Expect(asked).To(Equal(Ran{0, "ready, says http://" + admin + "/readyz\n", ""}))
+		Expect(asked).To(Equal(Ran{0, "ready: http://" + admin + "/readyz\n", ""}))
 	})
 
 	It("uses loopback when the service listens on all addresses", func(ctx SpecContext) {
@@ -73,7 +73,7 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
 			DeferCleanup(other.Close)
 			return []string{"--admin-addr", without("http://", other.URL)}
-		}, 1, "not as pasteport does"),
+		}, 1, "is not a pasteport admin listener"),
 		Entry("when it gets an argument", func() []string { return []string{"now"} }, 2, `unexpected argument: "pasteport health" takes flags only`),
 	)
 })

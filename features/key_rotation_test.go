@@ -167,7 +167,7 @@ var _ = Describe("Listing the server secrets", func() {
 		world.RotateKeys(ctx)
 		listed := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h"}, world.Kept()...)...)
 		Expect(listed.Code).To(BeZero(), listed.Err)
-		Expect(listed.Out).To(MatchRegexp(`^DRAWN +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} [:0-9]{8}( +|\n)){3}$`))
+		Expect(listed.Out).To(MatchRegexp(`^GENERATED +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} [:0-9]{8}( +|\n)){3}$`))
 		asJSON := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h", "--json"}, world.Kept()...)...)
 		var keys []struct {
 			DrawnAt     time.Time `json:"drawn_at"`
@@ -190,7 +190,7 @@ var _ = Describe("Listing the server secrets", func() {
 	},
 		Entry("when the data folder is missing", 1, "name its folder with --data", "list", "--data", "/nowhere"),
 		Entry("when there is no secret to replace", 1, "name its folder with --data", "rotate", "--data", "/nowhere"),
-		Entry("when an age is negative", 2, "give an age such as 4320h", "rotate", "--forget-old=-1h"),
+		Entry("when an age is negative", 2, "write an age such as 4320h", "rotate", "--forget-old=-1h"),
 		Entry("when an age is malformed", 2, "forget-old", "rotate", "--forget-old=old"),
 	)
 })

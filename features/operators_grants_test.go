@@ -112,7 +112,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		client.Connect(ctx)
 		answered := end(ctx, typed, "--all")
 		Expect(answered.Code).To(Equal(code))
-		Expect(answered.Err).To(ContainSubstring("End 1 of them?"))
+		Expect(answered.Err).To(ContainSubstring("End 1 grant(s)?"))
 		Expect(world.Grants(ctx)).To(HaveLen(left))
 	},
 		Entry("and continues after yes", "yes\n", 0, 0), Entry("and continues after y", "Y\n", 0, 0),
@@ -131,9 +131,9 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Entry("--all with --subject", 2, "--all alone", "--all", "--subject", "editor"),
 		Entry("an id with --subject", 2, "name one grant", "0", "--subject", "editor"),
 		Entry("two ids", 2, "name one grant", "0", "1"),
-		Entry("an unknown id", 1, "0 living grants have an id that begins with", "no-such-id"),
+		Entry("an unknown id", 1, "0 active grants have an id that starts with", "no-such-id"),
 		Entry("an empty id", 2, "say which grants", ""),
-		Entry("an unknown person", 0, "There is no living grant of this kind", "--subject", "eve"),
+		Entry("an unknown person", 0, "No active grants match", "--subject", "eve"),
 	)
 
 	It("escapes control characters in subjects", func(ctx SpecContext) {

@@ -154,7 +154,7 @@ var _ = Describe("Running the binary", func() {
 			run := binary.Run([]string{tokenVariable + "=demo_mistyped"}, "stdio", "--data", GinkgoT().TempDir())
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
 			Expect(run.Out.Contents()).To(BeEmpty())
-			Expect(string(run.Err.Contents())).To(And(ContainSubstring("does not know the token of "+tokenVariable), Not(ContainSubstring("mistyped"))))
+			Expect(string(run.Err.Contents())).To(And(ContainSubstring("the token of "+tokenVariable+" is unknown"), Not(ContainSubstring("mistyped"))))
 		})
 	})
 

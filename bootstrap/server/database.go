@@ -25,11 +25,11 @@ const defaultDatabaseConnections = persistence.DefaultConnections
 
 func (d *DatabaseConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
-		settings.Secret("database", &d.URL, "database server that replicas share, as postgres://user:password@host/name or mysql://user:password@host/name").
-			Checks("Database.URL").Otherwise("the SQLite file oauth.db in data").Like("postgres://pasteport:password@db.internal/pasteport"),
-		settings.File("server-secret", &d.SecretFile, "file with the server secret, the same one for every replica on a database server").
-			Checks("Database.SecretFile").Otherwise("oauth.db.secret in data").Like("/run/secrets/pasteport"),
-		settings.Number("database-connections", &d.Connections, "connections to the database server at most, of each replica"),
+		settings.Secret("database", &d.URL, "URL of a shared database server: postgres://user:password@host/name or mysql://user:password@host/name").
+			Fields("Database.URL").DefaultText("the SQLite file oauth.db in data").Example("postgres://pasteport:password@db.internal/pasteport"),
+		settings.File("server-secret", &d.SecretFile, "file with the server secret; the same for every replica on a database server").
+			Fields("Database.SecretFile").DefaultText("oauth.db.secret in data").Example("/run/secrets/pasteport"),
+		settings.Number("database-connections", &d.Connections, "maximum number of connections to the database server per replica"),
 	}
 }
 

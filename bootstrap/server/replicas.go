@@ -19,8 +19,8 @@ const settleLimit = 5 * time.Second
 
 func (c *Config) replicas() settings.Group {
 	return settings.Group{Title: "Replicas", Settings: append(c.Database.settings(),
-		settings.Secret("bus", &c.Bus, "nats:// or tls:// URL of the NATS server over which replicas reach each other's sessions, or of several, separated by commas; "+
-			"one process alone and a gateway need none").Like("nats://pasteport:a-long-random-text@nats.internal:4222"),
+		settings.Secret("bus", &c.Bus, "nats:// or tls:// URLs of the NATS servers that connect the replicas' sessions, separated by commas; "+
+			"not needed for a single process or a gateway").Example("nats://pasteport:a-long-random-text@nats.internal:4222"),
 	)}
 }
 

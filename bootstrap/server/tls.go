@@ -95,12 +95,12 @@ func (c TLSConfig) server(config Config) (*tls.Config, error) {
 
 func (c *Config) tls() settings.Group {
 	return settings.Group{Title: "TLS", Settings: []*settings.Setting{
-		settings.File("tls-cert", &c.TLS.CertFile, "PEM file with the certificate and its chain, read again when it changes").
-			Otherwise("plain HTTP, for a proxy with TLS in front").Like("/etc/pasteport/cert.pem"),
-		settings.File("tls-key", &c.TLS.KeyFile, "PEM file with the private key of tls-cert").Like("/etc/pasteport/key.pem"),
-		settings.Texts("acme-domains", &c.TLS.Domains, "domains to get certificates for by ACME, whose terms are taken as accepted; "+
-			"the authority has to reach addr as port 443 of each").Like("cms.example.com"),
-		settings.Text("acme-email", &c.TLS.Email, "where the certificate authority may write about problems").Like("ada@example.com"),
-		settings.URL("acme-directory", &c.TLS.Directory, "directory of the certificate authority"),
+		settings.File("tls-cert", &c.TLS.CertFile, "PEM file with the certificate chain; reloaded when it changes").
+			DefaultText("plain HTTP, for a TLS proxy in front").Example("/etc/pasteport/cert.pem"),
+		settings.File("tls-key", &c.TLS.KeyFile, "PEM file with the private key of tls-cert").Example("/etc/pasteport/key.pem"),
+		settings.Texts("acme-domains", &c.TLS.Domains, "domains for certificates by ACME; you accept the terms of the certificate authority; "+
+			"it must reach addr at port 443 of each domain").Example("cms.example.com"),
+		settings.Text("acme-email", &c.TLS.Email, "contact address for the certificate authority").Example("ada@example.com"),
+		settings.URL("acme-directory", &c.TLS.Directory, "ACME directory URL of the certificate authority"),
 	}}
 }

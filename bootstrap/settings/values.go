@@ -122,9 +122,9 @@ func (c *choice) Type() string { return strings.Join(c.words, "|") }
 
 // Item parses and formats one item of a list.
 type Item[T any] struct {
-	Parse  func(string) (T, error)
-	Format func(T) string
-	Ask    string // what to write, in the plural, as in "host names"
+	Parse    func(string) (T, error)
+	Format   func(T) string
+	Expected string // what to write, in the plural, as in "host names"
 }
 
 // list is a flag that can be repeated, with items separated by commas or lines. An item with a comma needs quotes.
