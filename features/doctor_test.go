@@ -116,7 +116,7 @@ var _ = Describe("Checking a working deployment", Label("doctor"), func() {
 		d := Diagnose(ctx, world.MCP())
 		Expect(d.Code).To(BeZero())
 		Expect(d.With("skipped")).To(HaveEach(HavePrefix("flow.")))
-		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("no --token"))
+		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("needs --token"))
 		Expect(d.Next).To(ContainSubstring("--token"))
 	})
 

@@ -72,7 +72,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx), func(c *server.Config) { c.Gateway.Patience = time.Minute })
 		upstream.Answer(hanging)
 		d := examine(ctx, world, "--timeout", "4s") // all earlier checks must finish within it, on a slow computer too
-		Expect(d.Of("flow.tools").Seen).To(Equal("no answer within 12s"), d.Out)
+		Expect(d.Of("flow.tools").Seen).To(Equal("no response within 12s"), d.Out)
 		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("the one behind the gateway"))
 	})
 
@@ -83,7 +83,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 		d := examine(ctx, world)
 		Expect(d.With("failure")).To(ContainElement("flow.tools"))
 		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("answered 401, although the person's token is valid"))
-		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("accepts the same tokens as the verifier"))
+		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("accept the same tokens as the verifier"))
 	})
 
 	DescribeTable("names the verifier when the upstream cannot verify tokens:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {

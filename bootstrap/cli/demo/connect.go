@@ -86,7 +86,7 @@ func refusedBy(response *http.Response) error {
 	challenges, _ := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
 	for _, challenge := range challenges {
 		if code := challenge.Params["error"]; code != "" {
-			return refusal(fmt.Sprintf("the MCP server answered %s, %s: %q", response.Status, code, challenge.Params["error_description"]))
+			return refusal(fmt.Sprintf("the MCP server returned %s, %s: %q", response.Status, code, challenge.Params["error_description"]))
 		}
 	}
 	return refusal("the MCP server answered " + response.Status)

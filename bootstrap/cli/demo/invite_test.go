@@ -107,7 +107,7 @@ var _ = Describe("Taking part in the demo", func() {
 		form := url.Values{"decision": {"end"}, "ticket": {found(ticket, page)}, "grant": {found(grant, page)}}
 		Expect(string(connections(form))).To(ContainSubstring("The connection has ended."))
 		press()
-		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Refused: the MCP server answered 401 .*invalid_token.*\nThe client has to connect again`))
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Refused: the MCP server returned 401 .*invalid_token.*\nThe client has to connect again`))
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Your turn"))
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 	})
