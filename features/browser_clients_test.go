@@ -215,7 +215,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 	It("is refused in the configuration when allowed-hosts has no effect", func(ctx SpecContext) {
 		workingFolder()
 		Expect(Run(ctx, "config", "--issuer=https://cms.example.com", "--allowed-hosts=cms.internal").Err).To(
-			ContainSubstring("--allowed-hosts is set, but a public server answers under every name: leave it out"))
+			ContainSubstring("--allowed-hosts is set, but a server with a public issuer accepts every Host: leave it out"))
 	})
 
 	It("is recommended by doctor, with the setting", func(ctx SpecContext) {

@@ -29,15 +29,15 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			Expect(ran.Out).To(BeEmpty())
 			Expect(ran.Err).To(HavePrefix("pasteport: 9 settings are wrong:\n  "))
 			Expect(strings.Split(strings.TrimSpace(ran.Err), "\n  ")[1:]).To(ConsistOf(
-				`pasteport.yaml:4: there is no setting "acess-token-ttl": did you mean access-token-ttl?`,
-				"there is no setting PASTEPORT_DEMO_TOKN: did you mean PASTEPORT_DEMO_TOKEN?",
+				`pasteport.yaml:4: unknown setting "acess-token-ttl": did you mean access-token-ttl?`,
+				"unknown setting PASTEPORT_DEMO_TOKN: did you mean PASTEPORT_DEMO_TOKEN?",
 				`issuer (from pasteport.yaml:1) "http://cms.example.com" is not https: clients refuse anything else but on this computer; use the public https address`,
 				"access-token-ttl (from pasteport.yaml:3) is 30h0m0s: choose from 1m0s to 24h0m0s",
 				`accent (from pasteport.yaml:5) is "red": write a colour as #0b5a4a`,
 				"PASTEPORT_GRANT_TTL is 1m0s: choose from 1h0m0s to 8760h0m0s",
 				"--ticket-ttl is 1s: choose from 1m0s to 30m0s",
 				HavePrefix("--logo cannot be read: stat missing.svg"),
-				HavePrefix(`--addr is "nowhere", which is no address: write host:port`),
+				HavePrefix(`--addr is "nowhere", which is not a valid address: write host:port`),
 			))
 		}
 		Expect(filepath.Join(dir, "pasteport-data")).NotTo(BeADirectory())
@@ -54,9 +54,9 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 	},
 		Entry("with a tab", "issuer: https://cms.example.com\n\tdev: true\n", "pasteport.yaml is not YAML: line 2", "indented with spaces"),
 		Entry("with a setting twice", "dev: true\naddr: 127.0.0.1:1\ndev: false\n", "pasteport.yaml:3: dev is already set in pasteport.yaml:1: keep one"),
-		Entry("with an unknown setting", "sit-name: x\nzzzz: y\n", `pasteport.yaml:1: there is no setting "sit-name": did you mean site-name?`,
-			`pasteport.yaml:2: there is no setting "zzzz": "pasteport config example" lists all settings`),
-		Entry("with the setting that names the file", "config: other.yaml\n", `there is no setting "config"`),
+		Entry("with an unknown setting", "sit-name: x\nzzzz: y\n", `pasteport.yaml:1: unknown setting "sit-name": did you mean site-name?`,
+			`pasteport.yaml:2: unknown setting "zzzz": "pasteport config example" lists all settings`),
+		Entry("with the setting that names the file", "config: other.yaml\n", `unknown setting "config"`),
 		Entry("with yes for true", "dev: yes\n", "dev (from pasteport.yaml:1) is yes: write true or false"),
 		Entry("with a switch in quotes", "dev: \"true\"\n", "is true: write true or false"),
 		Entry("with a number for a text", "site-name: 2048\n", "site-name (from pasteport.yaml:1) is 2048: write a text, in quotes"),
@@ -121,7 +121,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			Expect(ran.Err).NotTo(ContainSubstring("s3cret"))
 		}
 	},
-		Entry("when the admin address is invalid", `--admin-addr is "nowhere", which is no address: write host:port, for example 127\.0\.0\.1:8081`, "--admin-addr=nowhere"),
+		Entry("when the admin address is invalid", `--admin-addr is "nowhere", which is not a valid address: write host:port, for example 127\.0\.0\.1:8081`, "--admin-addr=nowhere"),
 		Entry("when the token file does not exist", `--token-file: reading the token file: stat missing`, "--verifier=file", "--token-file=missing"),
 		Entry("when the token file has a mistake", `--token-file: reading the token file odd: line 1`, "--verifier=file", "--token-file=odd"),
 		Entry("when the certificate does not exist", `--tls-cert cannot be read: stat missing`, "--tls-cert=missing", "--tls-key=key.pem"),
@@ -129,8 +129,8 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Entry("when the certificate's file is empty", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=empty", "--tls-key=key.pem"),
 		Entry("when the key's file has a certificate", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=cert.pem", "--tls-key=cert.pem"),
 		Entry("when both are empty", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=empty", "--tls-key=empty"),
-		Entry("when the demo token is invalid", `--demo-token cannot be taken: .* printable ASCII`, "--demo-token=a s3cret"),
-		Entry("when the demo token in a file is invalid", `--demo-token-file cannot be taken: .* printable ASCII`, "--demo-token-file=spaced"),
+		Entry("when the demo token is invalid", `--demo-token is invalid: .* printable ASCII`, "--demo-token=a s3cret"),
+		Entry("when the demo token in a file is invalid", `--demo-token-file is invalid: .* printable ASCII`, "--demo-token-file=spaced"),
 	)
 
 	DescribeTable("refuses settings without effect", func(ctx SpecContext, complaint string, flags ...string) {

@@ -37,11 +37,11 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("static signs with a short secret", "has to have 32 bytes or more", one, "--credential=static", "--upstream-secret=s3cret", "--signing-secret=s3cret2"),
 		Entry("both secrets of static are the same", "to differ from --upstream-secret", one, "--credential=static", "--upstream-secret="+strings.Repeat("s3cret", 6), "--signing-secret="+strings.Repeat("s3cret", 6)),
 		Entry("a secret would have no effect", `is set, but credential is "host-token"`, one, "--upstream-secret=s3cret"),
-		Entry("the verifier is the demo site", `there is no demo site in a gateway`, one, "--verifier=site"),
-		Entry("a tool requires a malformed scope", `--tool-scopes has "articles:write", which is no scope`, one, "--tool-scopes=delete_* = articles:write"),
+		Entry("the verifier is the demo site", `a gateway has no demo site`, one, "--verifier=site"),
+		Entry("a tool requires an unknown scope", `--tool-scopes has "articles:write", which is not in scopes`, one, "--tool-scopes=delete_* = articles:write"),
 		Entry("a tool pattern is malformed", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),
 		Entry("the upstream timeout is too short", "is 500ms: choose 1s to 1h", one, "--upstream-timeout=500ms"),
-		Entry("the verifier cannot tell the upstreams' keys apart", `cannot tell which of them a key belongs to`, one, "--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
+		Entry("the verifier cannot tell the upstreams' keys apart", `cannot tell which upstream a key belongs to`, one, "--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
 		Entry("a path has a parameter", "characters that cannot be routed", one, "--upstream=/:x=http://127.0.0.1:9001/"),
 		Entry("a path has a wildcard", "characters that cannot be routed", one, "--upstream=/*=http://127.0.0.1:9001/"),
 		Entry("a path has dot segments", "empty or dot segments", one, "--upstream=/a/../b=http://127.0.0.1:9001/"),
@@ -56,7 +56,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 	})
 
 	It("refuses gateway settings without an upstream", func(ctx SpecContext) {
-		Expect(Run(ctx, "config", "--dev", "--tool-scopes=x = mcp").Err).To(ContainSubstring("--tool-scopes is set, but there is no"))
+		Expect(Run(ctx, "config", "--dev", "--tool-scopes=x = mcp").Err).To(ContainSubstring("--tool-scopes is set, but upstream is not"))
 		Expect(Run(ctx, "config", "--dev", "--verifier=upstream").Err).To(ContainSubstring("there is no upstream"))
 	})
 

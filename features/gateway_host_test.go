@@ -85,6 +85,6 @@ var _ = Describe("A gateway to a server with a Host check", Label("gateway", "U9
 		args := []string{"config", "--issuer=https://mcp.example.com", "--upstream=http://127.0.0.1:9000/mcp"}
 		Expect(Run(ctx, append(args, "--upstream-host=localhost:9000")...).Out).To(MatchRegexp(`upstream-host: .?localhost:9000`))
 		Expect(Run(ctx, append(args, "--upstream-host=http://localhost:9000/")...).Err).To(ContainSubstring(`--upstream-host has "http://localhost:9000/": write host or host:port`))
-		Expect(Run(ctx, "config", "--dev", "--upstream-host=localhost:9000").Err).To(ContainSubstring("--upstream-host is set, but there is no"))
+		Expect(Run(ctx, "config", "--dev", "--upstream-host=localhost:9000").Err).To(ContainSubstring("--upstream-host is set, but upstream is not"))
 	}, SpecTimeout(time.Minute))
 })

@@ -127,12 +127,12 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(refused.Out + refused.Err).To(ContainSubstring(said))
 		Expect(world.Grants(ctx)).To(HaveLen(2))
 	},
-		Entry("no arguments", 2, "say which grants"),
+		Entry("no arguments", 2, "name the grants"),
 		Entry("--all with --subject", 2, "--all alone", "--all", "--subject", "editor"),
 		Entry("an id with --subject", 2, "name one grant", "0", "--subject", "editor"),
 		Entry("two ids", 2, "name one grant", "0", "1"),
 		Entry("an unknown id", 1, "0 active grants have an id that starts with", "no-such-id"),
-		Entry("an empty id", 2, "say which grants", ""),
+		Entry("an empty id", 2, "name the grants", ""),
 		Entry("an unknown person", 0, "No active grants match", "--subject", "eve"),
 	)
 

@@ -272,7 +272,7 @@ var _ = Describe("Connecting to a bus", Label("replicas", "R5"), func() {
 		Expect(err).To(MatchError(And(ContainSubstring("connecting to the bus at nats://127.0.0.1:1"), Not(ContainSubstring("hush")))))
 		config.Bus = "redis://ann:hush-hush@127.0.0.1"
 		_, err = server.Open(ctx, config)
-		Expect(err).To(MatchError(And(ContainSubstring("is no URL of a NATS server"), Not(ContainSubstring("hush")))))
+		Expect(err).To(MatchError(And(ContainSubstring("is not the URL of a NATS server"), Not(ContainSubstring("hush")))))
 	})
 
 	It("reports an outage, but stays ready", Label("operations"), func(ctx SpecContext) {

@@ -163,9 +163,9 @@ var _ = Describe("TLS", Label("operations"), func() {
 		Entry("a certificate without a key", "--tls-cert and tls-key belong together", "--tls-cert", "cert.pem"),
 		Entry("missing files", "no such file", "--tls-cert", "/nowhere/cert.pem", "--tls-key", "/nowhere/key.pem"),
 		Entry("certificate files and ACME at once", "exclude each other", "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--acme-domains", "cms.example.com"),
-		Entry("a domain without a dot", `"localhost", which no authority can check`, "--acme-domains", "localhost"),
-		Entry("a wildcard", `"*.example.com", which no authority can check`, "--acme-domains", "*.example.com"),
-		Entry("a URL for a domain", "which no authority can check", "--acme-domains", "https://cms.example.com"),
+		Entry("a domain without a dot", `"localhost", which an ACME authority cannot validate`, "--acme-domains", "localhost"),
+		Entry("a wildcard", `"*.example.com", which an ACME authority cannot validate`, "--acme-domains", "*.example.com"),
+		Entry("a URL for a domain", "which an ACME authority cannot validate", "--acme-domains", "https://cms.example.com"),
 		Entry("an ACME directory without TLS", "acme-directory", "--acme-domains", "cms.example.com", "--acme-directory", "http://127.0.0.1/dir"),
 	)
 })

@@ -78,7 +78,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 				return term.Usagef("name one grant, or select grants by --client and --subject, or --all")
 			}
 			if (filter == grantFilter{}) != all {
-				return term.Usagef("say which grants: an ID, --client, --subject, or --all alone")
+				return term.Usagef("name the grants by an ID, --client, --subject, or --all alone")
 			}
 			return nil
 		},

@@ -138,7 +138,7 @@ func (g GatewayConfig) checkIdle() error {
 		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
 	} {
 		if setting.set {
-			mistakes = append(mistakes, oauth.NewMistake("%s is set, but there is no %s: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))
+			mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -151,7 +151,7 @@ func (g GatewayConfig) checkUpstreams() error {
 			mistakes = append(mistakes, oauth.NewMistake("%s: number %d: %s", oauth.Field("Upstream"), i+1, err))
 		}
 		if u.Path == "" && i > 0 {
-			mistakes = append(mistakes, oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one can do without", oauth.Field("Upstream"), i+1))
+			mistakes = append(mistakes, oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one may have no path", oauth.Field("Upstream"), i+1))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -162,7 +162,7 @@ func (g GatewayConfig) checkKeys(v Verification) error {
 	if len(g.Upstreams) == 1 || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
 		return nil
 	}
-	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which of them a key belongs to: choose %s %q, or one gateway for each",
+	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: choose %s %q, or one gateway per upstream",
 		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), v.chosen(true), oauth.Field("Verifier"), VerifierUpstream)
 }
 
@@ -171,14 +171,14 @@ func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
 	for _, rule := range g.ToolScopes {
 		for _, name := range rule.Scopes {
 			if !slices.ContainsFunc(config.Scopes, func(s oauth.Scope) bool { return s.Name == name }) {
-				mistakes = append(mistakes, oauth.NewMistake("%s has %q, which is no scope: add it to %s", oauth.Field("Gateway.ToolScopes"), name, oauth.Field("Scopes")))
+				mistakes = append(mistakes, oauth.NewMistake("%s has %q, which is not in scopes: add it to %s", oauth.Field("Gateway.ToolScopes"), name, oauth.Field("Scopes")))
 			}
 		}
 	}
 	return errors.Join(mistakes...)
 }
 
-// toolScopes returns the scopes that a call of a tool needs: those of every pattern that matches, else the defaults.
+// toolScopes returns the scopes that a call of a tool requires: those of every matching pattern, else the defaults.
 func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth.Scopes {
 	return func(tool string) oauth.Scopes {
 		var needed oauth.Scopes

@@ -29,7 +29,7 @@ var networkItem = settings.Item[netip.Prefix]{
 var hostItem = settings.Item[string]{
 	Parse: func(host string) (string, error) {
 		if host == "" || strings.ContainsAny(host, "/:@?# *") {
-			return "", errors.New("it is no host name")
+			return "", errors.New("it is not a host name")
 		}
 		return strings.ToLower(host), nil
 	},

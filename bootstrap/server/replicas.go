@@ -32,7 +32,7 @@ func (c Config) checkBus() error {
 	for address := range strings.SplitSeq(c.Bus, ",") {
 		at, err := url.Parse(strings.TrimSpace(address))
 		if err != nil || !slices.Contains([]string{"nats", "tls"}, at.Scheme) || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") {
-			return oauth.NewMistake("%s is no URL of a NATS server: write nats://host:4222, or tls://host:4222, with %%2F for a slash of the password, and so on", oauth.Field("Bus"))
+			return oauth.NewMistake("%s is not the URL of a NATS server: write nats://host:4222, or tls://host:4222, with %%2F for a slash in the password, and so on", oauth.Field("Bus"))
 		}
 	}
 	return nil

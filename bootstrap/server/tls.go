@@ -19,8 +19,8 @@ const (
 
 // TLSConfig chooses the source of the certificate: two files, an ACME authority, or none behind a proxy that terminates TLS.
 type TLSConfig struct {
-	CertFile, KeyFile string   // PEM; read again when they change
-	Domains           []string // to get certificates for by ACME
+	CertFile, KeyFile string   // PEM; reloaded when they change
+	Domains           []string // for certificates by ACME
 	Email             string   // contact address for the authority
 	Directory         string   // URL of the authority
 }
@@ -32,18 +32,18 @@ func (c TLSConfig) check() error {
 		mistakes = append(mistakes, oauth.NewMistake("%s and %s belong together: name both files", cert, key))
 	}
 	if c.CertFile != "" && len(c.Domains) > 0 {
-		mistakes = append(mistakes, oauth.NewMistake("%s and %s exclude each other: take the certificate from files or from an authority", cert, domains))
+		mistakes = append(mistakes, oauth.NewMistake("%s and %s exclude each other: use a certificate from files or from an ACME authority", cert, domains))
 	}
 	if c.Email != "" && len(c.Domains) == 0 {
 		mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is empty: leave it out, or name the domains", oauth.Field("ACMEEmail"), domains))
 	}
 	for _, domain := range c.Domains {
 		if !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "*/: ") {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q, which no authority can check: write domains like cms.example.com", domains, domain))
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q, which an ACME authority cannot validate: write domains like cms.example.com", domains, domain))
 		}
 	}
 	if !strings.HasPrefix(c.Directory, "https://") && len(c.Domains) > 0 {
-		mistakes = append(mistakes, oauth.NewMistake("%s is not https: name the directory of the authority, for example %s", directory, certificates.LetsEncrypt))
+		mistakes = append(mistakes, oauth.NewMistake("%s is not https: write the directory URL of the authority, for example %s", directory, certificates.LetsEncrypt))
 	}
 	return errors.Join(append(mistakes, c.checkFiles())...)
 }

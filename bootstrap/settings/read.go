@@ -146,7 +146,7 @@ func (t *Table) strayVariables() error {
 		rest, ours := strings.CutPrefix(typed, prefix)
 		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
 		if near := t.nearest(name); ours && near != "" && near != name && name != t.path.Name {
-			mistakes = append(mistakes, fmt.Errorf("there is no setting %s: did you mean %s?", typed, variable(near)))
+			mistakes = append(mistakes, fmt.Errorf("unknown setting %s: did you mean %s?", typed, variable(near)))
 		}
 	}
 	return errors.Join(mistakes...)

@@ -110,7 +110,7 @@ type choice struct {
 
 func (c *choice) Set(text string) error {
 	if !slices.Contains(c.words, text) {
-		return errors.New("it is none of " + strings.Join(c.words, ", "))
+		return errors.New("it is not one of " + strings.Join(c.words, ", "))
 	}
 	*c.target = text
 	return nil

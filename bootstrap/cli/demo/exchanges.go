@@ -30,7 +30,7 @@ func checkChallenge(response *http.Response) (string, error) {
 	for _, challenge := range challenges {
 		metadata := challenge.Params["resource_metadata"]
 		if metadata != "" && response.StatusCode == http.StatusUnauthorized {
-			return "401; more is told at " + metadata, nil
+			return "401, with the metadata at " + metadata, nil
 		}
 	}
 	return "", errors.Join(fmt.Errorf("the MCP server responded with %s instead of a 401 with its metadata URL", response.Status), err)
