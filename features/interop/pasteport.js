@@ -53,7 +53,7 @@ export async function startServer(program, args, env) {
   const issuer = await servingAddress(child);
   clearTimeout(kill);
   if (!issuer) {
-    throw new Error(`starting ${program}: it never said that it serves\n${log}`);
+    throw new Error(`starting ${program}: it did not report that it serves\n${log}`);
   }
   return { issuer, mcp: `${issuer}/mcp`, log: () => log, stop: () => stop(child, stopped) };
 }

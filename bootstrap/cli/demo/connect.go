@@ -89,7 +89,7 @@ func refusedBy(response *http.Response) error {
 			return refusal(fmt.Sprintf("the MCP server returned %s, %s: %q", response.Status, code, challenge.Params["error_description"]))
 		}
 	}
-	return refusal("the MCP server answered " + response.Status)
+	return refusal("the MCP server returned " + response.Status)
 }
 
 func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
