@@ -54,7 +54,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		client = world.NewClient()
 	})
 
-	It("shows every living connection of the token, and nothing secret", func(ctx SpecContext) {
+	It("shows every active connection of the token, and no secrets", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		code := client.Authorize(ctx)
 		client.Revoke(ctx, client.Connect(ctx).Refresh)

@@ -197,7 +197,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(page.Approve(ctx, "demo_soon").StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("demands no proof for a token with living connections", func(ctx SpecContext) {
+	It("demands no proof for a token with active connections", func(ctx SpecContext) {
 		client.Connect(ctx)
 		wrong(ctx, 5, here)
 		Expect(right(ctx, here).StatusCode).To(Equal(http.StatusSeeOther))

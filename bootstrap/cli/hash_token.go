@@ -46,7 +46,7 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	return hash
 }
 
-// noTokenArgument keeps tokens out of the history of shells and the list of processes, and does not repeat them.
+// noTokenArgument refuses a token as an argument, because the shell history and the process list would show it. The error does not contain it.
 func noTokenArgument(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return term.Usage(errTokenArgument)
@@ -56,7 +56,7 @@ func noTokenArgument(_ *cobra.Command, args []string) error {
 
 var errTokenArgument = errors.New("the command line is visible to other users, so a token is not read from it: type it when asked, or pipe it in")
 
-// noTokenFlag does not repeat an unknown flag, which may be a token that begins with a dash.
+// noTokenFlag refuses an unknown flag without printing it, because it may be a token that starts with a dash.
 func noTokenFlag(command *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		return term.Usagef("unknown flag; %w", errTokenArgument)

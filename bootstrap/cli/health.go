@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	healthLimit = 10 * time.Second // the checks of readiness take at most two seconds each
+	healthLimit = 10 * time.Second // each readiness check takes at most two seconds
 	healthSize  = 64 << 10         // bytes of an answer
 )
 
@@ -40,7 +40,7 @@ func newHealth(out io.Writer) *cobra.Command {
 	return health
 }
 
-// askReadiness fails with the problems that the service reports.
+// askReadiness returns an error with the problems that the service reports.
 func askReadiness(ctx context.Context, addr string) error {
 	if addr == "" || addr == server.AdminOff {
 		return fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s", server.DefaultAdminAddr)

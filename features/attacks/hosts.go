@@ -111,7 +111,7 @@ func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "brief":
 	case "signing":
 		document["token_endpoint_auth_method"], document["jwks_uri"] = "private_key_jwt", origin+"/keys"
-	case "slow": // its header comes at once, so that the wait for the body counts
+	case "slow": // sends its header immediately, so that the wait is for the body
 		w.Header().Set("Content-Type", "application/json")
 		_ = http.NewResponseController(w).Flush()
 		select {

@@ -138,7 +138,7 @@ func fromRoot(dir string) string {
 	return dir
 }
 
-// serve runs the site and the client until the demo is over or one of them fails.
+// serve runs the site and the client until the demo ends or one of them fails.
 func (d *demo) serve(ctx context.Context, listener net.Listener, once bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	parts, ctx := errgroup.WithContext(ctx)
