@@ -71,7 +71,7 @@ func (e *examination) wellKnownURL() string {
 	return originOf(e.Endpoint) + resourceWellKnown + path
 }
 
-// resourceURLs returns the possible URLs of the document, the preferred one first. It leaves out a challenge with another origin, which addresses reports.
+// resourceURLs returns the possible URLs of the document, the preferred one first, without a challenge of another origin, which addresses reports.
 func (e *examination) resourceURLs() []string {
 	places := []string{e.wellKnownURL(), strings.TrimSuffix(e.wellKnownURL(), "/"), originOf(e.Endpoint) + resourceWellKnown}
 	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) {

@@ -1,4 +1,4 @@
-// Package admin is the HTTP handler of a service's admin listener: health, readiness (Check), metrics, profiles and the connection trace (Connections). New
+// Package admin is the admin listener of a service: health, readiness (Check), metrics, profiles and the connection trace (Connections). New
 // returns the handler. No response contains a secret.
 package admin
 
@@ -16,7 +16,7 @@ type Route struct {
 	Serve http.HandlerFunc
 }
 
-// Options configure the admin listener. Address is its listen address; requests may use its host name besides localhost and loopback addresses. Routes are
+// Options configure the admin listener. Address is its listen address, whose host name requests may use besides localhost and loopback. Routes are
 // available on loopback addresses only.
 type Options struct {
 	Address string
