@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	tolerated = .75 // of a committed ratio
-	attempts  = 3   // of a line that seems to have fallen
+	tolerated = .75 // share of the committed ratio that still passes
+	attempts  = 3   // measurements of a line before it fails
 )
 
-// compareWithCommitted fails when a ratio has fallen. A noisy moment is no fall, so a line gets further attempts, and its best one counts.
+// compareWithCommitted fails if a ratio has fallen. It repeats a fallen line, because noise can lower a ratio, and uses the best attempt.
 func (b *bench) compareWithCommitted(measured []results) error {
 	committed, err := readFigures(filepath.Dir(b.out))
 	if err != nil {
@@ -23,7 +23,7 @@ func (b *bench) compareWithCommitted(measured []results) error {
 		best := map[string]float64{}
 		r.keepBest(best)
 		for attempt := 2; len(falls(r, best, committed)) > 0 && attempt <= attempts; attempt++ {
-			fmt.Printf("%s: %v; measuring it again (attempt %d of %d, the best of them counts)\n", r.line.name, falls(r, best, committed), attempt, attempts)
+			fmt.Printf("%s: %v; measuring again (attempt %d of %d, the best counts)\n", r.line.name, falls(r, best, committed), attempt, attempts)
 			again, err := b.run(r.line)
 			if err != nil {
 				return err
@@ -40,7 +40,7 @@ func (b *bench) compareWithCommitted(measured []results) error {
 	return fallen
 }
 
-// keepBest keeps the better of each ratio.
+// keepBest replaces each ratio in best by a better one.
 func (r results) keepBest(best map[string]float64) {
 	for _, c := range r.compared() {
 		value := r.compare(c).median
@@ -50,7 +50,7 @@ func (r results) keepBest(best map[string]float64) {
 	}
 }
 
-// falls are the ratios that are more than a quarter worse than what is committed, or that nobody has committed.
+// falls describes the ratios that are more than a quarter worse than committed, and those without a committed figure.
 func falls(r results, best map[string]float64, committed figures) (found []string) {
 	for _, c := range r.compared() {
 		was, known := committed[r.line.name][c.name()]
@@ -66,7 +66,7 @@ func falls(r results, best map[string]float64, committed figures) (found []strin
 	return found
 }
 
-// least is the worst that is still taken for what was committed.
+// least returns the worst value that passes for a committed one.
 func (c comparison) least(committed float64) float64 {
 	if c.moreIsBetter() {
 		return committed * tolerated

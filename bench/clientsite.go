@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/bench/load"
 )
 
-// openClientSite publishes the metadata document of the one client, as its maker's web site does; servers may keep it for an hour.
+// openClientSite serves the metadata document of the client; servers may cache it for an hour.
 func (b *bench) openClientSite() (closeSite func()) {
 	site := httptest.NewUnstartedServer(nil)
 	site.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

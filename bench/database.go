@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"strings"
 
-	_ "github.com/go-sql-driver/mysql" // of the servers that Pasteport knows
+	_ "github.com/go-sql-driver/mysql" // the drivers that Pasteport uses
 	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
-// engines are the database servers by the end of the name of who uses them.
+// engines are the database servers by the suffix of the server name.
 var engines = map[string]struct{ driver, admin, url string }{
 	"postgres": {"pgx", "postgres://postgres@127.0.0.1:5432/postgres", "postgres://postgres@127.0.0.1:5432/"},
 	"mariadb":  {"mysql", "root@tcp(127.0.0.1:3306)/", "mysql://root@127.0.0.1:3306/"},
 }
 
-// createDatabase makes a database of its own for one server.
+// createDatabase creates a separate database for one server.
 func createDatabase(kind string) (address string, drop func() error, err error) {
 	engine := engines[kind]
 	name := "bench_" + strings.ToLower(rand.Text())

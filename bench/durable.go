@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// durableWrites measures grants that are stored one by one and answered when the disk has them.
+// durableWrites measures writes of one grant each that return after the disk flush.
 func durableWrites(writers int) func(*bench, line, string) (sample, error) {
 	return func(b *bench, _ line, name string) (s sample, err error) {
 		dir, err := os.MkdirTemp("", "pasteport-bench-")

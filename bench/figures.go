@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// figuresFile holds the ratios that are committed, by line and by what is compared.
+// figuresFile holds the committed ratios by line and comparison.
 const figuresFile = "figures.json"
 
 type figures map[string]map[string]float64
@@ -27,7 +27,7 @@ func readFigures(dir string) (figures, error) {
 	return f, json.Unmarshal(text, &f)
 }
 
-// writeFigures replaces those that were measured and leaves the others.
+// writeFigures replaces the measured ratios and keeps the others.
 func writeFigures(dir string, measured []results) error {
 	f, err := readFigures(dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func writeFigures(dir string, measured []results) error {
 	return os.WriteFile(filepath.Join(dir, figuresFile), append(text, '\n'), 0o644)
 }
 
-// compared are the comparisons whose servers were measured.
+// compared returns the comparisons whose servers were measured.
 func (r results) compared() (all []comparison) {
 	for _, c := range r.line.compare {
 		_, ours := r.median(c.ours, c.metric)

@@ -12,13 +12,13 @@ import (
 
 const storesPackage = "github.com/pasteport/pasteport/adapters/persistence"
 
-// What the store's benchmark says of the group, and of a transaction for each grant, which only the store itself can have.
+// The output of the store's benchmark, which measures group commit and one transaction per grant. Only the store can switch group commit off.
 var (
 	shared = regexp.MustCompile(`([\d.]+) shared-ns/grant`)
 	single = regexp.MustCompile(`([\d.]+) alone-ns/grant`)
 )
 
-// groupCommit measures how many grants a second writers keep in both ways, which take turns within the benchmark.
+// groupCommit measures how many grants per second the writers store with and without group commit.
 func groupCommit(writers int) func(*bench, line, []string) (map[string]sample, error) {
 	return func(b *bench, _ line, _ []string) (map[string]sample, error) {
 		said, err := b.benchmarkStore("GroupCommit/^" + strconv.Itoa(writers) + "$")
@@ -29,7 +29,7 @@ func groupCommit(writers int) func(*bench, line, []string) (map[string]sample, e
 		for server, pattern := range map[string]*regexp.Regexp{ourStore: shared, storeAlone: single} {
 			found := pattern.FindSubmatch(said)
 			if found == nil {
-				return nil, fmt.Errorf("there is no time of %s in %s", server, said)
+				return nil, fmt.Errorf("no time for %s in %s", server, said)
 			}
 			each, err := strconv.ParseFloat(string(found[1]), 64)
 			if err != nil {
@@ -41,7 +41,7 @@ func groupCommit(writers int) func(*bench, line, []string) (map[string]sample, e
 	}
 }
 
-// benchmarkStore runs a benchmark of the store and returns what it says.
+// benchmarkStore runs a benchmark of the store and returns its output.
 func (b *bench) benchmarkStore(name string) ([]byte, error) {
 	program := b.program("persistence.test")
 	if _, err := os.Stat(program); err != nil {

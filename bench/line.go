@@ -2,16 +2,16 @@ package main
 
 import "strings"
 
-// line is one thing that is measured, on several servers in turn.
+// line is one measurement on several servers.
 type line struct {
 	name     string
 	scenario string
-	rate     float64 // of an open loop; 0 for a closed one
-	usesUp   bool    // ends when the clients have nothing left
+	rate     float64 // operations per second of an open loop; 0 for a closed loop
+	usesUp   bool    // ends when the clients have used up their tokens
 	servers  []string
 	compare  []comparison
-	short    bool // belongs to the short form
-	once     bool // one round says it all
+	short    bool // part of --short
+	once     bool // one round is enough
 
 	measure func(b *bench, l line, servers []string) (map[string]sample, error) // one round; nil: underLoad
 }
@@ -21,20 +21,20 @@ type comparison struct {
 	metric      metric
 	ours, peer  string
 	floor, goal float64
-	above       bool // ours less the peer's instead
-	reach       bool // neither is ours
-	disk        bool // it is the disk that decides how much it can be
+	above       bool // compares by difference, not by ratio
+	reach       bool // shows a limit; neither server is ours
+	disk        bool // depends on the disk, so --check ignores it
 }
 
-// clients are how many send requests at once.
+// clients is the number of concurrent clients.
 const clients = 64
 
 func (l line) file() string { return strings.NewReplacer(" ", "-", "/", "-").Replace(l.name) }
 
-// more is better of rates only.
+// moreIsBetter reports whether a higher value is better, which holds for rates only.
 func (c comparison) moreIsBetter() bool { return c.metric == rate }
 
-// name says what is compared.
+// name describes the comparison; figures.json uses it as a key.
 func (c comparison) name() string {
 	switch {
 	case c.peer == "":
@@ -45,7 +45,7 @@ func (c comparison) name() string {
 	return c.ours + " ÷ " + c.peer + ", " + string(c.metric)
 }
 
-// of is what one round says.
+// of returns the value of the comparison in one round.
 func (c comparison) of(round map[string]sample) float64 {
 	ours, peers := round[c.ours][c.metric], round[c.peer][c.metric]
 	switch {
@@ -57,7 +57,7 @@ func (c comparison) of(round map[string]sample) float64 {
 	return ours / peers
 }
 
-// meets tells whether a value is as good as a bar.
+// meets reports whether a value is at least as good as a bar.
 func (c comparison) meets(value, bar float64) bool {
 	if c.moreIsBetter() {
 		return value >= bar
@@ -65,7 +65,7 @@ func (c comparison) meets(value, bar float64) bool {
 	return value <= bar
 }
 
-// against are the servers of a line, ours first, and how ours compares with each in one metric.
+// against compares ours with each peer in one metric.
 func against(m metric, ours string, peers ...bar) (comparisons []comparison) {
 	for _, p := range peers {
 		comparisons = append(comparisons, comparison{metric: m, ours: ours, peer: p.peer, floor: p.floor, goal: p.goal})
@@ -73,17 +73,17 @@ func against(m metric, ours string, peers ...bar) (comparisons []comparison) {
 	return comparisons
 }
 
-// reach shows how far ours could come; nobody is to blame when it falls.
+// reach compares two other servers to show the best possible result of ours; --check ignores it.
 func reach(m metric, server, peer string) []comparison {
 	return []comparison{{metric: m, ours: server, peer: peer, reach: true}}
 }
 
-// reachAlone is a value that shows how far ours could come.
+// reachAlone is the absolute value of another server that shows the best possible result of ours.
 func reachAlone(m metric, server string) []comparison {
 	return []comparison{{metric: m, ours: server, reach: true}}
 }
 
-// byDisk are comparisons that another disk changes.
+// byDisk marks comparisons whose result depends on the disk.
 func byDisk(comparisons []comparison) []comparison {
 	for i := range comparisons {
 		comparisons[i].disk = true
@@ -91,12 +91,12 @@ func byDisk(comparisons []comparison) []comparison {
 	return comparisons
 }
 
-// over is reach, but by how much more it needs.
+// over is reach by difference.
 func over(m metric, server, peer string) []comparison {
 	return []comparison{{metric: m, ours: server, peer: peer, reach: true, above: true}}
 }
 
-// above is against, but by how much more ours needs.
+// above is against by difference.
 func above(m metric, ours string, peers ...bar) []comparison {
 	comparisons := against(m, ours, peers...)
 	for i := range comparisons {
@@ -105,12 +105,12 @@ func above(m metric, ours string, peers ...bar) []comparison {
 	return comparisons
 }
 
-// alone is a value that stands for itself.
+// alone is an absolute value.
 func alone(m metric, ours string, floor, goal float64) []comparison {
 	return []comparison{{metric: m, ours: ours, floor: floor, goal: goal}}
 }
 
-// bar is the least that counts as done against a peer, and what is aimed at; 0 where there is none.
+// bar is the required value (floor) and the target (goal) against a peer; 0 means none.
 type bar struct {
 	peer        string
 	floor, goal float64

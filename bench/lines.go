@@ -4,9 +4,9 @@ import "slices"
 
 // Servers that lines name.
 const (
-	ours         = "pasteport" // everything on that a site would run, on SQLite
+	ours         = "pasteport" // with the middleware of a site, on SQLite
 	oursBare     = "pasteport-bare"
-	oursOneByOne = "pasteport one by one" // whose grants share no transaction
+	oursOneByOne = "pasteport one by one" // one transaction per grant
 	onPostgres   = "pasteport+postgres"
 	onMariaDB    = "pasteport+mariadb"
 	ourTools     = "pasteport-tools"
@@ -30,7 +30,7 @@ const (
 	rawAtOnce    = "raw database at once"
 )
 
-// lines are what is measured, with the floors and the goals of the project.
+// lines are all measurements, with the project's floors and goals.
 var lines = slices.Concat(guarded, issuing, pages, tools, open, standing, durable)
 
 var guarded = []line{

@@ -1,4 +1,4 @@
-// Command bench measures Pasteport beside bare Echo and beside other OAuth servers, and writes down how they compare. README.md says how to read that.
+// Command bench compares Pasteport with bare Echo and with other OAuth servers. README.md describes the method.
 package main
 
 import (
@@ -45,15 +45,15 @@ func run() error {
 func newBench() (b *bench, err error) {
 	b = new(bench)
 	flag.IntVar(&b.rounds, "rounds", 7, "`rounds` of each line; 3 with --short")
-	flag.DurationVar(&b.length, "length", 3*time.Second, "how long each server is measured in a round; 1s with --short")
-	flag.BoolVar(&b.short, "short", false, "only what CI compares, with bare Echo and with the raw database")
-	flag.BoolVar(&b.check, "check", false, "fail when a ratio is more than a quarter worse than in "+figuresFile)
-	flag.StringVar(&b.lines, "only", "", "only the lines whose `name` begins so")
-	flag.StringVar(&b.skip, "skip", "", "servers that are left out, by `names` with commas")
-	flag.IntVar(&b.flows, "flows", 25_000, "code `flows` after which memory and disk are looked at")
-	flag.IntVar(&b.sessions, "sessions", 10_000, "idle `sessions`")
-	flag.StringVar(&b.profile, "profile", "", "write profiles of Pasteport's processes into this `folder`")
-	flag.StringVar(&b.out, "out", "RESULTS.md", "the `file` that the table is written to, with "+figuresFile+" beside it; a part of the lines is shown unless it is named")
+	flag.DurationVar(&b.length, "length", 3*time.Second, "measuring time per server and round; 1s with --short")
+	flag.BoolVar(&b.short, "short", false, "measure only the ratios to bare Echo and to the raw database, as CI does")
+	flag.BoolVar(&b.check, "check", false, "fail if a ratio is more than a quarter worse than in "+figuresFile)
+	flag.StringVar(&b.lines, "only", "", "measure only the lines whose name starts with `name`")
+	flag.StringVar(&b.skip, "skip", "", "leave out these servers (`names` separated by commas)")
+	flag.IntVar(&b.flows, "flows", 25_000, "number of code `flows` before memory and disk are measured")
+	flag.IntVar(&b.sessions, "sessions", 10_000, "number of idle `sessions`")
+	flag.StringVar(&b.profile, "profile", "", "write profiles of Pasteport's processes to this `folder`")
+	flag.StringVar(&b.out, "out", "RESULTS.md", "write the table to this `file`, and "+figuresFile+" to its folder; without --out, a run of some lines only prints the table")
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -71,7 +71,7 @@ func newBench() (b *bench, err error) {
 	return b, err
 }
 
-// chosen are the lines of this run.
+// chosen returns the lines of this run.
 func (b *bench) chosen() (chosen []line) {
 	for _, l := range lines {
 		if (!b.short || l.short) && strings.HasPrefix(l.name, b.lines) {
@@ -84,7 +84,7 @@ func (b *bench) chosen() (chosen []line) {
 	return chosen
 }
 
-// shortened keeps what CI watches, on any computer: how much is paid on top of what nobody can avoid.
+// shortened keeps the comparisons that CI checks, because they vary least between computers: the cost above bare Echo and the raw database.
 func (l line) shortened() line {
 	l.compare = slices.DeleteFunc(slices.Clone(l.compare), func(c comparison) bool {
 		return c.metric != rate || c.peer != bareEcho && c.peer != rawDatabase || strings.Contains(c.ours, "+")
@@ -95,7 +95,7 @@ func (l line) shortened() line {
 	return l
 }
 
-// only leaves out what was not asked for.
+// only removes the servers named by --skip.
 func (b *bench) only(servers []string) []string {
 	return slices.DeleteFunc(slices.Clone(servers), func(server string) bool { return slices.Contains(strings.Split(b.skip, ","), server) })
 }
@@ -103,7 +103,7 @@ func (b *bench) only(servers []string) []string {
 func (b *bench) all() error {
 	chosen := b.chosen()
 	if len(chosen) == 0 {
-		return fmt.Errorf("there is no line %q", b.lines)
+		return fmt.Errorf("no line starts with %q", b.lines)
 	}
 	var measured []results
 	for _, l := range chosen {

@@ -11,12 +11,12 @@ import (
 type bench struct {
 	options
 	serverCPU int
-	programs  string // the folder of what was built
+	programs  string // the folder of the server programs
 	clientID  string
 	roots     []byte
 }
 
-// sample is what one run of one server gave, by metric.
+// sample is the result of one server in one round, by metric.
 type sample map[metric]float64
 
 type metric string
@@ -28,12 +28,12 @@ const (
 	median   metric = "p50 ms"
 	tail     metric = "p99 ms"
 	farTail  metric = "p99.9 ms"
-	busy     metric = "of all looks" // of the load found an answer: near 1 it is the load that is measured
+	busy     metric = "of all polls" // found a response; near 1 the load generator is the bottleneck
 	duration metric = "ms"
 
 	idleMemory metric = "idle MiB"
 	usedMemory metric = "used MiB"
-	filePages  metric = "used MiB of files" // mostly the program itself; the kernel can take them back
+	filePages  metric = "used MiB of files" // mostly the program file, which the kernel can reclaim
 	perToken   metric = "bytes on disk per access token"
 	perSession metric = "bytes per session"
 )
@@ -59,7 +59,7 @@ func (b *bench) gather(p *process, server string, count int) (people []*person, 
 	return people, nil
 }
 
-// guardless servers give out no tokens.
+// guardless servers issue no tokens.
 var guardless = map[string]bool{bareEcho: true, leastGuard: true, siteEcho: true, siteGuard: true, sdkTools: true, sdkGuard: true, sdkAuth: true}
 
 func dismiss(people []*person) {
@@ -68,7 +68,7 @@ func dismiss(people []*person) {
 	}
 }
 
-// together does the same for everybody at once.
+// together runs do for all clients at once.
 func together(people []*person, do func(*person) error) error {
 	if do == nil {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinned marks a process that has begun again on the CPU of the load.
+// pinned is set in the process that pinLoad has restarted on the load's CPU.
 const pinned = "PASTEPORT_BENCH_PINNED"
 
-// cpus are those that this process may use; the first is the servers', the second the load's.
+// cpus returns the CPUs that this process may use; the first is for the servers, the second for the load.
 func cpus() (found []int) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -27,14 +27,14 @@ func cpus() (found []int) {
 	return found
 }
 
-// pinLoad begins this process again on one CPU, so that the runtime sees no other one; the servers get another.
+// pinLoad restarts this process on one CPU, so that the Go runtime sees only that one, and returns the CPU for the servers.
 func pinLoad() (serverCPU int, err error) {
 	if _, err := fmt.Sscan(os.Getenv(pinned), &serverCPU); err == nil {
 		return serverCPU, os.Unsetenv(pinned)
 	}
 	free := cpus()
 	if len(free) < 2 {
-		return 0, errors.New("two CPUs are needed, one for the servers and one for the load, which never sleeps")
+		return 0, errors.New("the benchmarks need two CPUs, one for the servers and one for the load generator")
 	}
 	runtime.LockOSThread()
 	if err := setCPU(free[1]); err != nil {
@@ -47,7 +47,7 @@ func pinLoad() (serverCPU int, err error) {
 	return 0, syscall.Exec(self, os.Args, append(os.Environ(), fmt.Sprintf("%s=%d", pinned, free[0])))
 }
 
-// on runs start with the calling thread on a CPU, which a process that it starts inherits, and comes back.
+// on runs start with the calling thread pinned to a CPU, which child processes inherit, and restores the previous CPU.
 func on(cpu int, start func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -17,7 +17,7 @@ import (
 	"github.com/pasteport/pasteport/bench/server"
 )
 
-// process is one server, which runs from start to stop and nobody else asks.
+// process is one running server that only this benchmark uses.
 type process struct {
 	command *exec.Cmd
 	orders  io.WriteCloser
@@ -25,10 +25,10 @@ type process struct {
 	began   time.Time
 	site    *url.URL
 	dir     string
-	drop    func() error // of its database
+	drop    func() error // drops its database
 }
 
-// start runs a server on a fresh folder and, where it has one, a fresh database.
+// start runs a server with a new folder and, if it needs one, a new database.
 func (b *bench) start(name string) (*process, error) {
 	dir, err := os.MkdirTemp("", "pasteport-bench-")
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *process) run(cpu int, command *exec.Cmd, order server.Order) (err error
 	return nil
 }
 
-// tell waits until the server has done what it is told.
+// tell sends a command and waits until the server has carried it out.
 func (p *process) tell(word string) error {
 	if _, err := io.WriteString(p.orders, word+"\n"); err != nil {
 		return err
@@ -94,15 +94,15 @@ func (p *process) end() error { return errors.Join(p.orders.Close(), p.command.W
 
 func (p *process) clean() error { return errors.Join(p.drop(), os.RemoveAll(p.dir)) }
 
-// stop ends the server and takes away what it kept.
+// stop ends the server and removes its folder and database.
 func (p *process) stop() error { return errors.Join(p.end(), p.clean()) }
 
-// cpu is what the server has used of its CPU until now, in all its threads.
+// cpu returns the CPU time of all threads of the server so far.
 func (p *process) cpu() time.Duration {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.command.Process.Pid))
 	var all time.Duration
 	for _, thread := range threads {
-		text, _ := os.ReadFile(thread) // threads may end in between
+		text, _ := os.ReadFile(thread) // a thread may have ended
 		used, _, _ := strings.Cut(string(text), " ")
 		nanoseconds, _ := strconv.ParseInt(used, 10, 64)
 		all += time.Duration(nanoseconds)
@@ -110,13 +110,13 @@ func (p *process) cpu() time.Duration {
 	return all
 }
 
-// Kinds of memory that the kernel tells apart.
+// Fields of /proc/PID/status.
 const (
 	resident = "VmRSS:"
 	ofFiles  = "RssFile:"
 )
 
-// memory is how much of one kind the server has, in bytes.
+// memory returns one kind of the server's memory in bytes.
 func (p *process) memory(kind string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
@@ -128,7 +128,7 @@ func (p *process) memory(kind string) (float64, error) {
 	return kib * 1024, err
 }
 
-// disk is how large the server's folder is, in bytes.
+// disk returns the size of the server's folder in bytes.
 func (p *process) disk() (size float64, err error) {
 	files, err := filepath.Glob(filepath.Join(p.dir, "*"))
 	for _, file := range files {

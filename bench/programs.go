@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// build makes the programs that are measured. Each peer is a program of its own, so that nobody starts with the weight of another.
+// build compiles the servers. Each peer is a separate program, so that no server carries the code of another.
 func (b *bench) build() (err error) {
 	if b.programs, err = os.MkdirTemp("", "pasteport-bench-"); err != nil {
 		return err
@@ -16,19 +16,19 @@ func (b *bench) build() (err error) {
 	build := exec.Command("go", "build", "-o", b.programs+string(filepath.Separator), "./server/...")
 	build.Stdout, build.Stderr, build.Env = os.Stderr, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	if err := build.Run(); err != nil {
-		return fmt.Errorf("building the servers: %w: run it in the folder bench", err)
+		return fmt.Errorf("building the servers: %w: run the command in the folder bench", err)
 	}
 	return nil
 }
 
 func (b *bench) program(name string) string { return filepath.Join(b.programs, name) }
 
-// programs are by the beginning of the names of the servers that they are.
+// programs maps prefixes of server names to programs; the first match wins.
 var programs = []struct{ servers, program string }{
 	{onPostgres, "replica"}, {onMariaDB, "replica"}, {ours, "pasteport"}, {sdkTools, "sdk"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
 }
 
-// command is how a server is run, and the database server that it needs.
+// command returns the command that runs a server, and the kind of database server that it needs.
 func (b *bench) command(name string) (command *exec.Cmd, database string, err error) {
 	if strings.HasPrefix(name, oidcProvider) {
 		command, err = oidcCommand()
@@ -43,7 +43,7 @@ func (b *bench) command(name string) (command *exec.Cmd, database string, err er
 	return nil, "", fmt.Errorf("there is no server %q", name)
 }
 
-// oidcCommand runs the peer that is written for Node.
+// oidcCommand returns the command of the peer that runs on Node.
 func oidcCommand() (*exec.Cmd, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -12,7 +12,7 @@ type results struct {
 	rounds []map[string]sample
 }
 
-// run measures a line: every round has fresh processes, and every other round begins at the other end.
+// run measures a line: each round starts fresh processes, and every second round reverses the order of the servers.
 func (b *bench) run(l line) (results, error) {
 	r := results{line: l}
 	rounds := b.rounds
@@ -55,7 +55,7 @@ func oneByOne(measure func(*bench, line, string) (sample, error)) func(*bench, l
 	}
 }
 
-// String shows the metrics in one order.
+// String lists the metrics in a fixed order.
 func (s sample) String() (text string) {
 	for _, m := range []metric{rate, cpuTime, median, tail, farTail, duration, idleMemory, usedMemory, filePages, perToken, perSession, busy} {
 		if value, has := s[m]; has {
@@ -65,7 +65,7 @@ func (s sample) String() (text string) {
 	return text
 }
 
-// short writes a number with three digits that matter.
+// short formats a number with three significant digits.
 func short(value float64) string {
 	if value >= 1000 || value <= -1000 {
 		return fmt.Sprintf("%.0f", value)
@@ -73,7 +73,7 @@ func short(value float64) string {
 	return fmt.Sprintf("%.3g", value)
 }
 
-// spread is the middle and the ends of what the rounds say.
+// spread is the median and the range of the rounds.
 type spread struct{ median, least, most float64 }
 
 func spreadOf(values []float64) spread {
@@ -94,7 +94,7 @@ func (r results) compare(c comparison) spread {
 	return spreadOf(values)
 }
 
-// median is what one server showed in the middle.
+// median returns the median of a server's rounds.
 func (r results) median(server string, m metric) (value float64, measured bool) {
 	var values []float64
 	for _, round := range r.rounds {

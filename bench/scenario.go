@@ -10,22 +10,22 @@ import (
 // ping has 40 bytes.
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// scenario is what the clients of a line do.
+// scenario is the work of each client of a line.
 type scenario struct {
-	prepare func(*person) error // once for each client, before anything counts; nil when there is nothing to do
+	prepare func(*person) error // runs once per client before the measurement; may be nil
 	do      func(*person) error
 }
 
-// person is one client of many, with what it has in hand.
+// person is one client with its tokens and prepared requests.
 type person struct {
 	*load.Client
 	server  string
 	turn    int
-	request []byte   // that it sends again and again
-	spare   []string // refresh tokens that nobody uses
+	request []byte   // sent by every operation
+	spare   []string // unused refresh tokens for revokeOne
 }
 
-const spares = 40 // refresh tokens of each client that are revoked
+const spares = 40 // refresh tokens per client that the revoke line uses up
 
 var scenarios = map[string]scenario{
 	"guard":    {prepare: preparePing, do: (*person).send},
@@ -46,12 +46,12 @@ func (p *person) refresh() error { return p.Client.Refresh() }
 func (p *person) send() error {
 	answer, err := p.Do(p.request)
 	if err == nil && answer.Status != http.StatusOK {
-		err = fmt.Errorf("the answer is %d: %.300s", answer.Status, answer.Body)
+		err = fmt.Errorf("the response is %d: %.300s", answer.Status, answer.Body)
 	}
 	return err
 }
 
-// connect gets tokens where the server gives any.
+// connect gets tokens if the server issues any.
 func (p *person) connect() error {
 	if p.ID == "" {
 		return nil
@@ -82,7 +82,7 @@ func getting(path string) func(*person) error {
 }
 
 func preparePage(p *person) error {
-	p.request = p.Page("a-verifier-that-nobody-will-ever-show-to-this-server")
+	p.request = p.Page("a-code-verifier-that-is-never-sent-to-this-server-00")
 	return nil
 }
 
@@ -104,7 +104,7 @@ func revokeOne(p *person) error {
 	return p.Revoke(p.spare[p.turn-1])
 }
 
-// mix is what a busy server sees: of a hundred requests 95 are guarded calls, 4 refresh, and 1 connects anew.
+// mix sends the requests of a busy server: of a hundred, 95 are guarded calls, 4 are refreshes and 1 is a code flow.
 func mix(p *person) (err error) {
 	p.turn++
 	switch p.turn % 100 {

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/bench/server"
 )
 
-// coldStart measures from the start of the process to its first answer, whatever that is.
+// coldStart measures the time from the start of the process to its first response of any status.
 func coldStart(b *bench, _ line, name string) (s sample, err error) {
 	p, err := b.start(name)
 	if err != nil {
@@ -28,7 +28,7 @@ func coldStart(b *bench, _ line, name string) (s sample, err error) {
 
 const mebibyte = 1 << 20
 
-// footprint looks at a server that has just started, and at what many code flows leave behind.
+// footprint measures memory and disk of a server that has just started, and after many code flows.
 func footprint(b *bench, _ line, name string) (s sample, err error) {
 	p, err := b.start(name)
 	if err != nil {
@@ -65,9 +65,9 @@ func footprint(b *bench, _ line, name string) (s sample, err error) {
 	return s, errors.Join(err, untold, unknown)
 }
 
-const perPerson = 100 // sessions; Pasteport lets nobody have more
+const perPerson = 100 // sessions; Pasteport's limit per person
 
-// idleStreams is how much memory a legacy SSE session costs a server while nothing is said on it.
+// idleStreams measures the memory of an idle legacy SSE session.
 func idleStreams(b *bench, _ line, name string) (sample, error) {
 	return b.idle(name, func(p *person, client int) (closing func(), err error) {
 		connection, err := load.Dial(p.Site.Host, client)
@@ -83,7 +83,7 @@ func idleStreams(b *bench, _ line, name string) (sample, error) {
 	})
 }
 
-// idleSessions is the same for streamable sessions; they need no connection.
+// idleSessions measures the memory of an idle streamable session, which needs no connection.
 func idleSessions(b *bench, _ line, name string) (sample, error) {
 	return b.idle(name, func(p *person, _ int) (func(), error) {
 		_, err := p.openSession()
@@ -91,7 +91,7 @@ func idleSessions(b *bench, _ line, name string) (sample, error) {
 	})
 }
 
-// idle opens sessions and looks at the memory that they take.
+// idle opens sessions and measures the memory per session.
 func (b *bench) idle(name string, open func(p *person, client int) (closing func(), err error)) (s sample, err error) {
 	p, err := b.start(name)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *bench) idle(name string, open func(p *person, client int) (closing func
 	return sample{perSession: (after - before) / float64(b.sessions)}, err
 }
 
-// settled is the memory of a server that has given back what it does not need.
+// settled returns the memory of the server after it has returned free memory to the system.
 func (p *process) settled() (float64, error) {
 	if err := p.tell(server.Settle); err != nil {
 		return 0, err

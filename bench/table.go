@@ -10,14 +10,15 @@ import (
 
 const head = `# Results
 
-Written by ` + "`go run .`" + `; README.md says how it is measured and how to read it. "÷" is ours divided by the peer's in the same round, "−" ours less the
-peer's, and neither is ours alone. Ratio is the median of the rounds, with the least and the most. CPU is that of the server's process.
+` + "`go run .`" + ` writes this page. [README.md](README.md) explains the method and the servers. "a ÷ b" divides the values of two servers in the same round, "a − b"
+subtracts them, and one name alone is an absolute value. "ratio" is the median of the rounds, and "spread" the lowest and the highest round. "ours" is
+the first server, "peer" the second. CPU is that of the server process.
 
 | line | what is compared | ratio | spread | floor | goal | | ours | peer | CPU µs/op ours | peer | p99 ratio |
 |---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|--:|
 `
 
-// write writes the table and the figures, or shows the table where only a part was measured.
+// write writes the table and the figures, or prints the table when only some lines were measured.
 func (b *bench) write(measured []results) error {
 	var text strings.Builder
 	text.WriteString(head)
@@ -38,11 +39,11 @@ func (b *bench) write(measured []results) error {
 }
 
 const remarks = `
-Not in the table: Smeldr, which the Go module proxy does not serve, so that it cannot be a dependency.
+Smeldr is not in the table, because the Go module proxy does not serve it.
 `
 
 func (b *bench) circumstances() string {
-	return fmt.Sprintf("%d rounds of %s each, %d code flows and %d sessions where they stay; %s, %s/%s; servers on one CPU, the load on another.",
+	return fmt.Sprintf("%d rounds of %s each; memory and disk after %d code flows and with %d sessions; %s, %s/%s; servers on one CPU, the load generator on another.",
 		b.rounds, b.length, b.flows, b.sessions, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
@@ -88,7 +89,7 @@ func (c comparison) verdict(value float64) string {
 	return "below"
 }
 
-// busiest says how near the load came to its own limit.
+// busiest reports how close the load generator came to its own limit.
 func busiest(measured []results) string {
 	most, where := 0.0, ""
 	for _, r := range measured {
@@ -101,5 +102,5 @@ func busiest(measured []results) string {
 	if where == "" {
 		return ""
 	}
-	return fmt.Sprintf(" The load asks each connection again and again; at most %.0f %% of its looks found an answer (%s).", most*100, where)
+	return fmt.Sprintf(" The load generator polls its connections; at most %.0f %% of its polls found a response (%s).", most*100, where)
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/pasteport/pasteport/bench/load"
 )
 
-// What else runs on the machine makes all of it faster and slower from one second to the next, so servers that are compared take short turns.
+// turnLength is short because other processes change the speed of the machine from second to second.
 const turnLength = 250 * time.Millisecond
 
-// turn is how long a server has the load.
+// turn is the time that one server is under load.
 type turn struct {
 	warmup, length time.Duration
 	counts         bool
 }
 
-// turns are those that each server of a line has in a round, as many as its length has begun. Where the load is light, or wears off, it is one.
+// turns returns the turns of each server in a round. Lines with a fixed rate or with tokens that run out have one.
 func (b *bench) turns(l line) []turn {
 	switch {
 	case l.usesUp:
@@ -32,15 +32,15 @@ func (b *bench) turns(l line) []turn {
 	return append([]turn{{length: b.warmup}}, slices.Repeat([]turn{short}, int((b.length+turnLength-1)/turnLength))...)
 }
 
-// contestant is a server that is ready for the load of a line, and what it has shown so far.
+// contestant is a running server of a line with its measurements so far.
 type contestant struct {
 	server  string
 	process *process
 	people  []*person
 	took    load.Latencies
 	length  time.Duration
-	began   time.Duration // what it had used of its CPU before
-	looks   int64         // for answers, and those for which there was none yet
+	began   time.Duration // CPU time used before the measurement
+	looks   int64         // polls for responses, and how many of them were empty
 	empty   int64
 }
 
@@ -78,7 +78,7 @@ func (b *bench) underLoad(l line, servers []string) (round map[string]sample, er
 	return round, nil
 }
 
-// ready connects the clients.
+// ready connects and prepares the clients.
 func (b *bench) ready(c *contestant, l line) (err error) {
 	c.people, err = b.gather(c.process, c.server, clients)
 	if err == nil {
@@ -90,8 +90,8 @@ func (b *bench) ready(c *contestant, l line) (err error) {
 	return err
 }
 
-// take puts the load on the server and measures both. What the server does behind its answers, until the others have had their turns,
-// is its own too.
+// take puts the server under load for one turn. CPU that the server uses between its turns counts too, because it is work
+// that its responses left behind.
 func (c *contestant) take(l line, t turn) error {
 	do, looks, empty := scenarios[l.scenario].do, int64(0), int64(0)
 	loop := load.Loop{Clients: len(c.people), Warmup: t.warmup, Length: t.length, Rate: l.rate, Mark: func() {
@@ -102,7 +102,7 @@ func (c *contestant) take(l line, t turn) error {
 	}}
 	took, length, err := loop.Run(func(client int) error { return do(c.people[client]) })
 	if err == nil && len(took) == 0 {
-		err = errors.New("nothing was answered")
+		err = errors.New("the server answered no request")
 	}
 	if err != nil || !t.counts {
 		return err

@@ -13,7 +13,7 @@ import (
 var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure, func() {
 	var world *World
 	BeforeAll(func() { world = NewWorld() })
-	BeforeEach(func() { world.Clock.Advance(time.Minute) }) // so that the budget for fetching is full again
+	BeforeEach(func() { world.Clock.Advance(time.Minute) }) // refills the fetch budget
 
 	DescribeTable("grants", func(ctx SpecContext, scope string, change func(url.Values)) {
 		tokens := world.NewClient().Connect(ctx, change)
@@ -22,28 +22,28 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	},
 		Entry("the defaults for an empty scope", Label("A4", "A24"), "mcp", set("scope", "")),
-		Entry("what is asked for, whatever the spaces", Label("A23"), "mcp offline_access", set("scope", "  offline_access   mcp  mcp ")),
-		Entry("everything beside an empty response_mode", Label("A4"), "mcp offline_access", set("response_mode", "")),
-		Entry("everything when an empty value stands beside each", Label("A4", "A5"), "mcp offline_access", func(v url.Values) {
+		Entry("the requested scopes, with any number of spaces between them", Label("A23"), "mcp offline_access", set("scope", "  offline_access   mcp  mcp ")),
+		Entry("all scopes with an empty response_mode", Label("A4"), "mcp offline_access", set("response_mode", "")),
+		Entry("all scopes when each parameter is repeated with an empty value", Label("A4", "A5"), "mcp offline_access", func(v url.Values) {
 			for name := range v {
 				v[name] = append([]string{""}, v[name]...)
 			}
 		}),
-		Entry("everything beside response_mode=query", Label("A17"), "mcp offline_access", set("response_mode", "query")),
-		Entry("everything for an empty resource", Label("A4", "A28"), "mcp offline_access", set("resource", "")),
+		Entry("all scopes with response_mode=query", Label("A17"), "mcp offline_access", set("response_mode", "query")),
+		Entry("all scopes with an empty resource", Label("A4", "A28"), "mcp offline_access", set("resource", "")),
 		Entry("the resource with a slash at its end", Label("A30", "A32"), "mcp offline_access", func(v url.Values) { v.Set("resource", world.MCP()+"/") }),
 		Entry("the resource with its scheme in capitals", Label("A30", "A32"), "mcp offline_access", func(v url.Values) {
 			v.Set("resource", strings.Replace(world.MCP(), "http", "HTTP", 1))
 		}),
 		Entry("the resource twice", Label("A31"), "mcp offline_access", func(v url.Values) { v["resource"] = []string{world.MCP(), world.MCP() + "/"} }),
-		Entry("everything beside what it does not know, even repeated", Label("A5", "A6"), "mcp offline_access", func(v url.Values) {
+		Entry("all scopes with unknown parameters, even repeated ones", Label("A5", "A6"), "mcp offline_access", func(v url.Values) {
 			for _, name := range []string{"prompt", "nonce", "login_hint", "max_age", "display", "ui_locales", "audience", "access_type", "request", "request_uri"} {
 				v[name] = []string{"login consent", "x"}
 			}
 		}),
 	)
 
-	DescribeTable("gives the state back byte for byte", Label("A22", "X8"), func(ctx SpecContext, state string) {
+	DescribeTable("returns the state byte for byte", Label("A22", "X8"), func(ctx SpecContext, state string) {
 		client := world.NewClient()
 		client.State = state
 		answer := client.Consent(ctx).Approve(ctx, world.Token)
@@ -53,7 +53,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		Entry("that looks like a query", "a=1&code=2#iss=%41;"), Entry("that looks like HTML", `"><script>alert(1)</script>`), Entry("that is JSON", `{"n":"\u00e4"}`),
 	)
 
-	It("gives the longest state back with an error behind a button", Label("A22", "B17", "M13"), func(ctx SpecContext) {
+	It("returns the longest state with an error behind a button", Label("A22", "B17", "M13"), func(ctx SpecContext) {
 		client := world.NewClient()
 		client.Redirect, client.State = "https://client.example/callback", strings.Repeat("{", 4096)
 		parameters := client.Request()
@@ -63,7 +63,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		Expect(answer.Target().Query().Get("state")).To(Equal(client.State))
 	})
 
-	DescribeTable("refuses a state that it cannot give back on a page, and sends nothing to the client", Label("A22", "A40"), func(ctx SpecContext, state, language, text string) {
+	DescribeTable("shows a page for a state that it cannot return, and does not redirect", Label("A22", "A40"), func(ctx SpecContext, state, language, text string) {
 		client := world.NewClient()
 		client.State = state
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().Encode(), http.NoBody)
@@ -72,7 +72,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		answer := Send(r)
 		Expect(answer).To(BeAPage(http.StatusBadRequest, "invalid_request"))
 		Expect(answer.Text).To(ContainSubstring(text))
-		Expect(ReadPage(answer).Action).To(BeEmpty(), "there is no way back to the client, which would take no answer for its own")
+		Expect(ReadPage(answer).Action).To(BeEmpty(), "without its state, the client would reject the response")
 	},
 		Entry("of 4097 bytes", strings.Repeat("x", 4097), "en", "more than 4096 characters"),
 		Entry("of 4097 bytes, in German", strings.Repeat("x", 4097), "de", "mehr als 4096 Zeichen"),
@@ -84,7 +84,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		Entry("with a letter that is not ASCII", "ä", "en", "not printable ASCII"),
 	)
 
-	DescribeTable("takes any port on this computer", Label("A13", "X8"), func(ctx SpecContext, published, sent string) {
+	DescribeTable("accepts any port of a loopback redirect URI", Label("A13", "X8"), func(ctx SpecContext, published, sent string) {
 		client := world.ClientAt(published, "")
 		client.Redirect = sent
 		answer := client.Consent(ctx).Approve(ctx, world.Token)
@@ -98,7 +98,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		Entry("or none", "http://127.0.0.1:33418/", "http://127.0.0.1/"),
 	)
 
-	It("fills in the only redirect_uri that a client publishes", Label("A10"), func(ctx SpecContext) {
+	It("uses the only redirect_uri that a client publishes", Label("A10"), func(ctx SpecContext) {
 		client := world.ClientAt("https://client.example/only", "")
 		answer := client.Consent(ctx, drop("redirect_uri")).Approve(ctx, world.Token)
 		Expect(answer.Header.Get("Location")).To(HavePrefix("https://client.example/only?code="))
@@ -112,12 +112,12 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		Expect(tokens.Scope).To(Equal(scope))
 		Expect(tokens.Refresh != "").To(Equal(scope != "mcp"))
 	},
-		Entry("when there are none", "", "mcp offline_access"),
+		Entry("when it has none", "", "mcp offline_access"),
 		Entry("when refresh_token is among them", `,"grant_types":["authorization_code","refresh_token"]`, "mcp offline_access"),
-		Entry("when it is not", `,"grant_types":["authorization_code"]`, "mcp"),
+		Entry("when refresh_token is not among them", `,"grant_types":["authorization_code"]`, "mcp"),
 	)
 
-	It("stores nothing and sets nothing before the person answers", Label("A34"), func(ctx SpecContext) {
+	It("stores nothing and sets no cookie before the person decides", Label("A34"), func(ctx SpecContext) {
 		client := world.NewClient()
 		client.Connect(ctx)
 		before := world.Rows(ctx)
@@ -130,7 +130,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 
 	It("keeps the query of a request out of the log", Label("A42"), func(ctx SpecContext) {
 		client := world.NewClient()
-		client.State = "a-state-that-nobody-logs"
+		client.State = "a-state-that-is-not-logged"
 		client.Consent(ctx).Approve(ctx, world.Token)
 		client.AskFor(ctx, url.Values{"client_id": {"evil-client-id"}, "state": {client.State}})
 		Expect(world.Log.String()).To(ContainSubstring("/oauth/authorize"))

@@ -26,21 +26,21 @@ import (
 
 const (
 	axeScript = "accessibility/node_modules/axe-core/axe.min.js"
-	// picturesVariable names the folder in which a picture of every page is kept.
+	// picturesVariable names the folder for screenshots of every page.
 	picturesVariable = "PICTURES"
 	proofPage        = "proof" // the one page with a script
 )
 
-// axe is what axe-core says of a page, by the rules of WCAG 2.2 at level AA and its own best practice.
+// axe is the report of axe-core for a page, by WCAG 2.2 level AA and axe's best practices.
 const axe = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(found => found.violations.map(
 	rule => rule.id + ": " + rule.help + " " + rule.nodes.map(node => node.target.join(" ") + " " + node.failureSummary).join("; ")))`
 
-// replayed serves an answer again, to be looked at by a browser, and counts how often something is fetched from there.
+// replayed serves a response to a browser and counts the requests.
 func replayed(answer Response) (address string, fetches *atomic.Int32) {
 	GinkgoHelper()
 	fetches = &atomic.Int32{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/favicon.ico" { // which browsers ask for by themselves
+		if r.URL.Path == "/favicon.ico" { // browsers request it by themselves
 			http.NotFound(w, r)
 			return
 		}
@@ -64,7 +64,7 @@ var openReader = sync.OnceValues(func() (*Browser, error) {
 	return &Browser{window}, err
 })
 
-// ReaderBrowser is one window for all specs that only look at a page, because a new one takes as long as several looks.
+// ReaderBrowser is one window for all specs that only read a page, because opening a window takes as long as several pages.
 func ReaderBrowser() *Browser {
 	GinkgoHelper()
 	browser, err := openReader()
@@ -75,7 +75,7 @@ func ReaderBrowser() *Browser {
 	return browser
 }
 
-// Picture keeps a picture of the whole page under that name, where a folder for pictures is named.
+// Picture saves a screenshot of the whole page if picturesVariable is set.
 func (b *Browser) Picture(ctx context.Context, name string) {
 	GinkgoHelper()
 	folder := os.Getenv(picturesVariable)
@@ -86,13 +86,13 @@ func (b *Browser) Picture(ctx context.Context, name string) {
 	Expect(os.WriteFile(filepath.Join(folder, name), Ask(ctx, b, chromedp.FullScreenshot(100)), 0o644)).To(Succeed())
 }
 
-// look is the site's own appearance in these specs.
+// look is the branding of the site in these specs.
 var look = bootstrap.Appearance{
 	Name: "The Gazette", Accent: "#c2410c", TokenHelp: "https://gazette.example/account/tokens",
 	Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 24"><text x="0" y="19" font-size="20" font-family="serif">The Gazette</text></svg>`),
 }
 
-// attempts is a service that one client uses and another could not connect to.
+// attempts is a service with one connected client and one that failed to connect.
 func attempts(ctx context.Context) *Operated {
 	GinkgoHelper()
 	service := Operate()
@@ -106,8 +106,8 @@ func attempts(ctx context.Context) *Operated {
 	return service
 }
 
-// Ordered, so that one process draws all pages in one browser.
-var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label("pages"), func() {
+// Ordered, so that one process renders all pages in one browser.
+var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label("pages"), func() {
 	var world *World
 	var client *Client
 	var script string
@@ -137,7 +137,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 		return Post(ctx, world.Issuer+"/oauth/authorize", values)
 	}
 
-	DescribeTable("draws a page that a phone, a keyboard and a screen reader can use:",
+	DescribeTable("renders a page that works with a phone, a keyboard and a screen reader:",
 		func(ctx SpecContext, name string, status int, state func(context.Context) Response) {
 			answer := state(ctx)
 			Expect(answer.StatusCode).To(Equal(status))
@@ -162,7 +162,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 			browser.Look(ctx, 320, 568, "light")
 			browser.Do(ctx, chromedp.Navigate(address))
 			Expect(Ask(ctx, browser, chromedp.Evaluate[int]("document.documentElement.scrollWidth"))).To(BeNumerically("<=", 320), "on the smallest phone")
-			Expect(fetches.Load()).To(BeEquivalentTo(5), "each look takes one request")
+			Expect(fetches.Load()).To(BeEquivalentTo(5), "each rendering takes one request")
 		},
 		Entry(nil, SpecTimeout(browserTime), "consent", 200, consent),
 		Entry(nil, SpecTimeout(browserTime), "consent-warnings", 200, func(ctx context.Context) Response {
@@ -185,7 +185,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 			return client.Consent(ctx).guess(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), proofPage, 429, func(ctx context.Context) Response {
-			over(func(config *server.Config) { config.Limits.ProofBits = 16 }) // the browser is still calculating when it is looked at
+			over(func(config *server.Config) { config.Limits.ProofBits = 16 }) // high enough that the browser is still computing at the screenshot
 			for range 5 {
 				client.Consent(ctx).guess(ctx)
 			}
@@ -278,7 +278,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 		Entry(nil, SpecTimeout(browserTime), "problem-connections", 400, func(ctx context.Context) Response {
 			return Post(ctx, world.Issuer+"/oauth/connections", url.Values{"ticket": {"x"}, "decision": {"end_all"}})
 		}),
-		Entry(nil, SpecTimeout(browserTime), "operator-nobody", 200, func(ctx context.Context) Response { return Operate().AskAdmin(ctx, "/") }),
+		Entry(nil, SpecTimeout(browserTime), "operator-empty", 200, func(ctx context.Context) Response { return Operate().AskAdmin(ctx, "/") }),
 		Entry(nil, SpecTimeout(browserTime), "operator-connections", 200, func(ctx context.Context) Response { return attempts(ctx).AskAdmin(ctx, "/") }),
 		Entry(nil, SpecTimeout(browserTime), "operator-connection", 200, func(ctx context.Context) Response {
 			service := attempts(ctx)
@@ -286,7 +286,7 @@ var _ = Describe("Being usable by everybody", Ordered, ContinueOnFailure, Label(
 		}),
 	)
 
-	It("can be used with the keyboard alone", func(ctx SpecContext) {
+	It("works with the keyboard alone", func(ctx SpecContext) {
 		browser := NewBrowser()
 		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()))
 		var stops []string

@@ -17,7 +17,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// Authority is Pebble, the certificate authority with which makers of ACME clients try them. It finds every name on this computer.
+// Authority is Pebble, the test certificate authority for ACME clients. It resolves every name to loopback.
 type Authority struct {
 	Directory  string
 	Root       *x509.CertPool // of the certificates that it issues
@@ -25,7 +25,7 @@ type Authority struct {
 	run, names *gexec.Session
 }
 
-// NewAuthority starts one that looks at this address for proofs.
+// NewAuthority starts an authority that validates challenges at this address.
 func NewAuthority(address string) *Authority {
 	GinkgoHelper()
 	programs := os.Getenv("PEBBLE")
@@ -58,7 +58,7 @@ func (a *Authority) configuration(listens, manages, proof string) string {
 	return file
 }
 
-// readRoot waits until the authority is there.
+// readRoot waits until the authority runs.
 func (a *Authority) readRoot(address string) {
 	GinkgoHelper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -72,7 +72,7 @@ func (a *Authority) readRoot(address string) {
 	Expect(a.Root.AppendCertsFromPEM(root.Contents())).To(BeTrue())
 }
 
-// Serve runs a service that asks the authority for certificates.
+// Serve runs a service that gets its certificates from the authority.
 func (a *Authority) Serve(binary Binary, address, dir string) *gexec.Session {
 	GinkgoHelper()
 	run := binary.Run([]string{"SSL_CERT_FILE=" + a.vouching.Cert}, "serve", "--issuer", "https://cms.example.com", "--addr", address, "--admin-addr", "off",
@@ -81,7 +81,7 @@ func (a *Authority) Serve(binary Binary, address, dir string) *gexec.Session {
 	return run
 }
 
-// certificate is the one that is shown for a name, if the authority has issued it.
+// certificate returns the certificate served for a name, if the authority has issued it.
 func (a *Authority) certificate(address, name string) (*x509.Certificate, error) {
 	conn, err := tls.Dial("tcp", address, &tls.Config{ServerName: name, RootCAs: a.Root})
 	if err != nil {
@@ -91,8 +91,8 @@ func (a *Authority) certificate(address, name string) (*x509.Certificate, error)
 	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
-var _ = Describe("Getting a certificate from a real authority", Label("acme", "RFC 8555"), func() {
-	It("proves its domain on its own port, and keeps account and certificate over a restart", func() {
+var _ = Describe("Getting a certificate over ACME", Label("acme", "RFC 8555"), func() {
+	It("proves its domain on its own port, and keeps account and certificate across a restart", func() {
 		address, dir := freeAddress(), filepath.Join(GinkgoT().TempDir(), "site")
 		authority := NewAuthority(address)
 		binary := BuildBinary()
@@ -103,7 +103,7 @@ var _ = Describe("Getting a certificate from a real authority", Label("acme", "R
 		Expect(authority.run.Out).To(gbytes.Say("set VALID by completed challenge"))
 
 		_, err = authority.certificate(address, "other.example.com")
-		Expect(err).To(MatchError(ContainSubstring("internal error")), "nobody gets one for a name that was not configured")
+		Expect(err).To(MatchError(ContainSubstring("internal error")), "names that are not configured get no certificate")
 		Expect(filepath.Join(dir, "acme")).To(BeADirectory())
 
 		Expect(run.Terminate().Wait(patience).ExitCode()).To(Equal(0))

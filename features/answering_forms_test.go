@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// body replaces what a request carries.
+// body replaces the body of a request.
 func body(text string) func(*http.Request) {
 	return func(r *http.Request) {
 		replaced, _ := http.NewRequestWithContext(context.Background(), r.Method, r.URL.String(), bytes.NewBufferString(text)) // r has a valid URL
@@ -20,13 +20,13 @@ func body(text string) func(*http.Request) {
 	}
 }
 
-var _ = Describe("Answering the consent form", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func() {
 	var world *World
 	var client *Client
 	var page Page
 	BeforeAll(func() { world = NewWorld() })
 	BeforeEach(func(ctx SpecContext) {
-		world.Clock.Advance(time.Minute) // so that the budget for fetching is full again
+		world.Clock.Advance(time.Minute) // refills the fetch budget
 		client = world.NewClient()
 		page = client.Consent(ctx)
 	})
@@ -35,7 +35,7 @@ var _ = Describe("Answering the consent form", Ordered, ContinueOnFailure, func(
 	}
 	lives := func(ctx SpecContext) {
 		GinkgoHelper()
-		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "the form has been used up")
+		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "the form was used up")
 	}
 
 	DescribeTable("refuses a request", func(ctx SpecContext, status int, spoil func(*http.Request)) {
@@ -44,17 +44,17 @@ var _ = Describe("Answering the consent form", Ordered, ContinueOnFailure, func(
 	},
 		Entry("without a media type", Label("B1"), 415, func(r *http.Request) { r.Header.Del("Content-Type") }),
 		Entry("in JSON", Label("B1"), 415, with("Content-Type", "application/json")),
-		Entry("in parts", Label("B1"), 415, with("Content-Type", "multipart/form-data; boundary=x")),
-		Entry("in text that a page may send anywhere", Label("B1"), 415, with("Content-Type", "text/plain")),
+		Entry("in multipart format", Label("B1"), 415, with("Content-Type", "multipart/form-data; boundary=x")),
+		Entry("in plain text, which any page may send", Label("B1"), 415, with("Content-Type", "text/plain")),
 		Entry("of more than 32 KiB", Label("B1"), 413, body("evil="+strings.Repeat("x", 32<<10))),
 		Entry("with half an escape", Label("B1"), 400, body("decision=approve&ticket=%")),
 		Entry("with a semicolon", Label("B1"), 400, body("decision=approve;ticket=x")),
 		Entry("in the query", Label("B1"), 400, func(r *http.Request) { r.URL.RawQuery = filled().Encode(); body("")(r) }),
 		Entry("from another site", Label("B3"), 403, with("Sec-Fetch-Site", "cross-site")),
-		Entry("from a sister site", Label("B3"), 403, with("Sec-Fetch-Site", "same-site")),
+		Entry("from another origin of the same site", Label("B3"), 403, with("Sec-Fetch-Site", "same-site")),
 		Entry("from another origin", Label("B3"), 403, with("Origin", "https://evil.example")),
-		Entry("from an origin that begins alike", Label("B3"), 403, func(r *http.Request) { r.Header.Set("Origin", world.Issuer+".evil.example") }),
-		Entry("from a hidden origin", Label("B3"), 403, with("Origin", "null")),
+		Entry("from an origin with the same prefix", Label("B3"), 403, func(r *http.Request) { r.Header.Set("Origin", world.Issuer+".evil.example") }),
+		Entry("from the null origin", Label("B3"), 403, with("Origin", "null")),
 	)
 
 	DescribeTable("refuses fields", Label("B2", "B5"), func(ctx SpecContext, spoil func(url.Values)) {
@@ -66,26 +66,26 @@ var _ = Describe("Answering the consent form", Ordered, ContinueOnFailure, func(
 		Entry("with two tickets", repeat("ticket")), Entry("with two decisions", repeat("decision")), Entry("with two tokens", repeat("bearer_token")),
 		Entry("with yes and no", func(v url.Values) { v["decision"] = []string{"deny", "approve"} }),
 		Entry("without a decision", drop("decision")), Entry("with an empty decision", Label("A4"), set("decision", "")), Entry("with another decision", set("decision", "Approve")),
-		Entry("without a ticket", Label("B4"), drop("ticket")), Entry("with a ticket that is none", Label("B4"), set("ticket", "evil")),
+		Entry("without a ticket", Label("B4"), drop("ticket")), Entry("with an invalid ticket", Label("B4"), set("ticket", "evil")),
 	)
 
 	DescribeTable("accepts a form", Label("B3"), func(ctx SpecContext, change func(*http.Request)) {
 		Expect(Post(ctx, page.Action, filled(), change).StatusCode).To(Equal(http.StatusSeeOther))
 	},
-		Entry("of its own site", with("Sec-Fetch-Site", "same-origin")), Entry("that a person sent by hand", with("Sec-Fetch-Site", "none")),
-		Entry("of its own origin", func(r *http.Request) { r.Header.Set("Origin", world.Issuer) }),
-		Entry("of a browser that hides the origin but vouches for the site", func(r *http.Request) {
+		Entry("of the same site", with("Sec-Fetch-Site", "same-origin")), Entry("without an initiator", with("Sec-Fetch-Site", "none")),
+		Entry("of the same origin", func(r *http.Request) { r.Header.Set("Origin", world.Issuer) }),
+		Entry("with a null origin and Sec-Fetch-Site: same-origin", func(r *http.Request) {
 			r.Header.Set("Origin", "null")
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
 		}),
 		Entry("with a character set", Label("B1"), with("Content-Type", "Application/X-WWW-Form-URLencoded; charset=utf-8")),
 	)
 
-	DescribeTable("takes a token", Label("B7"), func(ctx SpecContext, around string) {
+	DescribeTable("accepts a token", Label("B7"), func(ctx SpecContext, around string) {
 		Expect(page.Approve(ctx, strings.Replace(around, "TOKEN", world.Token, 1)).StatusCode).To(Equal(http.StatusSeeOther))
 	}, Entry("with spaces around it", " \t\r\nTOKEN\n\f "), Entry("with its scheme", "Bearer TOKEN"), Entry("with its scheme in capitals", "BEARER   TOKEN "))
 
-	It("grants what was shown, whatever else the form says", Label("B2", "B4"), func(ctx SpecContext) {
+	It("grants exactly what the page showed, and ignores other fields", Label("B2", "B4"), func(ctx SpecContext) {
 		form := filled()
 		for name, value := range map[string]string{"client_id": "https://evil.example/c", "redirect_uri": "https://evil.example/", "scope": "mcp admin", "state": "evil", "code_challenge": "x", "resource": "https://evil.example"} {
 			form.Set(name, value)
@@ -119,14 +119,14 @@ var _ = Describe("Answering the consent form", Ordered, ContinueOnFailure, func(
 		Expect(again.Submit(ctx, url.Values{"decision": {"approve"}}).StatusCode).To(Equal(http.StatusBadRequest))
 	})
 
-	It("gives a ticket of another server no chance", Label("B4"), func(ctx SpecContext) {
+	It("refuses a ticket of another server", Label("B4"), func(ctx SpecContext) {
 		elsewhere := NewWorld().NewClient().Consent(ctx)
 		form := filled()
 		form.Set("ticket", elsewhere.Hidden.Get("ticket"))
 		Expect(Post(ctx, page.Action, form)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
 	})
 
-	Context("when an error was withheld", Label("B17"), func() {
+	Context("when an error is behind a button", Label("B17"), func() {
 		var withheld Page
 		BeforeEach(func(ctx SpecContext) {
 			parameters := client.Request()
@@ -141,16 +141,16 @@ var _ = Describe("Answering the consent form", Ordered, ContinueOnFailure, func(
 			return Post(ctx, withheld.Action, form)
 		}
 
-		It("goes where it was sealed for, whatever else the form says", func(ctx SpecContext) {
+		It("redirects to the sealed address, and ignores other fields", func(ctx SpecContext) {
 			answer := back(ctx, set("redirect_uri", "https://evil.example/"))
 			Expect(answer.StatusCode).To(Equal(http.StatusSeeOther))
 			Expect(answer.Header.Get("Location")).To(HavePrefix("https://client.example/callback?error=unsupported_response_type&"))
 		})
 
-		DescribeTable("goes nowhere", func(ctx SpecContext, change func(url.Values)) {
+		DescribeTable("does not redirect", func(ctx SpecContext, change func(url.Values)) {
 			Expect(back(ctx, change)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
 		},
-			Entry("with a ticket that was not sealed here", set("ticket", strings.Repeat("A", 120))),
+			Entry("with a forged ticket", set("ticket", strings.Repeat("A", 120))),
 			Entry("with the ticket of a consent page", func(v url.Values) { v.Set("ticket", page.Hidden.Get("ticket")) }),
 			Entry("when it is approved instead", set("decision", "approve")),
 			Entry("when it is denied instead", set("decision", "deny")),

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// clocks are forbidden in the domain, which gets the time as an argument.
+// clocks are the functions that the domain must not call, because it takes the time as an argument.
 var clocks = []string{"time.Now", "time.Since", "time.Until", "time.After", "time.Tick"}
 
-// breaches returns how a file breaks the law of its package.
+// breaches returns the violations of a file.
 func (s source) breaches() (found []string) {
 	laws := table
 	if s.isTest() {
@@ -42,7 +42,7 @@ func fits(patterns []string, name string) bool {
 	})
 }
 
-// isStandard tells the standard library, whose names begin without a dot, from this module's packages.
+// isStandard reports whether a package is in the standard library: the first element of its path has no dot.
 func isStandard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return !strings.Contains(first, ".") && !slices.Contains([]string{"domain", "application", "adapters", "bootstrap", "features", "bench"}, first)

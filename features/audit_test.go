@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Decisions are the audit events that the world logged, with their reasons, in their order.
+// Decisions are the logged audit events with their reasons, in order.
 func (w *World) Decisions() (events []string) {
 	GinkgoHelper()
 	for line := range strings.Lines(w.Log.String()) {
@@ -22,7 +22,7 @@ func (w *World) Decisions() (events []string) {
 	return events
 }
 
-var _ = Describe("Keeping an audit trail", Label("H8"), func() {
+var _ = Describe("Audit log", Label("H8"), func() {
 	It("logs each decision once, by name", func(ctx SpecContext) {
 		world := NewWorld()
 		client := world.NewClient()

@@ -12,14 +12,14 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// set, drop and repeat spoil one parameter of a request.
+// set, drop and repeat change one parameter of a request.
 func set(name, value string) func(url.Values) { return func(v url.Values) { v.Set(name, value) } }
 func drop(name string) func(url.Values)       { return func(v url.Values) { v.Del(name) } }
 func repeat(name string) func(url.Values) {
 	return func(v url.Values) { v[name] = []string{v.Get(name), v.Get(name)} }
 }
 
-// BeAPage matches an HTML answer for a person that leads nowhere.
+// BeAPage matches an HTML response for a person without a redirect.
 func BeAPage(status int, code string) types.GomegaMatcher {
 	return And(
 		HaveField("StatusCode", status),
@@ -37,7 +37,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		client = world.NewClient()
 	})
 
-	It("shows who asks, for what, and where the answer goes", Label("A34", "A35", "A36", "A37"), func(ctx SpecContext) {
+	It("shows the client, the scopes and the redirect host", Label("A34", "A35", "A36", "A37"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		Expect(page.Text).To(ContainSubstring("Spec Client"))
 		Expect(page.Text).To(ContainSubstring(strings.TrimPrefix(world.Clients.URL(""), "https://")))
@@ -50,7 +50,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(page.Header).NotTo(HaveKey("Set-Cookie"))
 	})
 
-	DescribeTable("warns when the answer goes to another host than the one that published the client:", Label("A36"),
+	DescribeTable("warns when the redirect host differs from the host of the client's document:", Label("A36"),
 		func(ctx SpecContext, redirect func() string, warned bool) {
 			client.Redirect = redirect()
 			id, document := client.ID, map[string]any{"client_id": client.ID, "client_name": "Spec Client", "redirect_uris": []string{client.Redirect}}
@@ -63,7 +63,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Entry("the same", func() string { return world.Clients.URL("/callback") }, false),
 	)
 
-	It("cannot be framed, cached or scripted, and lets the form redirect anywhere", Label("A38", "A41"), func(ctx SpecContext) {
+	It("cannot be framed, cached or scripted, and lets the form redirect to any host", Label("A38", "A41"), func(ctx SpecContext) {
 		header := client.Consent(ctx).Header
 		Expect(header.Get("Content-Security-Policy")).To(And(HavePrefix("default-src 'none'; style-src 'nonce-"), HaveSuffix("; base-uri 'none'; frame-ancestors 'none'")))
 		Expect(header.Get("Content-Security-Policy")).NotTo(ContainSubstring("form-action"))
@@ -74,7 +74,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(header.Get("Referrer-Policy")).To(Equal("same-origin"))
 	})
 
-	It("sends the code to the client once the site knows the pasted token", Label("B11", "B12", "RFC 9207"), func(ctx SpecContext) {
+	It("sends the code to the client when the site accepts the pasted token", Label("B11", "B12", "RFC 9207"), func(ctx SpecContext) {
 		answer := client.Consent(ctx).Approve(ctx, "  Bearer "+world.Token+"\n")
 		Expect(answer.StatusCode).To(Equal(http.StatusSeeOther))
 		Expect(answer.Text).To(BeEmpty())
@@ -83,7 +83,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(answer.Target().Query()).To(And(HaveLen(3), HaveKeyWithValue("state", []string{client.State}), HaveKeyWithValue("iss", []string{world.Issuer})))
 	})
 
-	It("tells the client when the person says no", Label("B5"), func(ctx SpecContext) {
+	It("reports a denial to the client", Label("B5"), func(ctx SpecContext) {
 		answer := client.Consent(ctx).Deny(ctx)
 		Expect(answer.StatusCode).To(Equal(http.StatusSeeOther))
 		Expect(answer.Target().Query()).To(And(
@@ -97,12 +97,12 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(page.Text).To(ContainSubstring(sentence))
 		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
 	},
-		Entry("when the site does not know the token", Label("B8"), "demo_wrong", http.StatusForbidden, "does not know that token"),
+		Entry("when the site rejects the token", Label("B8"), "demo_wrong", http.StatusForbidden, "does not know that token"),
 		Entry("when nothing was pasted", Label("B7"), "  ", http.StatusBadRequest, "Paste your token first"),
-		Entry("when what was pasted cannot be a token", Label("B7"), strings.Repeat("x", 5000), http.StatusForbidden, "does not know that token"),
+		Entry("when the pasted text cannot be a token", Label("B7"), strings.Repeat("x", 5000), http.StatusForbidden, "does not know that token"),
 	)
 
-	It("forgets a form that is older than ten minutes", Label("B4"), func(ctx SpecContext) {
+	It("refuses a form that is older than ten minutes", Label("B4"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		world.Clock.Advance(10 * time.Minute)
 		Expect(page.Approve(ctx, world.Token)).To(BeAPage(http.StatusBadRequest, "This form is too old"))
@@ -136,7 +136,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(client.AskFor(ctx, parameters)).To(BeAPage(status, code))
 	},
 		Entry("when client_id is missing", Label("A7"), 400, "invalid_request", drop("client_id")),
-		Entry("when client_id is no https URL", Label("A7", "C1"), 400, "invalid_client", set("client_id", "http://client.example/x.json")),
+		Entry("when client_id is not an https URL", Label("A7", "C1"), 400, "invalid_client", set("client_id", "http://client.example/x.json")),
 		Entry("when client_id is repeated", Label("A5"), 400, "invalid_request", repeat("client_id")),
 		Entry("when redirect_uri is repeated", Label("A5"), 400, "invalid_request", repeat("redirect_uri")),
 		Entry("when state is repeated", Label("A5"), 400, "invalid_request", repeat("state")),
@@ -148,7 +148,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 
 	It("shows a page when the client's document cannot be fetched", Label("A9", "C41", "C42"), func(ctx SpecContext) {
 		parameters := client.Request()
-		parameters.Set("client_id", world.Clients.URL("/nobody.json"))
+		parameters.Set("client_id", world.Clients.URL("/missing.json"))
 		Expect(client.AskFor(ctx, parameters)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 	})
 
@@ -158,7 +158,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(client.AskFor(ctx, parameters)).To(BeAPage(http.StatusBadRequest, "invalid_client"))
 	})
 
-	DescribeTable("tells a client on this computer", func(ctx SpecContext, code string, spoil func(url.Values)) {
+	DescribeTable("reports to a client on loopback", func(ctx SpecContext, code string, spoil func(url.Values)) {
 		parameters := client.Request()
 		spoil(parameters)
 		answer := client.AskFor(ctx, parameters)
@@ -167,19 +167,19 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(answer.Target().Query()).To(And(HaveKeyWithValue("error", []string{code}), HaveKeyWithValue("iss", []string{world.Issuer}), Not(HaveKey("code"))))
 	},
 		Entry("that response_type is missing", Label("A16"), "invalid_request", drop("response_type")),
-		Entry("that only codes are issued", Label("A16"), "unsupported_response_type", set("response_type", "token")),
-		Entry("that only the query carries answers", Label("A17"), "invalid_request", set("response_mode", "fragment")),
+		Entry("that response_type=token is not supported", Label("A16"), "unsupported_response_type", set("response_type", "token")),
+		Entry("that response_mode=fragment is not supported", Label("A17"), "invalid_request", set("response_mode", "fragment")),
 		Entry("that PKCE is mandatory", Label("A19"), "invalid_request", drop("code_challenge")),
 		Entry("that the challenge method is mandatory", Label("A20"), "invalid_request", drop("code_challenge_method")),
-		Entry("that plain PKCE is not offered", Label("A20"), "invalid_request", set("code_challenge_method", "plain")),
+		Entry("that plain PKCE is not supported", Label("A20"), "invalid_request", set("code_challenge_method", "plain")),
 		Entry("that the challenge is malformed", Label("A21"), "invalid_request", set("code_challenge", "short")),
 		Entry("that the scope is malformed", Label("A23"), "invalid_scope", set("scope", `mcp "x"`)),
 		Entry("that the scope is unknown", Label("A25"), "invalid_scope", set("scope", "admin")),
-		Entry("that the resource is another", Label("A29", "A30"), "invalid_target", set("resource", "https://other.example/mcp")),
+		Entry("that the resource is on another site", Label("A29", "A30"), "invalid_target", set("resource", "https://other.example/mcp")),
 		Entry("that a parameter is repeated", Label("A5", "A15"), "invalid_request", repeat("scope")),
 	)
 
-	It("keeps an error for a foreign site behind a button", Label("M13", "B17"), func(ctx SpecContext) {
+	It("puts an error for another site behind a button", Label("M13", "B17"), func(ctx SpecContext) {
 		parameters := client.Request()
 		parameters.Set("redirect_uri", "https://client.example/callback")
 		parameters.Set("response_type", "token")
@@ -196,8 +196,8 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 	},
 		Entry("a request without scope", Label("A24", "X7"), drop("scope"), "mcp"),
 		Entry("a request without resource", Label("A28"), drop("resource"), "mcp offline_access"),
-		Entry("parameters that it does not know", Label("A6"), set("prompt", "consent"), "mcp offline_access"),
-		Entry("a scope that it does not know beside one that it does", Label("A25"), set("scope", "mcp profile"), "mcp"),
+		Entry("unknown parameters", Label("A6"), set("prompt", "consent"), "mcp offline_access"),
+		Entry("an unknown scope beside a known one", Label("A25"), set("scope", "mcp profile"), "mcp"),
 		Entry("only offline_access", Label("A25"), set("scope", "offline_access"), "mcp offline_access"),
 		Entry("a request without state", Label("A22"), drop("state"), "mcp offline_access"),
 	)
@@ -207,7 +207,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(answer.StatusCode).To(Equal(http.StatusMethodNotAllowed))
 		Expect(answer.Header.Get("Allow")).To(Equal("GET, POST"))
 		Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Origin"))
-	}, Entry(nil, "PUT"), Entry(nil, "DELETE"), Entry(nil, "OPTIONS"), Entry(nil, "PATCH"), Entry(nil, "PROPFIND"), Entry(nil, "HEAD"), Entry("that nobody knows", "FOO"))
+	}, Entry(nil, "PUT"), Entry(nil, "DELETE"), Entry(nil, "OPTIONS"), Entry(nil, "PATCH"), Entry(nil, "PROPFIND"), Entry(nil, "HEAD"), Entry("that does not exist", "FOO"))
 
 	It("fetches a client's document once for many requests", Label("C36"), func(ctx SpecContext) {
 		before := world.Clients.Fetches()

@@ -12,10 +12,10 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// binariesVariable names the folder of the program that all processes of a run share.
+// binariesVariable names the folder with the program that all processes of a run share.
 const binariesVariable = "SPECS_BINARIES"
 
-// shareBinary provides the folder.
+// shareBinary creates the folder.
 func shareBinary() (environment []string, stop func() error, err error) {
 	folder, err := os.MkdirTemp("", "binaries")
 	if err != nil {
@@ -24,10 +24,10 @@ func shareBinary() (environment []string, stop func() error, err error) {
 	return []string{binariesVariable + "=" + folder}, func() error { return os.RemoveAll(folder) }, nil
 }
 
-// buildTime is how long the first build of the program and all that it imports may take on a busy machine.
+// buildTime is the time limit of the first build of the program on a busy machine.
 const buildTime = 5 * time.Minute
 
-// BuildBinary returns the program, built without C as it is shipped. The first process that needs it builds it.
+// BuildBinary returns the program, built without cgo like the releases. The first process that needs it builds it.
 func BuildBinary() Binary {
 	GinkgoHelper()
 	file := filepath.Join(os.Getenv(binariesVariable), "pasteport")

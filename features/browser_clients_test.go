@@ -23,10 +23,10 @@ import (
 // inspector is the origin of the MCP Inspector's page.
 const inspector = "http://localhost:6274"
 
-// WebPage sends requests as a browser does for a script of its origin: after a preflight, and without what the script may not read.
+// WebPage sends requests as a browser does for a script of its origin: after a preflight, and without headers that the script may not read.
 type WebPage struct{ Origin string }
 
-// Fetch fails where fetch in the browser would.
+// Fetch fails when fetch in a browser would.
 func (p WebPage) Fetch(ctx context.Context, method, target, body string, headers ...string) (Response, error) {
 	GinkgoHelper()
 	if err := p.preflight(ctx, method, target, headers); err != nil {
@@ -83,7 +83,7 @@ func (p WebPage) letIn(answer Response) bool {
 	return len(allowed) == 1 && (allowed[0] == "*" || allowed[0] == p.Origin)
 }
 
-// listed are the names in a header, in lower case.
+// listed returns the names in a header in lower case.
 func listed(answer Response, header string) (names []string) {
 	for name := range strings.SplitSeq(strings.Join(answer.Header.Values(header), ","), ",") {
 		names = append(names, strings.ToLower(strings.TrimSpace(name)))
@@ -91,7 +91,7 @@ func listed(answer Response, header string) (names []string) {
 	return names
 }
 
-// issuerIn reads under which address a run serves.
+// issuerIn returns the issuer that a run has printed.
 func issuerIn(run *gexec.Session) string {
 	GinkgoHelper()
 	said := regexp.MustCompile(`serving (\S+) on `).FindSubmatch(run.Out.Contents())
@@ -99,7 +99,7 @@ func issuerIn(run *gexec.Session) string {
 	return string(said[1])
 }
 
-// started runs the program for clients of the site, and returns the world that it serves.
+// started runs the program and returns the world that it serves.
 func started(clients *ClientSite, token string, args ...string) *World {
 	GinkgoHelper()
 	dir := filepath.Join(GinkgoT().TempDir(), "data")
@@ -110,7 +110,7 @@ func started(clients *ClientSite, token string, args ...string) *World {
 	return &World{Issuer: issuerIn(run), Dir: dir, Clients: clients, Token: token}
 }
 
-// connectFromPage is what the MCP Inspector does in direct mode: everything from the page but the consent, for which the person leaves it.
+// connectFromPage connects like the MCP Inspector in direct mode: all requests but the consent come from the page.
 func connectFromPage(ctx context.Context, page WebPage, world *World) {
 	GinkgoHelper()
 	fetch := func(method, target, body string, headers ...string) Response {
@@ -122,7 +122,7 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 	mcp := []string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}
 	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"inspector","version":"1"}}}`
 
-	discovering := []string{"Content-Type", "application/json", "Accept", "application/json", "MCP-Protocol-Version", "2025-11-25"} // as it does
+	discovering := []string{"Content-Type", "application/json", "Accept", "application/json", "MCP-Protocol-Version", "2025-11-25"} // the Inspector's headers
 	challenged := fetch(http.MethodPost, world.MCP(), initialize, mcp...)
 	Expect(challenged.StatusCode).To(Equal(http.StatusUnauthorized))
 	named := regexp.MustCompile(`resource_metadata="([^"]+)"`).FindStringSubmatch(challenged.Header.Get("WWW-Authenticate"))
@@ -141,7 +141,7 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 
 	client := world.NewClient()
 	wrong := fetch(http.MethodPost, server.Token, client.Exchange("wrong").Encode(), "Content-Type", "application/x-www-form-urlencoded", "MCP-Protocol-Version", "2025-11-25")
-	Expect(wrong.Tokens().Error).To(Equal("invalid_grant"), "errors can be read too")
+	Expect(wrong.Tokens().Error).To(Equal("invalid_grant"), "the script can read errors too")
 	tokens := fetch(http.MethodPost, server.Token, client.Exchange(client.Authorize(ctx)).Encode(), "Content-Type", "application/x-www-form-urlencoded", "Accept", "application/json").Tokens()
 
 	mcp = append(mcp, "Authorization", "Bearer "+tokens.Access, "MCP-Protocol-Version", "2025-11-25")
@@ -159,7 +159,7 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 }
 
 var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2", "F6"), func() {
-	It("works from start to end in the demo site, for the origins that it allows", func(ctx SpecContext) {
+	It("works in the demo site for allowed origins", func(ctx SpecContext) {
 		world := started(NewClientSite(), editorToken, "serve", "--demo-token", editorToken, "--allowed-origins", inspector+",https://app.example")
 		connectFromPage(ctx, WebPage{inspector}, world)
 		connectFromPage(ctx, WebPage{"https://app.example"}, world)
@@ -167,7 +167,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 		Expect(err).To(MatchError(ContainSubstring("403")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("works from start to end in a gateway, with the headers that it passes on", func(ctx SpecContext) {
+	It("works in a gateway, with the headers that it forwards", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		world := started(NewClientSite(), apiKey, "gateway", "--upstream", upstream.URL+"/mcp", "--allowed-origins", inspector, "--forward-headers", "X-Toolsets")
 		connectFromPage(ctx, WebPage{inspector}, world)
@@ -178,7 +178,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 		Expect(err).To(MatchError(ContainSubstring("x-evil")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("works under another name of this computer once that is allowed, with any port", func(ctx SpecContext) {
+	It("works under another host name in allowed-hosts, with any port", func(ctx SpecContext) {
 		world := NewWorld(func(config *server.Config) { config.AllowedHosts = []string{"host.docker.internal"} })
 		under := func(host string) int {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(listTools))
@@ -207,18 +207,18 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 		Entry("the default port", "allowed-origins", "https://app.example:443", `write "https://app.example"`),
 		Entry("upper case", "allowed-origins", "https://App.example", `write "https://app.example"`),
 		Entry("a host", "allowed-origins", "localhost:6274", "write scheme://host or scheme://host:port"),
-		Entry("a name that browsers write otherwise", "allowed-origins", "https://bücher.example", "as browsers send it, in ASCII (xn--…)"),
+		Entry("a name that browsers write in ASCII", "allowed-origins", "https://bücher.example", "as browsers send it, in ASCII (xn--…)"),
 		Entry("every host", "allowed-hosts", "*", "name each host"),
 		Entry("a URL for a host", "allowed-hosts", "http://host.docker.internal:8080", "write host or host:port"),
 	)
 
-	It("is refused in the configuration for hosts that nobody compares", func(ctx SpecContext) {
+	It("is refused in the configuration when allowed-hosts has no effect", func(ctx SpecContext) {
 		workingFolder()
 		Expect(Run(ctx, "config", "--issuer=https://cms.example.com", "--allowed-hosts=cms.internal").Err).To(
-			ContainSubstring("--allowed-hosts is set, but a public server answers under every name: leave it out"))
+			ContainSubstring("--allowed-hosts is set, but a server with a public issuer accepts every Host: leave it out"))
 	})
 
-	It("is what doctor names the setting for", func(ctx SpecContext) {
+	It("is recommended by doctor, with the setting", func(ctx SpecContext) {
 		world := NewWorld()
 		said := Run(ctx, "doctor", world.MCP(), "--origin", inspector).Out
 		Expect(said).To(And(ContainSubstring("allowed-origins"), ContainSubstring("WithAllowedOrigins")))

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// anotherSite serves one page under the name, which makes it the same site as the issuer or another one.
+// anotherSite serves one page under the name, which decides whether a browser treats it as the issuer's site.
 func anotherSite(name string, page *template.Template, values any) (address string) {
 	GinkgoHelper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -40,7 +40,7 @@ var _ = Describe("In a real browser", Label("N4"), func() {
 		client = world.NewClient()
 	})
 
-	It("approves, also when the client sends the person on to another site", Label("A38", "B12"), func(ctx SpecContext) {
+	It("approves, also when the client redirects to another site", Label("A38", "B12"), func(ctx SpecContext) {
 		done := anotherSite("localhost", plainPage, "Connected")
 		var callbacks []*http.Request
 		program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ var _ = Describe("In a real browser", Label("N4"), func() {
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	}, SpecTimeout(browserTime))
 
-	It("computes a proof of work after wrong tokens of others, and continues by itself", Label("B18"), func(ctx SpecContext) {
+	It("computes a proof of work after wrong tokens of other people, and continues by itself", Label("B18"), func(ctx SpecContext) {
 		done := anotherSite("localhost", plainPage, "Connected")
 		client = world.ClientAt(done+"/callback", "")
 		page := client.Consent(ctx)
@@ -75,7 +75,7 @@ var _ = Describe("In a real browser", Label("N4"), func() {
 		Expect(world.Log.String()).To(ContainSubstring("grant_created"))
 	}, SpecTimeout(browserTime))
 
-	It("shows the page in no frame", Label("A41"), func(ctx SpecContext) {
+	It("does not show the page in a frame", Label("A41"), func(ctx SpecContext) {
 		consent := world.Issuer + "/oauth/authorize?" + client.Request().Encode()
 		harmless := anotherSite("127.0.0.1", plainPage, "Harmless") + "/"
 		browser.Do(ctx, chromedp.Navigate(anotherSite("127.0.0.1", framingPage, []string{harmless, consent})))
@@ -92,7 +92,7 @@ var _ = Describe("In a real browser", Label("N4"), func() {
 				chromedp.Click(chromedp.CSS("button")))
 			Expect(browser.Text(ctx, "main")).To(ContainSubstring("sent from another site"))
 			Expect(world.Log.String()).NotTo(ContainSubstring("grant_created"))
-			Expect(consent.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "nothing was used up")
+			Expect(consent.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "the form is still valid")
 		},
 		Entry("another site", SpecTimeout(browserTime), "localhost"),
 		Entry("another origin of the same site", SpecTimeout(browserTime), "127.0.0.1"),

@@ -16,10 +16,10 @@ import (
 	"github.com/pasteport/pasteport/features/chromium"
 )
 
-// browserTime is how long a spec may take with a Chromium that starts on a busy machine.
+// browserTime is the time limit of a spec that may start a Chromium on a busy machine.
 const browserTime = time.Minute
 
-// Browser is a window of a real Chromium that shares nothing with other windows.
+// Browser is a window of a real Chromium with its own browser context.
 type Browser struct{ window context.Context }
 
 // startBrowser starts the Chromium that the specs of this process share.
@@ -50,7 +50,7 @@ func NewBrowser() *Browser {
 	return &Browser{window}
 }
 
-// Do drives the browser until the spec's time is over.
+// Do runs steps in the browser within the spec's time limit.
 func (b *Browser) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
 	GinkgoHelper()
 	window, cancel := context.WithCancel(b.window)
@@ -59,7 +59,7 @@ func (b *Browser) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void
 	Expect(chromedp.Do(window, steps...)).To(Succeed())
 }
 
-// Text waits for the element and is what a person reads in it. It tries again when a new page takes the element away meanwhile.
+// Text waits for the element and returns its visible text. It retries when a new page removes the element meanwhile.
 func (b *Browser) Text(ctx context.Context, element chromedp.CSS) (text string) {
 	GinkgoHelper()
 	window, cancel := context.WithCancel(b.window)
@@ -73,7 +73,7 @@ func (b *Browser) Text(ctx context.Context, element chromedp.CSS) (text string) 
 	return text
 }
 
-// Frames are the addresses in the page's frames, those that are shown and those that the browser refused to show.
+// Frames returns the addresses of the page's frames that are shown, and of those that the browser refused.
 func (b *Browser) Frames(ctx context.Context) (shown, refused []string) {
 	GinkgoHelper()
 	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
@@ -93,7 +93,7 @@ func (b *Browser) Frames(ctx context.Context) (shown, refused []string) {
 	return shown, refused
 }
 
-// Ask runs one action that has a result.
+// Ask runs one action and returns its result.
 func Ask[T any](ctx context.Context, b *Browser, action chromedp.Action[T]) (result T) {
 	GinkgoHelper()
 	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
@@ -103,7 +103,7 @@ func Ask[T any](ctx context.Context, b *Browser, action chromedp.Action[T]) (res
 	return result
 }
 
-// Look sets the window's size in CSS pixels, and the scheme that the person prefers.
+// Look sets the size of the window in CSS pixels and the preferred colour scheme.
 func (b *Browser) Look(ctx context.Context, width, height int64, scheme string) {
 	GinkgoHelper()
 	preference := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// ciStages returns the stages that .ci/run lists under the name.
+// ciStages returns the stages in a list of .ci/run.
 func ciStages(script, name string) []string {
 	GinkgoHelper()
 	list := regexp.MustCompile(`(?m)^readonly ` + name + `=\((.*)\)$`).FindStringSubmatch(script)
@@ -21,7 +21,7 @@ func ciStages(script, name string) []string {
 	return strings.Fields(list[1])
 }
 
-// ciTable returns the rows of .ci/stages: a path and the slow stages that it needs.
+// ciTable returns the rows of .ci/stages: a path and its slow stages.
 func ciTable() map[string][]string {
 	GinkgoHelper()
 	text, err := os.ReadFile("../.ci/stages")
@@ -36,7 +36,7 @@ func ciTable() map[string][]string {
 	return rows
 }
 
-// foldersOfCode are those of the module with files in them, from its root.
+// foldersOfCode returns the folders of the module that hold files.
 func foldersOfCode() []string {
 	GinkgoHelper()
 	folders, ignored := map[string]bool{}, ignoredFolders()
@@ -55,7 +55,7 @@ func foldersOfCode() []string {
 	return slices.Sorted(maps.Keys(folders))
 }
 
-// ignoredFolders are those at the root that git ignores.
+// ignoredFolders returns the folders in the root that git ignores.
 func ignoredFolders() (names []string) {
 	GinkgoHelper()
 	text, err := os.ReadFile("../.gitignore")
@@ -66,7 +66,7 @@ func ignoredFolders() (names []string) {
 	return names
 }
 
-var _ = Describe("Checking what a change needs", Label("ci"), func() {
+var _ = Describe("CI stages of a change", Label("ci"), func() {
 	var script string
 	BeforeEach(func() {
 		text, err := os.ReadFile("../.ci/run")
@@ -74,7 +74,7 @@ var _ = Describe("Checking what a change needs", Label("ci"), func() {
 		script = string(text)
 	})
 
-	It("runs every stage that there is", func() {
+	It("runs every stage", func() {
 		var defined []string
 		for _, stage := range regexp.MustCompile(`(?m)^stage_(\w+)\(\)`).FindAllStringSubmatch(script, -1) {
 			defined = append(defined, stage[1])
@@ -82,7 +82,7 @@ var _ = Describe("Checking what a change needs", Label("ci"), func() {
 		Expect(append(ciStages(script, "quick"), ciStages(script, "slow")...)).To(ConsistOf(defined))
 	})
 
-	It("has a row for each slow stage, and no other in a row", func() {
+	It("names each slow stage in a row, and no other stage", func() {
 		named := map[string]bool{}
 		for _, stages := range ciTable() {
 			Expect(stages).NotTo(BeEmpty())
@@ -95,7 +95,7 @@ var _ = Describe("Checking what a change needs", Label("ci"), func() {
 		Expect(slices.Collect(maps.Keys(named))).To(ConsistOf(ciStages(script, "slow")))
 	})
 
-	It("runs the slow stages that belong to a file", func() {
+	It("runs the slow stages of a file", func() {
 		needs := func(file string) []string {
 			rows := ciTable()
 			above := file
@@ -122,7 +122,7 @@ var _ = Describe("Checking what a change needs", Label("ci"), func() {
 		}
 	})
 
-	It("has a row for each folder, and no row for a path that is gone", func() {
+	It("has a row for each folder, and no row for a missing path", func() {
 		rows := ciTable()
 		for path := range rows {
 			Expect(filepath.Join("..", path)).To(BeAnExistingFile())

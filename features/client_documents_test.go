@@ -17,10 +17,10 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// path is where the client's document is on its site.
+// path is the path of the client's document on its site.
 func (c *Client) path() string { return strings.TrimPrefix(c.ID, c.World.Clients.URL("")) }
 
-// ClientWith publishes a good document with one member replaced; nil removes it.
+// ClientWith publishes a valid document with one member replaced; nil removes it.
 func (w *World) ClientWith(member string, value any) *Client {
 	GinkgoHelper()
 	client := w.NewClient()
@@ -37,7 +37,7 @@ func (w *World) ClientWith(member string, value any) *Client {
 // raw is JSON that json.Marshal passes on as it is.
 func raw(text string) json.RawMessage { return json.RawMessage(text) }
 
-// says answers with a status, a header and a body, in which ID stands for the client_id.
+// says responds with a status, a header and a body, in which ID stands for the client_id.
 func (c *Client) says(status int, header http.Header, body string) {
 	c.World.Clients.Serve(c.path(), func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -49,8 +49,8 @@ func (c *Client) says(status int, header http.Header, body string) {
 	})
 }
 
-var _ = Describe("Letting clients in whose document does not name itself", Label("CIMD", "C23"), func() {
-	It("warns the person, also when the form comes back", func(ctx SpecContext) {
+var _ = Describe("Accepting client documents without a client_id", Label("CIMD", "C23"), func() {
+	It("warns the person, also when the form is shown again", func(ctx SpecContext) {
 		world := NewWorld(func(config *server.Config) { config.AllowDocumentsWithoutClientID = true })
 		const warning = "description does not contain its own address"
 		Expect(world.NewClient().Consent(ctx).Text).NotTo(ContainSubstring(warning))
@@ -60,20 +60,20 @@ var _ = Describe("Letting clients in whose document does not name itself", Label
 	})
 })
 
-var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, ContinueOnFailure, func() {
 	const good = `{"client_id":"ID","client_name":"Spec Client","redirect_uris":["http://127.0.0.1/callback"]}`
 	var world *World
 	BeforeAll(func() { world = NewWorld() })
-	BeforeEach(func() { world.Clock.Advance(time.Minute) }) // so that the budget for fetching is full again
+	BeforeEach(func() { world.Clock.Advance(time.Minute) }) // refills the fetch budget
 
 	DescribeTable("refuses a document", Label("C43"), func(ctx SpecContext, member string, value any) {
 		client := world.ClientWith(member, value)
 		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "invalid_client"))
 	},
-		Entry("that names another client", Label("C23"), "client_id", "https://other.example/c.json"),
-		Entry("that names nobody", Label("C23"), "client_id", nil),
-		Entry("that names itself by null", Label("C23"), "client_id", raw("null")),
-		Entry("that names itself by a list", Label("C23"), "client_id", []string{"x"}),
+		Entry("with another client_id", Label("C23"), "client_id", "https://other.example/c.json"),
+		Entry("without a client_id", Label("C23"), "client_id", nil),
+		Entry("with a client_id that is null", Label("C23"), "client_id", raw("null")),
+		Entry("with a client_id that is a list", Label("C23"), "client_id", []string{"x"}),
 		Entry("without a name", Label("C24", "N6"), "client_name", nil),
 		Entry("with a blank name", Label("C24"), "client_name", " \u00a0\t"),
 		Entry("with a name that is a number", Label("C24"), "client_name", 7),
@@ -85,7 +85,7 @@ var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), 
 		Entry("with 51 redirect URIs", Label("C25"), "redirect_uris", strings.Split(strings.Repeat("https://a.example/ ", 50)+"https://a.example/", " ")),
 		Entry("with a redirect URI that is null", Label("C25"), "redirect_uris", raw(`["http://127.0.0.1/callback",null]`)),
 		Entry("with http on the web only", Label("C26", "C27"), "redirect_uris", []string{"http://client.example/callback"}),
-		Entry("with answers in its redirect URIs", Label("C26", "C27"), "redirect_uris", []string{"https://a.example/?code=1", "https://a.example/?%69ss=x", "https://a.example/?a&state", "https://a.example/?error="}),
+		Entry("with response parameters in its redirect URIs", Label("C26", "C27"), "redirect_uris", []string{"https://a.example/?code=1", "https://a.example/?%69ss=x", "https://a.example/?a&state", "https://a.example/?error="}),
 		Entry("with fragments in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris", []string{"http://127.0.0.1/callback#", "https://a.example/#x"}),
 		Entry("with users in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris", []string{"http://a@127.0.0.1/callback", "https://@a.example/"}),
 		Entry("with dangerous redirect URIs only", Label("A14", "C26", "C27"), "redirect_uris", []string{"javascript:alert(1)", "data:text/html,x", "https://a@b.example/", "/callback"}),
@@ -98,21 +98,21 @@ var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), 
 		Entry("with a method that is a number", Label("C30"), "token_endpoint_auth_method", 7),
 		Entry("with a private key", Label("C31"), "jwks", raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y","d":"d"}]}`)),
 		Entry("with a symmetric key", Label("C31", "N6"), "jwks", raw(`{"keys":[{"kty":"oct","k":"k"}]}`)),
-		Entry("with keys that are none", Label("C31"), "jwks", raw(`[]`)),
+		Entry("with keys that are not a key set", Label("C31"), "jwks", raw(`[]`)),
 		Entry("without the code grant", Label("C32"), "grant_types", []string{"refresh_token", "implicit"}),
-		Entry("with grants that are a string", Label("C32"), "grant_types", "authorization_code"),
-		Entry("without the code response", Label("C32"), "response_types", []string{"token"}),
-		Entry("with keys over http", Label("C33"), "jwks_uri", "http://client.example/keys"),
-		Entry("with keys at null", Label("C33"), "jwks_uri", raw("null")),
+		Entry("with grant types that are a string", Label("C32"), "grant_types", "authorization_code"),
+		Entry("without the code response type", Label("C32"), "response_types", []string{"token"}),
+		Entry("with a jwks_uri over http", Label("C33"), "jwks_uri", "http://client.example/keys"),
+		Entry("with a jwks_uri that is null", Label("C33"), "jwks_uri", raw("null")),
 	)
 
 	DescribeTable("refuses a client that needs", Label("C44"), func(ctx SpecContext, member string, value any) {
 		client := world.ClientWith(member, value)
 		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "unauthorized_client"))
 	},
-		Entry("certificates", Label("C30"), "token_endpoint_auth_method", "tls_client_auth"),
-		Entry("nothing that is known", Label("C30"), "token_endpoint_auth_methods_supported", []string{"tls_client_auth", "x"}),
-		Entry("certificates for its tokens", Label("C34"), "tls_client_certificate_bound_access_tokens", true),
+		Entry("client certificates", Label("C30"), "token_endpoint_auth_method", "tls_client_auth"),
+		Entry("only unsupported methods", Label("C30"), "token_endpoint_auth_methods_supported", []string{"tls_client_auth", "x"}),
+		Entry("certificate-bound tokens", Label("C34"), "tls_client_certificate_bound_access_tokens", true),
 		Entry("DPoP", Label("C34"), "dpop_bound_access_tokens", true),
 	)
 
@@ -123,47 +123,47 @@ var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), 
 		Entry("one usable redirect URI among others", Label("C27"), "redirect_uris", []string{"http://client.example/", "cursor://x", "http://127.0.0.1/callback"}),
 		Entry("a method that is not the first choice", Label("C30", "X8"), "token_endpoint_auth_methods_supported", []string{"private_key_jwt", "none"}),
 		Entry("public keys", Label("C31"), "jwks", raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y"}]}`)),
-		Entry("further grants", Label("C32"), "grant_types", []string{"authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
+		Entry("additional grant types", Label("C32"), "grant_types", []string{"authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
 		Entry("links", Label("C33"), "policy_uri#de", "https://client.example/datenschutz"),
 		Entry("an empty logo, which it does not show", Label("C33"), "logo_uri", ""),
 		Entry("terms that are null, which it does not show", Label("C33"), "tos_uri", raw("null")),
 		Entry("a page over http, which it does not show", Label("C33"), "client_uri", "http://client.example/"),
 		Entry("a relative policy, which it does not show", Label("C33"), "policy_uri", "/policy"),
-		Entry("a Japanese page that is data, which it does not show", Label("C33"), "client_uri#ja-Jpan-JP", "data:text/html,x"),
-		Entry("demands that are not made", Label("C34"), "dpop_bound_access_tokens", false),
-		Entry("members that nobody knows", Label("C35"), "software_version", params{"a": []int{1}}),
+		Entry("a Japanese page with a data URL, which it does not show", Label("C33"), "client_uri#ja-Jpan-JP", "data:text/html,x"),
+		Entry("dpop_bound_access_tokens set to false", Label("C34"), "dpop_bound_access_tokens", false),
+		Entry("unknown members", Label("C35"), "software_version", params{"a": []int{1}}),
 	)
 
-	DescribeTable("refuses an answer", Label("N6"), func(ctx SpecContext, status int, answered int, header http.Header, body string) {
+	DescribeTable("refuses a response", Label("N6"), func(ctx SpecContext, status int, answered int, header http.Header, body string) {
 		client := world.NewClient()
 		client.says(answered, header, body)
 		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(status, "invalid_client"))
 		client.says(http.StatusOK, nil, good)
-		Expect(client.Consent(ctx).StatusCode).To(Equal(http.StatusOK), "a failure is remembered")
+		Expect(client.Consent(ctx).StatusCode).To(Equal(http.StatusOK), "a failure is not cached")
 	},
-		Entry("that leads elsewhere", Label("C12", "C42"), 502, 301, http.Header{"Location": {"https://client.example/c.json"}}, good),
-		Entry("that leads to itself", Label("C12", "C42"), 502, 307, http.Header{"Location": {"?"}}, good),
+		Entry("that redirects to another URL", Label("C12", "C42"), 502, 301, http.Header{"Location": {"https://client.example/c.json"}}, good),
+		Entry("that redirects to the same URL", Label("C12", "C42"), 502, 307, http.Header{"Location": {"?"}}, good),
 		Entry("without content", Label("C13", "C42"), 502, 204, nil, ""),
-		Entry("that is a part", Label("C13", "C42"), 502, 206, nil, good),
+		Entry("with partial content", Label("C13", "C42"), 502, 206, nil, good),
 		Entry("that is not modified", Label("C38", "C42"), 502, 304, nil, ""),
-		Entry("that nobody finds", Label("C13", "C42"), 502, 404, nil, good),
-		Entry("that fails", Label("C13", "C42"), 502, 500, nil, good),
+		Entry("of 404", Label("C13", "C42"), 502, 404, nil, good),
+		Entry("of 500", Label("C13", "C42"), 502, 500, nil, good),
 		Entry("of HTML", Label("C14", "C42"), 502, 200, http.Header{"Content-Type": {"text/html"}}, good),
 		Entry("of plain text", Label("C14", "C42"), 502, 200, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, good),
 		Entry("that is compressed", Label("C15", "C42"), 502, 200, http.Header{"Content-Encoding": {"gzip"}}, zipped(good)),
 		Entry("that is too large", Label("C15", "C42"), 502, 200, nil, good+strings.Repeat(" ", 5<<10)),
 		Entry("with a byte order mark", Label("C22", "C43"), 400, 200, nil, "\ufeff"+good),
-		Entry("with a member twice", Label("C22", "C43"), 400, 200, nil, good[:len(good)-1]+`,"client_name":"Other"}`),
+		Entry("with a duplicate member", Label("C22", "C43"), 400, 200, nil, good[:len(good)-1]+`,"client_name":"Other"}`),
 		Entry("that is not UTF-8", Label("C22", "C43"), 400, 200, nil, strings.Replace(good, "Spec", "\xff", 1)),
-		Entry("with something after it", Label("C22", "C43"), 400, 200, nil, good+"{}"),
+		Entry("with data after the document", Label("C22", "C43"), 400, 200, nil, good+"{}"),
 		Entry("that nests nine levels deep", Label("C22", "C43"), 400, 200, nil, good[:len(good)-1]+`,"x":[[[[[[[[1]]]]]]]]}`),
 		Entry("that is a list", Label("C22", "C43"), 400, 200, nil, "["+good+"]"),
-		Entry("that only looks as if it named itself", Label("C22", "C23", "C43"), 400, 200, nil, strings.Replace(good, "client_id", "CLIENT_ID", 1)),
-		Entry("that names itself with the default port", Label("C10", "C23", "C43"), 400, 200, nil, strings.Replace(good, `ID"`, `ID:443"`, 1)),
+		Entry("with CLIENT_ID in capitals", Label("C22", "C23", "C43"), 400, 200, nil, strings.Replace(good, "client_id", "CLIENT_ID", 1)),
+		Entry("with the default port in its client_id", Label("C10", "C23", "C43"), 400, 200, nil, strings.Replace(good, `ID"`, `ID:443"`, 1)),
 		Entry("that is empty", Label("C22", "C43"), 400, 200, nil, ""),
 	)
 
-	It("tells nobody what keeps it from a site", Label("C41"), func(ctx SpecContext) {
+	It("does not reveal why a fetch failed", Label("C41"), func(ctx SpecContext) {
 		gone, stranger := httptest.NewTLSServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
 		stranger.Config.ErrorLog, gone.Config.ErrorLog = nil, nil
 		gone.Close()
@@ -178,7 +178,7 @@ var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), 
 		Expect(texts).To(HaveEach(texts[0]))
 	})
 
-	It("fetches the document and nothing that it mentions", Label("C20", "C35"), func(ctx SpecContext) {
+	It("fetches the document, and no URL in it", Label("C20", "C35"), func(ctx SpecContext) {
 		client, links := world.NewClient(), ""
 		for _, member := range []string{"client_uri", "logo_uri", "policy_uri", "tos_uri", "jwks_uri"} {
 			links += fmt.Sprintf(`,%q:%q`, member, world.Clients.URL("/"+member))
@@ -206,13 +206,13 @@ var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), 
 		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
 	})
 
-	It("asks to come back when too much is fetched from one site", Label("C21", "C45"), func(ctx SpecContext) {
+	It("responds with Retry-After when the fetch limit of a site is reached", Label("C21", "C45"), func(ctx SpecContext) {
 		for range 60 {
 			world.NewClient().Consent(ctx)
 		}
 		one := world.NewClient()
 		answer := one.AskFor(ctx, one.Request())
-		for more := 0; more < 60 && answer.StatusCode == http.StatusOK; more++ { // a slow machine earns one back each second
+		for more := 0; more < 60 && answer.StatusCode == http.StatusOK; more++ { // each second adds one fetch to the budget
 			one = world.NewClient()
 			answer = one.AskFor(ctx, one.Request())
 		}
@@ -223,7 +223,7 @@ var _ = Describe("Reading what a client publishes about itself", Label("CIMD"), 
 	})
 })
 
-// varying is what differs between two pages about the same problem.
+// varying matches the parts that differ between two pages about the same problem.
 var varying = regexp.MustCompile(`nonce="[^"]*"|<code>[A-Z2-7]{12}</code>`)
 
 func zipped(text string) string {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Client is an MCP client written for these specs: it does by hand, step by step, what real clients do.
+// Client is a minimal MCP client that runs each step of a connection separately.
 type Client struct {
 	World    *World
 	ID       string
@@ -24,7 +24,7 @@ type Client struct {
 	State    string
 }
 
-// NewClient publishes a well-behaved client's document and returns the client.
+// NewClient publishes a valid client document and returns the client.
 func (w *World) NewClient() *Client {
 	GinkgoHelper()
 	path := "/" + strings.ToLower(rand.Text()) + ".json"
@@ -38,13 +38,13 @@ func (w *World) NewClient() *Client {
 	return &Client{World: w, ID: id, Redirect: "http://127.0.0.1:4321/callback", Verifier: rand.Text() + rand.Text(), State: "s+t/a=" + rand.Text()}
 }
 
-// Challenge is the S256 challenge of the client's verifier.
+// Challenge returns the S256 challenge of the client's verifier.
 func (c *Client) Challenge() string {
 	sum := sha256.Sum256([]byte(c.Verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Request is a complete authorization request with a refresh token asked for.
+// Request returns a complete authorization request that includes offline_access.
 func (c *Client) Request() url.Values {
 	return url.Values{
 		"response_type": {"code"}, "client_id": {c.ID}, "redirect_uri": {c.Redirect}, "state": {c.State},
@@ -59,7 +59,7 @@ func (c *Client) AskFor(ctx context.Context, parameters url.Values) Response {
 	return Get(ctx, c.World.Issuer+"/oauth/authorize?"+parameters.Encode())
 }
 
-// Consent opens the consent page; change may spoil the request.
+// Consent opens the consent page; change may alter the request.
 func (c *Client) Consent(ctx context.Context, change ...func(url.Values)) Page {
 	GinkgoHelper()
 	parameters := c.Request()
@@ -77,7 +77,7 @@ func (p Page) Approve(ctx context.Context, token string, change ...func(*http.Re
 	return p.Submit(ctx, url.Values{"decision": {"approve"}, "bearer_token": {token}}, change...)
 }
 
-// Deny presses the other button.
+// Deny presses the deny button.
 func (p Page) Deny(ctx context.Context, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	return p.Submit(ctx, url.Values{"decision": {"deny"}}, change...)
@@ -91,7 +91,7 @@ func (c *Client) Authorize(ctx context.Context, change ...func(url.Values)) stri
 	return answer.Target().Query().Get("code")
 }
 
-// Exchange is the form that redeems a code.
+// Exchange returns the token request for a code.
 func (c *Client) Exchange(code string) url.Values {
 	return url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {c.ID}, "code": {code}, "code_verifier": {c.Verifier},
@@ -99,7 +99,7 @@ func (c *Client) Exchange(code string) url.Values {
 	}
 }
 
-// Refresh is the form that refreshes.
+// Refresh returns the token request for a refresh.
 func (c *Client) Refresh(token string) url.Values {
 	return url.Values{"grant_type": {"refresh_token"}, "client_id": {c.ID}, "refresh_token": {token}}
 }
@@ -110,7 +110,7 @@ func (c *Client) Token(ctx context.Context, form url.Values, change ...func(*htt
 	return Post(ctx, c.World.Issuer+"/oauth/token", form, change...)
 }
 
-// Tokens is a successful token answer, or the error of a refused one.
+// Tokens is a successful token response, or an error response.
 type Tokens struct {
 	Access      string `json:"access_token"`
 	Refresh     string `json:"refresh_token"`
@@ -121,7 +121,7 @@ type Tokens struct {
 	Description string `json:"error_description"`
 }
 
-// Tokens reads the answer of the token endpoint.
+// Tokens parses a response of the token endpoint.
 func (r Response) Tokens() Tokens {
 	GinkgoHelper()
 	var tokens Tokens
@@ -129,7 +129,7 @@ func (r Response) Tokens() Tokens {
 	return tokens
 }
 
-// Connect goes all the way to tokens.
+// Connect runs a whole code flow and returns the tokens.
 func (c *Client) Connect(ctx context.Context, change ...func(url.Values)) Tokens {
 	GinkgoHelper()
 	answer := c.Token(ctx, c.Exchange(c.Authorize(ctx, change...)))
@@ -148,7 +148,7 @@ const listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_met
 	`"io.modelcontextprotocol/clientInfo":{"name":"spec","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}}}}`
 
-// Call lists the tools of the protected server with an access token and returns the answer.
+// Call lists the tools of the protected server with an access token and returns the response.
 func (w *World) Call(ctx context.Context, access string) Response {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.MCP(), strings.NewReader(listTools))
@@ -163,7 +163,7 @@ func (w *World) Call(ctx context.Context, access string) Response {
 	return Send(r)
 }
 
-// Page is an HTML answer as a person meets it.
+// Page is an HTML response with its title and form.
 type Page struct {
 	Response
 	Action string
@@ -171,7 +171,7 @@ type Page struct {
 	Title  string
 }
 
-// ReadPage finds the page's title and its form.
+// ReadPage parses the page's title and form.
 func ReadPage(answer Response) Page {
 	GinkgoHelper()
 	root, err := html.Parse(strings.NewReader(answer.Text))
@@ -200,7 +200,7 @@ func attribute(node *html.Node, name string) string {
 	return ""
 }
 
-// Submit sends the form with its hidden fields and what the person filled in.
+// Submit sends the form with its hidden fields and the filled-in fields.
 func (p Page) Submit(ctx context.Context, filled url.Values, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	for name, values := range p.Hidden {

@@ -25,7 +25,7 @@ func BeRefusedAs(status int, code string) types.GomegaMatcher {
 	)
 }
 
-// basic puts an Authorization header on a request, spelled as RFC 6749 §2.3.1 wants it.
+// basic sets an Authorization header, encoded as RFC 6749 §2.3.1 requires.
 func basic(user, password string) func(*http.Request) {
 	return func(r *http.Request) {
 		pair := url.QueryEscape(user) + ":" + url.QueryEscape(password)
@@ -43,7 +43,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		code = client.Authorize(ctx)
 	})
 
-	It("gives a token that opens the MCP server", Label("D29"), func(ctx SpecContext) {
+	It("returns an access token for the MCP server", Label("D29"), func(ctx SpecContext) {
 		answer := client.Token(ctx, client.Exchange(code))
 		Expect(answer.StatusCode).To(Equal(http.StatusOK))
 		Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
@@ -53,7 +53,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		Expect(world.Call(ctx, answer.Tokens().Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("gives no refresh token unless offline_access was granted", Label("D29"), func(ctx SpecContext) {
+	It("returns no refresh token unless offline_access was granted", Label("D29"), func(ctx SpecContext) {
 		answer := client.Token(ctx, client.Exchange(client.Authorize(ctx, set("scope", "mcp"))))
 		Expect(decode(answer)).To(And(HaveLen(4), Not(HaveKey("refresh_token")), HaveKeyWithValue("scope", "mcp")))
 	})
@@ -68,12 +68,12 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		Entry("when the verifier is malformed", Label("D12"), 400, "invalid_grant", set("code_verifier", "short")),
 		Entry("when the verifier is missing", Label("D12"), 400, "invalid_request", drop("code_verifier")),
 		Entry("when another client presents it", Label("D13"), 400, "invalid_grant", set("client_id", "https://other.example/client.json")),
-		Entry("when the client does not say who it is", Label("D9"), 400, "invalid_request", drop("client_id")),
+		Entry("when client_id is missing", Label("D9"), 400, "invalid_request", drop("client_id")),
 		Entry("when the redirect_uri differs", Label("D15"), 400, "invalid_grant", set("redirect_uri", "http://127.0.0.1:9/callback")),
 		Entry("when it names another resource", Label("D17"), 400, "invalid_target", set("resource", "https://other.example/mcp")),
 		Entry("when it names scopes that were not granted", Label("D18"), 400, "invalid_scope", set("scope", "admin")),
 		Entry("when the code is missing", Label("D12"), 400, "invalid_request", drop("code")),
-		Entry("when the code is no code", Label("D12"), 400, "invalid_grant", set("code", "nonsense")),
+		Entry("when the code is malformed", Label("D12"), 400, "invalid_grant", set("code", "nonsense")),
 		Entry("when the grant_type is missing", Label("D6"), 400, "invalid_request", drop("grant_type")),
 		Entry("when the grant_type is unknown", Label("D6"), 400, "unsupported_grant_type", set("grant_type", "password")),
 		Entry("when a parameter is repeated", Label("D5"), 400, "invalid_request", repeat("code")),
@@ -81,28 +81,28 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		Entry("when a client_assertion is sent", Label("D10"), 401, "invalid_client", set("client_assertion", "jwt")),
 	)
 
-	DescribeTable("is refused for its transport and leaves the code redeemable", func(ctx SpecContext, status int, refusal string, spoil func(*http.Request)) {
+	DescribeTable("is refused for its HTTP form and leaves the code redeemable", func(ctx SpecContext, status int, refusal string, spoil func(*http.Request)) {
 		Expect(client.Token(ctx, client.Exchange(code), spoil)).To(BeRefusedAs(status, refusal))
 		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
 	},
 		Entry("with another method", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = http.MethodPut }),
-		Entry("with a method that nobody knows", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = "FOO" }),
+		Entry("with an unknown method", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = "FOO" }),
 		Entry("with another media type", Label("D2"), 400, "invalid_request", func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }),
 		Entry("with parameters in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) { r.URL.RawQuery = "code=x" }),
 		Entry("with a secret in the Authorization header", Label("D7"), 401, "invalid_client", basic("https://client.example/c.json", "secret")),
 	)
 
-	It("accepts the client's name in a Basic header with an empty secret", Label("D7", "X1"), func(ctx SpecContext) {
+	It("accepts the client_id in a Basic header with an empty secret", Label("D7", "X1"), func(ctx SpecContext) {
 		form := client.Exchange(code)
 		form.Del("client_id")
 		Expect(client.Token(ctx, form, basic(client.ID, "")).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("refuses two different names of the client", Label("D7"), func(ctx SpecContext) {
+	It("refuses two different client_ids", Label("D7"), func(ctx SpecContext) {
 		Expect(client.Token(ctx, client.Exchange(code), basic("https://other.example/c.json", ""))).To(BeRefusedAs(400, "invalid_request"))
 	})
 
-	It("works without resource and redirect_uri, as older clients send it", Label("D15", "D17"), func(ctx SpecContext) {
+	It("works without resource and redirect_uri, as older clients do", Label("D15", "D17"), func(ctx SpecContext) {
 		form := client.Exchange(code)
 		form.Del("resource")
 		form.Del("redirect_uri")
@@ -116,7 +116,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("narrows the token to the scopes that the request repeats", Label("D18"), func(ctx SpecContext) {
+	It("limits the token to the scopes in the request", Label("D18"), func(ctx SpecContext) {
 		form := client.Exchange(code)
 		form.Set("scope", "mcp other")
 		tokens := client.Token(ctx, form).Tokens()
@@ -133,7 +133,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 		var tokens Tokens
 		BeforeEach(func(ctx SpecContext) { tokens = client.Token(ctx, client.Exchange(code)).Tokens() })
 
-		It("is refused within ten seconds as a retry, which takes nothing back", Label("D19", "I14"), func(ctx SpecContext) {
+		It("is refused within ten seconds as a retry, without ending the grant", Label("D19", "I14"), func(ctx SpecContext) {
 			for range 2 {
 				Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
 				world.Clock.Advance(4 * time.Second)
@@ -143,14 +143,14 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 			Expect(world.Decisions()).To(ContainElements("code_redeemed", "code_retried"))
 		})
 
-		It("is refused later and takes back what the code had given", Label("D19", "I6"), func(ctx SpecContext) {
+		It("is refused later and ends the grant", Label("D19", "I6"), func(ctx SpecContext) {
 			world.Clock.Advance(11 * time.Second)
 			Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
 		})
 
-		It("takes nothing back when the replay cannot prove the challenge", Label("D19", "I7"), func(ctx SpecContext) {
+		It("does not end the grant when the replay has a wrong verifier", Label("D19", "I7"), func(ctx SpecContext) {
 			form := client.Exchange(code)
 			form.Set("code_verifier", "another-verifier-that-is-long-enough-for-the-rules")
 			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
@@ -172,7 +172,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 const rounds, racers = 200, 8
 
 var _ = Describe("Exchanging one code many times at once", Label("D20", "I14", "N10"), func() {
-	It("succeeds exactly once in each of 200 rounds, and never with a fault", func(ctx SpecContext) {
+	It("succeeds exactly once in each of 200 rounds, without an internal error", func(ctx SpecContext) {
 		world := NewWorld()
 		client := world.NewClient()
 		for range rounds {
@@ -193,7 +193,7 @@ var _ = Describe("Exchanging one code many times at once", Label("D20", "I14", "
 	}, SpecTimeout(5*time.Minute))
 })
 
-// atOnce lets n callers loose at the same moment and returns all their answers.
+// atOnce runs n calls at the same moment and returns all responses.
 func atOnce(n int, call func() Response) []Response {
 	answers := make([]Response, n)
 	start, stop := context.WithCancel(context.Background())

@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
-// Ran is what a command line did.
+// Ran is the result of a command line.
 type Ran struct {
 	Code     int
 	Out, Err string
@@ -18,7 +18,7 @@ type Ran struct {
 // Run executes a command line in this process, to its end.
 func Run(ctx context.Context, args ...string) Ran { return RunTyping(ctx, "", args...) }
 
-// RunTyping is Run with what is typed, or piped in.
+// RunTyping is Run with standard input.
 func RunTyping(ctx context.Context, typed string, args ...string) Ran {
 	var out, errOut bytes.Buffer
 	code := cli.Run(ctx, args, io.NopCloser(strings.NewReader(typed)), &out, &errOut)

@@ -19,7 +19,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 	var dir string
 	BeforeEach(func() { dir = workingFolder() })
 
-	It("keeps a service from starting and names every mistake at once, in the spelling that was used", func(ctx SpecContext) {
+	It("prevents the start and reports every mistake at once, with the spelling that was used", func(ctx SpecContext) {
 		write("pasteport.yaml", "issuer: http://cms.example.com\n\naccess-token-ttl: 30h\nacess-token-ttl: 1h\naccent: red\n")
 		GinkgoT().Setenv("PASTEPORT_GRANT_TTL", "1m")
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKN", "x")
@@ -29,15 +29,15 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			Expect(ran.Out).To(BeEmpty())
 			Expect(ran.Err).To(HavePrefix("pasteport: 9 settings are wrong:\n  "))
 			Expect(strings.Split(strings.TrimSpace(ran.Err), "\n  ")[1:]).To(ConsistOf(
-				`pasteport.yaml:4: there is no setting "acess-token-ttl": did you mean access-token-ttl?`,
-				"there is no setting PASTEPORT_DEMO_TOKN: did you mean PASTEPORT_DEMO_TOKEN?",
+				`pasteport.yaml:4: unknown setting "acess-token-ttl": did you mean access-token-ttl?`,
+				"unknown setting PASTEPORT_DEMO_TOKN: did you mean PASTEPORT_DEMO_TOKEN?",
 				`issuer (from pasteport.yaml:1) "http://cms.example.com" is not https: clients refuse anything else but on this computer; use the public https address`,
 				"access-token-ttl (from pasteport.yaml:3) is 30h0m0s: choose from 1m0s to 24h0m0s",
 				`accent (from pasteport.yaml:5) is "red": write a colour as #0b5a4a`,
 				"PASTEPORT_GRANT_TTL is 1m0s: choose from 1h0m0s to 8760h0m0s",
 				"--ticket-ttl is 1s: choose from 1m0s to 30m0s",
 				HavePrefix("--logo cannot be read: stat missing.svg"),
-				HavePrefix(`--addr is "nowhere", which is no address: write host:port`),
+				HavePrefix(`--addr is "nowhere", which is not a valid address: write host:port`),
 			))
 		}
 		Expect(filepath.Join(dir, "pasteport-data")).NotTo(BeADirectory())
@@ -54,60 +54,60 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 	},
 		Entry("with a tab", "issuer: https://cms.example.com\n\tdev: true\n", "pasteport.yaml is not YAML: line 2", "indented with spaces"),
 		Entry("with a setting twice", "dev: true\naddr: 127.0.0.1:1\ndev: false\n", "pasteport.yaml:3: dev is already set in pasteport.yaml:1: keep one"),
-		Entry("with a setting that is not there", "sit-name: x\nzzzz: y\n", `pasteport.yaml:1: there is no setting "sit-name": did you mean site-name?`,
-			`pasteport.yaml:2: there is no setting "zzzz": "pasteport config example" lists all settings`),
-		Entry("with a setting that only says where the file is", "config: other.yaml\n", `there is no setting "config"`),
-		Entry("with another word for on", "dev: yes\n", "dev (from pasteport.yaml:1) is yes: write true or false"),
+		Entry("with an unknown setting", "sit-name: x\nzzzz: y\n", `pasteport.yaml:1: unknown setting "sit-name": did you mean site-name?`,
+			`pasteport.yaml:2: unknown setting "zzzz": "pasteport config example" lists all settings`),
+		Entry("with the setting that names the file", "config: other.yaml\n", `unknown setting "config"`),
+		Entry("with yes for true", "dev: yes\n", "dev (from pasteport.yaml:1) is yes: write true or false"),
 		Entry("with a switch in quotes", "dev: \"true\"\n", "is true: write true or false"),
 		Entry("with a number for a text", "site-name: 2048\n", "site-name (from pasteport.yaml:1) is 2048: write a text, in quotes"),
-		Entry("with a number for a time", "access-token-ttl: 3600\n", `is "3600": write a duration such as 1h30m`),
-		Entry("with a time of nothing", "access-token-ttl: 0\n", `is "0": write a duration`),
-		Entry("with a word that is no choice", "log-format: xml\n", `is "xml": write text or json`),
-		Entry("with nothing behind a name", "accent: #0b5a4a\n", "accent (from pasteport.yaml:1) has no value: write a text, in quotes if it begins with #"),
-		Entry("with one for a list", "allow-clients: claude.ai\n", "is claude.ai: write a list of host names"),
-		Entry("with a list for one", "issuer: [https://cms.example.com]\nsite-name: [a]\n", "site-name (from pasteport.yaml:2) is a list: write a text"),
+		Entry("with a number for a duration", "access-token-ttl: 3600\n", `is "3600": write a duration such as 1h30m`),
+		Entry("with a duration of zero", "access-token-ttl: 0\n", `is "0": write a duration`),
+		Entry("with an unknown choice", "log-format: xml\n", `is "xml": write text or json`),
+		Entry("with a setting without a value", "accent: #0b5a4a\n", "accent (from pasteport.yaml:1) has no value: write a text, in quotes if it begins with #"),
+		Entry("with a text for a list", "allow-clients: claude.ai\n", "is claude.ai: write a list of host names"),
+		Entry("with a list for a text", "issuer: [https://cms.example.com]\nsite-name: [a]\n", "site-name (from pasteport.yaml:2) is a list: write a text"),
 		Entry("with a list of lists", "allow-clients: [[a]]\n", "allow-clients (from pasteport.yaml:1) is a list: write a list of host names"),
-		Entry("with addresses for hosts", "allow-clients: [https://claude.ai]\n", `is "https://claude.ai": write a list of host names without scheme`),
-		Entry("with a network that is none", "denied-prefixes: [192.0.2]\n", `is "192.0.2": write a list of networks such as 10.0.0.0/8`),
+		Entry("with URLs for host names", "allow-clients: [https://claude.ai]\n", `is "https://claude.ai": write a list of host names without scheme`),
+		Entry("with an invalid network", "denied-prefixes: [192.0.2]\n", `is "192.0.2": write a list of networks such as 10.0.0.0/8`),
 		Entry("with a mapping", "site-name: {a: b}\n", "site-name (from pasteport.yaml:1) is a mapping: write a text"),
 		Entry("with an alias", "resource-name: &a x\nsite-name: *a\n", "site-name (from pasteport.yaml:2) is an alias: write the value itself"),
 		Entry("with an alias in a list", "site-name: &a x\nallow-clients: [*a]\n", "allow-clients (from pasteport.yaml:2) is an alias"),
 		Entry("with a merge", "site-name: x\n<<: {dev: true}\n", "pasteport.yaml:2: this is not a setting"),
-		Entry("with a key that is no word", "[a, b]: c\n", "pasteport.yaml:1: this is not a setting"),
+		Entry("with a key that is a list", "[a, b]: c\n", "pasteport.yaml:1: this is not a setting"),
 		Entry("with two documents", "dev: true\n---\ndev: false\n", `pasteport.yaml has more after a "---": keep one document`),
 		Entry("that is a list", "- dev\n", "pasteport.yaml:1: this is not a setting: write one \"name: value\" on each line"),
 		Entry("that is a word", "dev", "pasteport.yaml:1: this is not a setting"),
-		Entry("that blows itself up", "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nallow-clients: [*b,*b,*b,*b]\n", "allow-clients (from pasteport.yaml:3) is an alias"),
-		Entry("that is deep", strings.Repeat("[", 20_000), "pasteport.yaml is not YAML"),
-		Entry("that is no text", "\x00\x01\xff", "pasteport.yaml is not YAML"),
+		Entry("with aliases that expand exponentially", "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nallow-clients: [*b,*b,*b,*b]\n", "allow-clients (from pasteport.yaml:3) is an alias"),
+		Entry("with deep nesting", strings.Repeat("[", 20_000), "pasteport.yaml is not YAML"),
+		Entry("that is binary", "\x00\x01\xff", "pasteport.yaml is not YAML"),
 		Entry("that is huge", strings.Repeat("#", 1<<20+1), "pasteport.yaml has more than 1048576 bytes", "--config"),
 	)
 
-	DescribeTable("does not mind a file", func(ctx SpecContext, text string) {
+	DescribeTable("accepts a file", func(ctx SpecContext, text string) {
 		write("pasteport.yaml", text)
 		Expect(Run(ctx, "config", "--issuer=https://cms.example.com").Settings()).To(HaveKeyWithValue("dev", false))
 	},
 		Entry("that is empty", ""),
 		Entry("of comments", "# nothing yet\n"),
-		Entry("of another system", "\ufeffdev: false\r\naddr: 127.0.0.1:9000\r\n"),
-		Entry("with a list of nothing", "allow-clients: []\n"),
-		Entry("with a text of nothing", "site-name: ''\n"),
-		Entry("with a time of nothing that may be nothing", "recheck-every: 0\n"),
+		Entry("with a byte order mark and CRLF", "\ufeffdev: false\r\naddr: 127.0.0.1:9000\r\n"),
+		Entry("with an empty list", "allow-clients: []\n"),
+		Entry("with an empty text", "site-name: ''\n"),
+		Entry("with a duration that may be zero", "recheck-every: 0\n"),
 	)
 
-	DescribeTable("refuses what it cannot read", func(ctx SpecContext, name, complaint string) {
+	DescribeTable("refuses a file that it cannot read", func(ctx SpecContext, name, complaint string) {
 		Expect(os.Mkdir("folder", 0o700)).To(Succeed())
 		Expect(os.Symlink("loop", "loop")).To(Succeed())
 		ran := Run(ctx, "serve", "--config", name)
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(And(ContainSubstring("reading the settings: "), ContainSubstring(complaint), ContainSubstring("name a readable file with --config")))
 	},
-		Entry("because it is not there", "missing.yaml", "missing.yaml: no such file"),
+		Entry("because it does not exist", "missing.yaml", "missing.yaml: no such file"),
 		Entry("because it is a folder", "folder", "folder is a directory"),
-		Entry("because it leads nowhere", "loop", "stat loop: too many"),
+		Entry("because it is a symlink loop", "loop", "stat loop: too many"),
 	)
 
-	DescribeTable("is told by config before serve would fail", func(ctx SpecContext, complaint string, flags ...string) {
+	DescribeTable("is reported by config before serve fails", func(ctx SpecContext, complaint string, flags ...string) {
 		files := NewCertificateFiles(1, time.Hour)
 		Expect(os.Rename(files.Cert, "cert.pem")).To(Succeed())
 		Expect(os.Rename(files.Key, "key.pem")).To(Succeed())
@@ -121,19 +121,19 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			Expect(ran.Err).NotTo(ContainSubstring("s3cret"))
 		}
 	},
-		Entry("when the operator's address is none", `--admin-addr is "nowhere", which is no address: write host:port, for example 127\.0\.0\.1:8081`, "--admin-addr=nowhere"),
-		Entry("when there is no token file", `--token-file: reading the token file: stat missing`, "--verifier=file", "--token-file=missing"),
+		Entry("when the admin address is invalid", `--admin-addr is "nowhere", which is not a valid address: write host:port, for example 127\.0\.0\.1:8081`, "--admin-addr=nowhere"),
+		Entry("when the token file does not exist", `--token-file: reading the token file: stat missing`, "--verifier=file", "--token-file=missing"),
 		Entry("when the token file has a mistake", `--token-file: reading the token file odd: line 1`, "--verifier=file", "--token-file=odd"),
-		Entry("when there is no certificate", `--tls-cert cannot be read: stat missing`, "--tls-cert=missing", "--tls-key=key.pem"),
-		Entry("when there is no key", `--tls-key cannot be read: stat missing`, "--tls-cert=cert.pem", "--tls-key=missing"),
+		Entry("when the certificate does not exist", `--tls-cert cannot be read: stat missing`, "--tls-cert=missing", "--tls-key=key.pem"),
+		Entry("when the key does not exist", `--tls-key cannot be read: stat missing`, "--tls-cert=cert.pem", "--tls-key=missing"),
 		Entry("when the certificate's file is empty", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=empty", "--tls-key=key.pem"),
 		Entry("when the key's file has a certificate", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=cert.pem", "--tls-key=cert.pem"),
 		Entry("when both are empty", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=empty", "--tls-key=empty"),
-		Entry("when the demo site could not take its token", `--demo-token cannot be taken: .* printable ASCII`, "--demo-token=a s3cret"),
-		Entry("when that is in a file", `--demo-token-file cannot be taken: .* printable ASCII`, "--demo-token-file=spaced"),
+		Entry("when the demo token is invalid", `--demo-token is invalid: .* printable ASCII`, "--demo-token=a s3cret"),
+		Entry("when the demo token in a file is invalid", `--demo-token-file is invalid: .* printable ASCII`, "--demo-token-file=spaced"),
 	)
 
-	DescribeTable("are not taken where they would have no effect", func(ctx SpecContext, complaint string, flags ...string) {
+	DescribeTable("refuses settings without effect", func(ctx SpecContext, complaint string, flags ...string) {
 		write("pasteport.yaml", "issuer: https://cms.example.com\n")
 		tokens := NewTokenFile(ctx, []string{"a-token"})
 		for i := range flags {
@@ -153,7 +153,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Entry(nil, "--verify-url: http is for this computer and private networks only: use https", "--verifier=http", "--verify-over-http", "--verify-url=http://8.8.8.8/"),
 	)
 
-	It("reads regular files only, and no more of them than it needs", func(ctx SpecContext) {
+	It("reads regular files only, up to a size limit", func(ctx SpecContext) {
 		if exec.CommandContext(ctx, "mkfifo", "pipe").Run() != nil {
 			Skip("there are no named pipes on " + runtime.GOOS)
 		}
@@ -166,31 +166,31 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Expect(Run(ctx, "config", "--dev", "--logo=logo.svg").Err).To(ContainSubstring("--logo cannot be read: logo.svg has more than 12288 bytes"))
 	})
 
-	DescribeTable("does not guess further about a file that it cannot take", func(ctx SpecContext, text string) {
+	DescribeTable("reports no other mistakes for a file that it cannot parse", func(ctx SpecContext, text string) {
 		write("pasteport.yaml", text)
 		ran := Run(ctx, "serve", "--config=pasteport.yaml")
 		Expect(ran.Err).NotTo(Or(ContainSubstring("settings are wrong"), ContainSubstring("https address")))
 		Expect(os.Remove("pasteport.yaml")).To(Succeed())
 		Expect(Run(ctx, "serve", "--config=pasteport.yaml").Err).NotTo(ContainSubstring("https address"))
 	},
-		Entry("because it is no YAML", "issuer: https://cms.example.com\n\tdev: true\n"),
+		Entry("because it is not YAML", "issuer: https://cms.example.com\n\tdev: true\n"),
 		Entry("because it is a list", "- issuer: https://cms.example.com\n"),
 	)
 
-	DescribeTable("says which flag was meant, of those that the command has", func(ctx SpecContext, line, meant string) {
+	DescribeTable("suggests a flag of the command", func(ctx SpecContext, line, meant string) {
 		ran := Run(ctx, strings.Fields(line)...)
 		Expect(ran.Code).To(Equal(2))
 		Expect(ran.Err).To(HavePrefix("pasteport: unknown flag: " + strings.Fields(line)[1] + meant + "\n"))
 	},
 		Entry(nil, "serve --acces-token-ttl", ": did you mean --access-token-ttl?"),
-		Entry("also where its file is", "serve --confg", ": did you mean --config?"),
-		Entry("also what is no setting", "connections --jso", ": did you mean --json?"),
-		Entry("not the very same", "connections --issuer", ""),
-		Entry("not that of another command", "connections --isuer", ""),
-		Entry("where there are no settings", "version --isuer", ""),
+		Entry("also for --config", "serve --confg", ": did you mean --config?"),
+		Entry("also for flags that are not settings", "connections --jso", ": did you mean --json?"),
+		Entry("but not the same name", "connections --issuer", ""),
+		Entry("but not a flag of another command", "connections --isuer", ""),
+		Entry("but not for a command without settings", "version --isuer", ""),
 	)
 
-	It("tells wrong values of flags with all others, and with the same exit code", func(ctx SpecContext) {
+	It("reports wrong values of flags together with all others, with the same exit code", func(ctx SpecContext) {
 		GinkgoT().Setenv("PASTEPORT_GRANT_TTL", "30")
 		ran := Run(ctx, "serve", "--access-token-ttl", "30", "--dev=maybe", "--allow-clients=https://x", "--allow-clients=y", "--log-level=loud", "--ticket-ttl=1s")
 		Expect(ran.Code).To(Equal(1))
@@ -203,7 +203,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			`PASTEPORT_GRANT_TTL is "30": write a duration such as 1h30m`))
 	})
 
-	It("leaves variables alone that others make of its name", func(ctx SpecContext) {
+	It("ignores unrelated variables with its prefix", func(ctx SpecContext) {
 		GinkgoT().Setenv("PASTEPORT_SERVICE_HOST", "10.0.0.1")
 		GinkgoT().Setenv("PASTEPORT_PORT", "tcp://10.0.0.1:80")
 		Expect(Run(ctx, "config", "--dev").Settings()).To(HaveKey("issuer"))
@@ -231,7 +231,7 @@ var _ = Describe("Describing the settings to editors", Label("configuration"), f
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("accepts the example file, every line of it, and what the program prints", func(ctx SpecContext) {
+	It("accepts every line of the example file, and the output of config", func(ctx SpecContext) {
 		Expect(validate(Run(ctx, "config", "example").Out)).To(Succeed())
 		for _, setting := range examples(ctx) {
 			Expect(validate(setting.line)).To(Succeed(), setting.line)
@@ -243,19 +243,19 @@ var _ = Describe("Describing the settings to editors", Label("configuration"), f
 		Entry(nil, "recheck-every: 0"), Entry(nil, "refresh-grace: -1s"), Entry(nil, "access-token-ttl: 1h30m"), Entry(nil, "client-id-ports: [8443]"))
 
 	DescribeTable("refuses", func(text string) { Expect(validate(text)).NotTo(Succeed()) },
-		Entry("a setting that is not there", "sit-name: x"),
-		Entry("another word for on", "dev: 'yes'"),
+		Entry("an unknown setting", "sit-name: x"),
+		Entry("yes for true", "dev: 'yes'"),
 		Entry("a number for a text", "site-name: 2048"),
-		Entry("a number for a time", "access-token-ttl: 3600"),
-		Entry("a time without unit", "access-token-ttl: '3600'"),
-		Entry("a word that is no choice", "log-format: xml"),
-		Entry("one for a list", "allow-clients: claude.ai"),
+		Entry("a number for a duration", "access-token-ttl: 3600"),
+		Entry("a duration without unit", "access-token-ttl: '3600'"),
+		Entry("an unknown choice", "log-format: xml"),
+		Entry("a text for a list", "allow-clients: claude.ai"),
 		Entry("a colour by its name", "accent: red"),
-		Entry("nothing behind a name", "site-name:"),
+		Entry("a setting without a value", "site-name:"),
 	)
 })
 
-var _ = Describe("Helping at the shell", Label("configuration"), func() {
+var _ = Describe("Shell completion and help", Label("configuration"), func() {
 	BeforeEach(func() { workingFolder() })
 
 	DescribeTable("prints a script for", func(ctx SpecContext, shell, sign string) {
@@ -269,7 +269,7 @@ var _ = Describe("Helping at the shell", Label("configuration"), func() {
 		Entry(nil, "powershell", "Register-ArgumentCompleter"),
 	)
 
-	const folders, filesToo, nothingElse = ":16", ":0", ":4" // what the shell is to do besides
+	const folders, filesToo, nothingElse = ":16", ":0", ":4" // directives to the shell
 
 	DescribeTable("completes", func(ctx SpecContext, line, besides string, words ...string) {
 		ran := Run(ctx, append([]string{"__complete"}, strings.Split(line, " ")...)...)
@@ -279,16 +279,16 @@ var _ = Describe("Helping at the shell", Label("configuration"), func() {
 		Expect(ran.Out).To(HaveSuffix(besides + "\n"))
 	},
 		Entry("commands", "", nothingElse, "serve\t", "demo\t", "stdio\t", "config\t", "version\t"),
-		Entry("parts of a command", "config ", nothingElse, "example\t", "\nschema\t"),
-		Entry("settings with their meaning", "serve --access", nothingElse, "--access-token-ttl\thow long an access token lives"),
+		Entry("subcommands", "config ", nothingElse, "example\t", "\nschema\t"),
+		Entry("settings with their help text", "serve --access", nothingElse, "--access-token-ttl\tlifetime of an access token"),
 		Entry("choices", "serve --log-format ", nothingElse, "text\njson\n"),
-		Entry("choices of a variable part", "serve --log-level=", nothingElse, "debug\ninfo\nwarn\nerror\n"),
+		Entry("choices after an equals sign", "serve --log-level=", nothingElse, "debug\ninfo\nwarn\nerror\n"),
 		Entry("folders", "serve --data ", folders),
 		Entry("files", "serve --config ", filesToo),
-		Entry("no files where none fit", "serve --issuer ", nothingElse),
+		Entry("no files for a setting that is not a file", "serve --issuer ", nothingElse),
 	)
 
-	It("explains every setting, theme by theme", func(ctx SpecContext) {
+	It("explains every setting, grouped by topic", func(ctx SpecContext) {
 		help, gateway := Run(ctx, "serve", "--help"), Run(ctx, "gateway", "--help")
 		Expect(help.Code).To(BeZero())
 		Expect(gateway.Code).To(BeZero())
@@ -297,7 +297,7 @@ var _ = Describe("Helping at the shell", Label("configuration"), func() {
 		}
 		Expect(help.Out).NotTo(ContainSubstring("--upstream"))
 		Expect(gateway.Out).NotTo(ContainSubstring("--demo-token"))
-		Expect(help.Out).To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\nWhich clients may connect:\n.*\nLog:\n.*--log-level`))
+		Expect(help.Out).To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\nClients:\n.*\nLogging:\n.*--log-level`))
 		Expect(Run(ctx, "config", "schema", "--help").Out).NotTo(ContainSubstring("--issuer"))
 	})
 })

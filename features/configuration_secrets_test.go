@@ -9,7 +9,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 	const secret = "demo_known-to-few"
 	BeforeEach(func() { workingFolder() })
 
-	DescribeTable("never shows one that comes from", func(ctx SpecContext, from string, prepare func() []string) {
+	DescribeTable("never shows a secret from", func(ctx SpecContext, from string, prepare func() []string) {
 		args := append(prepare(), "--dev")
 		ran := Run(ctx, append([]string{"config"}, args...)...)
 		Expect(ran.Settings()).To(HaveKeyWithValue("demo-token", "[hidden]"))
@@ -27,58 +27,58 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 			write("pasteport.yaml", "demo-token: "+secret)
 			return nil
 		}),
-		Entry("a file of its own", "flag --demo-token-file", func() []string { return []string{"--demo-token-file", write("token", secret+"\n")} }),
+		Entry("a separate file", "flag --demo-token-file", func() []string { return []string{"--demo-token-file", write("token", secret+"\n")} }),
 	)
 
-	DescribeTable("hides the query of an address that is asked", func(ctx SpecContext, name string, beside ...string) {
+	DescribeTable("hides the query of a verifier's URL", func(ctx SpecContext, name string, beside ...string) {
 		ran := Run(ctx, append(beside, "config", "--dev", "--"+name+"=https://cms.example.com/x?key="+secret)...)
 		Expect(ran.Settings()).To(HaveKeyWithValue(name, "https://cms.example.com/x?[hidden]"))
 		Expect(ran.Out).NotTo(ContainSubstring(secret))
 		write("again.yaml", ran.Out)
-		Expect(Run(ctx, "config", "--config=again.yaml").Err).To(MatchRegexp(name + ` \(from again\.yaml:\d+\) has \[hidden\], which stands for a hidden secret`))
+		Expect(Run(ctx, "config", "--config=again.yaml").Err).To(MatchRegexp(name + ` \(from again\.yaml:\d+\) has \[hidden\], the placeholder for a hidden secret`))
 	},
 		Entry(nil, "verify-url", "--verifier=http"),
 		Entry(nil, "introspection-url", "--verifier=introspection", "--introspection-client-id=me", "--introspection-client-secret=it"),
 	)
 
-	DescribeTable("does not repeat the password in an address", func(ctx SpecContext, setting, said string) {
+	DescribeTable("does not print the password in a URL", func(ctx SpecContext, setting, said string) {
 		ran := Run(ctx, "config", "--acme-domains=cms.example.com", setting)
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(And(ContainSubstring(said), Not(ContainSubstring("known-to"))))
 	},
 		Entry(nil, "--issuer=https://me:known-to-few@cms.example.com", `"https://…@cms.example.com" has a user`),
-		Entry("that is http", "--issuer=http://me:known-to-few@cms.example.com", `"http://…@cms.example.com" is not https`),
-		Entry("that is none", "--issuer=https://me:known-to/few@known-to-few@cms.example.com/", `"https://…@cms.example.com/" is not an absolute URL`),
-		Entry("without its beginning", "--issuer=me:known-to-few@cms.example.com", `"…@cms.example.com"`),
+		Entry("with http", "--issuer=http://me:known-to-few@cms.example.com", `"http://…@cms.example.com" is not https`),
+		Entry("that is malformed", "--issuer=https://me:known-to/few@known-to-few@cms.example.com/", `"https://…@cms.example.com/" is not an absolute URL`),
+		Entry("without a scheme", "--issuer=me:known-to-few@cms.example.com", `"…@cms.example.com"`),
 		Entry("of the MCP server", "--resource=https://me:known-to-few@cms.example.com/mcp", `"https://…@cms.example.com/mcp" has a user`),
 		Entry("of a certificate authority", "--acme-directory=http://me:known-to-few@cms.example.com", "--acme-directory is not https"),
 	)
 
-	It("takes what is in its file, without the end of the line, and gives precedence to the nearer word", func(ctx SpecContext) {
+	It("reads a secret from its file without the line ending, and lets flags take precedence", func(ctx SpecContext) {
 		write("token", secret+"\r\n")
 		write("pasteport.yaml", "demo-token-file: token\n")
-		Expect(Run(ctx, "stdio", "--data=site").Err).To(ContainSubstring("does not know the token of demo-token-file (from pasteport.yaml:1)"))
+		Expect(Run(ctx, "stdio", "--data=site").Err).To(ContainSubstring("the token of demo-token-file (from pasteport.yaml:1) is unknown to the demo site"))
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "another")
 		Expect(Run(ctx, "config", "--dev").comment("demo-token")).To(Equal("environment PASTEPORT_DEMO_TOKEN"))
 	})
 
-	DescribeTable("does not repeat one that stands in a wrong place", func(ctx SpecContext, code int, said string, line ...string) {
+	DescribeTable("does not print a misplaced secret", func(ctx SpecContext, code int, said string, line ...string) {
 		write("pasteport.yaml", "demo-token: *known-to-few\n")
 		ran := Run(ctx, line...)
 		Expect(ran.Code).To(Equal(code))
 		Expect(ran.Err).To(And(ContainSubstring(said), Not(ContainSubstring("known-to-few"))))
 	},
-		Entry("behind a star", 1, "pasteport.yaml has an alias, which begins with *", "serve"),
-		Entry("behind one dash", 2, "flags begin with two dashes", "serve", "-demo-token=known-to-few"),
-		Entry("behind one dash alone", 2, "flags begin with two dashes", "version", "-known-to-few"),
-		Entry("behind a blank", 2, "unexpected argument", "serve", "--demo-token", "=", "known-to-few"),
-		Entry("behind no name", 2, "bad flag syntax", "serve", "--=known-to-few"),
+		Entry("after an asterisk", 1, "pasteport.yaml has an alias, which begins with *", "serve"),
+		Entry("after one dash", 2, "flags begin with two dashes", "serve", "-demo-token=known-to-few"),
+		Entry("after one dash alone", 2, "flags begin with two dashes", "version", "-known-to-few"),
+		Entry("after a space", 2, "unexpected argument", "serve", "--demo-token", "=", "known-to-few"),
+		Entry("without a flag name", 2, "bad flag syntax", "serve", "--=known-to-few"),
 		Entry("in an unknown flag", 2, "unknown flag: --token", "serve", "--token=known-to-few"),
 		Entry("as a flag of hash-token", 2, "type it when asked", "hash-token", "--known-to-few"),
 		Entry("as a short flag of hash-token", 2, "type it when asked", "hash-token", "-known-to-few"),
 	)
 
-	It("leaves a file alone that a command has no use for", func(ctx SpecContext) {
+	It("does not read a secret file that the command does not use", func(ctx SpecContext) {
 		write("pasteport.yaml", "demo-token-file: missing\ndata: site\n")
 		Expect(Run(ctx, "connections").Err).NotTo(ContainSubstring("demo-token-file"))
 		Expect(Run(ctx, "stdio").Err).To(ContainSubstring("demo-token-file (from pasteport.yaml:1) cannot be read"))
@@ -91,12 +91,12 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(And(ContainSubstring(complaint), Not(ContainSubstring("known-to-few"))))
 	},
-		Entry("two at once", "demo-token: "+secret+"\ndemo-token-file: empty\n",
+		Entry("a secret and a secret file at once", "demo-token: "+secret+"\ndemo-token-file: empty\n",
 			"demo-token (from pasteport.yaml:1) and demo-token-file (from pasteport.yaml:2) are both set: keep one of them"),
-		Entry("a file that is not there", "demo-token-file: missing\n", "demo-token-file (from pasteport.yaml:1) cannot be read: stat missing"),
-		Entry("a file without one", "demo-token-file: empty\n", "demo-token-file (from pasteport.yaml:1) names an empty file"),
-		Entry("the text shown in its place", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], which stands for a hidden secret"),
-		Entry("a wrong one without repeating it", "demo-token: [known-to-few]\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
-		Entry("a number without repeating it", "demo-token: 0x5eed\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
+		Entry("a missing file", "demo-token-file: missing\n", "demo-token-file (from pasteport.yaml:1) cannot be read: stat missing"),
+		Entry("an empty file", "demo-token-file: empty\n", "demo-token-file (from pasteport.yaml:1) names an empty file"),
+		Entry("the placeholder for hidden secrets", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], the placeholder for a hidden secret"),
+		Entry("a list without printing it", "demo-token: [known-to-few]\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
+		Entry("a number without printing it", "demo-token: 0x5eed\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
 	)
 })

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Settings reads what "pasteport config" printed.
+// Settings parses the output of "pasteport config".
 func (r Ran) Settings() map[string]any {
 	GinkgoHelper()
 	Expect(r.Err).To(BeEmpty())
@@ -25,7 +25,7 @@ func (r Ran) Settings() map[string]any {
 	return settings
 }
 
-// workingFolder goes to an empty folder, and forgets what the tester's own environment says about the program.
+// workingFolder changes to an empty folder and unsets the program's variables of the tester's environment.
 func workingFolder() string {
 	for _, line := range os.Environ() {
 		if variable, _, _ := strings.Cut(line, "="); strings.HasPrefix(variable, "PASTEPORT_") {
@@ -47,12 +47,12 @@ func variableOf(name string) string {
 	return "PASTEPORT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// given is a value as the example file shows it, in the three spellings.
+// given is a value of the example file in the three spellings.
 type given struct{ name, line, variable string }
 
 func (g given) flag() string { return "--" + g.name + "=" + g.variable }
 
-// examples are the settings of the example file, by name.
+// examples returns the settings of the example file.
 func examples(ctx context.Context) (found []given) {
 	GinkgoHelper()
 	for _, line := range strings.Split(Run(ctx, "config", "example").Out, "\n") {
@@ -68,7 +68,7 @@ func examples(ctx context.Context) (found []given) {
 	return found
 }
 
-// inOneLine is a value as flags and variables have it.
+// inOneLine returns a value as flags and variables spell it.
 func inOneLine(value any) string {
 	items, isList := value.([]any)
 	if !isList {
@@ -87,7 +87,7 @@ func inOneLine(value any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// comment is where "pasteport config" says that a setting comes from.
+// comment returns the source that "pasteport config" prints for a setting.
 func (r Ran) comment(name string) string {
 	found := regexp.MustCompile(`(?m)^` + name + `:.* # (.*)$`).FindStringSubmatch(r.Out)
 	if found == nil {
@@ -96,7 +96,7 @@ func (r Ran) comment(name string) string {
 	return found[1]
 }
 
-// companions are what some settings need beside them, by how their names begin. A longer beginning goes before a shorter one.
+// companions are the settings that others require, by name prefix. The longest prefix wins.
 var companions = map[string][]string{
 	"":                {"--issuer=https://cms.example.com"},
 	"allowed-hosts":   {"--dev", "--issuer=http://127.0.0.1:8080"},
@@ -115,7 +115,7 @@ var companions = map[string][]string{
 	"introspection-":  {"--verifier=introspection", "--introspection-url=https://login.example.com", "--introspection-client-id=me", "--introspection-client-secret=it"},
 }
 
-// beside are the companions of a setting, without itself.
+// beside returns the companions of a setting, without the setting itself.
 func beside(name string) (args []string) {
 	for _, beginning := range slices.Sorted(maps.Keys(companions)) {
 		if strings.HasPrefix(name, beginning) {
@@ -129,7 +129,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	var dir string
 	BeforeEach(func() { dir = workingFolder() })
 
-	It("takes every setting from the file, before it from the environment, and before that from a flag", func(ctx SpecContext) {
+	It("reads every setting from a flag, else from the environment, else from the file", func(ctx SpecContext) {
 		write("logo.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")
 		certificate, tokens := NewCertificateFiles(1, time.Hour), NewTokenFile(ctx, []string{"a-token"})
 		at := strings.NewReplacer("/etc/pasteport/cert.pem", certificate.Cert, "/etc/pasteport/key.pem", certificate.Key, "/etc/pasteport/tokens", string(tokens))
@@ -164,7 +164,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		}
 	})
 
-	DescribeTable("lets the nearest word win", func(ctx SpecContext, name, inFile, variable string, flags []string, byFile, byVariable, byFlag any) {
+	DescribeTable("applies the precedence", func(ctx SpecContext, name, inFile, variable string, flags []string, byFile, byVariable, byFlag any) {
 		args := []string{"config", "--issuer=https://cms.example.com"}
 		write("pasteport.yaml", name+": "+inFile+"\n")
 		Expect(Run(ctx, args...).Settings()).To(HaveKeyWithValue(name, byFile))
@@ -182,7 +182,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 			[]any{"a b = Read, and write", "b"}, []any{"b = Read, a little"}, []any{"c"}),
 	)
 
-	It("takes every line of a list", func(ctx SpecContext) {
+	It("accepts every line of a list", func(ctx SpecContext) {
 		all := HaveKeyWithValue("denied-prefixes", []any{"10.0.0.0/8", "172.16.0.0/12", "192.0.2.0/24"})
 		GinkgoT().Setenv("PASTEPORT_DENIED_PREFIXES", "10.0.0.0/8\n172.16.0.0/12,192.0.2.0/24\n")
 		Expect(Run(ctx, "config", "--dev").Settings()).To(all)
@@ -190,7 +190,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		Expect(Run(ctx, "config", "--dev", "--denied-prefixes=10.0.0.0/8\n172.16.0.0/12", "--denied-prefixes=192.0.2.0/24").Settings()).To(all)
 	})
 
-	It("finds the file that a flag names, or a variable, or that of the working folder", func(ctx SpecContext) {
+	It("finds the file named by a flag or a variable, or the one in the working folder", func(ctx SpecContext) {
 		for _, name := range []string{"pasteport.yaml", "variable.yaml", "flag.yaml"} {
 			write(name, "issuer: https://cms.example.com\nsite-name: "+name+"\n")
 		}
@@ -200,25 +200,25 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		Expect(Run(ctx, "config", "--config", "flag.yaml").Settings()).To(HaveKeyWithValue("site-name", "flag.yaml"))
 	})
 
-	It("takes an empty variable for none", func(ctx SpecContext) {
+	It("ignores an empty variable", func(ctx SpecContext) {
 		GinkgoT().Setenv("PASTEPORT_ACCESS_TOKEN_TTL", "")
 		Expect(Run(ctx, "config", "--dev").comment("access-token-ttl")).To(Equal("default"))
 	})
 
-	It("takes no grace for refresh tokens as off", Label("D27"), func(ctx SpecContext) {
+	It("turns off the grace window with refresh-grace: 0", Label("D27"), func(ctx SpecContext) {
 		for _, off := range []string{"0", "0s", "-1s"} {
 			Expect(Run(ctx, "config", "--dev", "--refresh-grace="+off).Settings()).To(HaveKeyWithValue("refresh-grace", "0s"))
 		}
 		Expect(Run(ctx, "config", "--dev").Settings()).To(HaveKeyWithValue("refresh-grace", "1m"))
 	})
 
-	It("shows what the pages look like when nobody says so", func(ctx SpecContext) {
+	It("shows the default appearance of the pages", func(ctx SpecContext) {
 		ran := Run(ctx, "config", "--issuer=https://cms.example.com:8443")
 		Expect(ran.Settings()).To(And(HaveKeyWithValue("site-name", "cms.example.com:8443"), HaveKeyWithValue("accent", "#0b5a4a")))
 		Expect(ran.comment("allow-clients")).To(Equal("default: every client"))
 	})
 
-	It("does not claim to know an address that is chosen later", func(ctx SpecContext) {
+	It("does not print an address that is chosen at the start", func(ctx SpecContext) {
 		ran := Run(ctx, "config", "--dev", "--addr=localhost:0")
 		Expect(ran.Settings()).To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""), HaveKeyWithValue("site-name", "")))
 		Expect(ran.comment("issuer")).To(Equal("default: with dev, http:// and addr"))
@@ -226,13 +226,13 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		Expect(Run(ctx, "config", "--config=again.yaml").Settings()).To(Equal(ran.Settings()))
 	})
 
-	It("fills in what follows from other settings", func(ctx SpecContext) {
+	It("derives settings from other settings", func(ctx SpecContext) {
 		Expect(Run(ctx, "config", "--dev", "--addr=127.0.0.1:9000", "--scopes=read,write").Settings()).To(And(
 			HaveKeyWithValue("issuer", "http://127.0.0.1:9000"), HaveKeyWithValue("resource", "http://127.0.0.1:9000/mcp"),
 			HaveKeyWithValue("default-scopes", []any{"read"})))
 	})
 
-	It("prints what it can read again", func(ctx SpecContext) {
+	It("prints a file that it can read", func(ctx SpecContext) {
 		first := Run(ctx, "config", "--issuer=https://cms.example.com", "--accent=#0b5a4a", "--site-name=yes", "--scopes", `"a b = It's: ""all"", # and more",b`)
 		write("again.yaml", first.Out)
 		again := Run(ctx, "config", "--config", "again.yaml")
@@ -240,7 +240,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		Expect(again.comment("accent")).To(HavePrefix("file again.yaml:"))
 	})
 
-	It("begins with an example that a service takes", func(ctx SpecContext) {
+	It("starts with an example that a service accepts", func(ctx SpecContext) {
 		write("pasteport.yaml", Run(ctx, "config", "example").Out)
 		Expect(Run(ctx, "config").comment("issuer")).To(HavePrefix("file pasteport.yaml:"))
 	})
@@ -267,7 +267,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	})
 })
 
-// settingsPage is found before a spec changes the working folder.
+// settingsPage is resolved before a spec changes the working folder.
 var settingsPage = func() string {
 	path, err := filepath.Abs("../docs/settings.md")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// GoTo presses the button for another page of the connections.
+// GoTo opens another page of the connections.
 func (p Page) GoTo(ctx context.Context, page string) Page {
 	GinkgoHelper()
 	return ReadPage(Post(ctx, p.Action, url.Values{"decision": {"page"}, "ticket": {p.Hidden.Get("ticket")}, "page": {page}}))
@@ -67,12 +67,12 @@ var _ = Describe("Paging through one's connections", Label("J15"), func() {
 		Expect(end(left).grants()).To(HaveLen(25))
 	})
 
-	It("ends all of them with one button, whatever the page", Label("I12"), func(ctx SpecContext) {
+	It("ends all connections with one button on any page", Label("I12"), func(ctx SpecContext) {
 		Expect(world.Connections(ctx, world.Token).GoTo(ctx, "2").End(ctx, "").Text).To(ContainSubstring("All connections have ended."))
 		Expect(world.Grants(ctx)).To(BeEmpty())
 	})
 
-	DescribeTable("shows a page that exists for", func(ctx SpecContext, asked string, shown int) {
+	DescribeTable("shows an existing page for", func(ctx SpecContext, asked string, shown int) {
 		Expect(world.Connections(ctx, world.Token).GoTo(ctx, asked).Text).To(ContainSubstring("Page " + strconv.Itoa(shown) + " of 2"))
 	},
 		Entry("a number that is too high", "99", 2), Entry("a number that is too low", "-1", 1), Entry("none", "", 1), Entry("a word", "x", 1),
@@ -89,7 +89,7 @@ var _ = Describe("Paging through one's connections", Label("J15"), func() {
 		Expect(page.GoTo(ctx, "2").StatusCode).To(Equal(http.StatusBadRequest))
 	})
 
-	It("shows the limit from nine tenths of it on", Label("J14"), func(ctx SpecContext) {
+	It("shows the limit when nine tenths of it are used", Label("J14"), func(ctx SpecContext) {
 		page := world.Connections(ctx, world.Token)
 		Expect(page.Text).To(ContainSubstring("You have 27 of at most 30 connections. When there are more, the one that was unused for longest ends."))
 		Expect(page.End(ctx, page.grants()[0]).Text).NotTo(ContainSubstring("You have"))

@@ -29,7 +29,7 @@ func (w *World) Connections(ctx context.Context, token string, change ...func(*h
 	return ReadPage(Post(ctx, ReadPage(Get(ctx, w.Issuer+"/oauth/connections")).Action, form, change...))
 }
 
-// End presses the button of the grant, or the one for all.
+// End presses the button of the grant; "" means the button for all.
 func (p Page) End(ctx context.Context, grant string) Page {
 	GinkgoHelper()
 	form := url.Values{"decision": {"end_all"}, "ticket": {p.Hidden.Get("ticket")}}
@@ -54,7 +54,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		client = world.NewClient()
 	})
 
-	It("shows every living connection of the token, and nothing secret", func(ctx SpecContext) {
+	It("shows every active connection of the token, and no secrets", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		code := client.Authorize(ctx)
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
@@ -69,7 +69,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(page.Header.Get("Cache-Control")).To(Equal("no-store"))
 	})
 
-	It("ends one, at once and for good, and leaves the others alone", Label("I12"), func(ctx SpecContext) {
+	It("ends one connection immediately and permanently, and no others", Label("I12"), func(ctx SpecContext) {
 		ended := client.Connect(ctx)
 		world.Clock.Advance(time.Second)
 		kept := client.Connect(ctx)
@@ -83,7 +83,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(world.Log.String()).To(ContainSubstring("ended_by_person"))
 	})
 
-	It("ends all", func(ctx SpecContext) {
+	It("ends all connections", func(ctx SpecContext) {
 		tokens, code := client.Connect(ctx), client.Authorize(ctx)
 		left := world.Connections(ctx, world.Token).End(ctx, "")
 		Expect(left.Text).To(And(ContainSubstring("All connections have ended."), ContainSubstring("No app is connected with this token now.")))
@@ -91,7 +91,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
-	It("closes the open streams of what it ends, and no others", Label("G16", "E9"), func(ctx SpecContext) {
+	It("closes the streams of ended connections, and no others", Label("G16", "E9"), func(ctx SpecContext) {
 		talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
 		other := world.Converse(ctx, sessions, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author)).Access)
 		ended, left := talk.Listen(ctx), other.Listen(ctx)
@@ -107,12 +107,12 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(nonce.ReplaceAllString(wrong.Text, "")).To(Equal(nonce.ReplaceAllString(none.Text, "")))
 		Expect(wrong.Text).To(ContainSubstring("No app is connected with this token, or this site does not know it."))
 	},
-		Entry("a wrong one", "demo_wrong"),
-		Entry("one with control characters", "demo\x00wrong"),
-		Entry("one that is too long", strings.Repeat("x", 4097)),
+		Entry("a wrong token", "demo_wrong"),
+		Entry("a token with control characters", "demo\x00wrong"),
+		Entry("a token that is too long", strings.Repeat("x", 4097)),
 	)
 
-	It("counts each token without connections once, like a wrong one, so that the count does not tell them apart", Label("B6"), func(ctx SpecContext) {
+	It("counts each token without connections as one wrong token, so that the limit does not reveal which are valid", Label("B6"), func(ctx SpecContext) {
 		for _, owner := range []string{"ada", "bert", "carol", "dora"} {
 			token := world.TokenFor(ctx, owner, demosite.Author)
 			for range 2 {
@@ -162,12 +162,12 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		}, 400),
 		Entry("no grant", func(v url.Values, _ *http.Request) { v.Del("grant") }, 400),
 		Entry("a repeated grant", func(v url.Values, _ *http.Request) { v.Add("grant", "x") }, 400),
-		Entry("a grant of somebody else", func(v url.Values, _ *http.Request) { v.Set("grant", "0123456789abcdef0123456789abcdef") }, 200),
+		Entry("a grant of another person", func(v url.Values, _ *http.Request) { v.Set("grant", "0123456789abcdef0123456789abcdef") }, 200),
 		Entry("another decision", func(v url.Values, _ *http.Request) { v.Set("decision", "approve") }, 400),
 		Entry("another media type", func(_ url.Values, r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415),
 	)
 
-	It("names no app when a form is refused, because none waits", func(ctx SpecContext) {
+	It("names no app when a form is refused", func(ctx SpecContext) {
 		client.Connect(ctx)
 		page := world.Connections(ctx, world.Token)
 		crossSite := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
@@ -181,7 +181,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		}
 	})
 
-	It("asks for the token again when the server secret was replaced meanwhile, for not all would end", Label("J2"), func(ctx SpecContext) {
+	It("asks for the token again when the server secret was replaced meanwhile, because some connections would not end", Label("J2"), func(ctx SpecContext) {
 		client.Connect(ctx)
 		page := world.Connections(ctx, world.Token)
 		world.RotateKeys(ctx)
@@ -193,7 +193,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(world.Call(ctx, later.Access)).To(BeChallenged(world, "invalid_token"))
 	})
 
-	It("works however many secrets are kept", Label("B1", "J2"), func(ctx SpecContext) {
+	It("works with any number of retired secrets", Label("B1", "J2"), func(ctx SpecContext) {
 		oldest := client.Connect(ctx)
 		file := filepath.Join(world.Dir, "oauth.db.secret")
 		lines := []string{"pasteport secrets, the newest first"}
@@ -211,7 +211,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(world.Call(ctx, newest.Access)).To(BeChallenged(world, "invalid_token"))
 	})
 
-	It("lets the page work for ten minutes", func(ctx SpecContext) {
+	It("accepts the page for ten minutes", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		page := world.Connections(ctx, world.Token)
 		world.Clock.Advance(10 * time.Minute)

@@ -26,13 +26,13 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 		return answer.Target().Query().Get("code")
 	}
 
-	DescribeTable("lets the first code that is redeemed win, and refuses the other as spent:", Label("D19"), func(ctx SpecContext, first, second int) {
+	DescribeTable("accepts the first code that is redeemed, and refuses the other as spent:", Label("D19"), func(ctx SpecContext, first, second int) {
 		page := client.Consent(ctx)
 		codes := []string{codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, world.Token))}
 		tokens := client.Token(ctx, client.Exchange(codes[first]))
 		Expect(tokens.StatusCode).To(Equal(http.StatusOK), tokens.Text)
 		Expect(client.Token(ctx, client.Exchange(codes[second])).Tokens().Error).To(Equal("invalid_grant"))
-		Expect(world.Call(ctx, tokens.Tokens().Access).StatusCode).To(Equal(http.StatusOK), "nothing has ended")
+		Expect(world.Call(ctx, tokens.Tokens().Access).StatusCode).To(Equal(http.StatusOK), "the grant has not ended")
 		Expect(client.Token(ctx, client.Refresh(tokens.Tokens().Refresh)).StatusCode).To(Equal(http.StatusOK))
 		Expect(page.Approve(ctx, world.Token)).To(BeAPage(http.StatusBadRequest, "This form has been used already"))
 		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(1), "there is one grant")
@@ -40,7 +40,7 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 		Entry("that of the first answer", 0, 1), Entry("that of the second answer", 1, 0),
 	)
 
-	It("holds for forms that are sent at the same moment", Label("I14"), func(ctx SpecContext) {
+	It("works for forms sent at the same moment", Label("I14"), func(ctx SpecContext) {
 		for range 20 {
 			world.Clock.Advance(time.Minute)
 			client := world.NewClient()
@@ -75,7 +75,7 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(20), "each form has one grant")
 	}, SpecTimeout(time.Minute))
 
-	It("holds on two replicas", func(ctx SpecContext) {
+	It("works on two replicas", func(ctx SpecContext) {
 		replica := world.Replica()
 		page := client.Consent(ctx)
 		here := codeOf(page.Approve(ctx, world.Token))
@@ -94,7 +94,7 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("grants what the second token may do when another one is pasted, and the first code is void", func(ctx SpecContext) {
+	It("grants the scopes of the second token when another one is pasted, and voids the first code", func(ctx SpecContext) {
 		other := world.TokenFor(ctx, "grace", demosite.Editor)
 		page := client.Consent(ctx)
 		first, second := codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, other))
@@ -105,14 +105,14 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 		Expect(world.EndGrantsOf(ctx, other)).To(Equal(1))
 	})
 
-	It("gives a code that holds when the one before has expired", Label("D14"), func(ctx SpecContext) {
+	It("issues a valid code when the previous one has expired", Label("D14"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		codeOf(page.Approve(ctx, world.Token))
 		world.Clock.Advance(6 * time.Minute)
 		Expect(client.Token(ctx, client.Exchange(codeOf(page.Approve(ctx, world.Token)))).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("gives another code for another form", func(ctx SpecContext) {
+	It("issues another code for another form", func(ctx SpecContext) {
 		Expect(codeOf(client.Consent(ctx).Approve(ctx, world.Token))).NotTo(Equal(codeOf(client.Consent(ctx).Approve(ctx, world.Token))))
 	})
 })

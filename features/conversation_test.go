@@ -10,16 +10,16 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// The revisions of MCP; each has its own way over the wire.
+// The revisions of MCP; each has a different transport.
 const (
-	httpSSE   = "2024-11-05" // one stream for every answer, messages are posted beside it
-	batching  = "2025-03-26" // from here on sessions
-	headers   = "2025-06-18" // from here on MCP-Protocol-Version
+	httpSSE   = "2024-11-05" // one stream carries every response; messages are posted separately
+	batching  = "2025-03-26" // adds sessions
+	headers   = "2025-06-18" // adds MCP-Protocol-Version
 	sessions  = "2025-11-25" // the last with sessions
 	stateless = "2026-07-28"
 )
 
-// revisions makes a subtree for each revision in question; without any, for all.
+// revisions makes a subtree for each of the given revisions, or for all.
 func revisions(some ...string) []TableEntry {
 	if len(some) == 0 {
 		some = []string{httpSSE, batching, headers, sessions, stateless}
@@ -31,18 +31,18 @@ func revisions(some ...string) []TableEntry {
 	return entries
 }
 
-// Conversation speaks one revision of MCP by hand, over plain HTTP.
+// Conversation implements one revision of MCP over plain HTTP.
 type Conversation struct {
 	World    *World
 	Revision string
-	Access   string // may be changed in the middle, as after a refresh
+	Access   string // may change during the conversation, as after a refresh
 
 	session string  // its id, from batching to sessions
 	stream  *Stream // in httpSSE
-	target  string  // where messages go
+	target  string  // URL for messages
 }
 
-// Converse begins a conversation in the way that the revision prescribes.
+// Converse starts a conversation as the revision requires.
 func (w *World) Converse(ctx context.Context, revision, access string) *Conversation {
 	GinkgoHelper()
 	c := &Conversation{World: w, Revision: revision, Access: access, target: w.MCP()}
@@ -64,7 +64,7 @@ func (w *World) Converse(ctx context.Context, revision, access string) *Conversa
 
 type params = map[string]any
 
-// Ask sends a request and reads its answer where the revision brings it.
+// Ask sends a request and reads its response.
 func (c *Conversation) Ask(ctx context.Context, method string, p params) Answer {
 	GinkgoHelper()
 	return c.read(c.Post(ctx, method, p))
@@ -76,7 +76,7 @@ func (c *Conversation) Use(ctx context.Context, tool string, arguments params) A
 	return c.Ask(ctx, "tools/call", params{"name": tool, "arguments": arguments})
 }
 
-// Resources are the addresses of what the server offers to read.
+// Resources returns the URIs of the server's resources.
 func (c *Conversation) Resources(ctx context.Context) (addresses []string) {
 	GinkgoHelper()
 	for _, resource := range c.Ask(ctx, "resources/list", params{}).Result.Resources {
@@ -91,7 +91,7 @@ func (c *Conversation) Read(ctx context.Context, uri string) Answer {
 	return c.Ask(ctx, "resources/read", params{"uri": uri})
 }
 
-// Post sends a message and returns the bare HTTP answer; change may spoil the request.
+// Post sends a message and returns the HTTP response; change may alter the request.
 func (c *Conversation) Post(ctx context.Context, method string, p params, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	r := c.message(ctx, method, p)
@@ -101,7 +101,7 @@ func (c *Conversation) Post(ctx context.Context, method string, p params, change
 	return Send(r)
 }
 
-// Request is any other request to the MCP endpoint: to listen, or to end the session.
+// Request returns a request without a message: to listen, or to end the session.
 func (c *Conversation) Request(ctx context.Context, method string) *http.Request {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, method, c.World.MCP(), nil)
@@ -111,7 +111,7 @@ func (c *Conversation) Request(ctx context.Context, method string) *http.Request
 	return r
 }
 
-// Listen opens the stream on which the server speaks unasked; in httpSSE there is only one.
+// Listen opens the stream for messages of the server; httpSSE has only one stream.
 func (c *Conversation) Listen(ctx context.Context) *Stream {
 	GinkgoHelper()
 	if c.stream != nil {
@@ -143,7 +143,7 @@ func (c *Conversation) message(ctx context.Context, method string, p params) *ht
 	return r
 }
 
-// withMeta says in every message what a session would know.
+// withMeta adds the metadata that a session would hold to each message.
 func withMeta(p params) params {
 	said := params{"_meta": params{
 		"io.modelcontextprotocol/protocolVersion":    stateless,
@@ -168,7 +168,7 @@ func (c *Conversation) introduce(r *http.Request) {
 	}
 }
 
-// summarize repeats in headers what stands in the body, for whoever routes it.
+// summarize copies the routing fields of the body to headers.
 func (c *Conversation) summarize(r *http.Request, method string, p params) {
 	if c.Revision != stateless {
 		return
@@ -181,7 +181,7 @@ func (c *Conversation) summarize(r *http.Request, method string, p params) {
 	}
 }
 
-// Answer is a JSON-RPC response; only what the specs look at.
+// Answer holds the fields of a JSON-RPC response that the specs check.
 type Answer struct {
 	Result struct {
 		ProtocolVersion string
@@ -197,7 +197,7 @@ type Answer struct {
 	}
 }
 
-// Text is what a tool says, or why it was not called.
+// Text returns the text of a tool's result, or the error.
 func (a Answer) Text() string {
 	if len(a.Result.Content) > 0 {
 		return a.Result.Content[0].Text
@@ -205,7 +205,7 @@ func (a Answer) Text() string {
 	return a.Error.Message
 }
 
-// Slug is the address of the article that a tool answered with.
+// Slug returns the address of the article in a tool's result.
 func (a Answer) Slug() string {
 	GinkgoHelper()
 	var article struct{ Slug string }
@@ -214,7 +214,7 @@ func (a Answer) Slug() string {
 	return article.Slug
 }
 
-// Tools are the names of the listed tools.
+// Tools returns the names of the listed tools.
 func (a Answer) Tools() (names []string) {
 	for _, tool := range a.Result.Tools {
 		names = append(names, tool.Name)

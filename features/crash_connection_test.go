@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// doubt is what a client asked for without getting an answer: it may have happened or not.
+// doubt is a request without a response: the service may have executed it or not.
 type doubt int
 
 const (
@@ -23,7 +23,7 @@ const (
 	leaving
 )
 
-// Connection is one person's connection as their client knows it, from the answers that it got.
+// Connection is the state of one connection as its client knows it from the responses.
 type Connection struct {
 	*Client
 	code, spent string // the code before and after its exchange
@@ -34,7 +34,7 @@ type Connection struct {
 	over        bool // revoked, replayed, or lost with the answer to its exchange
 }
 
-// step does what a client may do next; it returns whether there was an answer. Every answer has to be a good one.
+// step runs a random next request and reports whether there was a response. Every response must be a success.
 func (c *Connection) step(ctx context.Context, chance *rand.Rand) bool {
 	GinkgoHelper()
 	switch {
@@ -108,7 +108,7 @@ func (c *Connection) leave(ctx context.Context) bool {
 	return true
 }
 
-// drop revokes one access token; without an answer nothing is known of it any more.
+// drop revokes one access token; without a response its state is unknown.
 func (c *Connection) drop(ctx context.Context) bool {
 	GinkgoHelper()
 	token := c.live[0]
@@ -131,20 +131,20 @@ func (c *Connection) learn(answer Response) {
 	c.live, c.refresh, c.doubt = append(c.live, tokens.Access), tokens.Refresh, none
 }
 
-// settle removes the doubt after a crash and holds the service to everything that it had answered.
+// settle resolves the doubt after a crash and checks the service against all its responses.
 func (c *Connection) settle(ctx context.Context) {
 	GinkgoHelper()
 	switch c.doubt {
-	case exchanging: // a code that was spent without an answer is lost, and no token came of it (I19)
+	case exchanging: // a code that was spent without a response is lost, and no token exists (I19)
 		if answer := c.Token(ctx, c.Exchange(c.code)); answer.StatusCode == http.StatusOK {
 			c.learn(answer)
 		} else {
 			Expect(answer).To(BeRefusedAs(400, "invalid_grant"))
 			c.over = true
 		}
-	case refreshing: // healed by the grace window in any case (D27)
+	case refreshing: // the grace window covers both cases (D27)
 		c.learn(c.Token(ctx, c.Refresh(c.refresh)))
-	case leaving: // done or not, but not by half
+	case leaving: // done completely or not at all
 		c.over = c.World.Call(ctx, c.live[0]).StatusCode != http.StatusOK
 	case none:
 		if c.code != "" && c.spent == "" {
@@ -168,10 +168,10 @@ func (c *Connection) settle(ctx context.Context) {
 	}
 }
 
-// retryWindow is how long after its redemption a code that is sent again ends nothing (D19), and doubtful is how exactly a client knows.
+// retryWindow is the time after redemption in which a replayed code does not end the grant (D19); doubtful is the client's error of that time.
 const retryWindow, doubtful = 10 * time.Second, 2 * time.Second
 
-// replay exchanges the code again, which ends the connection unless the code was redeemed just now (D19).
+// replay exchanges the code again, which ends the connection unless the code was redeemed within retryWindow (D19).
 func (c *Connection) replay(ctx context.Context) {
 	GinkgoHelper()
 	age := time.Since(c.spentAt)

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	workers = 5 // more at the same moment from one address would be taken for guessing (B6)
-	family  = 3 // connections that a worker keeps at the same time
+	workers = 5 // more from one address at the same moment would count as guessing (B6)
+	family  = 3 // connections per worker
 )
 
-// Crashing is a service that is killed again and again, on one folder and one address, under the load of a few workers.
+// Crashing is a service on one folder and one address that is killed repeatedly under the load of a few workers.
 type Crashing struct {
 	*World
 	client  *Client
@@ -32,9 +32,9 @@ type Crashing struct {
 	chance  *rand.Rand
 	workers [][]*Connection
 	graves  []*Connection
-	doubts  int // requests that were cut off and might have been granted
+	doubts  int // interrupted requests with an unknown outcome
 	answers atomic.Int64
-	enough  int64 // answers after which the service is killed
+	enough  int64 // number of responses before the kill
 	killed  atomic.Bool
 }
 
@@ -54,7 +54,7 @@ func NewCrashing(binary Binary) *Crashing {
 	}
 }
 
-// Start opens the folder that the last crash left behind.
+// Start runs the service on the folder that the last crash left.
 func (c *Crashing) Start() {
 	GinkgoHelper()
 	trust, token := "SSL_CERT_FILE="+c.Clients.Certificate(), tokenVariable+"="+c.Token
@@ -62,7 +62,7 @@ func (c *Crashing) Start() {
 	Eventually(c.run.Out).WithTimeout(patience).WithPolling(time.Millisecond).Should(gbytes.Say("serving"))
 }
 
-// CrashUnderLoad lets the workers work until one of them, at some answer, kills the service in the midst of the others.
+// CrashUnderLoad runs the workers until one of them kills the service after a random number of responses.
 func (c *Crashing) CrashUnderLoad(ctx context.Context) {
 	GinkgoHelper()
 	c.answers.Store(0)
@@ -88,7 +88,7 @@ func (c *Crashing) kill() {
 	c.run.Kill()
 }
 
-// work takes one step of one connection; it returns whether the service has answered.
+// work runs one step of one connection and reports whether the service responded.
 func (c *Crashing) work(ctx context.Context, worker int, chance *rand.Rand) bool {
 	alive := slices.DeleteFunc(slices.Clone(c.workers[worker]), func(connection *Connection) bool { return connection.over })
 	if len(alive) < family {
@@ -96,7 +96,7 @@ func (c *Crashing) work(ctx context.Context, worker int, chance *rand.Rand) bool
 		c.workers[worker] = append(c.workers[worker], alive[len(alive)-1])
 	}
 	if !alive[chance.IntN(len(alive))].step(ctx, chance) {
-		Expect(c.killed.Load()).To(BeTrue(), "the service does not answer though nobody has killed it")
+		Expect(c.killed.Load()).To(BeTrue(), "the service does not respond although it was not killed")
 		return false
 	}
 	if c.answers.Add(1) == c.enough {
@@ -105,7 +105,7 @@ func (c *Crashing) work(ctx context.Context, worker int, chance *rand.Rand) bool
 	return true
 }
 
-// Settle compares what the workers were told with what the service knows after the crash, and buries what has come to its end.
+// Settle compares the responses to the workers with the state of the service after the crash, and removes ended connections.
 func (c *Crashing) Settle(ctx context.Context) {
 	GinkgoHelper()
 	for i, mine := range c.workers {
@@ -128,7 +128,7 @@ func (c *Crashing) Settle(ctx context.Context) {
 	}
 }
 
-// send is Send for a service that may be dead: it returns whether there was a whole answer.
+// send is Send for a service that may be dead: it reports whether there was a complete response.
 func send(r *http.Request) (answer Response, whole bool) {
 	reply, err := noRedirects.Do(r)
 	if err != nil {
@@ -143,7 +143,7 @@ var _ = Describe("Being killed", Label("crash", "I19", "I14", "D20", "E6", "H5")
 	var binary Binary
 	BeforeEach(func() { binary = BuildBinary() })
 
-	DescribeTable("under load loses nothing that was answered, spends no code twice, and opens its file again", func(ctx SpecContext, crashes, proofs int) {
+	DescribeTable("under load loses no acknowledged write, spends no code twice, and opens its file again", func(ctx SpecContext, crashes, proofs int) {
 		service := NewCrashing(binary)
 		for range crashes {
 			service.Start()

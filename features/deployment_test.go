@@ -21,21 +21,21 @@ import (
 	"github.com/pasteport/pasteport/features/engines"
 )
 
-// Proxy starts a program on this address in front of the service, by its file in deploy/, and returns the file of the authority
-// that vouches for it. Some pairs of texts may be exchanged in the file.
+// Proxy starts a proxy program at this address in front of the service, with its file from deploy/, and returns the CA file
+// for its certificate. The pairs of texts are replaced in the file.
 type Proxy func(address, upstream string, exchange ...string) (authority string)
 
-// Deployed is the built service behind a proxy. People come from another address of this computer than the proxy's.
+// Deployed is the built service behind a proxy. Clients connect from another loopback address than the proxy's.
 type Deployed struct {
 	*Operated
 	Listens     string // the service itself
-	authorities string // file of those that vouch for the proxy, and for the client site
+	authorities string // CA file for the proxy and the client site
 	run         *gexec.Session
 }
 
 const peopleAddress = "127.0.0.2"
 
-// Deploy starts both; they end with the spec. The service believes what these networks say.
+// Deploy starts both; they end with the spec. The service trusts forwarding headers from these networks.
 func Deploy(binary Binary, proxy Proxy, trusted string, exchange ...string) *Deployed {
 	GinkgoHelper()
 	return deploy(binary, []string{"serve", "--demo-token", editorToken}, proxy, trusted, exchange...)
@@ -65,7 +65,7 @@ func deploy(binary Binary, command []string, proxy Proxy, trusted string, exchan
 	return d
 }
 
-// shakesHands fails until there is a certificate too.
+// shakesHands fails until a TLS handshake succeeds.
 func shakesHands(address string) error {
 	conn, err := tls.Dial("tcp", address, &tls.Config{ServerName: "localhost", InsecureSkipVerify: true})
 	if err != nil {
@@ -74,7 +74,7 @@ func shakesHands(address string) error {
 	return conn.Close()
 }
 
-// freeAddress is one of this computer on which nobody listens.
+// freeAddress returns an unused loopback address.
 func freeAddress() string {
 	GinkgoHelper()
 	port, err := engines.FreePort()
@@ -82,7 +82,7 @@ func freeAddress() string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// trust lets the spec's own clients trust the authority as well, and come from the address of people.
+// trust makes the spec's own clients trust the CA and connect from the clients' address.
 func (d *Deployed) trust(authority string) {
 	GinkgoHelper()
 	vouching, err := os.ReadFile(authority)
@@ -111,11 +111,11 @@ func (d *Deployed) trust(authority string) {
 	})
 }
 
-// Open opens the stream of the oldest revision and returns its lines that are not empty, as they come.
+// Open opens the HTTP+SSE stream and returns its non-empty lines as they arrive.
 func (d *Deployed) Open(ctx context.Context, access string) (lines chan string) {
 	GinkgoHelper()
 	r := (&Conversation{World: d.World, Revision: httpSSE, Access: access}).Request(ctx, http.MethodGet)
-	answer, err := http.DefaultTransport.RoundTrip(r) // without a limit of time
+	answer, err := http.DefaultTransport.RoundTrip(r) // without a timeout
 	Expect(err).NotTo(HaveOccurred())
 	Expect(answer.StatusCode).To(Equal(http.StatusOK))
 	lines = make(chan string)
@@ -123,7 +123,7 @@ func (d *Deployed) Open(ctx context.Context, access string) (lines chan string) 
 	return lines
 }
 
-// asked finds a program of the specs that run in .ci/run only, which says so by PROXIES; there it must not be missing.
+// asked finds a program. The spec is skipped unless PROXIES is set, as in .ci/run, where a missing program fails the spec.
 func asked(program string) Binary {
 	GinkgoHelper()
 	if os.Getenv("PROXIES") == "" {
@@ -134,7 +134,7 @@ func asked(program string) Binary {
 	return Binary(path)
 }
 
-// deployed is a file of deploy/ with some texts exchanged, each of which has to be there.
+// deployed returns a file of deploy/ with some texts replaced, each of which must occur.
 func deployed(name string, exchange ...string) string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "deploy", name))
@@ -145,7 +145,7 @@ func deployed(name string, exchange ...string) string {
 	return strings.NewReplacer(exchange...).Replace(string(text))
 }
 
-// caddyProxy makes an authority of its own for localhost, which it must not tell the system.
+// caddyProxy uses Caddy's internal CA for localhost, without installing it in the system.
 func caddyProxy(address, upstream string, exchange ...string) string {
 	GinkgoHelper()
 	program, dir := asked("caddy"), GinkgoT().TempDir()
@@ -161,7 +161,7 @@ func caddyProxy(address, upstream string, exchange ...string) string {
 	return authority
 }
 
-// nginxProxy has a certificate that vouches for itself.
+// nginxProxy has a self-signed certificate.
 func nginxProxy(address, upstream string, exchange ...string) string {
 	GinkgoHelper()
 	program, dir, files := asked("nginx"), GinkgoT().TempDir(), NewCertificateFiles(1, time.Hour)
@@ -178,6 +178,6 @@ func nginxProxy(address, upstream string, exchange ...string) string {
 	file := filepath.Join(dir, "nginx.conf")
 	Expect(os.WriteFile(file, []byte(main+"  include "+server+";\n}\n"), 0o600)).To(Succeed())
 	run := program.Run(nil, "-p", dir, "-c", file, "-e", "stderr")
-	DeferCleanup(func() { run.Terminate().Wait(patience) }) // killed, it would leave its worker behind
+	DeferCleanup(func() { run.Terminate().Wait(patience) }) // a kill would leave its worker running
 	return files.Cert
 }

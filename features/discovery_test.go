@@ -88,7 +88,7 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 		Entry("resource metadata at the root", resourceMetadata),
 	)
 
-	DescribeTable("sends a document again only to whom it is new", Label("F1", "RFC 9110"), func(ctx SpecContext, known string, status int) {
+	DescribeTable("sends a document only to a client without the current version", Label("F1", "RFC 9110"), func(ctx SpecContext, known string, status int) {
 		tag := Get(ctx, world.Issuer+serverMetadata).Header.Get("ETag")
 		answer := request(ctx, http.MethodGet, world.Issuer+serverMetadata, http.Header{"If-None-Match": {strings.ReplaceAll(known, "TAG", tag)}})
 		Expect(answer.StatusCode).To(Equal(status))
@@ -96,15 +96,15 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 		Expect(answer.Header.Get("Cache-Control")).To(Equal("public, max-age=300"))
 		Expect(answer.Text == "").To(Equal(status == http.StatusNotModified))
 	},
-		Entry("not when it has it", "TAG", http.StatusNotModified),
-		Entry("not when a proxy in between has made the tag a weak one", "W/TAG", http.StatusNotModified),
-		Entry("not when it is one of several", `"another", W/"one,more" , TAG`, http.StatusNotModified),
-		Entry("not when anything will do", "*", http.StatusNotModified),
-		Entry("when it has another one", `"another"`, http.StatusOK),
-		Entry("when it says nothing that can be read", "another", http.StatusOK),
+		Entry("not for the same tag", "TAG", http.StatusNotModified),
+		Entry("not for the weak tag that a proxy has made of it", "W/TAG", http.StatusNotModified),
+		Entry("not for a list with the tag", `"another", W/"one,more" , TAG`, http.StatusNotModified),
+		Entry("not for an asterisk", "*", http.StatusNotModified),
+		Entry("for another tag", `"another"`, http.StatusOK),
+		Entry("for a malformed tag", "another", http.StatusOK),
 	)
 
-	It("takes every URL from its configuration, whatever the request says", Label("F8"), func(ctx SpecContext) {
+	It("takes every URL from its configuration, never from the request", Label("F8"), func(ctx SpecContext) {
 		for _, path := range []string{serverMetadata, resourceMetadata + "/mcp"} {
 			answer := request(ctx, http.MethodGet, world.Issuer+path, http.Header{"Host": {"evil.example"}, "X-Forwarded-Host": {"evil.example"}, "X-Forwarded-Proto": {"https"}})
 			Expect(answer.Text).To(ContainSubstring(world.Issuer))
@@ -112,7 +112,7 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 		}
 	})
 
-	DescribeTable("has nothing else", Label("F4", "F5", "F6", "F11"), func(ctx SpecContext, method, path string) {
+	DescribeTable("has no other endpoint:", Label("F4", "F5", "F6", "F11"), func(ctx SpecContext, method, path string) {
 		Expect(request(ctx, method, world.Issuer+path, nil).StatusCode).To(Equal(http.StatusNotFound))
 	},
 		Entry("no OpenID provider", http.MethodGet, "/.well-known/openid-configuration"),
@@ -124,7 +124,7 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 		Entry("no endpoint at the default path of 2025-03-26: register", http.MethodPost, "/register"),
 	)
 
-	It("offers what it lists", Label("F12"), func(ctx SpecContext) {
+	It("implements what the metadata lists", Label("F12"), func(ctx SpecContext) {
 		listed, client := decode(Get(ctx, world.Issuer+serverMetadata)), world.NewClient()
 		for _, scope := range listed["scopes_supported"].([]any) {
 			tokens := client.Connect(ctx, set("scope", scope.(string)))
@@ -141,14 +141,14 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 		}
 	})
 
-	DescribeTable("is never behind a redirect", Label("F10"), func(ctx SpecContext, method, path string) {
+	DescribeTable("never redirects", Label("F10"), func(ctx SpecContext, method, path string) {
 		Expect(request(ctx, method, world.Issuer+path, nil).StatusCode).NotTo(And(BeNumerically(">=", 300), BeNumerically("<", 400)))
 	},
 		Entry(nil, "GET", serverMetadata+"/"), Entry(nil, "GET", "/"+serverMetadata), Entry(nil, "GET", resourceMetadata+"/"),
 		Entry(nil, "POST", "/oauth/token/"), Entry(nil, "POST", "//oauth/token"), Entry(nil, "POST", "/oauth/../oauth/token"), Entry(nil, "GET", "/oauth/token"), Entry(nil, "POST", "/oauth/revoke/"),
 	)
 
-	It("spells the issuer the same everywhere, without a slash at its end", Label("F9", "A39"), func(ctx SpecContext) {
+	It("spells the issuer the same everywhere, without a trailing slash", Label("F9", "A39"), func(ctx SpecContext) {
 		client := world.NewClient()
 		issuers := []any{
 			decode(Get(ctx, world.Issuer+serverMetadata))["issuer"],

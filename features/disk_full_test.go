@@ -13,7 +13,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 )
 
-// Confine lets the program write no file beyond some hundred KiB, as on a disk that is nearly full: the system refuses in the
+// Confine limits the size of files that the program writes, as on a nearly full disk: the system fails in the
 // middle of a write.
 func (b Binary) Confine() Binary {
 	GinkgoHelper()
@@ -26,7 +26,7 @@ func (b Binary) Confine() Binary {
 	return Binary(script)
 }
 
-// Fill uses the disk up, first with refreshes, and then with revocations, which are the smallest writes.
+// Fill fills the disk with refreshes, and then with revocations, which are the smallest writes.
 func Fill(ctx context.Context, client *Client) {
 	GinkgoHelper()
 	tokens := client.Connect(ctx)
@@ -49,7 +49,7 @@ var _ = Describe("Running out of disk space", Label("N14", "D30", "E10"), func()
 	var binary Binary
 	BeforeEach(func() { binary = BuildBinary() })
 
-	It("puts everybody off who changes something, loses nothing, and goes on when there is room again", func(ctx SpecContext) {
+	It("responds to every write with 503 and Retry-After, loses nothing, and continues when there is space again", func(ctx SpecContext) {
 		dir := filepath.Join(GinkgoT().TempDir(), "site")
 		site := binary.Confine().Serve(NewClientSite(), dir, tokenVariable+"=chosen-by-the-editor")
 		site.Token = "chosen-by-the-editor"
@@ -65,7 +65,7 @@ var _ = Describe("Running out of disk space", Label("N14", "D30", "E10"), func()
 		stake.ExpectUntouched(ctx)
 	}, SpecTimeout(time.Minute))
 
-	It("is not ready while it cannot write, says why in the log, and is ready when there is room again", Label("operations"), func(ctx SpecContext) {
+	It("is not ready while it cannot write, logs the reason, and is ready when there is space again", Label("operations"), func(ctx SpecContext) {
 		site := binary.Confine().ServeWithAdmin("127.0.0.1:0", NewClientSite(), filepath.Join(GinkgoT().TempDir(), "site"), tokenVariable+"=chosen-by-the-editor")
 		site.Token = "chosen-by-the-editor"
 		Expect(site.Ready(ctx).StatusCode).To(Equal(http.StatusOK))

@@ -25,15 +25,15 @@ func both(spoil ...func(*Front)) func(*Front) {
 	}
 }
 
-// ownOrigin asks as a page of the deployment itself, which is always let in.
+// ownOrigin sends the deployment's own origin, which is always allowed.
 func ownOrigin(f *Front) { asking("--origin", f.URL())(f) }
 
-// dated answers with a clock that is off.
+// dated shifts the clock of the responses.
 func dated(off time.Duration) func(*Front) {
 	return changing("", func(r *http.Response) { r.Header.Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat)) })
 }
 
-// unchallenged answers a message without a token with another status, and leaves the others alone.
+// unchallenged responds to messages without a token with another status.
 func unchallenged(code int) func(*Front) {
 	return changing("/mcp", func(r *http.Response) {
 		if r.Request.Header.Get("Authorization") == "" && r.Request.Method == http.MethodPost {
@@ -43,7 +43,7 @@ func unchallenged(code int) func(*Front) {
 	})
 }
 
-// wrongToken answers a wrong token with another status.
+// wrongToken responds to a wrong token with another status.
 func wrongToken(code int) func(*Front) {
 	return changing("/mcp", func(r *http.Response) {
 		if r.Request.Header.Get("Authorization") != "" && r.StatusCode == http.StatusUnauthorized {
@@ -52,7 +52,7 @@ func wrongToken(code int) func(*Front) {
 	})
 }
 
-// originsIgnored answers messages of pages as if they were none.
+// originsIgnored responds to messages of web pages without checking the origin.
 func originsIgnored(f *Front) {
 	f.before(func(r *http.Request) {
 		if r.URL.Path == "/mcp" {
@@ -61,7 +61,7 @@ func originsIgnored(f *Front) {
 	})
 }
 
-// preflightAllows lets pages send these headers only.
+// preflightAllows allows web pages to send these headers only.
 func preflightAllows(path, headers string) func(*Front) {
 	return changing(path, func(r *http.Response) {
 		if r.Request.Method == http.MethodOptions {
@@ -70,10 +70,10 @@ func preflightAllows(path, headers string) func(*Front) {
 	})
 }
 
-// hangUp ends the connection without an answer.
+// hangUp ends the connection without a response.
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// granted alters the answers that hold tokens.
+// granted changes the responses with tokens.
 func granted(change func(*http.Response)) func(*Front) {
 	return changing("/oauth/token", func(r *http.Response) {
 		if r.Request.Method == http.MethodPost && r.StatusCode == http.StatusOK {
@@ -82,12 +82,12 @@ func granted(change func(*http.Response)) func(*Front) {
 	})
 }
 
-// documentDown takes the client's document down before anybody reads it.
+// documentDown removes the client's document before the first fetch.
 func documentDown(f *Front) {
 	f.before(func(*http.Request) { f.world.Clients.Serve("/doctor.json", http.NotFound) })
 }
 
-// withoutToken passes messages on without their token.
+// withoutToken forwards messages without their token.
 func withoutToken(f *Front) {
 	f.before(func(r *http.Request) {
 		if r.Method == http.MethodPost && r.URL.Path == "/mcp" && !strings.Contains(r.Header.Get("Authorization"), "doctor") {
@@ -96,7 +96,7 @@ func withoutToken(f *Front) {
 	})
 }
 
-// refusedRefresh forgets every refresh token.
+// refusedRefresh refuses every refresh.
 func refusedRefresh(f *Front) {
 	f.instead(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		if formOf(r).Get("grant_type") != "refresh_token" {
@@ -109,20 +109,20 @@ func refusedRefresh(f *Front) {
 	})
 }
 
-// rewritten replaces a piece of a header.
+// rewritten replaces part of a header.
 func rewritten(path, name, old, replacement string) func(*Front) {
 	return changing(path, func(r *http.Response) {
 		r.Header.Set(name, strings.Replace(r.Header.Get(name), old, replacement, 1))
 	})
 }
 
-// slashedIssuer spells the issuer with a slash at its end, the same in both documents.
+// slashedIssuer adds a trailing slash to the issuer in both documents.
 func slashedIssuer(f *Front) {
 	member(resourcePath, "authorization_servers", []string{f.URL() + "/"})(f)
 	member(serverPath, "issuer", f.URL()+"/")(f)
 }
 
-// back alters what the browser takes back to the client.
+// back changes the parameters of the redirect to the client.
 func back(change func(url.Values)) func(*Front) {
 	return changing("/oauth/authorize", func(r *http.Response) {
 		base, rawQuery, found := strings.Cut(r.Header.Get("Location"), "?")
@@ -135,7 +135,7 @@ func back(change func(url.Values)) func(*Front) {
 	})
 }
 
-// certified serves with a certificate of its own for the address, until then.
+// certified serves with a certificate for this address that is valid until then.
 func certified(address string, until time.Time) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Expect(err).NotTo(HaveOccurred())

@@ -11,30 +11,30 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Calling the doctor", Label("doctor"), func() {
+var _ = Describe("Command line of doctor", Label("doctor"), func() {
 	const url = "https://cms.example/mcp"
 
-	DescribeTable("is wrong usage", func(ctx SpecContext, says string, args ...string) {
+	DescribeTable("fails with a usage error", func(ctx SpecContext, says string, args ...string) {
 		d := Doctor(ctx, "", args...)
 		Expect(d.Code).To(Equal(2))
 		Expect(d.Err).To(ContainSubstring(says))
 		Expect(d.Out).To(BeEmpty())
 	},
 		Entry("without a URL", "name the URL"),
-		Entry("with two", "name the URL", url, url),
-		Entry("with what is no URL", "this is no URL", "cms.example/mcp"),
-		Entry("with another scheme", "this is no URL", "ftp://cms.example/mcp"),
+		Entry("with two URLs", "name the URL", url, url),
+		Entry("with a malformed URL", "invalid URL", "cms.example/mcp"),
+		Entry("with another scheme", "invalid URL", "ftp://cms.example/mcp"),
 		Entry("with a password in the URL", "without a password", "https://ada:sesame@cms.example/mcp"),
-		Entry("with a token for a server elsewhere that cannot read the client's document", "--client-id", url, "--token", "x"),
+		Entry("with a token for a remote server, without a public client document", "--client-id", url, "--token", "x"),
 		Entry("with a client document on http", "not https", url, "--client-id", "http://ops.example/doctor.json"),
-		Entry("with an origin that has a path", "no origin", url, "--origin", "http://localhost:6274/"),
-		Entry("without any patience", "--timeout", url, "--timeout", "0s"),
+		Entry("with an origin that has a path", "not an origin", url, "--origin", "http://localhost:6274/"),
+		Entry("with a timeout of zero", "--timeout", url, "--timeout", "0s"),
 		Entry("with an unknown flag", "unknown flag", url, "--cure"),
-		Entry("with no token where one is read", "reading the token: it is empty", "http://127.0.0.1:1/mcp", "--token", "-", "--client-id", "https://127.0.0.1:1/x"),
-		Entry("when the document is to be printed for nobody", "--client-id", "--print-client-document"),
+		Entry("with an empty token", "reading the token: it is empty", "http://127.0.0.1:1/mcp", "--token", "-", "--client-id", "https://127.0.0.1:1/x"),
+		Entry("when a document is to be printed without a client_id", "--client-id", "--print-client-document"),
 	)
 
-	DescribeTable("fails when a file is not what it should be", func(ctx SpecContext, flag, content string, more ...string) {
+	DescribeTable("fails for a wrong file", func(ctx SpecContext, flag, content string, more ...string) {
 		file := filepath.Join(GinkgoT().TempDir(), "file.pem")
 		if content != "" {
 			Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
@@ -43,12 +43,12 @@ var _ = Describe("Calling the doctor", Label("doctor"), func() {
 		Expect(d.Code).To(Equal(1))
 		Expect(d.Err).To(And(ContainSubstring(file), ContainSubstring(flag)))
 	},
-		Entry("because the authorities are missing", "--ca", ""),
-		Entry("because the authorities are no certificates", "--ca", "hello"),
-		Entry("because the certificate is none", "--certificate", "hello", "--token", "x"),
+		Entry("because the CA file is missing", "--ca", ""),
+		Entry("because the CA file holds no certificates", "--ca", "hello"),
+		Entry("because the client certificate is malformed", "--certificate", "hello", "--token", "x"),
 	)
 
-	It("prints the document that the client needs", func(ctx SpecContext) {
+	It("prints the client document", func(ctx SpecContext) {
 		const id = "https://ops.example/doctor.json"
 		d := Doctor(ctx, "", "--print-client-document", "--client-id", id)
 		var members map[string]any
@@ -57,7 +57,7 @@ var _ = Describe("Calling the doctor", Label("doctor"), func() {
 		Expect(d.Code).To(BeZero())
 	})
 
-	It("says of a server that does not run only that", func(ctx SpecContext) {
+	It("reports only the failed connection for a server that does not run", func(ctx SpecContext) {
 		d := Diagnose(ctx, "http://127.0.0.1:1/mcp")
 		Expect(d.With("failure")).To(Equal([]string{"reach.connect"}))
 		Expect(d.With("ok")).To(BeEmpty())
@@ -65,7 +65,7 @@ var _ = Describe("Calling the doctor", Label("doctor"), func() {
 		Expect(d.Err).To(MatchRegexp(`1 of \d+ checks failed`))
 	})
 
-	It("gives back what it has got when it is interrupted", func(ctx SpecContext) {
+	It("revokes its tokens when it is interrupted", func(ctx SpecContext) {
 		ctx2, interrupt := context.WithCancel(ctx)
 		front := NewFront(answering(http.MethodGet, "/mcp", func(_ http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "" {
@@ -73,15 +73,15 @@ var _ = Describe("Calling the doctor", Label("doctor"), func() {
 			}
 			interrupt()
 			<-r.Context().Done()
-			panic(http.ErrAbortHandler) // an empty answer could still overtake the interruption
+			panic(http.ErrAbortHandler) // an empty response could arrive before the interruption
 		}))
 		d := Doctor(ctx2, "", append([]string{front.URL() + "/mcp"}, login(ctx, front)...)...)
 		Expect(d.Code).To(Equal(1))
 		Expect(d.Err).To(ContainSubstring("context canceled"))
-		Expect(front.world.EndGrantsOf(ctx, front.world.Token)).To(BeZero(), "no grant lives")
+		Expect(front.world.EndGrantsOf(ctx, front.world.Token)).To(BeZero(), "no grant is active")
 	})
 
-	It("leaves the pages of others to a person", func(ctx SpecContext) {
+	It("leaves consent pages of other servers to a person", func(ctx SpecContext) {
 		front := NewFront(rewriting("/oauth/authorize", func(string) string { return "<title>Sign in</title><form><input name=user></form>" }))
 		d := Diagnose(ctx, append([]string{front.URL() + "/mcp"}, login(ctx, front)...)...)
 		Expect(d.With("failure")).To(BeEmpty(), d.Out)
@@ -90,7 +90,7 @@ var _ = Describe("Calling the doctor", Label("doctor"), func() {
 		Expect(d.Of("flow.tools").Seen).To(Equal(d.Of("flow.consent").Seen))
 	})
 
-	It("does not send the token to another server than the one that asks", func(ctx SpecContext) {
+	It("does not send the token to another server than the issuer of the page", func(ctx SpecContext) {
 		elsewhere := NewClientSite()
 		front := NewFront(rewriting("/oauth/authorize", func(string) string {
 			return `<form method=post action="` + elsewhere.URL("/steal") + `"><input name=ticket><input name=bearer_token></form>`
@@ -112,7 +112,7 @@ var _ = Describe("Calling the doctor", Label("doctor"), func() {
 		Expect(distrusting.Of("flow.client").Mend).To(ContainSubstring("SSL_CERT_FILE=" + pem))
 		made, err := os.Stat(pem)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(made.Mode().Perm()).To(BeEquivalentTo(0o600), "there is a key in it")
+		Expect(made.Mode().Perm()).To(BeEquivalentTo(0o600), "the file holds a private key")
 
 		trusting := BuildBinary().Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"), "SSL_CERT_FILE="+pem)
 		Expect(Diagnose(ctx, args(trusting)...).Result).To(Equal("ok"))

@@ -19,13 +19,13 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// Front is a proxy in front of a real deployment that publishes the proxy's address. It breaks one thing; the rest is real.
+// Front is a proxy in front of a real deployment that publishes the proxy's address. It breaks one thing.
 type Front struct {
 	world  *World
 	server *httptest.Server
 	issuer string
 	tls    bool
-	asks   []string // what doctor is told besides the URL
+	asks   []string // doctor's flags besides the URL
 
 	wrap   func(http.Handler) http.Handler
 	change []func(*http.Response) error
@@ -79,7 +79,7 @@ func (f *Front) URL() string {
 	return scheme + f.server.Listener.Addr().String()
 }
 
-// The things that a front can be told.
+// Options of a front.
 
 func overTLS(f *Front) { f.tls = true }
 
@@ -87,7 +87,7 @@ func asking(args ...string) func(*Front) {
 	return func(f *Front) { f.asks = append(f.asks, args...) }
 }
 
-// instead lets serve handle every request; next is the rest of the proxy.
+// instead makes serve handle every request; next is the rest of the proxy.
 func (f *Front) instead(serve func(next http.Handler, w http.ResponseWriter, r *http.Request)) {
 	inner := f.wrap
 	f.wrap = func(next http.Handler) http.Handler {
@@ -96,7 +96,7 @@ func (f *Front) instead(serve func(next http.Handler, w http.ResponseWriter, r *
 	}
 }
 
-// before sees every request, and may alter it, before it is passed on.
+// before may change every request before it is forwarded.
 func (f *Front) before(see func(*http.Request)) {
 	f.instead(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		see(r)
@@ -104,7 +104,7 @@ func (f *Front) before(see func(*http.Request)) {
 	})
 }
 
-// answering puts another handler in place of one endpoint.
+// answering replaces the handler of one endpoint.
 func answering(method, path string, serve http.HandlerFunc) func(*Front) {
 	return func(f *Front) {
 		f.instead(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func answering(method, path string, serve http.HandlerFunc) func(*Front) {
 	}
 }
 
-// status answers an endpoint with nothing but a status.
+// status makes an endpoint respond with a status and headers only.
 func status(method, path string, code int, header ...string) func(*Front) {
 	return answering(method, path, func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(header); i += 2 {
@@ -127,7 +127,7 @@ func status(method, path string, code int, header ...string) func(*Front) {
 	})
 }
 
-// changing alters the answers of a path; "" is every path.
+// changing changes the responses of a path; "" means every path.
 func changing(path string, change func(*http.Response)) func(*Front) {
 	return func(f *Front) {
 		f.change = append(f.change, func(r *http.Response) error {
@@ -139,7 +139,7 @@ func changing(path string, change func(*http.Response)) func(*Front) {
 	}
 }
 
-// header sets a header of the answers of a path, or removes it.
+// header sets or removes a header in the responses of a path.
 func header(path, name string, values ...string) func(*Front) {
 	return changing(path, func(r *http.Response) {
 		r.Header.Del(name)
@@ -149,7 +149,7 @@ func header(path, name string, values ...string) func(*Front) {
 	})
 }
 
-// rewriting alters the text of a path's answers.
+// rewriting changes the bodies of the responses of a path.
 func rewriting(path string, rewrite func(string) string) func(*Front) {
 	return changing(path, func(r *http.Response) {
 		body, err := io.ReadAll(r.Body)
@@ -178,7 +178,7 @@ func member(path, name string, value any) func(*Front) {
 	})
 }
 
-// secrets are all that passed the proxy and must stay unknown.
+// secrets records the secrets that passed through the proxy and must not be printed.
 type secrets struct {
 	mu    sync.Mutex
 	texts []string
@@ -200,7 +200,7 @@ func (s *secrets) seen() []string {
 	return slices.Clone(s.texts)
 }
 
-// listen keeps the codes, verifiers and tokens of a login.
+// listen records the codes, verifiers and tokens of a login.
 func (s *secrets) listen(f *Front) {
 	f.before(func(r *http.Request) {
 		if form := formOf(r); !strings.Contains(form.Get("code"), "doctor") {
@@ -216,7 +216,7 @@ func (s *secrets) listen(f *Front) {
 	})(f)
 }
 
-// formOf is what is sent to the token endpoint; it can be read again.
+// formOf returns the form of a token request and keeps the body readable.
 func formOf(r *http.Request) url.Values {
 	if r.URL.Path != "/oauth/token" {
 		return nil

@@ -21,7 +21,7 @@ type Finding struct {
 	Breaks                            []string
 }
 
-// Diagnosis is what one run of doctor leaves behind.
+// Diagnosis is the result of one run of doctor.
 type Diagnosis struct {
 	Ran
 	URL, Result string
@@ -29,12 +29,12 @@ type Diagnosis struct {
 	Next        string
 }
 
-// Doctor runs the command as a person does.
+// Doctor runs the command with standard input.
 func Doctor(ctx context.Context, input string, args ...string) Diagnosis {
 	return Diagnosis{Ran: RunTyping(ctx, input, append([]string{"doctor"}, args...)...)}
 }
 
-// Diagnose runs doctor and reads its report.
+// Diagnose runs doctor and parses its report.
 func Diagnose(ctx context.Context, args ...string) Diagnosis {
 	GinkgoHelper()
 	d := Doctor(ctx, "", append(args, "--json")...)
@@ -42,7 +42,7 @@ func Diagnose(ctx context.Context, args ...string) Diagnosis {
 	return d
 }
 
-// With are the IDs of the checks that ended in this way.
+// With returns the IDs of the checks with this result.
 func (d Diagnosis) With(status string) (ids []string) {
 	for _, f := range d.Checks {
 		if f.Status == status {
@@ -52,7 +52,7 @@ func (d Diagnosis) With(status string) (ids []string) {
 	return ids
 }
 
-// Of is the finding of one check.
+// Of returns the finding of one check.
 func (d Diagnosis) Of(id string) Finding {
 	GinkgoHelper()
 	for _, f := range d.Checks {
@@ -64,7 +64,7 @@ func (d Diagnosis) Of(id string) Finding {
 	return Finding{}
 }
 
-// PublishDoctor hosts doctor's document at the client site, as an operator does, and returns its client_id.
+// PublishDoctor publishes doctor's client document on the client site, as an operator does, and returns its client_id.
 func (w *World) PublishDoctor(ctx context.Context) string {
 	GinkgoHelper()
 	id := w.Clients.URL("/doctor.json")
@@ -73,7 +73,7 @@ func (w *World) PublishDoctor(ctx context.Context) string {
 	return w.Clients.Publish("/doctor.json", printed.Out)
 }
 
-// Trust is a file with the certificate of a server, for --ca.
+// Trust returns a file with the certificate of a server for --ca.
 func Trust(server *httptest.Server) string {
 	GinkgoHelper()
 	file := filepath.Join(GinkgoT().TempDir(), "ca.pem")
@@ -82,7 +82,7 @@ func Trust(server *httptest.Server) string {
 	return file
 }
 
-var _ = Describe("Examining a deployment that is in order", Label("doctor"), func() {
+var _ = Describe("Checking a working deployment", Label("doctor"), func() {
 	var world *World
 	BeforeEach(func() { world = NewWorld() })
 
@@ -91,7 +91,7 @@ var _ = Describe("Examining a deployment that is in order", Label("doctor"), fun
 			"--origin", world.Issuer}
 	}
 
-	It("finds everything well, through the whole login", func(ctx SpecContext) {
+	It("passes every check, including a whole login", func(ctx SpecContext) {
 		d := Diagnose(ctx, whole(ctx)...)
 		Expect(d.With("ok")).To(HaveLen(len(d.Checks)), d.Out)
 		Expect(d.Result).To(Equal("ok"))
@@ -99,7 +99,7 @@ var _ = Describe("Examining a deployment that is in order", Label("doctor"), fun
 		Expect(d.Next).To(ContainSubstring("clients can connect to " + world.MCP()))
 	})
 
-	It("finds everything well over TLS", func(ctx SpecContext) {
+	It("passes every check over TLS", func(ctx SpecContext) {
 		front := NewFront(overTLS)
 		d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server))
 		Expect(d.With("failure")).To(BeEmpty(), d.Out)
@@ -107,35 +107,35 @@ var _ = Describe("Examining a deployment that is in order", Label("doctor"), fun
 		Expect(d.Of("tls.certificate").Seen).To(ContainSubstring("trusted"))
 	})
 
-	It("leaves nothing behind", func(ctx SpecContext) {
+	It("leaves no grant behind", func(ctx SpecContext) {
 		Diagnose(ctx, whole(ctx)...)
-		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero(), "no grant lives")
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero(), "no grant is active")
 	})
 
-	It("says what it could not look at without a token of the site", func(ctx SpecContext) {
+	It("lists the checks that it skipped without a token of the site", func(ctx SpecContext) {
 		d := Diagnose(ctx, world.MCP())
 		Expect(d.Code).To(BeZero())
 		Expect(d.With("skipped")).To(HaveEach(HavePrefix("flow.")))
-		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("no --token"))
+		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("needs --token"))
 		Expect(d.Next).To(ContainSubstring("--token"))
 	})
 
-	It("tells why pages of strangers are kept out", func(ctx SpecContext) {
+	It("explains why web pages of other origins are refused", func(ctx SpecContext) {
 		Expect(Diagnose(ctx, world.MCP()).Of("cors.endpoint").Seen).To(ContainSubstring("403"))
 		stranger := Diagnose(ctx, world.MCP(), "--origin", "http://localhost:6274")
 		Expect(stranger.With("failure")).To(Equal([]string{"cors.endpoint"}))
 		Expect(stranger.Of("cors.endpoint").Mend).To(ContainSubstring("http://localhost:6274"))
 	})
 
-	It("prints lines for people, without colours where there is no terminal", func(ctx SpecContext) {
+	It("prints a readable report, without colours unless it writes to a terminal", func(ctx SpecContext) {
 		d := Doctor(ctx, "", world.MCP())
 		Expect(d.Out).To(MatchRegexp(`(?m)^ok       server\.pkce +S256$`))
-		Expect(strings.Count(d.Out, "\nskipped ")).To(Equal(1), "once for the same reason")
+		Expect(strings.Count(d.Out, "\nskipped ")).To(Equal(1), "one line per reason")
 		Expect(d.Out).To(MatchRegexp(`(?m)^\d+ ok, 0 warnings, 0 failures, \d+ skipped\nnext: `))
 		Expect(d.Out + d.Err).NotTo(ContainSubstring("\x1b"))
 	})
 
-	It("takes the token from standard input, and prints no secret anywhere", func(ctx SpecContext) {
+	It("reads the token from standard input, and prints no secret", func(ctx SpecContext) {
 		issued := &secrets{}
 		front := NewFront(issued.listen)
 		for _, form := range []string{"--json", "--json=false"} {
@@ -149,7 +149,7 @@ var _ = Describe("Examining a deployment that is in order", Label("doctor"), fun
 		Expect(len(issued.seen())).To(BeNumerically(">=", 2*5), "code, verifier, access and refresh tokens of both runs")
 	})
 
-	It("prints a token of the site not even when the server sends it back", func(ctx SpecContext) {
+	It("does not print a token of the site, even if the server repeats it", func(ctx SpecContext) {
 		front := NewFront(answering(http.MethodPost, "/oauth/authorize", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = io.WriteString(w, "<title>"+editorToken+" \x1b[31m</title>")

@@ -20,7 +20,7 @@ var (
 	stepName     = regexp.MustCompile(`\b(?:persistence|bootstrap|oauth|server)\.\w+|\b(?:Issuer|VerifyBearer):`)
 )
 
-// documents are the Markdown files of the repository, from this folder.
+// documents returns the Markdown files of the repository, relative to this folder.
 func documents() (names []string) {
 	GinkgoHelper()
 	ignored := ignoredFolders()
@@ -45,7 +45,7 @@ func textOf(name string) string {
 	return string(text)
 }
 
-// anchors are the fragments of a page's headings, as GitHub makes them.
+// anchors returns the fragments of a page's headings, as GitHub generates them.
 func anchors(page string) (found []string) {
 	GinkgoHelper()
 	for _, match := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(textOf(page), ""), -1) {
@@ -54,7 +54,7 @@ func anchors(page string) (found []string) {
 	return found
 }
 
-var _ = Describe("Documenting", Label("documentation"), func() {
+var _ = Describe("Documentation", Label("documentation"), func() {
 	It("links to files and headings that exist", func() {
 		pages := documents()
 		Expect(pages).To(ContainElements("../README.md", "../docs/gateway.md", "../features/README.md"))
@@ -76,11 +76,11 @@ var _ = Describe("Documenting", Label("documentation"), func() {
 		}
 	})
 
-	It("begins with a README of at most 10 KB", func() {
+	It("has a README of at most 10 KB", func() {
 		Expect(len(textOf("../README.md"))).To(BeNumerically("<=", 10_000))
 	})
 
-	DescribeTable("shows the four steps with the names of the example that is compiled", func(page string) {
+	DescribeTable("shows the four steps with the names in the compiled example", func(page string) {
 		_, rest, found := strings.Cut(textOf(page), "```go\n")
 		Expect(found).To(BeTrue())
 		steps, _, _ := strings.Cut(rest, "```")

@@ -12,10 +12,10 @@ import (
 	"github.com/pasteport/pasteport/features/engines"
 )
 
-// worldsOn names the engine that every world keeps its grants in; "" is SQLite.
+// worldsOn names the database engine of every world; "" is SQLite.
 var worldsOn = os.Getenv("WORLDS_ON")
 
-// engine is a database server that all specs of the suite share.
+// engine is a database server shared by all specs of the suite.
 type engine struct{ name string }
 
 var databaseServers = map[string]engine{"PostgreSQL": {"PostgreSQL"}, "MariaDB": {"MariaDB"}}
@@ -30,7 +30,7 @@ func (e engine) running(ctx context.Context) *engines.Endpoint {
 	return endpoint
 }
 
-// database is an empty one.
+// database returns the URL of an empty database.
 func (e engine) database() string {
 	GinkgoHelper()
 	ctx := context.Background()
@@ -40,7 +40,7 @@ func (e engine) database() string {
 	return url
 }
 
-// inFile skips what looks into the SQLite file of a world that has none.
+// inFile skips a spec about the SQLite file if the world uses a database server.
 func (w *World) inFile() {
 	GinkgoHelper()
 	if w.Database != "" {
@@ -48,7 +48,7 @@ func (w *World) inFile() {
 	}
 }
 
-// LockGrants keeps everybody else from changing a grant, until unlock. The world is on a database server.
+// LockGrants blocks every change of a grant until unlock. The world must be on a database server.
 func (w *World) LockGrants(ctx context.Context) (unlock func()) {
 	GinkgoHelper()
 	name := "MariaDB"

@@ -17,7 +17,7 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// database opens the OAuth database of a world as another program would.
+// database opens the OAuth database of a world as another program does.
 func (w *World) database() *sql.DB {
 	GinkgoHelper()
 	w.inFile()
@@ -27,7 +27,7 @@ func (w *World) database() *sql.DB {
 	return db
 }
 
-// Rows reads every table of the OAuth database but the trace, which is written beside the requests.
+// Rows reads every table of the OAuth database but the trace, which is written asynchronously.
 func (w *World) Rows(ctx context.Context) map[string][]string {
 	GinkgoHelper()
 	db := w.database()
@@ -39,7 +39,7 @@ func (w *World) Rows(ctx context.Context) map[string][]string {
 	return rows
 }
 
-// texts are the answers to a question for one column.
+// texts returns the rows of a query for one column.
 func texts(ctx context.Context, db *sql.DB, question string) (answers []string) {
 	GinkgoHelper()
 	rows, err := db.QueryContext(ctx, question)
@@ -54,7 +54,7 @@ func texts(ctx context.Context, db *sql.DB, question string) (answers []string) 
 	return answers
 }
 
-// Lock keeps everybody else from writing to the OAuth database, until unlock.
+// Lock blocks every write to the OAuth database until unlock.
 func (w *World) Lock(ctx context.Context) (unlock func()) {
 	GinkgoHelper()
 	other, err := w.database().Conn(ctx)
@@ -69,7 +69,7 @@ func (w *World) Lock(ctx context.Context) (unlock func()) {
 	}
 }
 
-// Hide takes files out of the world's folder, until back puts the same ones there again.
+// Hide moves files out of the world's folder until back restores them.
 func (w *World) Hide(names ...string) (back func()) {
 	GinkgoHelper()
 	w.inFile()
@@ -87,14 +87,14 @@ func (w *World) Hide(names ...string) (back func()) {
 	}
 }
 
-// notice waits for as long as a store that has just looked may believe that its file is the one it was.
+// notice waits until the store checks again whether its file was replaced.
 func notice() {
 	GinkgoHelper()
 	since := time.Now()
 	Eventually(func() time.Duration { return time.Since(since) }).Should(BeNumerically(">", time.Millisecond))
 }
 
-// Copy reads files of the world's folder; Paste makes them anew.
+// Copy reads files of the world's folder, which Paste can write again.
 func (w *World) Copy(names ...string) map[string][]byte {
 	GinkgoHelper()
 	w.inFile()
@@ -107,7 +107,7 @@ func (w *World) Copy(names ...string) map[string][]byte {
 	return copied
 }
 
-// Paste writes what Copy has read.
+// Paste writes the files that Copy has read.
 func (w *World) Paste(copied map[string][]byte) {
 	GinkgoHelper()
 	for name, content := range copied {
@@ -116,22 +116,22 @@ func (w *World) Paste(copied map[string][]byte) {
 	notice()
 }
 
-// Stake is what a person and their client would lose if an outage were taken for an answer.
+// Stake is the state that a person and their client would lose if an outage counted as a refusal.
 type Stake struct {
 	*Client
 	Tokens Tokens
-	Code   string // not exchanged yet
-	Page   Page   // not answered yet
+	Code   string // not yet exchanged
+	Page   Page   // not yet submitted
 	Leave  Tokens // about to be revoked
 }
 
-// NewStake connects a client and leaves it in the middle of everything.
+// NewStake connects a client and leaves each kind of request pending.
 func NewStake(ctx context.Context, client *Client) *Stake {
 	GinkgoHelper()
 	return &Stake{client, client.Connect(ctx), client.Authorize(ctx), client.Consent(ctx), client.Connect(ctx)}
 }
 
-// Try does everything that needs the store, all at once.
+// Try sends every kind of request that needs the store, all at once.
 func (s *Stake) Try(ctx context.Context) map[string]Response {
 	return together(map[string]func() Response{
 		"exchange": func() Response { return s.Token(ctx, s.Exchange(s.Code)) },
@@ -142,11 +142,11 @@ func (s *Stake) Try(ctx context.Context) map[string]Response {
 	})
 }
 
-// ExpectUntouched goes on where the outage interrupted.
+// ExpectUntouched completes each request that the outage interrupted.
 func (s *Stake) ExpectUntouched(ctx context.Context) {
 	GinkgoHelper()
 	if s.World.Clock != nil {
-		s.World.Clock.Advance(time.Minute) // a token that had been replaced meanwhile would be reused now, and end everything
+		s.World.Clock.Advance(time.Minute) // beyond the grace window, a refresh token that was replaced meanwhile would end the grant
 	}
 	Expect(s.World.Call(ctx, s.Tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	Expect(s.World.Call(ctx, s.Leave.Access).StatusCode).To(Equal(http.StatusOK))
@@ -159,7 +159,7 @@ func (s *Stake) ExpectUntouched(ctx context.Context) {
 	Expect(s.World.Call(ctx, answers["refresh"].Tokens().Access).StatusCode).To(Equal(http.StatusOK))
 }
 
-// together lets the callers loose at the same moment and returns their answers.
+// together runs the calls at the same moment and returns their responses.
 func together[K comparable](calls map[K]func() Response) map[K]Response {
 	answers := make([]Response, len(calls))
 	names := slices.Collect(maps.Keys(calls))
@@ -181,12 +181,12 @@ func together[K comparable](calls map[K]func() Response) map[K]Response {
 	return named
 }
 
-// BePutOff matches an outage told to a client: come back, and keep what you have (D30, E10).
+// BePutOff matches the response of the token and revocation endpoints during an outage: 503 with Retry-After (D30, E10).
 func BePutOff() types.GomegaMatcher {
 	return And(BeRefusedAs(http.StatusServiceUnavailable, "temporarily_unavailable"), HaveField("Header", HaveKey("Retry-After")))
 }
 
-// BeAnOutage matches the answers of all writers during an outage (N14).
+// BeAnOutage matches the responses to all writes during an outage (N14).
 func BeAnOutage() types.GomegaMatcher {
 	return And(
 		HaveKeyWithValue("exchange", BePutOff()), HaveKeyWithValue("refresh", BePutOff()), HaveKeyWithValue("revoke", BePutOff()),
@@ -195,8 +195,8 @@ func BeAnOutage() types.GomegaMatcher {
 	)
 }
 
-// BeUnchecked matches the MCP server's answer when it cannot look at the token: without a challenge, so that no client throws
-// its tokens away (G11).
+// BeUnchecked matches the MCP server's response when it cannot check the token: without a challenge, so that no client discards
+// its tokens (G11).
 func BeUnchecked() types.GomegaMatcher {
 	return And(
 		HaveField("StatusCode", http.StatusServiceUnavailable),
@@ -221,16 +221,16 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 		Expect(atOnce(8, func() Response { return world.Call(ctx, stake.Tokens.Access) })).To(HaveEach(BeUnchecked()))
 	}
 
-	It("to another process that keeps writing puts everybody off who changes something, and nobody who reads", func(ctx SpecContext) {
+	It("to a long write of another process fails writes with 503, and no reads", func(ctx SpecContext) {
 		unlock := world.Lock(ctx)
 		answers := stake.Try(ctx)
 		Expect(answers).To(BeAnOutage())
 		Expect(answers["call"].StatusCode).To(Equal(http.StatusOK))
 		unlock()
 		stake.ExpectUntouched(ctx)
-	}, SpecTimeout(20*time.Second)) // the store waits five seconds, and nobody waits for somebody else's wait
+	}, SpecTimeout(20*time.Second)) // the store waits five seconds, and requests wait in parallel
 
-	DescribeTable("because its file is gone puts everybody off, until it is back", func(ctx SpecContext, names ...string) {
+	DescribeTable("because its file is missing fails requests with 503 until the file is back", func(ctx SpecContext, names ...string) {
 		back := world.Hide(names...)
 		lose(ctx)
 		Expect(filepath.Join(world.Dir, file)).NotTo(BeAnExistingFile())
@@ -243,7 +243,7 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 		Entry("with its log and index", file, log, index),
 	)
 
-	It("for good puts everybody off, until a copy is restored", func(ctx SpecContext) {
+	It("permanently fails requests with 503 until a copy is restored", func(ctx SpecContext) {
 		copied := world.Copy(file, log)
 		world.Hide(file, log, index)
 		lose(ctx)
@@ -251,7 +251,7 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 		stake.ExpectUntouched(ctx)
 	})
 
-	It("to an empty file puts everybody off, and says of no token that it is invalid", func(ctx SpecContext) {
+	It("to an empty file fails requests with 503, and reports no token as invalid", func(ctx SpecContext) {
 		back := world.Hide(file, log, index)
 		world.Paste(map[string][]byte{file: nil})
 		lose(ctx)
@@ -259,7 +259,7 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 		stake.ExpectUntouched(ctx)
 	})
 
-	It("says nothing about it to anybody but the log", func(ctx SpecContext) {
+	It("describes the error only in the log", func(ctx SpecContext) {
 		back := world.Hide(file)
 		for _, answer := range stake.Try(ctx) {
 			Expect(answer.Text).NotTo(Or(ContainSubstring(world.Dir), ContainSubstring("oauth.db"), ContainSubstring("SQL")))

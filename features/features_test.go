@@ -1,5 +1,5 @@
-// Package features_test tells what Pasteport does, capability by capability, as a stranger sees it: over real HTTP, against
-// what bootstrap builds, on real SQLite files.
+// Package features_test specifies Pasteport's capabilities from outside: over real HTTP, against
+// the servers that bootstrap builds, on real SQLite files.
 package features_test
 
 import (

@@ -19,14 +19,14 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// Newcomer follows docs/gateway.md in a folder of their own, with its example files as they are.
+// Newcomer follows docs/gateway.md in an empty folder with the unchanged example files.
 type Newcomer struct {
 	Dir  string
-	Node string // the program
+	Node string // path of the node program
 	page string
 }
 
-// NewNewcomer begins where .ci/run has installed what npm would; FIVE_MINUTES is the folder node_modules.
+// NewNewcomer starts after npm install: FIVE_MINUTES names the folder node_modules that .ci/run has installed.
 func NewNewcomer() *Newcomer {
 	GinkgoHelper()
 	packages := os.Getenv("FIVE_MINUTES")
@@ -42,13 +42,13 @@ func NewNewcomer() *Newcomer {
 	return n
 }
 
-// Write makes one of the files that the page speaks of.
+// Write writes one of the files of the page.
 func (n *Newcomer) Write(name, text string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(n.Dir, name), []byte(text), 0o600)).To(Succeed())
 }
 
-// Command is the page's own that begins like this, in words; what the page continues on another line belongs to it.
+// Command returns the words of the page's command with this beginning, including continued lines.
 func (n *Newcomer) Command(beginning string) []string {
 	GinkgoHelper()
 	text := strings.ReplaceAll(n.page, "\\\n", "")
@@ -57,7 +57,7 @@ func (n *Newcomer) Command(beginning string) []string {
 	return strings.Fields(found)
 }
 
-// Start starts a program in the newcomer's folder and returns what it says about where it serves.
+// Start starts a program in the newcomer's folder and returns the address that it prints.
 func (n *Newcomer) Start(program string, environment []string, args ...string) string {
 	GinkgoHelper()
 	command := exec.Command(program, args...)
@@ -69,14 +69,14 @@ func (n *Newcomer) Start(program string, environment []string, args ...string) s
 	return regexp.MustCompile(`serving (\S+)`).FindStringSubmatch(string(run.Out.Contents()))[1]
 }
 
-// Serve starts one of the page's servers on a port of its own, and returns its URL.
+// Serve starts one of the page's servers on a free port and returns its URL.
 func (n *Newcomer) Serve(environment []string, server string) string {
 	GinkgoHelper()
 	_, port, _ := strings.Cut(freeAddress(), ":")
 	return n.Start(n.Node, append(environment, "PORT="+port), server)
 }
 
-// Protect starts the gateway by the page's command in front of the upstream.
+// Protect starts the gateway with the page's command in front of the upstream.
 func (n *Newcomer) Protect(binary Binary, upstream, beginning string) *World {
 	GinkgoHelper()
 	clients := NewClientSite()
@@ -90,10 +90,10 @@ func (n *Newcomer) Protect(binary Binary, upstream, beginning string) *World {
 	return &World{Issuer: issuer, Dir: filepath.Join(n.Dir, "pasteport-data"), Clients: clients, Token: "my-first-key"}
 }
 
-var _ = Describe("Protecting a server in five minutes, by the page,", Label("five_minutes", "gateway"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("The five-minute guide to the gateway", Label("five_minutes", "gateway"), Ordered, ContinueOnFailure, func() {
 	var binary Binary
 	BeforeAll(func() {
-		NewNewcomer() // or skip
+		NewNewcomer() // skips the specs unless FIVE_MINUTES is set
 		binary = BuildBinary()
 	})
 
@@ -106,7 +106,7 @@ var _ = Describe("Protecting a server in five minutes, by the page,", Label("fiv
 			world = newcomer.Protect(binary, newcomer.Serve(nil, "server.mjs"), "pasteport gateway --dev")
 		})
 
-		It("lets in whoever has a key, and nobody else", Label("U6", "U14"), func(ctx SpecContext) {
+		It("accepts clients with a key, and no others", Label("U6", "U14"), func(ctx SpecContext) {
 			client := world.NewClient()
 			Expect(client.Consent(ctx).Approve(ctx, "my-wrong-key")).To(BeAPage(http.StatusForbidden, ""))
 			talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
@@ -115,7 +115,7 @@ var _ = Describe("Protecting a server in five minutes, by the page,", Label("fiv
 			Expect(Send(talk.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusOK))
 		})
 
-		It("brings progress when it is made", Label("U4"), func(ctx SpecContext) {
+		It("delivers progress notifications immediately", Label("U4"), func(ctx SpecContext) {
 			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 			stream := Follow(talk.message(ctx, "tools/call", params{"name": "count", "arguments": params{}, "_meta": params{"progressToken": "p"}}))
 			var came []time.Time
@@ -124,10 +124,10 @@ var _ = Describe("Protecting a server in five minutes, by the page,", Label("fiv
 				came = append(came, time.Now())
 			}
 			Expect(stream.Next("message")).To(ContainSubstring(`"five"`))
-			Expect(time.Since(came[0])).To(BeNumerically(">", 400*time.Millisecond), "the first of five, 200 ms apart, was not held back")
+			Expect(time.Since(came[0])).To(BeNumerically(">", 400*time.Millisecond), "the first of five events, 200 ms apart, was not buffered")
 		})
 
-		It("ends what a key has opened at the next call after the server took it back", Label("U8"), func(ctx SpecContext) {
+		It("ends the grants of a key at the next call after the server has revoked it", Label("U8"), func(ctx SpecContext) {
 			tokens := world.NewClient().Connect(ctx)
 			talk := world.Converse(ctx, sessions, tokens.Access)
 			newcomer.Write("keys.txt", "my-second-key\n")
@@ -137,18 +137,18 @@ var _ = Describe("Protecting a server in five minutes, by the page,", Label("fiv
 			Expect(again.Use(ctx, "add", params{"a": 2, "b": 3}).Text()).To(Equal("5"))
 		})
 
-		It("leaves doctor nothing to complain about", Label("doctor"), func(ctx SpecContext) {
+		It("passes all checks of doctor", Label("doctor"), func(ctx SpecContext) {
 			d := Diagnose(ctx, world.MCP(), "--token", "my-first-key", "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server))
 			Expect(d.With("ok")).To(HaveLen(len(d.Checks)), d.Out)
 		})
 	})
 
-	Context("with a server that believes what the gateway signs", Label("U7"), func() {
+	Context("with a server that verifies the gateway's signatures", Label("U7"), func() {
 		const personal = "token-of-ada"
 		var newcomer *Newcomer
 		BeforeEach(func() { newcomer = NewNewcomer() })
 
-		It("tells the server who is calling, and nobody else can", func(ctx SpecContext) {
+		It("tells the server who is calling, in headers that only the gateway can sign", func(ctx SpecContext) {
 			tokens, err := os.ReadFile(tokenFileOf(ctx, personal))
 			Expect(err).NotTo(HaveOccurred())
 			newcomer.Write("tokens", string(tokens))
@@ -163,7 +163,7 @@ var _ = Describe("Protecting a server in five minutes, by the page,", Label("fiv
 			Expect(past.Post(ctx, "tools/list", params{}, with("X-Pasteport-Subject", "Ad%C3%A1%2C")).StatusCode).To(Equal(http.StatusUnauthorized))
 		})
 
-		DescribeTable("believes with the page's code exactly what was signed,", func(ctx SpecContext, program, file, script string) {
+		DescribeTable("accepts exactly the signed requests with the page's code", func(ctx SpecContext, program, file, script string) {
 			newcomer.Write(file, script)
 			Expect(newcomer.judge(ctx, program, file, newSignedRequest(ctx, personal))).To(MatchJSON(`{"subject":"Adá,","roles":["editor","café,tea"]}`))
 			for _, spoil := range spoilt {
@@ -178,7 +178,7 @@ var _ = Describe("Protecting a server in five minutes, by the page,", Label("fiv
 	})
 })
 
-// signedRequest is what a server behind the gateway has received, at this time.
+// signedRequest is a request that a server behind the gateway has received at this time.
 type signedRequest struct {
 	Method  string            `json:"method"`
 	Headers map[string]string `json:"headers"`
@@ -203,7 +203,7 @@ func newSignedRequest(ctx context.Context, personal string) signedRequest {
 	return signedRequest{asked.Method, headers, string(body), signingSecret, time.Now().Unix()}
 }
 
-// spoilt are requests that the gateway has not signed, or not for now.
+// spoilt are requests with a wrong or expired signature.
 var spoilt = []func(*signedRequest){
 	func(r *signedRequest) { r.Method = http.MethodDelete },
 	func(r *signedRequest) { r.Body += " " },
@@ -241,7 +241,7 @@ except ValueError as error:
     print("refused:", error)
 `
 
-// judge lets a script of the newcomer's judge a request.
+// judge verifies a request with one of the page's scripts.
 func (n *Newcomer) judge(ctx context.Context, program, file string, request signedRequest) string {
 	GinkgoHelper()
 	if program == "node" {

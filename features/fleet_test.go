@@ -16,8 +16,8 @@ import (
 	"github.com/pasteport/pasteport/features/engines"
 )
 
-// Fleet is several replicas of the built program on one database server and one NATS, behind a proxy that sends each request to
-// another of them. Its issuer is the proxy's address.
+// Fleet is several replicas of the built program on one database server and one NATS server, behind a round-robin proxy.
+// Its issuer is the proxy's address.
 type Fleet struct {
 	*World
 	Server   *engines.Server
@@ -26,14 +26,14 @@ type Fleet struct {
 
 // Member is one replica; it can be killed and started again at its address.
 type Member struct {
-	Address string // as of the issuer, without the proxy
+	Address string // direct address, without the proxy
 	start   func() *gexec.Session
 	run     *gexec.Session
 }
 
 const fleetSize = 3
 
-// NewFleet starts it on an empty database of a server of its own; both end with the spec.
+// NewFleet starts the replicas on an empty database; they end with the spec.
 func NewFleet(binary Binary, engine string) *Fleet {
 	GinkgoHelper()
 	server, err := engines.Own(context.Background(), engine)
@@ -57,7 +57,7 @@ func NewFleet(binary Binary, engine string) *Fleet {
 		}
 		f.Replicas = append(f.Replicas, member)
 	}
-	f.Replicas[0].Start() // draws the server secret, which the others find
+	f.Replicas[0].Start() // generates the server secret for all replicas
 	for _, member := range f.Replicas[1:] {
 		member.Start()
 	}
@@ -65,27 +65,27 @@ func NewFleet(binary Binary, engine string) *Fleet {
 	return f
 }
 
-// Start runs the replica, and returns when it serves.
+// Start runs the replica and returns when it serves.
 func (m *Member) Start() {
 	GinkgoHelper()
 	m.run = m.start()
 	Eventually(m.run.Out).WithTimeout(patience).Should(gbytes.Say("serving"))
 }
 
-// Kill ends it as a power failure does.
+// Kill ends the replica like a power failure.
 func (m *Member) Kill() {
 	GinkgoHelper()
 	Eventually(m.run.Kill()).WithTimeout(patience).Should(gexec.Exit())
 }
 
-// At is the same world, asked at one replica.
+// At returns the world with requests to one replica.
 func (f *Fleet) At(replica int) *World {
 	one := *f.World
 	one.Issuer = f.Replicas[replica%len(f.Replicas)].Address
 	return &one
 }
 
-// ForFleets skips unless .ci/run replicas runs this, where nothing may be missing.
+// ForFleets skips the spec unless REPLICAS is set, as in .ci/run replicas.
 func ForFleets() {
 	GinkgoHelper()
 	if os.Getenv("REPLICAS") == "" {
@@ -93,7 +93,7 @@ func ForFleets() {
 	}
 }
 
-// program is one that a fleet needs.
+// program is a program that a fleet needs.
 func program(name string) Binary {
 	GinkgoHelper()
 	path, err := exec.LookPath(name)
@@ -101,7 +101,7 @@ func program(name string) Binary {
 	return Binary(path)
 }
 
-// startBroker runs a NATS server in a process of its own and returns its URL.
+// startBroker runs a NATS server in a separate process and returns its URL.
 func startBroker() string {
 	GinkgoHelper()
 	address := freeAddress()
@@ -112,7 +112,7 @@ func startBroker() string {
 	return "nats://" + address
 }
 
-// roundRobin is a proxy without stickiness, which tries another replica when one cannot be reached.
+// roundRobin is a proxy without sticky sessions that tries another replica when one cannot be reached.
 func roundRobin(address string, upstreams []string) {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()

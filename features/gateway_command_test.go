@@ -25,55 +25,55 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Expect(dir).NotTo(BeADirectory())
 	},
 		Entry("there is no upstream", "add --upstream http://127.0.0.1:9000/mcp"),
-		Entry("the upstream is no URL", "--upstream: number 1: it is no URL", "--upstream=127.0.0.1:9000"),
+		Entry("the upstream is not a URL", "--upstream: number 1: it is no URL", "--upstream=127.0.0.1:9000"),
 		Entry("the upstream has a password", "--upstream: number 1: it has a user or a fragment", "--upstream=http://me:s3cret@127.0.0.1/mcp"),
-		Entry("tokens would go in clear through the world", "--upstream: number 1: http is for this computer and private networks only", "--upstream=http://192.0.2.1/mcp"),
+		Entry("tokens would cross the internet unencrypted", "--upstream: number 1: http is for this computer and private networks only", "--upstream=http://192.0.2.1/mcp"),
 		Entry("the second upstream has no path", `--upstream: number 2 has no path: write it as "/path = URL"`, one, one),
-		Entry("two upstreams have one path", "is the same as", one, "--upstream=/mcp=http://127.0.0.1:9001/"),
-		Entry("a path is one of ours", "is an address of this server itself", "--upstream=/oauth/token=http://127.0.0.1:9001/"),
+		Entry("two upstreams have the same path", "is the same as", one, "--upstream=/mcp=http://127.0.0.1:9001/"),
+		Entry("a path belongs to the gateway itself", "is an address of this server itself", "--upstream=/oauth/token=http://127.0.0.1:9001/"),
 		Entry("a path has no URL", "write a list of MCP servers such as", "--upstream=/files"),
 		Entry("static has no secret", `--credential "static" needs it`, one, "--credential=static", "--verifier=http", "--verify-url=https://cms.example/"),
-		Entry("static has a secret that no header carries", "characters that no header can carry", one, "--credential=static", "--upstream-secret=s3cret\nx", "--signing-secret="+strings.Repeat("y", 32)),
+		Entry("static has a secret with characters not allowed in headers", "characters that no header can carry", one, "--credential=static", "--upstream-secret=s3cret\nx", "--signing-secret="+strings.Repeat("y", 32)),
 		Entry("static signs with a short secret", "has to have 32 bytes or more", one, "--credential=static", "--upstream-secret=s3cret", "--signing-secret=s3cret2"),
-		Entry("static signs with what it sends", "to differ from --upstream-secret", one, "--credential=static", "--upstream-secret="+strings.Repeat("s3cret", 6), "--signing-secret="+strings.Repeat("s3cret", 6)),
-		Entry("a secret has no effect", `is set, but credential is "host-token"`, one, "--upstream-secret=s3cret"),
-		Entry("nobody knows the tokens", `there is no demo site in a gateway`, one, "--verifier=site"),
-		Entry("a tool needs what is no scope", `--tool-scopes has "articles:write", which is no scope`, one, "--tool-scopes=delete_* = articles:write"),
-		Entry("a pattern is none", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),
-		Entry("an upstream has no time", "is 500ms: choose 1s to 1h", one, "--upstream-timeout=500ms"),
-		Entry("a key does not name its upstream", `cannot tell which of them a key belongs to`, one, "--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
-		Entry("a path is a pattern", "characters that cannot be routed", one, "--upstream=/:x=http://127.0.0.1:9001/"),
-		Entry("a path is any path", "characters that cannot be routed", one, "--upstream=/*=http://127.0.0.1:9001/"),
-		Entry("a path goes up", "empty or dot segments", one, "--upstream=/a/../b=http://127.0.0.1:9001/"),
-		Entry("a path is empty", "empty or dot segments", one, "--upstream=//x=http://127.0.0.1:9001/"),
-		Entry("a header may not go on", `--forward-headers has "Cookie": it is never forwarded`, one, "--forward-headers=Cookie"),
+		Entry("both secrets of static are the same", "to differ from --upstream-secret", one, "--credential=static", "--upstream-secret="+strings.Repeat("s3cret", 6), "--signing-secret="+strings.Repeat("s3cret", 6)),
+		Entry("a secret would have no effect", `is set, but credential is "host-token"`, one, "--upstream-secret=s3cret"),
+		Entry("the verifier is the demo site", `a gateway has no demo site`, one, "--verifier=site"),
+		Entry("a tool requires an unknown scope", `--tool-scopes has "articles:write", which is not in scopes`, one, "--tool-scopes=delete_* = articles:write"),
+		Entry("a tool pattern is malformed", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),
+		Entry("the upstream timeout is too short", "is 500ms: choose 1s to 1h", one, "--upstream-timeout=500ms"),
+		Entry("the verifier cannot tell the upstreams' keys apart", `cannot tell which upstream a key belongs to`, one, "--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
+		Entry("a path has a parameter", "characters that cannot be routed", one, "--upstream=/:x=http://127.0.0.1:9001/"),
+		Entry("a path has a wildcard", "characters that cannot be routed", one, "--upstream=/*=http://127.0.0.1:9001/"),
+		Entry("a path has dot segments", "empty or dot segments", one, "--upstream=/a/../b=http://127.0.0.1:9001/"),
+		Entry("a path has an empty segment", "empty or dot segments", one, "--upstream=//x=http://127.0.0.1:9001/"),
+		Entry("a header must not be forwarded", `--forward-headers has "Cookie": it is never forwarded`, one, "--forward-headers=Cookie"),
 	)
 
-	It("is another command than serving the demo site", func(ctx SpecContext) {
+	It("is a separate command from the demo site", func(ctx SpecContext) {
 		write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\n")
-		Expect(Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0").Err).To(ContainSubstring(`start "pasteport gateway"`))
+		Expect(Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0").Err).To(ContainSubstring(`run "pasteport gateway"`))
 		Expect(Run(ctx, "stdio", "--upstream=http://127.0.0.1:9000/mcp").Code).To(Equal(2))
 	})
 
-	It("has to be meant by what only a gateway has", func(ctx SpecContext) {
-		Expect(Run(ctx, "config", "--dev", "--tool-scopes=x = mcp").Err).To(ContainSubstring("--tool-scopes is set, but there is no"))
+	It("refuses gateway settings without an upstream", func(ctx SpecContext) {
+		Expect(Run(ctx, "config", "--dev", "--tool-scopes=x = mcp").Err).To(ContainSubstring("--tool-scopes is set, but upstream is not"))
 		Expect(Run(ctx, "config", "--dev", "--verifier=upstream").Err).To(ContainSubstring("there is no upstream"))
 	})
 
-	It("shows what would hold", func(ctx SpecContext) {
+	It("shows the effective settings", func(ctx SpecContext) {
 		shown := Run(ctx, "config", "--issuer=https://mcp.example.com", "--upstream=/files = http://127.0.0.1:9000/mcp")
 		Expect(shown.Code).To(BeZero(), shown.Err)
 		Expect(shown.Out).To(And(ContainSubstring("verifier: upstream"), ContainSubstring("resource: https://mcp.example.com/files"), ContainSubstring("/files = http://127.0.0.1:9000/mcp")))
 	})
 
-	It("is ready without a site", func(ctx SpecContext) {
+	It("is ready without a demo site", func(ctx SpecContext) {
 		service := Operate(gatewayTo(NewUpstream(apiKey).URL + "/mcp"))
 		Expect(service.AskAdmin(ctx, "/readyz").Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"}]}`))
 	})
 })
 
 var _ = Describe("Running a gateway", Label("gateway"), func() {
-	It("is what the built program does, and makes no site", func(ctx SpecContext) {
+	It("works in the built program, without a demo site", func(ctx SpecContext) {
 		upstream, clients, dir := NewUpstream(apiKey), NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data")
 		run := BuildBinary().Run([]string{"SSL_CERT_FILE=" + clients.Certificate()},
 			"gateway", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", dir, "--upstream", upstream.URL+"/mcp")

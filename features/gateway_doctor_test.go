@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// ofItself knows which tokens hold without its upstream, which may then be as broken as it likes.
+// ofItself verifies tokens without the upstream, so that a spec can break the upstream.
 func ofItself(ctx context.Context) func(*server.Config) {
 	file := tokenFileOf(ctx, apiKey)
 	return func(c *server.Config) {
@@ -25,7 +25,7 @@ func redirected(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
 }
 
-// hanging never answers, not even while the connection closes: an empty answer could overtake whoever gives up.
+// hanging never responds, even when the client disconnects: an empty response could arrive before the client's timeout.
 func hanging(_ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 	panic(http.ErrAbortHandler)
@@ -33,22 +33,22 @@ func hanging(_ http.ResponseWriter, r *http.Request) {
 
 func forgetful(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 
-var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
+var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 	examine := func(ctx context.Context, world *World, more ...string) Diagnosis {
 		GinkgoHelper()
 		return Diagnose(ctx, append(more, world.MCP(), "--token", apiKey, "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server),
 			"--origin", world.Issuer)...)
 	}
 
-	DescribeTable("finds everything well, through the whole login, when the upstream", func(ctx SpecContext, path string, limit time.Duration, without ...string) {
+	DescribeTable("passes every check, including a whole login, when the upstream", func(ctx SpecContext, path string, limit time.Duration, without ...string) {
 		d := examine(ctx, NewGateway(NewUpstream(apiKey).URL+path), "--timeout", limit.String())
 		Expect(d.With("ok")).To(HaveLen(len(d.Checks)-len(without)), d.Out)
 		Expect(d.With("skipped")).To(HaveExactElements(without))
 		Expect(d.Code).To(BeZero())
 	},
 		Entry("has sessions", "/mcp", patience),
-		Entry("has none, and so no stream of its own", "/stateless", patience, "flow.stream"),
-		Entry("has none, and a stream that says nothing", "/silent", 4*time.Second), // after which nothing more is awaited
+		Entry("has no sessions and no stream", "/stateless", patience, "flow.stream"),
+		Entry("has no sessions and a silent stream", "/silent", 4*time.Second), // the last check that waits
 	)
 
 	DescribeTable("names the upstream as the cause when it", Label("U9"), func(ctx SpecContext, answer http.HandlerFunc, seen string) {
@@ -67,33 +67,33 @@ var _ = Describe("Examining a gateway", Label("gateway", "doctor"), func() {
 		Entry("is slow", hanging, "did not answer in time"),
 	)
 
-	It("says that the server is slow when it has no patience left itself", func(ctx SpecContext) {
+	It("reports a slow server when doctor's own timeout ends", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx), func(c *server.Config) { c.Gateway.Patience = time.Minute })
 		upstream.Answer(hanging)
-		d := examine(ctx, world, "--timeout", "4s") // which everything before has to keep, on a slow computer too
-		Expect(d.Of("flow.tools").Seen).To(Equal("no answer within 12s"), d.Out)
+		d := examine(ctx, world, "--timeout", "4s") // all earlier checks must finish within it, on a slow computer too
+		Expect(d.Of("flow.tools").Seen).To(Equal("no response within 12s"), d.Out)
 		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("the one behind the gateway"))
 	})
 
-	It("says that the MCP server refuses a token that the site knows", Label("U17"), func(ctx SpecContext) {
+	It("reports an MCP server that refuses a valid token of the site", Label("U17"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
 		upstream.Answer(forgetful)
 		d := examine(ctx, world)
 		Expect(d.With("failure")).To(ContainElement("flow.tools"))
 		Expect(d.Of("flow.tools").Seen).To(ContainSubstring("answered 401, although the person's token is valid"))
-		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("accepts the same tokens as the verifier"))
+		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("accept the same tokens as the verifier"))
 	})
 
-	DescribeTable("says who is asked about tokens when the upstream cannot say:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
+	DescribeTable("names the verifier when the upstream cannot verify tokens:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
 		d := examine(ctx, NewGateway(upstream().URL+"/mcp"))
 		Expect(d.With("failure")).To(Equal([]string{"flow.approve"}), d.Out)
 		Expect(d.Of("flow.approve").Seen).To(HavePrefix("the page shows 503"))
 		Expect(d.Of("flow.approve").Mend).To(And(ContainSubstring("the MCP server behind it"), ContainSubstring("refuse tokens that it does not know")))
 	},
-		Entry("it takes any token", func() *UpstreamServer { return NewUpstream() }),
-		Entry("it is dead", func() *UpstreamServer {
+		Entry("it accepts any token", func() *UpstreamServer { return NewUpstream() }),
+		Entry("it is down", func() *UpstreamServer {
 			upstream := NewUpstream(apiKey)
 			upstream.Close()
 			return upstream
@@ -115,20 +115,20 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		Eventually(world.Stories).WithContext(ctx).WithTimeout(patience).Should(ContainElement(And(matchers...)))
 	}
 
-	DescribeTable("names the step, the reason and where to look, when the upstream", func(ctx SpecContext, answer http.HandlerFunc, path, state, reason, hint string) {
+	DescribeTable("shows the step, the reason and a remedy when the upstream", func(ctx SpecContext, answer http.HandlerFunc, path, state, reason, hint string) {
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(answer)
 		world.Call(ctx, access)
 		tells(ctx, world, connects+path, state, reason, hint)
 	},
-		Entry("is dead", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "behind the gateway runs", Label("U9")),
+		Entry("is down", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "behind the gateway runs", Label("U9")),
 		Entry("redirects", redirected, "call:failed", "stopped", "redirects, which is not followed", "exactly the address of the upstream setting", Label("U9")),
 		Entry("is slow", hanging, "call:failed", "stopped", "did not answer in time", "upstream-timeout", Label("U9")),
-		Entry("answers 401 to a good key", forgetful, "call:failed", "stopped", "answered 401, although the person's token is valid", "accepts the same tokens as the verifier", Label("U17")),
+		Entry("responds with 401 to a valid key", forgetful, "call:failed", "stopped", "answered 401, although the person's token is valid", "accepts the same tokens as the verifier", Label("U17")),
 	)
 
-	It("names the key when neither the upstream nor the verifier takes it any more", Label("U8"), func(ctx SpecContext) {
+	It("names the key when both the upstream and the verifier refuse it", Label("U8"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Revoke()
@@ -145,11 +145,11 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		Expect(world.service.Authz.Trace(ctx)).To(ConsistOf(HaveField("Steps", ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
 	})
 
-	It("says that a connection that worked fails, that the upstream is left alone, and that it works again", Label("U9", "U10"), func(ctx SpecContext) {
+	It("shows that a working connection fails, that the upstream is paused, and that it works again", Label("U9", "U10"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
 		access := world.NewClient().Connect(ctx).Access
 		world.Call(ctx, access)
-		upstream.Answer(failing(502, "text/plain", "nobody there"))
+		upstream.Answer(failing(502, "text/plain", "bad gateway"))
 		for range 5 {
 			world.Call(ctx, access)
 		}
@@ -161,16 +161,16 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		tells(ctx, world, connects+"call call:failed call:failed call", "connected", "has used its token")
 	}, SpecTimeout(time.Minute))
 
-	It("names what the upstream was not to see", Label("U11", "U12"), func(ctx SpecContext) {
+	It("names a message that the gateway did not forward", Label("U11", "U12"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := &Conversation{World: world, Revision: stateless, Access: world.NewClient().Connect(ctx).Access, target: world.MCP()}
 		talk.Post(ctx, "tools/call", params{"name": "shout", "Name": "delete_all"})
 		tells(ctx, world, connects+"call:refused", "stopped", "another spelling of name", "could read the message in another way")
-		talk.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", "of-somebody-else"))
+		talk.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", "of-another-client"))
 		tells(ctx, world, connects+"call:refused call:refused", "stopped", "no such session of this connection", "session of another person or client")
 	})
 
-	It("says why an upstream that takes any token is not believed", Label("U14", "B9"), func(ctx SpecContext) {
+	It("explains why an upstream that accepts any token is not used as a verifier", Label("U14", "B9"), func(ctx SpecContext) {
 		world := NewGateway(NewUpstream().URL + "/mcp")
 		world.NewClient().Consent(ctx).Approve(ctx, "anything")
 		tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped", "it accepts any token, even a random one", "choose another verifier")

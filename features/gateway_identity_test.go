@@ -18,11 +18,11 @@ import (
 
 const signingSecret = "signing-secret-of-the-specs-32-bytes"
 
-// signedBy checks an HTTP message signature as an upstream would, from RFC 9421 alone.
+// signedBy checks an HTTP message signature (RFC 9421) as an upstream does.
 func signedBy(secret string, r *http.Request) bool {
 	GinkgoHelper()
 	parameters, found := strings.CutPrefix(r.Header.Get("Signature-Input"), "pasteport=")
-	Expect(found).To(BeTrue(), "it is signed")
+	Expect(found).To(BeTrue(), "the request is signed")
 	listed, _, _ := strings.Cut(strings.TrimPrefix(parameters, "("), ")")
 	var base strings.Builder
 	for _, quoted := range strings.Fields(listed) {
@@ -39,7 +39,7 @@ func signedBy(secret string, r *http.Request) bool {
 	return r.Header.Get("Signature") == "pasteport=:"+base64.StdEncoding.EncodeToString(mac.Sum(nil))+":"
 }
 
-// static makes a gateway whose upstream has one key for everybody; the person's own token is in a file.
+// static returns a gateway with one shared key for its upstream; the tokens of people are in a file.
 func static(tokenFile string) func(*server.Config) {
 	return func(c *server.Config) {
 		c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, apiKey, signingSecret
@@ -57,7 +57,7 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 		world.Token = personal
 	})
 
-	It("says it in signed headers that no client can set, and keeps the person's token to itself", Label("U5", "J13"), func(ctx SpecContext) {
+	It("sends the caller in signed headers that no client can set, and not the person's token", Label("U5", "J13"), func(ctx SpecContext) {
 		client := world.NewClient()
 		talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
 		forged := func(r *http.Request) {
@@ -85,7 +85,7 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 		Expect(upstream.Wire()).NotTo(Or(ContainSubstring(personal), ContainSubstring(signingSecret), ContainSubstring("root")))
 	})
 
-	DescribeTable("signs so that nothing can be changed:", func(ctx SpecContext, spoil func(*http.Request)) {
+	DescribeTable("signs the request so that a change is detected:", func(ctx SpecContext, spoil func(*http.Request)) {
 		world.Call(ctx, world.NewClient().Connect(ctx).Access)
 		asked := upstream.Asked()[0]
 		body, err := io.ReadAll(asked.Body)
@@ -105,7 +105,7 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 	)
 })
 
-var _ = Describe("Standing in front of several MCP servers", Label("gateway", "U1"), func() {
+var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), func() {
 	const otherKey = "key-of-the-other"
 	var first, second *UpstreamServer
 	var world *World
@@ -117,14 +117,14 @@ var _ = Describe("Standing in front of several MCP servers", Label("gateway", "U
 	})
 	files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }
 
-	// at lists the tools of the server at a path.
+	// at lists the tools of the server at the path.
 	at := func(ctx SpecContext, path, access string) Response {
 		GinkgoHelper()
 		talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.Issuer + path}
 		return talk.Post(ctx, "tools/list", params{})
 	}
 
-	It("gives each its own tokens and its own key, and lets neither see the other's", Label("U3", "U6", "G8"), func(ctx SpecContext) {
+	It("keeps the tokens and keys of the servers apart", Label("U3", "U6", "G8"), func(ctx SpecContext) {
 		mine := world.NewClient().Connect(ctx).Access
 		world.Token = otherKey
 		client := world.NewClient()
@@ -142,14 +142,14 @@ var _ = Describe("Standing in front of several MCP servers", Label("gateway", "U
 		Expect(second.Wire()).To(And(ContainSubstring(otherKey), Not(ContainSubstring(apiKey))))
 	})
 
-	It("asks each about its own keys only", Label("U3"), func(ctx SpecContext) {
+	It("verifies a key only with its own server", Label("U3"), func(ctx SpecContext) {
 		client := world.NewClient()
 		Expect(client.Consent(ctx, files).Approve(ctx, apiKey)).To(BeAPage(http.StatusForbidden, ""))
 		world.Token = apiKey
 		Expect(client.Authorize(ctx)).NotTo(BeEmpty())
 	})
 
-	It("describes each under its own address, and tells whoever opens it where they are", Label("F6", "U1"), func(ctx SpecContext) {
+	It("serves metadata for each path, and lists the URLs at the root", Label("F6", "U1"), func(ctx SpecContext) {
 		for path, resource := range map[string]string{"/mcp": "/mcp", "/files": "/files", "": "/mcp"} {
 			document := Get(ctx, world.Issuer+"/.well-known/oauth-protected-resource"+path)
 			Expect(document.Text).To(ContainSubstring(`"resource":"` + world.Issuer + resource + `"`))

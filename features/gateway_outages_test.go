@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// haveFailed matches an answer that the gateway gives in the upstream's place, to the request of that id.
+// haveFailed matches the gateway's own error response to the request.
 func haveFailed(status int, text string) types.GomegaMatcher {
 	return And(HaveField("StatusCode", status), HaveField("Header", HaveKeyWithValue("Content-Type", []string{"application/json"})),
 		HaveField("Text", MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The MCP server behind this gateway `+text+`"}}`)))
@@ -28,39 +28,39 @@ func failing(status int, mediaType, body string) http.HandlerFunc {
 	}
 }
 
-var _ = Describe("Standing in front of a server that cannot answer", Label("gateway", "U9"), func() {
+var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func() {
 	var upstream *UpstreamServer
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
-	DescribeTable("says so to the request that has failed, and keeps its own words to itself:", func(ctx SpecContext, answer http.HandlerFunc, status int, text string) {
+	DescribeTable("responds with an error of its own and hides the upstream's response:", func(ctx SpecContext, answer http.HandlerFunc, status int, text string) {
 		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Patience = time.Second })
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		upstream.Answer(answer)
 		Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(status, text))
 		Expect(world.Log.String()).NotTo(ContainSubstring(apiKey))
 		upstream.Answer(nil)
-		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3), "the grant lives")
+		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3), "the grant is active")
 	},
 		Entry("an error page", failing(500, "text/html", "<h1>at db.go:12</h1>"), 502, "has failed"),
-		Entry("one that calls itself JSON", failing(500, "application/json", `{"error":"at db.go:12"}`), 502, "has failed"),
-		Entry("a pause", failing(503, "text/plain", "restarting"), 503, "has failed"),
-		Entry("a slow server behind it", failing(504, "text/plain", "slow"), 504, "has failed"),
+		Entry("an error page in JSON", failing(500, "application/json", `{"error":"at db.go:12"}`), 502, "has failed"),
+		Entry("a 503", failing(503, "text/plain", "restarting"), 503, "has failed"),
+		Entry("a 504", failing(504, "text/plain", "slow"), 504, "has failed"),
 		Entry("a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
 		}, 502, "redirects, which is not followed"),
-		Entry("no answer in time", hanging, 504, "did not answer in time"),
-		Entry("a line that is no header", func(w http.ResponseWriter, r *http.Request) {
+		Entry("a timeout", hanging, 504, "did not answer in time"),
+		Entry("a malformed header", func(w http.ResponseWriter, r *http.Request) {
 			line, _, _ := http.NewResponseController(w).Hijack()
 			_, _ = io.WriteString(line, "HTTP/1.1 200 OK\r\nyou sent "+r.Header.Get("Authorization")+"\r\n\r\n")
 			_ = line.Close()
 		}, 502, "cannot be reached"),
-		Entry("an error that never ends", func(w http.ResponseWriter, r *http.Request) {
+		Entry("an endless error page", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusInternalServerError)
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}, 502, "has failed"),
-		Entry("a hung-up line", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "cannot be reached"),
+		Entry("a closed connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "cannot be reached"),
 		Entry("another protocol", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "websocket")
@@ -68,14 +68,14 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 		}, 502, "switches protocols"),
 	)
 
-	It("passes on an error that clients understand", func(ctx SpecContext) {
+	It("forwards a JSON-RPC error", func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(failing(500, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"theirs"}}`))
 		Expect(world.Call(ctx, access)).To(And(HaveField("StatusCode", 500), HaveField("Text", ContainSubstring("theirs"))))
 	})
 
-	It("tells the operator where a redirect leads, and does not lead clients there", func(ctx SpecContext) {
+	It("logs the target of a redirect, and does not forward it to clients", func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 		Expect(world.Log.String()).To(ContainSubstring("it redirects to " + upstream.URL + "/mcp/: set upstream to that address"))
 	})
 
-	It("does not blame the person for a secret of the gateway's that is wrong", Label("U7"), func(ctx SpecContext) {
+	It("does not end the grant when the gateway's own secret is wrong", Label("U7"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
 			c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, "wrong", strings.Repeat("s", 32)
 			c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, apiKey)
@@ -99,10 +99,10 @@ var _ = Describe("Standing in front of a server that cannot answer", Label("gate
 		Expect(world.Log.String()).To(ContainSubstring("it answered 401: check credential and upstream-secret"))
 	})
 
-	It("asks a dead upstream no more, until it has rested", Label("U10"), func(ctx SpecContext) {
+	It("pauses requests to an upstream that is down", Label("U10"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		upstream.Answer(failing(502, "text/plain", "nobody there"))
+		upstream.Answer(failing(502, "text/plain", "bad gateway"))
 		for range 5 {
 			Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(502, "has failed"))
 		}

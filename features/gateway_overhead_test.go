@@ -30,17 +30,17 @@ const shoutCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name
 	`"io.modelcontextprotocol/clientInfo":{"name":"spec","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}}}}`
 
-// pace is how many calls were answered in a second, and in a second of the processor.
+// pace is the number of calls per second, and per second of CPU time.
 type pace struct{ wall, cpu float64 }
 
-// spent is the processor time of this process.
+// spent returns the CPU time of this process.
 func spent() time.Duration {
 	var used syscall.Rusage
 	Expect(syscall.Getrusage(syscall.RUSAGE_SELF, &used)).To(Succeed())
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// rush lets clients call the tool at an address for a while.
+// rush lets clients call the tool for a time span.
 func rush(ctx context.Context, target, token string, clients int, span time.Duration) pace {
 	GinkgoHelper()
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
@@ -77,7 +77,7 @@ func rush(ctx context.Context, target, token string, clients int, span time.Dura
 	return pace{float64(calls.Load()) / time.Since(began).Seconds(), float64(calls.Load()) / (spent() - before).Seconds()}
 }
 
-// bareUpstream answers like an MCP server, as fast as it can be done.
+// bareUpstream responds like an MCP server, with minimal work.
 func bareUpstream() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -90,7 +90,7 @@ func bareUpstream() http.Handler {
 	})
 }
 
-// sdkUpstream is the Go SDK's server, without sessions.
+// sdkUpstream is the Go SDK's server without sessions.
 func sdkUpstream() http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
 	(&UpstreamServer{}).addTools(server)
@@ -104,15 +104,15 @@ func sdkUpstream() http.Handler {
 	})
 }
 
-// It measures and decides nothing: OVERHEAD=yes go test ./features -v -ginkgo.label-filter=overhead
-var _ = Describe("Measuring what a gateway costs", Label("overhead"), func() {
+// These specs only print figures: OVERHEAD=yes go test ./features -v -ginkgo.label-filter=overhead
+var _ = Describe("Measuring the overhead of a gateway", Label("overhead"), func() {
 	if os.Getenv("OVERHEAD") == "" {
 		return
 	}
 	const rounds, clients, span = 21, 64, 700 * time.Millisecond
 	for kind, handler := range map[string]http.Handler{"the Go SDK's server": sdkUpstream(), "a server that does nothing": bareUpstream()} {
 		for _, credential := range []string{bootstrap.CredentialHostToken, bootstrap.CredentialStatic} {
-			It("is paired with the standard library's reverse proxy before "+kind+", credential "+credential, func(ctx SpecContext) {
+			It("compares it with the standard library's reverse proxy in front of "+kind+", credential "+credential, func(ctx SpecContext) {
 				upstream := httptest.NewServer(handler)
 				DeferCleanup(upstream.Close)
 				target, err := url.Parse(upstream.URL)
@@ -122,7 +122,7 @@ var _ = Describe("Measuring what a gateway costs", Label("overhead"), func() {
 					Transport: &http.Transport{MaxIdleConnsPerHost: 2 * clients, DisableCompression: true},
 				}
 				plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_ = http.NewResponseController(w).EnableFullDuplex() // without it, answers that come early are cut
+					_ = http.NewResponseController(w).EnableFullDuplex() // without it, early responses are truncated
 					proxy.ServeHTTP(w, r)
 				}))
 				DeferCleanup(plain.Close)

@@ -19,7 +19,7 @@ func call(params string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + params + `}}`
 }
 
-var _ = Describe("Asking for scopes before an upstream sees the call", Label("gateway", "U11", "G10"), func() {
+var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "U11", "G10"), func() {
 	var upstream *UpstreamServer
 	var world *World
 	BeforeEach(func() {
@@ -31,7 +31,7 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		})
 	})
 
-	It("asks for the scope before the upstream sees the call, and passes the call of whoever has it", func(ctx SpecContext) {
+	It("refuses a call without the scope before the upstream gets it, and forwards a call with the scope", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		Expect(plain.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
 		asked := len(upstream.Asked())
@@ -45,7 +45,7 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		Expect(world.Converse(ctx, stateless, wider.Access).Use(ctx, "delete_all", params{}).Text()).To(Equal("all gone"))
 	})
 
-	It("asks for what the headers name too, because an upstream may go by those", func(ctx SpecContext) {
+	It("also requires the scope of the tool named in the headers, because an upstream may read those", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		for _, name := range []string{"delete_all", "=?base64?ZGVsZXRlX2FsbA==?=", "=?base64?ZGVsZXRlX2FsbAA=?="} {
 			refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}}, with("Mcp-Name", name))
@@ -60,7 +60,7 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		Expect(upstream.Asked()).To(BeEmpty())
 	})
 
-	DescribeTable("asks for the scope of the tool that an upstream may take another spelling for:", func(ctx SpecContext, name string) {
+	DescribeTable("requires the scope of a tool for spellings that an upstream may treat as its name:", func(ctx SpecContext, name string) {
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		inBody := talk.Post(ctx, "tools/call", params{"name": name}, func(r *http.Request) { r.Header.Del("Mcp-Name") })
 		encoded := "=?base64?" + base64.StdEncoding.EncodeToString([]byte(name)) + "?="
@@ -78,25 +78,25 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 
 		wider := world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") })
 		passed := world.Converse(ctx, stateless, wider.Access).Post(ctx, "tools/call", params{"name": name}, with("Mcp-Name", encoded))
-		Expect(passed.StatusCode).NotTo(Equal(http.StatusForbidden), "with the scope it is the upstream's affair")
+		Expect(passed.StatusCode).NotTo(Equal(http.StatusForbidden), "with the scope, the gateway forwards the call")
 		Expect(upstream.Asked()).To(HaveLen(1))
 	},
-		Entry("a space behind it", "delete_all "),
-		Entry("a space before it", " delete_all"),
-		Entry("a tab and a line", "\tdelete_all\r\n"),
-		Entry("a space that does not break", "\u00a0delete_all"),
+		Entry("a trailing space", "delete_all "),
+		Entry("a leading space", " delete_all"),
+		Entry("a tab and a line break", "\tdelete_all\r\n"),
+		Entry("a no-break space", "\u00a0delete_all"),
 		Entry("a byte order mark, which JavaScript trims", "delete_all\ufeff"),
 		Entry("a separator, which Python strips", "\x1cdelete_all"),
-		Entry("a space without width", "\u200bdelete_all"),
+		Entry("a zero-width space", "\u200bdelete_all"),
 		Entry("capitals", "DELETE_ALL"),
 		Entry("one capital", "delete_All"),
-		Entry("a Kelvin sign and capitals of a pattern", "Wipe_dis\u212a"),
-		Entry("wide letters", "\uff44elete_all"),
+		Entry("a Kelvin sign and the capitals of a pattern", "Wipe_dis\u212a"),
+		Entry("full-width letters", "\uff44elete_all"),
 		Entry("a ligature", "delete_\ufb01les"),
 		Entry("all at once", " \uff24ELETE_All\u00a0"),
 	)
 
-	It("asks for no more than before where names are spelled as they are", func(ctx SpecContext) {
+	It("requires no other scope for exact names", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		for _, name := range []string{"shout", "Shout ", "undelete_all", "delete-all", "крик"} {
 			passed := plain.Post(ctx, "tools/call", params{"name": name}, func(r *http.Request) { r.Header.Del("Mcp-Name") })
@@ -104,7 +104,7 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		}
 	})
 
-	DescribeTable("refuses a method that an upstream may take for one of MCP:", func(ctx SpecContext, method, exact string) {
+	DescribeTable("refuses a method that an upstream may treat as a method of MCP:", func(ctx SpecContext, method, exact string) {
 		access := world.NewClient().Connect(ctx).Access
 		quoted, err := json.Marshal(method)
 		Expect(err).NotTo(HaveOccurred())
@@ -120,19 +120,19 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		}
 		Expect(upstream.Asked()).To(BeEmpty())
 	},
-		Entry("a space before it", " tools/call", "tools/call"),
-		Entry("a space behind it", "tools/call ", "tools/call"),
+		Entry("a leading space", " tools/call", "tools/call"),
+		Entry("a trailing space", "tools/call ", "tools/call"),
 		Entry("a space in the middle", "tools / call", "tools/call"),
 		Entry("capitals", "TOOLS/CALL", "tools/call"),
-		Entry("a line", "tools/call\n", "tools/call"),
-		Entry("wide letters", "\uff54ools\uff0fcall", "tools/call"),
+		Entry("a line break", "tools/call\n", "tools/call"),
+		Entry("full-width letters", "\uff54ools\uff0fcall", "tools/call"),
 		Entry("a long s", "tool\u017f/call", "tools/call"),
-		Entry("no capital where there is one", "sampling/createmessage", "sampling/createMessage"),
+		Entry("a missing capital", "sampling/createmessage", "sampling/createMessage"),
 		Entry("a notification", "Notifications/Cancelled", "notifications/cancelled"),
-		Entry("the first message", "Initialize", "initialize"),
+		Entry("initialize", "Initialize", "initialize"),
 	)
 
-	DescribeTable("refuses headers that an upstream may read in another way:", func(ctx SpecContext, header, value, text string) {
+	DescribeTable("refuses headers that an upstream may read differently:", func(ctx SpecContext, header, value, text string) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{}}, with(header, value))
 		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
@@ -141,12 +141,12 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 	},
 		Entry("a method in capitals", "Mcp-Method", "TOOLS/CALL", "Mcp-Method is another spelling of tools/call"),
 		Entry("a method with a space", "Mcp-Method", "tools/ call", "Mcp-Method is another spelling of tools/call"),
-		Entry("base64 in which some decoders skip a space", "Mcp-Name", "=?base64?ZGVsZXRl X2FsbA==?=", "Mcp-Name is not valid base64"),
+		Entry("base64 with a space, which some decoders skip", "Mcp-Name", "=?base64?ZGVsZXRl X2FsbA==?=", "Mcp-Name is not valid base64"),
 		Entry("base64 without its padding", "Mcp-Name", "=?base64?ZGVsZXRlX2FsbA?=", "Mcp-Name is not valid base64"),
-		Entry("base64 by another name", "Mcp-Name", "=?BASE64?ZGVsZXRlX2FsbA==?=", "Mcp-Name is not valid base64"),
+		Entry("base64 in capitals", "Mcp-Name", "=?BASE64?ZGVsZXRlX2FsbA==?=", "Mcp-Name is not valid base64"),
 	)
 
-	It("passes methods that are not MCP's as they are", func(ctx SpecContext) {
+	It("forwards methods outside MCP unchanged", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		for _, method := range []string{"Example/Method", "x/tools/call", "tools/calls"} {
 			before := len(upstream.Asked())
@@ -155,7 +155,7 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		}
 	})
 
-	DescribeTable("refuses what the upstream might read in another way:", func(ctx SpecContext, body, contentType string, status int) {
+	DescribeTable("refuses a body that an upstream may read differently:", func(ctx SpecContext, body, contentType string, status int) {
 		access := world.NewClient().Connect(ctx).Access
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body))
 		Expect(err).NotTo(HaveOccurred())
@@ -164,33 +164,33 @@ var _ = Describe("Asking for scopes before an upstream sees the call", Label("ga
 		Expect(Send(r).StatusCode).To(Equal(status))
 		Expect(upstream.Asked()).To(BeEmpty())
 	},
-		Entry("a tool that is named twice", call(`"name":"shout","name":"delete_all"`), "application/json", 400),
-		Entry("a tool in another case", call(`"name":"shout","Name":"delete_all"`), "application/json", 400),
-		Entry("a tool with an odd letter", call(`"name":"shout","\u0074ame":1,"NAME":"delete_all"`), "application/json", 400),
-		Entry("a method in another case", `{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"delete_all"}}`, "application/json", 400),
-		Entry("params in another case", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout"},"Params":{"name":"delete_all"}}`, "application/json", 400),
-		Entry("a method that ends early for readers in C", `{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000","params":{"name":"delete_all"}}`, "application/json", 400),
-		Entry("a tool that ends early for them", call(`"name":"delete_all\u0000"`), "application/json", 400),
-		Entry("a member that ends early for them", `{"jsonrpc":"2.0","id":1,"method\u0000":"tools/call","method":"ping","params":{"name":"delete_all"}}`, "application/json", 400),
-		Entry("a method whose word is cut", `{"jsonrpc":"2.0","id":1,"me_thod":"tools/call","params":{"name":"delete_all"}}`, "application/json", 400),
-		Entry("a tool whose member is cut", call(`"na-me":"delete_all"`), "application/json", 400),
-		Entry("a method to inherit", `{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"delete_all"}}}`, "application/json", 400),
-		Entry("nesting that many readers refuse", call(`"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)), "application/json", 400),
+		Entry("a duplicate tool name", call(`"name":"shout","name":"delete_all"`), "application/json", 400),
+		Entry("a tool name under Name", call(`"name":"shout","Name":"delete_all"`), "application/json", 400),
+		Entry("a tool name under an escaped member name", call(`"name":"shout","\u0074ame":1,"NAME":"delete_all"`), "application/json", 400),
+		Entry("a method under Method", `{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("params under Params", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout"},"Params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("a method with a NUL, at which C parsers stop", `{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000","params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("a tool name with a NUL", call(`"name":"delete_all\u0000"`), "application/json", 400),
+		Entry("a member name with a NUL", `{"jsonrpc":"2.0","id":1,"method\u0000":"tools/call","method":"ping","params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("a method under me_thod", `{"jsonrpc":"2.0","id":1,"me_thod":"tools/call","params":{"name":"delete_all"}}`, "application/json", 400),
+		Entry("a tool name under na-me", call(`"na-me":"delete_all"`), "application/json", 400),
+		Entry("a method under __proto__", `{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"delete_all"}}}`, "application/json", 400),
+		Entry("deep nesting, which many parsers refuse", call(`"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)), "application/json", 400),
 		Entry("a long s", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout"},"paramſ":{"name":"delete_all"}}`, "application/json", 400),
-		Entry("the second of a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","Params":{"name":"delete_all"}}]`, "application/json", 400),
-		Entry("something after the end", call(`"name":"shout"`)+`{}`, "application/json", 400),
+		Entry("the second message of a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","Params":{"name":"delete_all"}}]`, "application/json", 400),
+		Entry("data after the message", call(`"name":"shout"`)+`{}`, "application/json", 400),
 		Entry("a byte order mark", "\ufeff"+call(`"name":"delete_all"`), "application/json", 400),
 		Entry("another encoding", call(`"name":"shout","x":"+ACI-"`), "application/json; charset=utf-7", 415),
 		Entry("another media type", call(`"name":"delete_all"`), "text/plain", 415),
 		Entry("no media type", call(`"name":"delete_all"`), "", 415),
 		Entry("invalid UTF-8", call("\"name\":\"shout\xff\""), "application/json", 400),
 		Entry("a comment", call(`"name":"shout"/*,*/`), "application/json", 400),
-		Entry("nothing", "", "application/json", 400),
-		Entry("a tool behind what is no _meta", call(`"_meta":5,"name":"delete_all"`), "application/json", 400),
+		Entry("an empty body", "", "application/json", 400),
+		Entry("a _meta that is a number", call(`"_meta":5,"name":"delete_all"`), "application/json", 400),
 		Entry("a list of one tool", call(`"name":["delete_all"]`), "application/json", 400),
 		Entry("a list of one method", `{"jsonrpc":"2.0","id":1,"method":["tools/call"],"params":{"name":"delete_all"}}`, "application/json", 400),
 		Entry("a list of parameters", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["delete_all"]}`, "application/json", 400),
-		Entry("one of a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"},`+call(`"_meta":[],"name":"delete_all"`)+`]`, "application/json", 400),
+		Entry("a _meta that is a list, in a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"},`+call(`"_meta":[],"name":"delete_all"`)+`]`, "application/json", 400),
 		Entry("a text", `"tools/call"`, "application/json", 400),
 		Entry("a batch of batches", `[[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete_all"}}]]`, "application/json", 400),
 	)

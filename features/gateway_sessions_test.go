@@ -14,7 +14,7 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 	var upstream *UpstreamServer
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
-	It("keeps each to its owner, also after a restart, and the upstream is not even asked", func(ctx SpecContext) {
+	It("refuses the session of another owner without asking the upstream, also after a restart", func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		mine := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		theirs := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
@@ -30,10 +30,10 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 		world.Restart()
 		Expect(mine.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
 		Expect(Send(mine.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNoContent))
-		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), "the upstream's own words")
+		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), "the upstream's own response")
 	})
 
-	It("keeps it for a later grant of the same client and key, as after a step-up, and from other keys", Label("G14"), func(ctx SpecContext) {
+	It("allows a session for a later grant of the same client and key, as after a step-up, but not for other keys", Label("G14"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey, "another-key")
 		world := NewGateway(upstream.URL + "/mcp")
 		client := world.NewClient()
@@ -45,7 +45,7 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
 	})
 
-	It("takes the messages of HTTP+SSE from their own client only", Label("U13"), func(ctx SpecContext) {
+	It("accepts HTTP+SSE messages only from the client of the stream", Label("U13"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/sse")
 		mine := world.Converse(ctx, httpSSE, world.NewClient().Connect(ctx).Access)
 		thief := &Conversation{World: world, Revision: httpSSE, Access: world.NewClient().Connect(ctx).Access, target: mine.target}
@@ -58,7 +58,7 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 		Expect(upstream.Asked()).To(HaveLen(asked))
 	})
 
-	DescribeTable("ends an SSE stream that wants messages elsewhere:", Label("U13"), func(ctx SpecContext, address string) {
+	DescribeTable("ends an SSE stream with a message endpoint at another origin:", Label("U13"), func(ctx SpecContext, address string) {
 		world := NewGateway(upstream.URL + "/sse")
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {

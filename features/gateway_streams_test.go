@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Tape keeps everything that the clients of the specs are answered.
+// Tape records every response to the clients of the specs.
 type Tape struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -65,7 +65,7 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		world = NewGateway(upstream.URL + "/mcp")
 	})
 
-	It("passes each event on before the next one exists, and none in another shape", func(ctx SpecContext) {
+	It("forwards each event immediately and unchanged", func(ctx SpecContext) {
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		next := make(chan struct{})
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +87,7 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		}
 	})
 
-	It("brings the head of a stream at once, before it has said anything", func(ctx SpecContext) {
+	It("forwards the response head of a stream before its first event", func(ctx SpecContext) {
 		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -97,7 +97,7 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		Follow(talk.Request(ctx, http.MethodGet)) // returns with the head
 	})
 
-	It("brings what a client has subscribed to, until the grant ends", Label("G16"), func(ctx SpecContext) {
+	It("forwards events of a subscription until the grant ends", Label("G16"), func(ctx SpecContext) {
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		stream := Follow(talk.message(ctx, "subscriptions/listen", params{"notifications": params{"toolsListChanged": true}}))
 		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(Receive(HaveField("Data", ContainSubstring("notifications/subscriptions/acknowledged"))))
@@ -105,7 +105,7 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
 	})
 
-	DescribeTable("brings ten megabytes whole,", func(ctx SpecContext, mediaType string) {
+	DescribeTable("forwards ten megabytes completely", func(ctx SpecContext, mediaType string) {
 		world.Token = apiKey
 		access := world.NewClient().Connect(ctx).Access
 		line := "data: " + strings.Repeat("0123456789abcdef", 1024) + "\n\n"
@@ -121,7 +121,7 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		Expect(got.Sum(nil)).To(Equal(sent.Sum(nil)))
 	}, Entry("as events", "text/event-stream"), Entry("as JSON", "application/json"))
 
-	It("cuts what the upstream has cut, so that nobody takes it for whole", func(ctx SpecContext) {
+	It("aborts a response that the upstream has aborted, so that clients can detect it", func(ctx SpecContext) {
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -137,7 +137,7 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		Expect(answer.Body.Close()).To(Succeed())
 	})
 
-	It("shows no client the person's token, from the first page to the last refusal", Label("J13", "N13", "U15"), func(ctx SpecContext) {
+	It("never sends the person's token to a client, in any response", Label("J13", "N13", "U15"), func(ctx SpecContext) {
 		tape := NewTape()
 		client := world.NewClient()
 		Expect(client.Consent(ctx).Approve(ctx, apiKey+"x")).To(BeAPage(http.StatusForbidden, ""))
@@ -163,8 +163,8 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 	})
 })
 
-var _ = Describe("Waiting through a gateway", Label("gateway", "U4", "proxies"), func() {
-	It("keeps a stream that says nothing for two minutes, shows that it lives, and brings what comes then", func(ctx SpecContext) {
+var _ = Describe("Idle streams through a gateway", Label("gateway", "U4", "proxies"), func() {
+	It("keeps a silent stream open for two minutes with comments, and then delivers the next event", func(ctx SpecContext) {
 		if os.Getenv("PROXIES") == "" {
 			Skip("it takes two minutes; .ci/run proxies waits for it")
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() {
+var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 	var upstream *UpstreamServer
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
@@ -32,7 +32,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		Expect(upstream.Asked()).To(HaveEach(HaveField("Header", HaveKeyWithValue("Authorization", []string{"Bearer " + apiKey}))))
 	}, revisions())
 
-	It("is a gateway for the Go SDK's own client", Label("U4", "X1"), func(ctx SpecContext) {
+	It("works with the Go SDK's own client", Label("U4", "X1"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		for _, revision := range []string{headers, sessions, stateless} {
 			listed, err := world.NewSDKClient().Connect(ctx, revision).ListTools(ctx, nil)
@@ -41,8 +41,8 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		}
 	})
 
-	Context("about what reaches the upstream", func() {
-		It("sends neither a token of ours nor what a client says about people", Label("U5", "J13", "G14"), func(ctx SpecContext) {
+	Context("forwarding to the upstream", func() {
+		It("sends neither Pasteport's tokens nor identity headers of the client", Label("U5", "J13", "G14"), func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")
 			client := world.NewClient()
 			tokens := client.Connect(ctx)
@@ -78,20 +78,20 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 			}
 		})
 
-		It("sends further headers when it is told to", Label("U5"), func(ctx SpecContext) {
+		It("forwards the headers in forward-headers", Label("U5"), func(ctx SpecContext) {
 			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Headers = []string{"x-toolsets"} })
 			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 			Expect(talk.Post(ctx, "tools/list", params{}, with("X-Toolsets", "all"), with("X-Other", "no")).StatusCode).To(Equal(http.StatusOK))
 			Expect(upstream.Asked()[0].Header).To(And(HaveKeyWithValue("X-Toolsets", []string{"all"}), Not(HaveKey("X-Other"))))
 		})
 
-		It("names the request as the log and the answer do", func(ctx SpecContext) {
+		It("sends the request id of the log and the response", func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")
 			answer := world.Call(ctx, world.NewClient().Connect(ctx).Access)
 			Expect(upstream.Asked()[0].Header.Get("X-Request-Id")).To(And(Not(BeEmpty()), Equal(answer.Header.Get("X-Request-Id"))))
 		})
 
-		It("sends nothing about anybody with credential none", Label("U6"), func(ctx SpecContext) {
+		It("sends no identity with credential none", Label("U6"), func(ctx SpecContext) {
 			open := NewUpstream()
 			world := NewGateway(open.URL+"/mcp", func(c *server.Config) {
 				c.Gateway.Credential, c.Verification.Verifier, c.Verification.TokenFile = bootstrap.CredentialNone, server.VerifierFile, tokenFileOf(ctx, apiKey)
@@ -101,7 +101,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		})
 	})
 
-	It("gives back no cookie, challenge or permission of the upstream's", Label("U15"), func(ctx SpecContext) {
+	It("removes cookies, challenges and CORS headers of the upstream", Label("U15"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
@@ -130,7 +130,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		Expect(answer.Header.Values("X-Request-Id")).To(And(HaveLen(1), Not(ContainElement("theirs"))))
 	})
 
-	DescribeTable("gives back as plain text what a browser would run", Label("U15"), func(ctx SpecContext, contentType, passed string) {
+	DescribeTable("returns active content as plain text", Label("U15"), func(ctx SpecContext, contentType, passed string) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
@@ -151,15 +151,15 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		Entry("but not JSON", "application/json", "application/json"),
 	)
 
-	It("passes the encoded name of a tool on as it is", Label("U4"), func(ctx SpecContext) {
+	It("forwards an encoded tool name unchanged", Label("U4"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		talk.Post(ctx, "tools/call", params{"name": "café", "arguments": params{}}, with("Mcp-Name", "=?base64?Y2Fmw6k=?="))
 		Expect(upstream.Asked()[0].Header.Get("Mcp-Name")).To(Equal("=?base64?Y2Fmw6k=?="))
-		Expect(upstream.Asked()[0].Host).To(Equal(upstream.Listener.Addr().String()), "and no name of ours")
+		Expect(upstream.Asked()[0].Host).To(Equal(upstream.Listener.Addr().String()), "not the gateway's own host")
 	})
 
-	It("passes nothing on that comes behind the body", Label("U15", "J13"), func(ctx SpecContext) {
+	It("does not forward trailers", Label("U15", "J13"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +171,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		Expect(world.Call(ctx, access).Trailer).To(BeEmpty())
 	})
 
-	It("answers HEAD itself, because many servers answer it with a stream", Label("U4"), func(ctx SpecContext) {
+	It("responds to HEAD itself, because many servers respond with a stream", Label("U4"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		asked := len(upstream.Asked())
@@ -179,7 +179,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		Expect(upstream.Asked()).To(HaveLen(asked))
 	})
 
-	It("ends the grant when the upstream does not take its token any more, and asks it nothing afterwards", Label("U8", "I12", "G7"), func(ctx SpecContext) {
+	It("ends the grant when the upstream rejects its token, and sends no further requests", Label("U8", "I12", "G7"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		client := world.NewClient()
 		tokens, others := client.Connect(ctx), world.NewClient().Connect(ctx)
@@ -192,11 +192,11 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens().Error).To(Equal("invalid_grant"))
 		Expect(upstream.Asked()).To(HaveLen(asked))
-		Expect(world.Call(ctx, others.Access)).To(BeChallenged(world, "invalid_token"), "each grant learns by itself")
+		Expect(world.Call(ctx, others.Access)).To(BeChallenged(world, "invalid_token"), "each grant ends separately")
 		Expect(world.Log.String()).To(ContainSubstring(`"reason":"host_token_invalid"`))
 	})
 
-	It("challenges every call that is under way when one of them learns that the token is gone", Label("U8", "G16"), func(ctx SpecContext) {
+	It("challenges every running call when one of them finds that the token is invalid", Label("U8", "G16"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		var all sync.WaitGroup
@@ -218,8 +218,8 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 		all.Wait()
 	}, SpecTimeout(time.Minute))
 
-	Context("about the end of things", Label("G16"), func() {
-		It("lets the upstream see that a client has hung up", Label("U4"), func(ctx SpecContext) {
+	Context("ending calls and streams", Label("G16"), func() {
+		It("cancels the upstream request when the client disconnects", Label("U4"), func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")
 			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 			calling, hangUp := context.WithCancel(ctx)
@@ -235,7 +235,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 			Eventually(upstream.Cancelled).WithContext(ctx).WithTimeout(patience).Should(Receive())
 		}, SpecTimeout(time.Minute))
 
-		It("closes the streams of a grant that ends, cleanly, here and at the upstream", func(ctx SpecContext) {
+		It("closes the streams of an ended grant cleanly, to the client and to the upstream", func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")
 			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 			answer, err := noRedirects.Do(talk.Request(ctx, http.MethodGet))
@@ -243,13 +243,13 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 			Expect(answer.StatusCode).To(Equal(http.StatusOK))
 			Expect(world.EndGrantsOf(ctx, apiKey)).To(Equal(1))
 			_, err = io.ReadAll(answer.Body)
-			Expect(err).NotTo(HaveOccurred(), "the last chunk came")
+			Expect(err).NotTo(HaveOccurred(), "the body is complete")
 			Expect(answer.Body.Close()).To(Succeed())
 		}, SpecTimeout(time.Minute))
 	})
 
-	Context("asking the upstream about a pasted token", Label("U14", "B8", "B9"), func() {
-		It("takes 401 for no", func(ctx SpecContext) {
+	Context("verifying a pasted token with the upstream", Label("U14", "B8", "B9"), func() {
+		It("treats 401 as invalid", func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")
 			client := world.NewClient()
 			wrong := client.Consent(ctx).Approve(ctx, "another-key")
@@ -257,7 +257,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 			Expect(client.Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
 		})
 
-		It("believes none that lets everybody in", func(ctx SpecContext) {
+		It("does not trust an upstream that accepts every token", func(ctx SpecContext) {
 			world := NewGateway(NewUpstream().URL + "/mcp")
 			answer := world.NewClient().Consent(ctx).Approve(ctx, "anything")
 			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
@@ -276,7 +276,7 @@ var _ = Describe("Standing in front of an MCP server", Label("gateway"), func() 
 	})
 })
 
-// tokenFileOf is a file with the hash of a token, as "pasteport hash-token" makes it.
+// tokenFileOf returns a token file with the hash of a token, from "pasteport hash-token".
 func tokenFileOf(ctx context.Context, token string) string {
 	GinkgoHelper()
 	file := GinkgoT().TempDir() + "/tokens"

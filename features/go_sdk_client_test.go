@@ -18,20 +18,20 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TokenRequest is what a client sent to the token endpoint, with the status of the answer.
+// TokenRequest is a recorded token request with the status of its response.
 type TokenRequest struct {
 	Form   url.Values
 	Header http.Header
 	Status int
 }
 
-// Wire is a client's way to the world. It keeps what goes to the token endpoint.
+// Wire is the transport of a client. It records requests to the token endpoint.
 type Wire struct {
 	mu       sync.Mutex
 	requests []TokenRequest
 }
 
-// RoundTrip sends the request on.
+// RoundTrip implements http.RoundTripper.
 func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path != "/oauth/token" {
 		return http.DefaultTransport.RoundTrip(r)
@@ -55,20 +55,20 @@ func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// TokenRequests are those so far.
+// TokenRequests returns the recorded requests.
 func (w *Wire) TokenRequests() []TokenRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.requests)
 }
 
-// SDKClient is the official Go SDK's own client. Its person approves everything with the editor's token.
+// SDKClient is the official Go SDK's client. Its person approves every request with the editor's token.
 type SDKClient struct {
 	*auth.AuthorizationCodeHandler
 	World  *World
 	ID     string
 	Wire   Wire
-	Logins atomic.Int32 // how often the person was asked
+	Logins atomic.Int32 // number of consent pages
 }
 
 // NewSDKClient publishes the client's document.
@@ -77,7 +77,7 @@ func (w *World) NewSDKClient() *SDKClient {
 	return w.sdkClientOf(w.NewClient())
 }
 
-// sdkClientOf goes by a document that is published.
+// sdkClientOf returns a client with a published document.
 func (w *World) sdkClientOf(published *Client) *SDKClient {
 	GinkgoHelper()
 	c := &SDKClient{World: w, ID: published.ID}
@@ -91,7 +91,7 @@ func (w *World) sdkClientOf(published *Client) *SDKClient {
 	return c
 }
 
-// browse plays the person and their browser.
+// browse acts as the person and their browser.
 func (c *SDKClient) browse(ctx context.Context, args *auth.AuthorizationArgs) (result *auth.AuthorizationResult, err error) {
 	err = errors.New("the person did not get through")
 	defer GinkgoRecover()
@@ -122,7 +122,7 @@ func ConnectSDK(ctx context.Context, revision string, transport mcp.Transport) *
 	return session
 }
 
-// Access is the token that the client uses now.
+// Access returns the client's current access token.
 func (c *SDKClient) Access(ctx context.Context) string {
 	GinkgoHelper()
 	source, err := c.TokenSource(ctx)
@@ -132,7 +132,7 @@ func (c *SDKClient) Access(ctx context.Context) string {
 	return token.AccessToken
 }
 
-// Forget lets the token's life end on the client's clock, which is the real one; Clock is the server's.
+// Forget expires the token for the client, which uses the real clock; world.Clock is the server's.
 func (c *SDKClient) Forget(ctx context.Context) {
 	GinkgoHelper()
 	source, err := c.TokenSource(ctx)
@@ -142,7 +142,7 @@ func (c *SDKClient) Forget(ctx context.Context) {
 	token.Expiry = time.Now()
 }
 
-// ListAndCall lists the tools, calls them, and fails the spec unless all succeeds.
+// ListAndCall lists and calls the tools, and fails the spec on any error.
 func ListAndCall(ctx context.Context, session *mcp.ClientSession) {
 	GinkgoHelper()
 	listed, err := session.ListTools(ctx, nil)
@@ -160,7 +160,7 @@ func ListAndCall(ctx context.Context, session *mcp.ClientSession) {
 	Expect(articles.Content).To(ConsistOf(HaveField("Text", ContainSubstring("By the SDK"))))
 }
 
-// bearer sends a token with every request, for transports that know nothing of OAuth.
+// bearer sends a token with every request, for transports without OAuth.
 type bearer string
 
 func (token bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -178,12 +178,12 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 	})
 
 	DescribeTableSubtree("over streamable HTTP, revision", func(revision string) {
-		It("asks the person once, then lists and calls", func(ctx SpecContext) {
+		It("shows one consent page, then lists and calls tools", func(ctx SpecContext) {
 			ListAndCall(ctx, client.Connect(ctx, revision))
 			Expect(client.Logins.Load()).To(BeEquivalentTo(1))
 		})
 
-		It("gets its tokens with the first request, in which it has a name and no password", Label("D7"), func(ctx SpecContext) {
+		It("gets its tokens with its first request, which sends a client_id and no secret", Label("D7"), func(ctx SpecContext) {
 			client.Connect(ctx, revision)
 			Expect(client.Wire.TokenRequests()).To(HaveLen(1))
 			sent := client.Wire.TokenRequests()[0]
@@ -195,7 +195,7 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 			Expect(password).To(BeEmpty())
 		})
 
-		It("refreshes when its token expires, without the person and in the same session", Label("D22", "D26", "G14"), func(ctx SpecContext) {
+		It("refreshes when its token expires, without a consent page and in the same session", Label("D22", "D26", "G14"), func(ctx SpecContext) {
 			session := client.Connect(ctx, revision)
 			old := client.Access(ctx)
 			world.Clock.Advance(time.Hour)
@@ -211,7 +211,7 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 			Expect(sent.Form).To(And(HaveLen(2), HaveKeyWithValue("grant_type", []string{"refresh_token"}), HaveKey("refresh_token")))
 		})
 
-		It("asks the person again when the server no longer takes its token", Label("G7"), func(ctx SpecContext) {
+		It("shows the consent page again when the server rejects its token", Label("G7"), func(ctx SpecContext) {
 			session := client.Connect(ctx, revision)
 			Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(1))
 			_, err := session.ListTools(ctx, nil)
@@ -219,7 +219,7 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 			if revision == stateless {
 				Expect(err).NotTo(HaveOccurred())
 			}
-			ListAndCall(ctx, client.Connect(ctx, revision)) // a session had ended with its grant
+			ListAndCall(ctx, client.Connect(ctx, revision)) // the session ended with its grant
 			Expect(client.Logins.Load()).To(BeEquivalentTo(2))
 			Expect(client.Wire.TokenRequests()).To(HaveLen(2))
 		})
@@ -232,7 +232,7 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 		}))
 	}, revisions(httpSSE, batching, headers, sessions))
 
-	It("finds the newest revision that is spoken over HTTP+SSE by itself", func(ctx SpecContext) {
+	It("negotiates the newest revision over HTTP+SSE", func(ctx SpecContext) {
 		client.Connect(ctx, stateless)
 		transport := &mcp.SSEClientTransport{Endpoint: world.MCP(), HTTPClient: &http.Client{Transport: bearer(client.Access(ctx))}}
 		session, err := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil).Connect(ctx, transport, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// atMostGrants bounds the connections of a host token.
+// atMostGrants limits the connections of a host token.
 func atMostGrants(limit int) func(*server.Config) {
 	return func(config *server.Config) { config.Limits.MaxGrantsPerToken = limit }
 }
@@ -30,7 +30,7 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		return client.Connect(ctx)
 	}
 
-	It("end the one that was unused for longest", Label("I12"), func(ctx SpecContext) {
+	It("end the least recently used one", Label("I12"), func(ctx SpecContext) {
 		first, unused, third := connect(ctx), connect(ctx), connect(ctx)
 		world.Clock.Advance(time.Minute)
 		Expect(world.Call(ctx, first.Access).StatusCode).To(Equal(http.StatusOK))
@@ -44,7 +44,7 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Log.String()).To(ContainSubstring(`"reason":"ended_by_limit"`))
 	})
 
-	It("end codes that are not redeemed yet in their turn, and never the new one", func(ctx SpecContext) {
+	It("end unredeemed codes in the same order, and never the new code", func(ctx SpecContext) {
 		oldest := client.Authorize(ctx)
 		for range limit {
 			world.Clock.Advance(time.Second)
@@ -55,7 +55,7 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(client.Token(ctx, client.Exchange(newest)).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("end no connection of another token, and do not include ended ones", func(ctx SpecContext) {
+	It("end no connection of another token, and do not count ended ones", func(ctx SpecContext) {
 		other := client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
 		kept := connect(ctx)
 		for range limit {
@@ -69,11 +69,11 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Grants(ctx)).To(HaveLen(limit + 1))
 	})
 
-	It("are back at the limit after simultaneous approvals and one more", Label("I14"), func(ctx SpecContext) {
+	It("are back at the limit one approval after simultaneous approvals", Label("I14"), func(ctx SpecContext) {
 		for range limit {
 			connect(ctx)
 		}
-		pages := make(chan Page, 4) // stays below the limit of guesses under way from one address
+		pages := make(chan Page, 4) // below the limit of concurrent guesses from one address
 		for range cap(pages) {
 			pages <- client.Consent(ctx)
 		}
@@ -84,7 +84,7 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Grants(ctx)).To(HaveLen(limit))
 	})
 
-	It("are counted, and the trace of a connection that ended names the setting", Label("operations", "trace"), func(ctx SpecContext) {
+	It("are counted in the metrics, and the trace of an ended connection names the setting", Label("operations", "trace"), func(ctx SpecContext) {
 		operated := Operate(atMostGrants(1))
 		for range 2 {
 			operated.NewClient().Connect(ctx)

@@ -38,18 +38,18 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750"), Ordered, Contin
 		Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Credentials"))
 	}, Entry("of the endpoint", "/mcp"), Entry("of the messages of 2024-11-05", Label("MCP "+httpSSE), "/mcp/message"))
 
-	DescribeTable("turns foreign pages away", Label("G1", "G17"), func(ctx SpecContext, method, origin string) {
+	DescribeTable("refuses web pages", Label("G1", "G17"), func(ctx SpecContext, method, origin string) {
 		answer := send(ctx, method, "/mcp", http.Header{"Origin": {origin}, "Authorization": {"Bearer " + access}})
 		Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
 		Expect(answer.Header).NotTo(Or(HaveKey("Www-Authenticate"), HaveKey("Set-Cookie"), HaveKey("Access-Control-Allow-Origin")))
 		Expect(answer.Text).NotTo(ContainSubstring("evil"))
 	},
-		Entry("of another site", "GET", "https://evil.example"), Entry("before they ask", "OPTIONS", "https://evil.example"), Entry("that hide", "POST", "null"),
-		Entry("of a site that begins alike", "POST", "http://127.0.0.1.evil.example"), Entry("of this host at another port", "DELETE", "http://127.0.0.1:1"),
-		Entry("of this host over another scheme", "GET", "https://127.0.0.1"), Entry("without an origin", "GET", " "),
+		Entry("of another site", "GET", "https://evil.example"), Entry("of another site, in the preflight", "OPTIONS", "https://evil.example"), Entry("with a null origin", "POST", "null"),
+		Entry("of a site with the same prefix", "POST", "http://127.0.0.1.evil.example"), Entry("of this host at another port", "DELETE", "http://127.0.0.1:1"),
+		Entry("of this host over another scheme", "GET", "https://127.0.0.1"), Entry("with a blank origin", "GET", " "),
 	)
 
-	DescribeTable("has one answer for a token", Label("G7", "G12", "G17"), func(ctx SpecContext, method, token string) {
+	DescribeTable("responds in the same way to a token", Label("G7", "G12", "G17"), func(ctx SpecContext, method, token string) {
 		answer := send(ctx, method, "/mcp", http.Header{"Authorization": {"Bearer " + strings.ReplaceAll(token, "ACCESS", access)}})
 		Expect(answer).To(BeChallenged(world, "invalid_token"))
 		Expect(slices.Collect(maps.Keys(answer.Header))).To(ConsistOf("Cache-Control", "Content-Length", "Content-Type", "Date", "Vary",
@@ -58,26 +58,26 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750"), Ordered, Contin
 			Expect(decode(answer)).To(Equal(params{"error": "invalid_token", "error_description": "The access token is invalid or has expired"}))
 		}
 	},
-		Entry("that nobody issued", "POST", unknown), Entry("that nobody issued, on HEAD", Label("G13"), "HEAD", unknown), Entry("that nobody issued, on DELETE", Label("G13"), "DELETE", unknown),
-		Entry("that is longer", Label("G6"), "GET", "ACCESSA"), Entry("with padding", Label("G6"), "GET", "ACCESS="), Entry("twice", Label("G6"), "GET", "ACCESS ACCESS"),
+		Entry("that was not issued", "POST", unknown), Entry("that was not issued, on HEAD", Label("G13"), "HEAD", unknown), Entry("that was not issued, on DELETE", Label("G13"), "DELETE", unknown),
+		Entry("that is too long", Label("G6"), "GET", "ACCESSA"), Entry("with padding", Label("G6"), "GET", "ACCESS="), Entry("twice", Label("G6"), "GET", "ACCESS ACCESS"),
 		Entry("in a list", Label("G6"), "GET", "ACCESS,ACCESS"), Entry("in quotes", Label("G6"), "GET", `"ACCESS"`), Entry("with a colon", Label("G6"), "GET", "user:ACCESS"),
 		Entry("of 513 bytes", Label("G6"), "GET", "ppa_"+strings.Repeat("A", 509)), Entry("of 8 KiB", Label("G6"), "GET", strings.Repeat("A", 8<<10)),
 		Entry("beyond ASCII", Label("G6"), "GET", "ppa_äöü"), Entry("with another prefix", Label("G6", "H1"), "GET", "ppr_"+strings.Repeat("A", 43)),
 		Entry("that is a JWT", Label("G6"), "GET", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0."), Entry("that is the site's own", Label("G9"), "GET", editorToken),
 	)
 
-	DescribeTable("asks for a token when there is none", Label("G3", "G12", "G17"), func(ctx SpecContext, path string, header http.Header) {
+	DescribeTable("requires a token when the request has", Label("G3", "G12", "G17"), func(ctx SpecContext, path string, header http.Header) {
 		answer := send(ctx, http.MethodGet, path, header)
 		Expect(answer).To(And(BeChallenged(world, ""), HaveField("Text", BeEmpty())))
 		Expect(answer.Header).NotTo(Or(HaveKey("Set-Cookie"), HaveKey("Content-Type")))
 	},
-		Entry("at all", "/mcp", nil), Entry("but an empty header", Label("G4"), "/mcp", http.Header{"Authorization": {""}}),
-		Entry("but a scheme", Label("G4"), "/mcp", http.Header{"Authorization": {"Bearer  "}}), Entry("but a scheme that begins alike", Label("G4"), "/mcp", http.Header{"Authorization": {"BearerX " + unknown}}),
-		Entry("but DPoP", Label("G4"), "/mcp", http.Header{"Authorization": {"DPoP " + unknown}}), Entry("but one in the query", Label("G5"), "/mcp?access_token="+unknown, nil),
-		Entry("but a cookie", "/mcp", http.Header{"Cookie": {"access_token=" + unknown}}),
+		Entry("no header", "/mcp", nil), Entry("an empty header", Label("G4"), "/mcp", http.Header{"Authorization": {""}}),
+		Entry("only a scheme", Label("G4"), "/mcp", http.Header{"Authorization": {"Bearer  "}}), Entry("a scheme with the same prefix", Label("G4"), "/mcp", http.Header{"Authorization": {"BearerX " + unknown}}),
+		Entry("DPoP", Label("G4"), "/mcp", http.Header{"Authorization": {"DPoP " + unknown}}), Entry("a token in the query", Label("G5"), "/mcp?access_token="+unknown, nil),
+		Entry("a cookie", "/mcp", http.Header{"Cookie": {"access_token=" + unknown}}),
 	)
 
-	DescribeTable("refuses credentials that contradict each other", Label("G5", "G12", "G17"), func(ctx SpecContext, query string, credentials ...string) {
+	DescribeTable("refuses several credentials", Label("G5", "G12", "G17"), func(ctx SpecContext, query string, credentials ...string) {
 		for i := range credentials {
 			credentials[i] = strings.Replace(credentials[i], "ACCESS", access, 1)
 		}
@@ -86,12 +86,12 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750"), Ordered, Contin
 		Expect(answer.Header.Values("WWW-Authenticate")).To(ConsistOf(MatchRegexp(
 			`^Bearer resource_metadata="` + world.Issuer + `/\.well-known/oauth-protected-resource/mcp", error="invalid_request", error_description="[^"\\=]+"$`)))
 	},
-		Entry("twice the same", "", "Bearer ACCESS", "Bearer ACCESS"), Entry("one of them Basic", "", "Bearer ACCESS", "Basic eDp5"),
+		Entry("the same token twice", "", "Bearer ACCESS", "Bearer ACCESS"), Entry("one of them Basic", "", "Bearer ACCESS", "Basic eDp5"),
 		Entry("one in the query", "?access_token=x", "Bearer ACCESS"), Entry("an empty one in the query", "?access_token=", "Bearer ACCESS"),
-		Entry("one in a query that is malformed", "?access_token=x%", "Bearer ACCESS"), Entry("one behind a semicolon", "?a;access_token=x", "Bearer ACCESS"),
+		Entry("one in a query that is malformed", "?access_token=x%", "Bearer ACCESS"), Entry("one after a semicolon", "?a;access_token=x", "Bearer ACCESS"),
 	)
 
-	It("hands tools a caller and no token, and shows nobody the site's", Label("J13", "G14"), func(ctx SpecContext) {
+	It("passes a caller without tokens to tools, and never reveals the site's token", Label("J13", "G14"), func(ctx SpecContext) {
 		talk := world.Converse(ctx, stateless, access)
 		var answers []string
 		for _, tool := range editorTools {
@@ -102,7 +102,7 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750"), Ordered, Contin
 		Expect(answers).To(HaveEach(Not(Or(ContainSubstring(world.Token), ContainSubstring(access)))))
 	})
 
-	It("refuses at the very instant of expiry", Label("I20", "G7"), func(ctx SpecContext) {
+	It("refuses a token at the instant of its expiry", Label("I20", "G7"), func(ctx SpecContext) {
 		world.Clock.Advance(time.Hour)
 		Expect(world.Call(ctx, access)).To(BeChallenged(world, "invalid_token"))
 	})

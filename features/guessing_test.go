@@ -65,7 +65,7 @@ func (d Demand) Solve() string {
 	}
 }
 
-// Send sends the form with a nonce, "" for a browser that has waited.
+// Send sends the form with a nonce, or "" for a browser that has waited.
 func (d Demand) Send(ctx context.Context, nonce string, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	form := url.Values{}
@@ -136,7 +136,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		world.Clock.Advance(12 * time.Second)
 		early := ReadDemand(demand.Send(ctx, "", here))
 		Expect(early.Wait).To(Equal(8))
-		Expect(early.Hidden).To(Equal(demand.Hidden), "the same turn")
+		Expect(early.Hidden).To(Equal(demand.Hidden), "the same place in the queue")
 		world.Clock.Advance(8 * time.Second)
 		answer := demand.Send(ctx, "", here)
 		Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
@@ -169,7 +169,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(old.Send(ctx, old.Solve(), here).StatusCode).To(Equal(http.StatusBadRequest))
 	})
 
-	It("refuses a nonce that proves nothing", func(ctx SpecContext) {
+	It("refuses an invalid nonce", func(ctx SpecContext) {
 		world = NewWorld(behind("127.0.0.1/32"), func(config *server.Config) { config.Limits.ProofBits = 16 })
 		client = world.NewClient()
 		wrong(ctx, 5, here)
@@ -187,7 +187,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(right(ctx, forwarded()).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("accepts a token that the site has learned five seconds after its refusal", func(ctx SpecContext) {
+	It("accepts a token that became valid, five seconds after its refusal", func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		Expect(page.Approve(ctx, "demo_soon").StatusCode).To(Equal(http.StatusForbidden))
 		_, err := world.Site().EnsureEditorToken(ctx, "demo_soon")
@@ -197,7 +197,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		Expect(page.Approve(ctx, "demo_soon").StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("demands no proof for a token with living connections", func(ctx SpecContext) {
+	It("demands no proof for a token with active connections", func(ctx SpecContext) {
 		client.Connect(ctx)
 		wrong(ctx, 5, here)
 		Expect(right(ctx, here).StatusCode).To(Equal(http.StatusSeeOther))

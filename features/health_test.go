@@ -16,14 +16,14 @@ import (
 // without removes the scheme, which an address does not have.
 func without(scheme, url string) string { return strings.TrimPrefix(url, scheme) }
 
-var _ = Describe("Asking for the health of a service from a container", Label("operations", "deployment"), func() {
-	It("is content with one that is ready", func(ctx SpecContext) {
+var _ = Describe("Checking the health of a service in a container", Label("operations", "deployment"), func() {
+	It("succeeds when the service is ready", func(ctx SpecContext) {
 		admin := without("http://", Operate().Admin)
 		asked := Run(ctx, "health", "--admin-addr", admin)
-		Expect(asked).To(Equal(Ran{0, "ready, says http://" + admin + "/readyz\n", ""}))
+		Expect(asked).To(Equal(Ran{0, "ready: http://" + admin + "/readyz\n", ""}))
 	})
 
-	It("asks this computer when the service listens everywhere", func(ctx SpecContext) {
+	It("uses loopback when the service listens on all addresses", func(ctx SpecContext) {
 		service := Operate(func(config *server.Config) { config.AdminAddr = ":0" })
 		port := service.Admin[strings.LastIndex(service.Admin, ":"):]
 		for _, everywhere := range []string{"", "0.0.0.0", "[::]"} {
@@ -40,7 +40,7 @@ var _ = Describe("Asking for the health of a service from a container", Label("o
 		Expect(Run(ctx, "health").Code).To(BeZero())
 	})
 
-	It("fails, and says which check does", func(ctx SpecContext) {
+	It("fails and names the failed check", func(ctx SpecContext) {
 		service := Operate()
 		Expect(service.Site().Close()).To(Succeed())
 		asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
@@ -49,7 +49,7 @@ var _ = Describe("Asking for the health of a service from a container", Label("o
 		Expect(asked.Err).To(MatchRegexp(`^pasteport: the service is not ready: content database: reading the content database: .*closed\n$`))
 	})
 
-	It("fails while the server secret is gone, because every consent page does", Label("A33"), func(ctx SpecContext) {
+	It("fails while the server secret is missing, because every consent page fails too", Label("A33"), func(ctx SpecContext) {
 		service := Operate()
 		secret := filepath.Join(service.Dir, "oauth.db.secret")
 		Expect(os.Rename(secret, secret+".away")).To(Succeed())
@@ -66,14 +66,14 @@ var _ = Describe("Asking for the health of a service from a container", Label("o
 		Expect(asked.Code).To(Equal(code))
 		Expect(asked.Err).To(ContainSubstring(complaint))
 	},
-		Entry("when nobody listens", func() []string { return []string{"--admin-addr", "127.0.0.1:1"} }, 1, `is "pasteport serve" running`),
+		Entry("when no service listens", func() []string { return []string{"--admin-addr", "127.0.0.1:1"} }, 1, `is "pasteport serve" running`),
 		Entry("when the listener is off", func() []string { return []string{"--admin-addr", "off"} }, 1, "admin-addr is off"),
-		Entry("when the address is none", func() []string { return []string{"--admin-addr", "a b"} }, 1, "write host:port"),
-		Entry("when somebody else answers", func() []string {
+		Entry("when the address is malformed", func() []string { return []string{"--admin-addr", "a b"} }, 1, "write host:port"),
+		Entry("when another server responds", func() []string {
 			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
 			DeferCleanup(other.Close)
 			return []string{"--admin-addr", without("http://", other.URL)}
-		}, 1, "not as pasteport does"),
-		Entry("when it is told more than it takes", func() []string { return []string{"now"} }, 2, `unexpected argument: "pasteport health" takes flags only`),
+		}, 1, "is not a pasteport admin listener"),
+		Entry("when it gets an argument", func() []string { return []string{"now"} }, 2, `unexpected argument: "pasteport health" takes flags only`),
 	)
 })

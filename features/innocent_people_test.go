@@ -15,14 +15,14 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
-// innocent are people who connect, each with a token of their own.
+// innocent are people who connect, each with their own token.
 type innocent struct {
 	*World
 	client        *Client
 	atOnce, after int // attempts that were checked without and with a proof of work
 }
 
-// paste answers the consent page from an address, with a proof if one is demanded.
+// paste submits the consent page from an address, with a proof if one is demanded.
 func (c *innocent) paste(ctx context.Context, page Page, token, address string) int {
 	GinkgoHelper()
 	answer := page.Approve(ctx, token, forwarded(address))
@@ -35,7 +35,7 @@ func (c *innocent) paste(ctx context.Context, page Page, token, address string) 
 	return demand.Send(ctx, demand.Solve(), forwarded(address)).StatusCode
 }
 
-// connect pastes wrong tokens first, and then the right one.
+// connect pastes some wrong tokens and then the right one.
 func (c *innocent) connect(ctx context.Context, person, mistakes int, address string) {
 	GinkgoHelper()
 	page := c.client.Consent(ctx)
@@ -46,7 +46,7 @@ func (c *innocent) connect(ctx context.Context, person, mistakes int, address st
 	Expect(c.paste(ctx, page, token, address)).To(Equal(http.StatusSeeOther))
 }
 
-// waitWithoutScript connects one more person, whose browser runs no scripts, and returns how long they waited.
+// waitWithoutScript connects one more person, whose browser runs no scripts, and returns the waiting time.
 func (c *innocent) waitWithoutScript(ctx context.Context, address string) time.Duration {
 	GinkgoHelper()
 	answer := c.client.Consent(ctx).Approve(ctx, c.TokenFor(ctx, "no script", demosite.Author), forwarded(address))
@@ -80,16 +80,16 @@ func ipv6(i int) string {
 
 func ipv4(i int) string { return fmt.Sprintf("10.%d.%d.1", i>>8, i&255) }
 
-var _ = Describe("Letting innocent people in", Label("B6", "B18", "N5"), func() {
+var _ = Describe("Innocent people during attacks", Label("B6", "B18", "N5"), func() {
 	var people *innocent
 	BeforeEach(func() {
 		world := NewWorld(easyProofs, behind("127.0.0.1/32"))
 		people = &innocent{World: world, client: world.NewClient()}
 	})
 
-	// The last three columns are the attempts that pass at once, those that pass after a proof of work, which takes a browser about half a
-	// second, and the wait of one more person, whose browser runs no scripts.
-	DescribeTable("lets all people in", func(ctx SpecContext, attack func(ctx context.Context), number, mistakes int, from func(int) string, atOnce, after int, wait time.Duration) {
+	// The last three columns are the attempts accepted immediately, the attempts accepted after a proof of work (about half a
+	// second in a browser), and the wait of one more person, whose browser runs no scripts.
+	DescribeTable("connects all people", func(ctx SpecContext, attack func(ctx context.Context), number, mistakes int, from func(int) string, atOnce, after int, wait time.Duration) {
 		attack(ctx)
 		for i := range number {
 			people.connect(ctx, i, mistakes, from(i))

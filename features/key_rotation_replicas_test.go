@@ -29,7 +29,7 @@ func (w *World) NewReplica() *World {
 	return replica
 }
 
-// keepSecrets gives a service another file of secrets, as a Secret does that has reached its pod.
+// keepSecrets replaces the secret file of a service, as an updated Kubernetes Secret does.
 func (w *World) keepSecrets(secrets ...string) {
 	GinkgoHelper()
 	text := secrets[0]
@@ -44,7 +44,7 @@ func (w *World) keepSecrets(secrets ...string) {
 	Expect(os.Rename(file+".next", file)).To(Succeed())
 }
 
-var _ = Describe("Replacing the server secret of replicas, which learn of it one after the other", Label("J2"), func() {
+var _ = Describe("Replacing the server secret of replicas one after the other", Label("J2"), func() {
 	var one, other *World
 	var client *Client
 	var before, next string
@@ -58,7 +58,7 @@ var _ = Describe("Replacing the server secret of replicas, which learn of it one
 		return Post(ctx, at.Issuer+"/oauth/token", client.Refresh(token))
 	}
 
-	It("loses nobody when all know the new one before anybody seals with it", func(ctx SpecContext) {
+	It("keeps all grants when all replicas have the new secret before one seals with it", func(ctx SpecContext) {
 		token := client.Connect(ctx).Refresh
 		for _, change := range []func(){
 			func() {},
@@ -79,7 +79,7 @@ var _ = Describe("Replacing the server secret of replicas, which learn of it one
 		}
 	})
 
-	It("ends what one seals with a secret that another does not know, where nobody tells them of each other", Label("J6"), func(ctx SpecContext) {
+	It("ends grants sealed with a secret that another replica does not have, without a message bus", Label("J6"), func(ctx SpecContext) {
 		if one.Database != "" {
 			Skip("they know of each other on a database server")
 		}

@@ -28,12 +28,12 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 	var world *World
 	var client *Client
 	BeforeEach(func(ctx SpecContext) {
-		file := NewTokenFile(ctx, []string{editorToken, "--role=editor"}) // without a subject: known by the fingerprint
+		file := NewTokenFile(ctx, []string{editorToken, "--role=editor"}) // without a subject; identified by the fingerprint
 		world = NewWorld(file.verify, func(config *server.Config) { config.RecheckEvery = time.Minute })
 		client = world.NewClient()
 	})
 
-	DescribeTable("leaves good", func(ctx SpecContext, before func(SpecContext) func(SpecContext)) {
+	DescribeTable("keeps valid", func(ctx SpecContext, before func(SpecContext) func(SpecContext)) {
 		after := before(ctx)
 		world.RotateKeys(ctx)
 		after(ctx)
@@ -50,7 +50,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 				Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
 			}
 		}),
-		Entry("refresh tokens, generation after generation, also when an answer was lost", Label("J5", "J9"), func(ctx SpecContext) func(SpecContext) {
+		Entry("refresh tokens of all generations, also after a lost response", Label("J5", "J9"), func(ctx SpecContext) func(SpecContext) {
 			first := client.Connect(ctx)
 			second := client.Token(ctx, client.Refresh(first.Refresh)).Tokens()
 			return func(ctx SpecContext) {
@@ -60,14 +60,14 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 				Expect(client.Token(ctx, client.Refresh(third.Refresh)).StatusCode).To(Equal(http.StatusOK))
 			}
 		}),
-		Entry("an access token whose site is asked during use", Label("J8"), func(ctx SpecContext) func(SpecContext) {
+		Entry("an access token that is rechecked with the site during use", Label("J8"), func(ctx SpecContext) func(SpecContext) {
 			tokens := client.Connect(ctx, set("scope", "mcp"))
 			return func(ctx SpecContext) {
 				world.Clock.Advance(time.Minute)
 				Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 			}
 		}),
-		Entry("the site's own push", Label("J10"), func(ctx SpecContext) func(SpecContext) {
+		Entry("revocation by the site", Label("J10"), func(ctx SpecContext) func(SpecContext) {
 			tokens := client.Connect(ctx)
 			return func(ctx SpecContext) {
 				later := client.Connect(ctx)
@@ -85,20 +85,20 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 				page := world.Connections(ctx, world.Token)
 				Expect(page.grants()).To(HaveLen(2))
 				Expect(page.grants()[1]).To(Equal(open.grants()[0]))
-				Expect(open.End(ctx, "").grants()).To(BeEmpty(), "of those before")
+				Expect(open.End(ctx, "").grants()).To(BeEmpty(), "earlier connections")
 				Expect(world.Call(ctx, later.Access).StatusCode).To(Equal(http.StatusOK))
 			}
 		}),
 	)
 
-	It("goes on after a restart", func(ctx SpecContext) {
+	It("continues after a restart", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		world.RotateKeys(ctx)
 		world.Restart()
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("needs the new secret only for what was made since", func(ctx SpecContext) {
+	It("needs the new secret only for data sealed since", func(ctx SpecContext) {
 		world.RotateKeys(ctx)
 		tokens, page := client.Connect(ctx), client.Consent(ctx)
 		world.RotateKeys(ctx, "--forget-old=1h")
@@ -106,7 +106,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("ends what was made under secrets that are forgotten", Label("J6"), func(ctx SpecContext) {
+	It("ends grants made under forgotten secrets", Label("J6"), func(ctx SpecContext) {
 		tokens, page := client.Connect(ctx), client.Consent(ctx)
 		world.RotateKeys(ctx, "--forget-old")
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
@@ -115,7 +115,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 		Expect(client.Connect(ctx).Access).NotTo(BeEmpty())
 	})
 
-	It("says that nobody finds what was made under secrets that are forgotten, and what ends it", Label("J10"), func(ctx SpecContext) {
+	It("reports grants under forgotten secrets that cannot be found, and how they end", Label("J10"), func(ctx SpecContext) {
 		tokens := client.Connect(ctx, set("scope", "mcp"))
 		Expect(Run(ctx, append([]string{"keys", "rotate"}, world.Kept()...)...).Out).NotTo(ContainSubstring("forgotten"))
 		forgotten := Run(ctx, append([]string{"keys", "rotate", "--forget-old"}, world.Kept()...)...)
@@ -128,7 +128,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 	})
 
-	It("disturbs nobody who refreshes meanwhile", Label("I15"), func(ctx SpecContext) {
+	It("does not disturb concurrent refreshes", Label("I15"), func(ctx SpecContext) {
 		var refreshing sync.WaitGroup
 		for range 4 {
 			tokens := client.Connect(ctx)
@@ -147,7 +147,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 		refreshing.Wait()
 	})
 
-	It("is an outage, and no more, while the secrets cannot be read", Label("D30"), func(ctx SpecContext) {
+	It("responds with 503 while the secrets cannot be read, and ends no grant", Label("D30"), func(ctx SpecContext) {
 		tokens, code := client.Connect(ctx), client.Authorize(ctx)
 		file := filepath.Join(world.Dir, "oauth.db.secret")
 		Expect(os.Rename(file, file+".away")).To(Succeed())
@@ -160,14 +160,14 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 	})
 })
 
-var _ = Describe("Looking at the server secrets", func() {
-	It("shows their ages and never a secret", Label("H3", "J2"), func(ctx SpecContext) {
+var _ = Describe("Listing the server secrets", func() {
+	It("shows their ages and no secret", Label("H3", "J2"), func(ctx SpecContext) {
 		world := NewWorld()
 		first := serverSecret(world)
 		world.RotateKeys(ctx)
 		listed := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h"}, world.Kept()...)...)
 		Expect(listed.Code).To(BeZero(), listed.Err)
-		Expect(listed.Out).To(MatchRegexp(`^DRAWN +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} [:0-9]{8}( +|\n)){3}$`))
+		Expect(listed.Out).To(MatchRegexp(`^GENERATED +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} [:0-9]{8}( +|\n)){3}$`))
 		asJSON := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h", "--json"}, world.Kept()...)...)
 		var keys []struct {
 			DrawnAt     time.Time `json:"drawn_at"`
@@ -183,14 +183,14 @@ var _ = Describe("Looking at the server secrets", func() {
 		}
 	})
 
-	DescribeTable("says what is wrong", func(ctx SpecContext, code int, said string, args ...string) {
+	DescribeTable("fails with a message", func(ctx SpecContext, code int, said string, args ...string) {
 		refused := Run(ctx, append([]string{"keys"}, args...)...)
 		Expect(refused.Code).To(Equal(code), refused.Out)
 		Expect(refused.Err).To(ContainSubstring(said))
 	},
-		Entry("when there is no data", 1, "name its folder with --data", "list", "--data", "/nowhere"),
-		Entry("when there is nothing to replace", 1, "name its folder with --data", "rotate", "--data", "/nowhere"),
-		Entry("when an age is negative", 2, "give an age such as 4320h", "rotate", "--forget-old=-1h"),
-		Entry("when an age is none", 2, "forget-old", "rotate", "--forget-old=old"),
+		Entry("when the data folder is missing", 1, "name its folder with --data", "list", "--data", "/nowhere"),
+		Entry("when there is no secret to replace", 1, "name its folder with --data", "rotate", "--data", "/nowhere"),
+		Entry("when an age is negative", 2, "write an age such as 4320h", "rotate", "--forget-old=-1h"),
+		Entry("when an age is malformed", 2, "forget-old", "rotate", "--forget-old=old"),
 	)
 })

@@ -133,7 +133,7 @@ type deployment struct {
 	}
 }
 
-// gatewayPod is what the deployment runs.
+// gatewayPod returns the pod template of the deployment.
 func gatewayPod() (pod, container) {
 	GinkgoHelper()
 	template := manifest[deployment]("Deployment", "pasteport").Spec.Template
@@ -141,7 +141,7 @@ func gatewayPod() (pod, container) {
 	return template, template.Spec.Containers[0]
 }
 
-// imageVariables are those that the image sets.
+// imageVariables returns the environment variables that the image sets.
 func imageVariables() map[string]string {
 	GinkgoHelper()
 	line := regexp.MustCompile(`(?m)^ENV (.*)$`).FindStringSubmatch(deployed("Dockerfile"))
@@ -154,7 +154,7 @@ func imageVariables() map[string]string {
 	return set
 }
 
-// seconds is a constant of the program's source that nobody can set.
+// seconds returns a constant of the program's source that is not a setting.
 func seconds(file, constant string) int {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", file))

@@ -15,7 +15,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// clusterSettings is what "pasteport config" says in the pod.
+// clusterSettings is the output of "pasteport config" in the pod.
 func clusterSettings(ctx SpecContext) map[string]any {
 	GinkgoHelper()
 	asInThePod()
@@ -24,7 +24,7 @@ func clusterSettings(ctx SpecContext) map[string]any {
 	return ran.Settings()
 }
 
-// asInThePod goes to where the settings of the pod hold. Its files are where the spec can read them, and nobody is at its database.
+// asInThePod applies the settings of the pod, with its files in a temporary folder and an unreachable database.
 func asInThePod() {
 	GinkgoHelper()
 	_, run := gatewayPod()
@@ -42,7 +42,7 @@ func asInThePod() {
 	GinkgoT().Setenv("PASTEPORT_CONFIG", write("pasteport.yaml", strings.ReplaceAll(settings, "/etc/pasteport/", mounted+"/")))
 }
 
-// portOf is the port of an address or a URL.
+// portOf returns the port of an address or a URL.
 func portOf(address any) string {
 	GinkgoHelper()
 	if named, err := url.Parse(fmt.Sprint(address)); err == nil && named.Host != "" {
@@ -54,42 +54,42 @@ func portOf(address any) string {
 }
 
 var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), func() {
-	It("has settings that the gateway takes, and ports that they open", func(ctx SpecContext) {
+	It("has settings that the gateway accepts, and opens the ports in them", func(ctx SpecContext) {
 		_, run := gatewayPod()
 		Expect(run.Args).To(Equal([]string{"gateway"}))
 		settings := clusterSettings(ctx)
 		Expect(portOf(settings["addr"])).To(Equal(fmt.Sprint(run.port("http"))))
-		Expect(settings["admin-addr"]).To(Equal(fmt.Sprintf(":%d", run.port("admin"))), "not on loopback, where no probe comes")
+		Expect(settings["admin-addr"]).To(Equal(fmt.Sprintf(":%d", run.port("admin"))), "not on loopback, which probes cannot reach")
 		Expect(settings["upstream"]).To(HaveLen(1))
 	})
 
-	It("keeps nothing in the pod", func(ctx SpecContext) {
+	It("stores no data in the pod", func(ctx SpecContext) {
 		_, run := gatewayPod()
 		asInThePod()
 		started := Run(ctx, append(run.Args, "--addr=127.0.0.1:0", "--admin-addr=off", "--data="+GinkgoT().TempDir())...)
 		Expect(started.Err).To(ContainSubstring("opening the OAuth database postgres://127.0.0.1:1/pasteport"))
 	})
 
-	It("is asked for its health where it answers", func(ctx SpecContext) {
+	It("has probes for the right address", func(ctx SpecContext) {
 		service := Operate(func(config *server.Config) { config.AdminAddr = ":0" })
 		_, run := gatewayPod()
 		for _, asked := range []probe{run.StartupProbe, run.LivenessProbe, run.ReadinessProbe} {
 			Expect(asked.HTTPGet.Port).To(Equal("admin"))
 			Expect(asked.HTTPGet.Path).NotTo(BeEmpty())
-			address := net.JoinHostPort(outside(), portOf(service.Admin)) // as the kubelet asks: by the address of the pod
+			address := net.JoinHostPort(outside(), portOf(service.Admin)) // the kubelet connects to the pod's address
 			Expect(Get(ctx, "http://"+address+asked.HTTPGet.Path).StatusCode).To(Equal(http.StatusOK))
 		}
 		Expect(run.ReadinessProbe.HTTPGet.Path).To(Equal("/readyz"))
 	})
 
-	It("lets requests finish before it is killed", func() {
+	It("finishes running requests before it is killed", func() {
 		template, run := gatewayPod()
 		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/server/httpserver/server.go", "drainLimit") + seconds("adapters/journal/journal.go", "writeTimeout")
 		Expect(run.Lifecycle.PreStop.Sleep.Seconds).NotTo(BeZero())
 		Expect(template.Spec.Grace).To(BeNumerically(">", takes))
 	})
 
-	It("finds the same pods everywhere", func() {
+	It("selects the same pods everywhere", func() {
 		own := manifest[deployment]("Deployment", "pasteport").Spec
 		Expect(own.Replicas).To(BeNumerically(">", 1))
 		Expect(own.Selector.MatchLabels).NotTo(BeEmpty())
@@ -112,7 +112,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		}
 	})
 
-	It("is reached from the Ingress by the Service, as the issuer says", func(ctx SpecContext) {
+	It("is reachable from the Ingress through the Service at the issuer's host", func(ctx SpecContext) {
 		_, run := gatewayPod()
 		service := manifest[struct {
 			Spec struct {
@@ -122,7 +122,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 				}
 			}
 		}]("Service", "pasteport")
-		Expect(service.Spec.Ports).To(HaveLen(1), "nothing of the admin listener")
+		Expect(service.Spec.Ports).To(HaveLen(1), "the admin port is not exposed")
 		Expect(fmt.Sprint(run.port(service.Spec.Ports[0].TargetPort))).To(Equal(portOf(imageVariables()["PASTEPORT_ADDR"])))
 		entry := manifest[ingress]("Ingress", "pasteport")
 		Expect(entry.Spec.Rules).To(HaveLen(1))
@@ -133,7 +133,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		Expect(entry.Spec.TLS[0].Hosts).To(ConsistOf(entry.Spec.Rules[0].Host))
 	})
 
-	It("has in front of it what nginx needs for streams", func() {
+	It("has the Ingress annotations that nginx needs for streams", func() {
 		set := manifest[ingress]("Ingress", "pasteport").Metadata.Annotations
 		const prefix = "nginx.ingress.kubernetes.io/"
 		Expect(set).To(HaveKeyWithValue(prefix+"proxy-buffering", "off"))
@@ -141,7 +141,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		Expect(deployed("nginx.conf")).To(And(ContainSubstring("proxy_buffering off;"), ContainSubstring("proxy_read_timeout 1h;")))
 	})
 
-	It("keeps others off the admin port and off the upstream", func(ctx SpecContext) {
+	It("restricts access to the admin port and the upstream", func(ctx SpecContext) {
 		_, run := gatewayPod()
 		who := map[int][]string{}
 		own := manifest[networkPolicy]("NetworkPolicy", "pasteport").Spec
@@ -160,7 +160,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		Expect(clusterSettings(ctx)["upstream"]).To(HaveEach(HaveSuffix(":%d/mcp", guarded.Ingress[0].Ports[0].Port)))
 	})
 
-	It("finds every file that the settings name in a Secret, where it can change", func() {
+	It("mounts every file in the settings from a Secret that can be updated", func() {
 		template, run := gatewayPod()
 		volumes := map[string]volume{}
 		for _, volume := range template.Spec.Volumes {
@@ -190,7 +190,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		Expect(secrets).To(Equal(2))
 	})
 
-	It("may do nothing that it need not", func() {
+	It("drops all privileges that it does not need", func() {
 		template, run := gatewayPod()
 		Expect(template.Spec.Automount).To(BeFalse())
 		Expect(template.Spec.SecurityContext).To(And(HaveKeyWithValue("runAsNonRoot", true), HaveKeyWithValue("seccompProfile", HaveKeyWithValue("type", "RuntimeDefault"))))

@@ -10,13 +10,13 @@ import (
 )
 
 var _ = Describe("Listening on localhost in development", Label("configuration", "F8"), func() {
-	It("publishes that name, with the port that it was given", func(ctx SpecContext) {
+	It("publishes localhost with the configured port", func(ctx SpecContext) {
 		workingFolder()
 		Expect(Run(ctx, "config", "--dev", "--addr=localhost:9123").Out).To(And(ContainSubstring("issuer: http://localhost:9123 "), ContainSubstring("resource: http://localhost:9123/mcp ")))
 		Expect(Run(ctx, "config", "--dev", "--addr=127.0.0.1:9123").Out).To(ContainSubstring("issuer: http://127.0.0.1:9123 "))
 	})
 
-	DescribeTable("publishes that name, with the port that it took, in", func(ctx SpecContext, args ...string) {
+	DescribeTable("publishes localhost with the port that it got, in", func(ctx SpecContext, args ...string) {
 		clients, dir := NewClientSite(), GinkgoT().TempDir()
 		run := BuildBinary().Run([]string{"SSL_CERT_FILE=" + clients.Certificate()}, append(args, "--dev", "--addr", "localhost:0", "--admin-addr", "off", "--data", dir)...)
 		Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`serving http://localhost:\d+ on .*\nnext: connect an MCP client to http://localhost:\d+/mcp\n`))
@@ -27,7 +27,7 @@ var _ = Describe("Listening on localhost in development", Label("configuration",
 		Entry("the demo site", "serve", "--demo-token", editorToken),
 	)
 
-	It("publishes that name in the demo too", func(SpecContext) {
+	It("publishes localhost in the demo too", func(SpecContext) {
 		run := BuildBinary().Run(nil, "demo", "--once", "--addr", "localhost:0", "--data", GinkgoT().TempDir())
 		Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`http://localhost:\d+`))
 	}, SpecTimeout(time.Minute))

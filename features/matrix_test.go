@@ -17,11 +17,11 @@ var _ = Describe("The catalogue of rules", Label("matrix"), func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("has a spec or a reason for every rule, never both, and no label of any other", func() {
+	It("has a spec or a reason for every rule, not both, and no label of an unknown rule", func() {
 		Expect(rules.Problems()).To(BeEmpty())
 	})
 
-	It("is what its pages show", func() {
+	It("matches the generated pages", func() {
 		pages, err := rules.Pages()
 		Expect(err).NotTo(HaveOccurred())
 		for _, page := range pages {

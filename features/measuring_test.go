@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Metrics are the lines that a scrape brings, without their numbers.
+// Metrics returns the series of a scrape without their values.
 func (o *Operated) Metrics(ctx context.Context) (series []string) {
 	GinkgoHelper()
 	answer := o.AskAdmin(ctx, "/metrics")
@@ -24,13 +24,13 @@ func (o *Operated) Metrics(ctx context.Context) (series []string) {
 	return series
 }
 
-// route matches the number of requests that went to a route.
+// route matches the request counter of a route.
 func route(method, route, status string) string {
 	return `http_server_request_duration_seconds_count{http_request_method="` + method + `",http_response_status_code="` + status + `",http_route="` + route + `"}`
 }
 
-var _ = Describe("Measuring a service", Label("operations"), func() {
-	It("counts requests by method, route and status, and what is under way", func(ctx SpecContext) {
+var _ = Describe("Metrics of a service", Label("operations"), func() {
+	It("counts requests by method, route and status, and running requests", func(ctx SpecContext) {
 		service := Operate()
 		service.Call(ctx, service.NewClient().Connect(ctx).Access)
 		Expect(service.Metrics(ctx)).To(ContainElements(
@@ -39,7 +39,7 @@ var _ = Describe("Measuring a service", Label("operations"), func() {
 		))
 	})
 
-	It("counts decisions, also those that nobody has made yet", func(ctx SpecContext) {
+	It("counts decisions, with zero for those that have not occurred", func(ctx SpecContext) {
 		service := Operate()
 		client := service.NewClient()
 		client.Token(ctx, client.Refresh(client.Connect(ctx).Refresh))
@@ -48,12 +48,12 @@ var _ = Describe("Measuring a service", Label("operations"), func() {
 			ContainSubstring(`pasteport_decisions_total{event="refreshed"} 1`), ContainSubstring(`pasteport_decisions_total{event="grant_ended"} 0`)))
 	})
 
-	It("tells of the runtime and of the process", func(ctx SpecContext) {
+	It("includes the metrics of the Go runtime and the process", func(ctx SpecContext) {
 		Expect(Operate().AskAdmin(ctx, "/metrics").Text).To(And(
 			MatchRegexp(`(?m)^go_goroutines \d`), MatchRegexp(`(?m)^process_start_time_seconds \d`), MatchRegexp(`(?m)^go_build_info{`)))
 	})
 
-	It("has no label that a stranger can choose", func(ctx SpecContext) {
+	It("has no label with values chosen by clients", func(ctx SpecContext) {
 		service := Operate()
 		service.Call(ctx, "")
 		before := len(service.Metrics(ctx))
@@ -88,7 +88,7 @@ var _ = Describe("Measuring a service", Label("operations"), func() {
 	})
 })
 
-// valuesOf are the values of a label.
+// valuesOf returns the values of a label.
 func valuesOf(text, label string) (values []string) {
 	for _, found := range regexp.MustCompile(label+`="([^"]*)"`).FindAllStringSubmatch(text, -1) {
 		values = append(values, found[1])

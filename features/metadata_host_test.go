@@ -17,7 +17,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// Down stops the site's server, until up starts it again at the same address.
+// Down stops the site's server until up restarts it at the same address.
 func (s *ClientSite) Down() (up func()) {
 	GinkgoHelper()
 	addr := s.server.Listener.Addr().String()
@@ -43,10 +43,10 @@ func (c *Client) lists(cacheControl string, redirects ...string) {
 	c.says(http.StatusOK, http.Header{"Cache-Control": {cacheControl}}, `{"client_id":"ID","client_name":"Spec Client","redirect_uris":`+string(listed)+`}`)
 }
 
-// inTheMeantime is how long a document is used without asking again, at least (C37).
+// inTheMeantime is within the minimum cache time of a document (C37).
 const inTheMeantime = time.Minute
 
-var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36", "C41"), func() {
+var _ = Describe("Losing the host of a client's document", Label("CIMD", "C36", "C41"), func() {
 	var world *World
 	var client *Client
 	var good http.HandlerFunc
@@ -57,7 +57,7 @@ var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36
 	})
 	ask := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
 
-	It("is told to the person, is not remembered, and is over when the host is back", Label("N8"), func(ctx SpecContext) {
+	It("shows an error page, is not cached, and ends when the host is back", Label("N8"), func(ctx SpecContext) {
 		up := world.Clients.Down()
 		for range 2 {
 			Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
@@ -66,7 +66,7 @@ var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36
 		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("is noticed by nobody while the description is fresh, and by no connected client ever", Label("C37", "C47"), func(ctx SpecContext) {
+	It("has no effect while the document is fresh, and never affects connected clients", Label("C37", "C47"), func(ctx SpecContext) {
 		tokens, code, page := client.Connect(ctx), client.Authorize(ctx), client.Consent(ctx)
 		up := world.Clients.Down()
 		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
@@ -82,18 +82,18 @@ var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36
 		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	DescribeTable("is told to the person and not remembered when it", Label("N8"), func(ctx SpecContext, ill http.HandlerFunc) {
+	DescribeTable("shows an error page and is not cached when the host", Label("N8"), func(ctx SpecContext, ill http.HandlerFunc) {
 		document := client.ID[len(world.Clients.URL("")):]
 		world.Clients.Serve(document, ill)
 		Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 		world.Clients.Serve(document, good)
-		Eventually(func() int { return ask(ctx).StatusCode }).WithTimeout(patience).Should(Equal(http.StatusOK)) // the fetch itself ends last
+		Eventually(func() int { return ask(ctx).StatusCode }).WithTimeout(patience).Should(Equal(http.StatusOK)) // the failed fetch may still be running
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
 	},
 		Entry("fails", Label("C42"), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }),
-		Entry("hangs up", Label("C41"), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-		Entry("never begins to answer", Label("C15"), hanging),
-		Entry("stops in the middle of its answer", Label("C15"), func(w http.ResponseWriter, r *http.Request) {
+		Entry("closes the connection", Label("C41"), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		Entry("never responds", Label("C15"), hanging),
+		Entry("stops in the middle of its response", Label("C15"), func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"client_id":`))
 			_ = http.NewResponseController(w).Flush()
@@ -101,7 +101,7 @@ var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36
 		}),
 	)
 
-	It("makes nobody else wait who asks for another client meanwhile", Label("C39", "C21"), func(ctx SpecContext) {
+	It("does not delay requests for other clients", Label("C39", "C21"), func(ctx SpecContext) {
 		other := world.NewClient()
 		reached, gone := make(chan struct{}), make(chan struct{})
 		world.Clients.Serve(client.ID[len(world.Clients.URL("")):], func(_ http.ResponseWriter, r *http.Request) {
@@ -120,7 +120,7 @@ var _ = Describe("Losing the host of a client's description", Label("CIMD", "C36
 	})
 })
 
-var _ = Describe("Publishing another redirect URI", Label("CIMD", "C50"), func() {
+var _ = Describe("Adding a redirect URI to a document", Label("CIMD", "C50"), func() {
 	const longLived = "max-age=86400"
 	var world *World
 	var client *Client
@@ -135,7 +135,7 @@ var _ = Describe("Publishing another redirect URI", Label("CIMD", "C50"), func()
 	ask := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
 	refused := BeASafePage(http.StatusBadRequest, "invalid_request")
 
-	It("counts at once, while the document without it is still fresh", func(ctx SpecContext) {
+	It("takes effect immediately, while the old document is still fresh", func(ctx SpecContext) {
 		client.lists(longLived, "https://client.example/old", "https://client.example/new")
 		client.Connect(ctx)
 		client.Redirect = "https://client.example/old"
@@ -143,13 +143,13 @@ var _ = Describe("Publishing another redirect URI", Label("CIMD", "C50"), func()
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
 	})
 
-	It("counts for everybody who asks meanwhile, by one fetch", Label("C39"), func(ctx SpecContext) {
+	It("takes effect for all concurrent requests with one fetch", Label("C39"), func(ctx SpecContext) {
 		client.lists(longLived, "https://client.example/new")
 		Expect(atOnce(20, func() Response { return ask(ctx) })).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
 	})
 
-	It("is looked for once a minute, however many requests name one that is not listed", Label("C46"), func(ctx SpecContext) {
+	It("causes at most one fetch a minute for unlisted redirect URIs", Label("C46"), func(ctx SpecContext) {
 		Expect(atOnce(20, func() Response { return ask(ctx) })).To(HaveEach(refused))
 		for range 20 {
 			client.Redirect += "x"
@@ -161,14 +161,14 @@ var _ = Describe("Publishing another redirect URI", Label("CIMD", "C50"), func()
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(3))
 	})
 
-	It("is not looked for when no document could list it", Label("A11", "A14"), func(ctx SpecContext) {
+	It("causes no fetch for a redirect URI that is never allowed", Label("A11", "A14"), func(ctx SpecContext) {
 		for _, client.Redirect = range []string{"http://client.example/plain", "cursor://callback", "https://client.example/#x"} {
 			Expect(ask(ctx)).To(BeAPage(http.StatusBadRequest, "invalid_request"))
 		}
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
 	})
 
-	It("changes nothing for the others when the document cannot be fetched again", Label("C41", "C46"), func(ctx SpecContext) {
+	It("does not affect listed redirect URIs when the fetch fails", Label("C41", "C46"), func(ctx SpecContext) {
 		up := world.Clients.Down()
 		Expect(ask(ctx)).To(refused)
 		client.Redirect = "https://client.example/old"
@@ -177,8 +177,8 @@ var _ = Describe("Publishing another redirect URI", Label("CIMD", "C50"), func()
 	})
 })
 
-var _ = Describe("Being asked by a crowd for a client that nobody knows yet", Label("N8", "C39"), func() {
-	It("fetches its description once, even when who asked first hangs up", func(ctx SpecContext) {
+var _ = Describe("Concurrent requests for an unknown client", Label("N8", "C39"), func() {
+	It("fetches its document once, even if the first requester disconnects", func(ctx SpecContext) {
 		world := NewWorld()
 		client := world.NewClient()
 		document := client.ID[len(world.Clients.URL("")):]
@@ -207,15 +207,15 @@ var _ = Describe("Being asked by a crowd for a client that nobody knows yet", La
 		sent.Wait()
 		hangUp()
 		Expect(<-firstAnswer).To(MatchError(context.Canceled))
-		Eventually(world.Log.String).WithTimeout(patience).Should(ContainSubstring("cimd_rejected")) // and nobody but the first
+		Eventually(world.Log.String).WithTimeout(patience).Should(ContainSubstring("cimd_rejected")) // for the first requester only
 		close(release)
 		Expect(<-answers).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
 	})
 })
 
-var _ = Describe("Denying networks to descriptions", Label("CIMD", "C19", "configuration"), func() {
-	It("fetches nothing from them, shows a page, and says why in the log", func(ctx SpecContext) {
+var _ = Describe("Denied networks for client documents", Label("CIMD", "C19", "configuration"), func() {
+	It("fetches no document from them, shows a page, and logs the reason", func(ctx SpecContext) {
 		denied := netip.MustParsePrefix("127.0.0.0/16")
 		world := NewWorld(func(config *server.Config) { config.DeniedPrefixes = []netip.Prefix{denied} })
 		client := world.NewClient()

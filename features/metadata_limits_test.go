@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// askAs sends the client's request to a replica as if it were the client with the id.
+// askAs sends the client's request to a replica with another client_id.
 func (c *Client) askAs(ctx context.Context, replica, id, address string) Response {
 	GinkgoHelper()
 	query := c.Request()
@@ -23,7 +23,7 @@ func (c *Client) askAs(ctx context.Context, replica, id, address string) Respons
 	return Send(r)
 }
 
-var _ = Describe("Connecting while others make the server fetch", Label("CIMD", "limits"), func() {
+var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "limits"), func() {
 	const person = "198.51.100.7"
 	var world *World
 	var client *Client
@@ -168,7 +168,7 @@ var _ = Describe("Connecting while others make the server fetch", Label("CIMD", 
 })
 
 var _ = Describe("Refreshing while the host of the client's keys is down", Label("CIMD", "C56", "D33"), func() {
-	It("goes on for an hour after they have expired", func(ctx SpecContext) {
+	It("works for an hour after they have expired", func(ctx SpecContext) {
 		world := NewWorld(offerPrivateKeyJWT)
 		client := world.NewSigningClient("ES256")
 		tokens := client.Connect(ctx)

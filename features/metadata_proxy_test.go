@@ -17,10 +17,10 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// beyond is an address at which only the proxy reaches the clients' site.
+// beyond is an address of the clients' site that only the proxy can reach.
 const beyond = "https://127.0.0.1:1"
 
-// EgressProxy is an HTTP proxy on loopback, the only one that knows the way to beyond. It may ask for a password.
+// EgressProxy is an HTTP proxy on loopback that routes beyond to the clients' site. It may require a password.
 type EgressProxy struct {
 	Password string
 	Connects atomic.Int64 // connections to the proxy
@@ -43,7 +43,7 @@ func NewEgressProxy() *EgressProxy {
 	return p
 }
 
-// URL is the proxy's address, with a user's password if there is one.
+// URL returns the proxy's URL, with the user and password if any.
 func (p *EgressProxy) URL() string {
 	if p.Password == "" {
 		return p.server.URL
@@ -78,10 +78,10 @@ func (p *EgressProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = in.Close()
 }
 
-// Through lets metadata be fetched through the proxy.
+// Through configures the server to fetch metadata through the proxy.
 func (p *EgressProxy) Through(config *server.Config) { config.MetadataProxy = p.URL() }
 
-// NewClientBeyond is a client whose document only the proxy reaches.
+// NewClientBeyond returns a client whose document only the proxy can reach.
 func (w *World) NewClientBeyond() *Client {
 	GinkgoHelper()
 	client := w.NewClient()
@@ -93,7 +93,7 @@ func (w *World) NewClientBeyond() *Client {
 	return client
 }
 
-var _ = Describe("Fetching descriptions through the operator's proxy", Label("CIMD", "C51", "configuration"), func() {
+var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51", "configuration"), func() {
 	var proxy *EgressProxy
 	BeforeEach(func() { proxy = NewEgressProxy() })
 	start := func(adjust ...func(*server.Config)) *World {
@@ -102,7 +102,7 @@ var _ = Describe("Fetching descriptions through the operator's proxy", Label("CI
 		return world
 	}
 
-	It("lets a client connect that nothing else reaches", func(ctx SpecContext) {
+	It("connects a client that only the proxy can reach", func(ctx SpecContext) {
 		Expect(start().NewClientBeyond().Connect(ctx).Scope).To(HavePrefix("mcp"))
 		Expect(proxy.Connects.Load()).To(BeEquivalentTo(1))
 
@@ -111,7 +111,7 @@ var _ = Describe("Fetching descriptions through the operator's proxy", Label("CI
 		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 	})
 
-	It("gives the proxy its password, and shows that to nobody else", func(ctx SpecContext) {
+	It("sends the password to the proxy and reveals it nowhere else", func(ctx SpecContext) {
 		proxy.Password = "known-to-few"
 		world := start()
 		client, seen := world.NewClientBeyond(), make(chan http.Header, 1)
@@ -162,13 +162,13 @@ var _ = Describe("Fetching descriptions through the operator's proxy", Label("CI
 		Entry("a host without a scheme", "proxy.internal:3128"),
 		Entry("another kind of proxy", "socks5://me:known-to-few@proxy.internal:1080"),
 		Entry("no host", "http://me:known-to-few@:3128"),
-		Entry("no possible port", "http://me:known-to-few@proxy.internal:99999"),
+		Entry("an invalid port", "http://me:known-to-few@proxy.internal:99999"),
 		Entry("a password that is not escaped", "http://me:known-to/few@proxy.internal:3128"),
 		Entry("a path", "http://me:known-to-few@proxy.internal:3128/proxy.pac"),
 		Entry("a query", "http://proxy.internal:3128?password=known-to-few"),
 	)
 
-	It("hides the address in what it shows of its configuration, and takes it from a file", func(ctx SpecContext) {
+	It("hides the URL in the output of config, and reads it from a file", func(ctx SpecContext) {
 		workingFolder()
 		ran := Run(ctx, "config", "--dev", "--metadata-proxy=http://me:known-to-few@proxy.internal:3128")
 		Expect(ran.Settings()).To(HaveKeyWithValue("metadata-proxy", "[hidden]"))
@@ -179,7 +179,7 @@ var _ = Describe("Fetching descriptions through the operator's proxy", Label("CI
 	})
 })
 
-var _ = Describe("Advising a proxy", Label("trace", "C51"), func() {
+var _ = Describe("Advice to set a proxy", Label("trace", "C51"), func() {
 	const advice = "set metadata-proxy"
 	var operated *Operated
 	refused := func(ctx context.Context, path string) Traced {
@@ -189,7 +189,7 @@ var _ = Describe("Advising a proxy", Label("trace", "C51"), func() {
 	}
 	BeforeEach(func() { operated = Operate() })
 
-	It("is in the trace while no host of a description has answered, and not afterwards", func(ctx SpecContext) {
+	It("is in the trace until the first host of a client document has responded", func(ctx SpecContext) {
 		const path = "authorize client_metadata:refused"
 		Expect(refused(ctx, path)).To(And(HaveField("Last().Rule", "C41"), HaveField("Hint", ContainSubstring(advice))))
 		ran := Run(ctx, append([]string{"trace"}, operated.Kept()...)...)
@@ -199,7 +199,7 @@ var _ = Describe("Advising a proxy", Label("trace", "C51"), func() {
 		Expect(refused(ctx, path).Hint).To(And(ContainSubstring("firewall"), Not(ContainSubstring("metadata-proxy"))))
 	})
 
-	It("is not for a host that answers without a description", Label("C42"), func(ctx SpecContext) {
+	It("is not given for a host that responds without a document", Label("C42"), func(ctx SpecContext) {
 		client := operated.NewClient()
 		client.ID += "x"
 		client.AskFor(ctx, client.Request())

@@ -18,17 +18,17 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// Operated is a world that is served as "pasteport serve" does it, with an admin listener.
+// Operated is a world served like "pasteport serve", with an admin listener.
 type Operated struct {
 	*World
 	Admin string
-	Stop  func() // tells it to stop, and returns at once
+	Stop  func() // starts the shutdown and returns immediately
 	Ended chan error
 
-	Shutdown func() // stops it and waits until everything is closed
+	Shutdown func() // stops the service and waits until it is closed
 }
 
-// Operate starts it; it ends with the spec.
+// Operate starts a world with an admin listener; it ends with the spec.
 func Operate(adjust ...func(*server.Config)) *Operated {
 	GinkgoHelper()
 	withAdmin := func(config *server.Config) { config.AdminAddr = "127.0.0.1:0" }
@@ -50,7 +50,7 @@ func Operate(adjust ...func(*server.Config)) *Operated {
 	return o
 }
 
-// AskAdmin asks the admin listener; change may spoil the request.
+// AskAdmin sends a GET request to the admin listener; change may alter it.
 func (o *Operated) AskAdmin(ctx context.Context, path string, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Admin+path, http.NoBody)
@@ -61,7 +61,7 @@ func (o *Operated) AskAdmin(ctx context.Context, path string, change ...func(*ht
 	return Send(r)
 }
 
-// outside is an address of this computer that is none of loopback.
+// outside returns an address of this computer that is not loopback.
 func outside() string {
 	GinkgoHelper()
 	addresses, err := net.InterfaceAddrs()
@@ -75,7 +75,7 @@ func outside() string {
 	return ""
 }
 
-// Spoil overwrites the page from which SQLite finds all others of a table, as a failing disk may.
+// Spoil overwrites the root page of a SQLite table, as a failing disk may.
 func (o *Operated) Spoil(ctx context.Context, table string) {
 	GinkgoHelper()
 	db := o.database()
@@ -90,7 +90,7 @@ func (o *Operated) Spoil(ctx context.Context, table string) {
 	Expect(file.Close()).To(Succeed())
 }
 
-// linesWith are the lines of a log that hold a text.
+// linesWith returns the lines of a log that contain a text.
 func linesWith(log, text string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, text) {
@@ -101,7 +101,7 @@ func linesWith(log, text string) (found []string) {
 }
 
 var _ = Describe("Operating a service", Label("operations"), func() {
-	It("tells that it lives and is ready, each check by name", func(ctx SpecContext) {
+	It("reports that it is alive and ready, with each check by name", func(ctx SpecContext) {
 		service := Operate()
 		Expect(service.AskAdmin(ctx, "/healthz")).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", MatchJSON(`{"status":"ok"}`))))
 		ready := service.AskAdmin(ctx, "/readyz")
@@ -109,7 +109,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(ready.Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"content database"}]}`))
 	})
 
-	It("tells which database does not answer", func(ctx SpecContext) {
+	It("names the database that does not respond", func(ctx SpecContext) {
 		service := Operate()
 		Expect(service.Site().Close()).To(Succeed())
 		ready := service.AskAdmin(ctx, "/readyz")
@@ -118,7 +118,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
 	})
 
-	DescribeTable("is not ready on a damaged file, and says so in the log", Label("N14"), func(ctx SpecContext, table string) {
+	DescribeTable("is not ready with a damaged table, and logs it", Label("N14"), func(ctx SpecContext, table string) {
 		service := Operate()
 		stake := NewStake(ctx, service.NewClient())
 		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusOK))
@@ -128,11 +128,11 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(linesWith(service.Log.String(), "a readiness check fails")).To(ConsistOf(ContainSubstring("malformed")))
 		Expect(stake.Try(ctx)).To(HaveKeyWithValue("refresh", BePutOff()))
 	},
-		Entry("where the grants are", "grants", SpecTimeout(time.Minute)),
-		Entry("where their secrets are", "secrets", SpecTimeout(time.Minute)),
+		Entry("of grants", "grants", SpecTimeout(time.Minute)),
+		Entry("of secrets", "secrets", SpecTimeout(time.Minute)),
 	)
 
-	It("shows where it spends its time, without its command line", func(ctx SpecContext) {
+	It("serves profiles, without the command line", func(ctx SpecContext) {
 		service := Operate()
 		Expect(service.AskAdmin(ctx, "/debug/pprof/goroutine?debug=1").Text).To(ContainSubstring("goroutine profile: total"))
 		Expect(service.AskAdmin(ctx, "/debug/pprof/cmdline").StatusCode).To(Equal(http.StatusNotFound))
@@ -146,38 +146,38 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 			Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Origin"))
 		}
 	},
-		Entry("a name that was rebound to its address", http.StatusForbidden, func(r *http.Request) { r.Host = "evil.example" }),
-		Entry("a name that only begins like one of this computer", http.StatusForbidden, func(r *http.Request) { r.Host = "localhost.evil.example:80" }),
-		Entry("another address than its own", http.StatusForbidden, func(r *http.Request) { r.Host = "192.0.2.1" }),
+		Entry("another host name (DNS rebinding)", http.StatusForbidden, func(r *http.Request) { r.Host = "evil.example" }),
+		Entry("a host name that starts with localhost", http.StatusForbidden, func(r *http.Request) { r.Host = "localhost.evil.example:80" }),
+		Entry("another address", http.StatusForbidden, func(r *http.Request) { r.Host = "192.0.2.1" }),
 		Entry("a page of another origin", http.StatusForbidden, with("Origin", "https://evil.example")),
-		Entry("a page that hides its origin", http.StatusForbidden, with("Origin", "null")),
+		Entry("a page with a null origin", http.StatusForbidden, with("Origin", "null")),
 		Entry("a page of another port of this computer", http.StatusForbidden, with("Origin", "http://127.0.0.1:1")),
-		Entry("a picture or a link of another site", http.StatusForbidden, with("Sec-Fetch-Site", "cross-site")),
-		Entry("a subdomain's", http.StatusForbidden, with("Sec-Fetch-Site", "same-site")),
+		Entry("an image or a link of another site", http.StatusForbidden, with("Sec-Fetch-Site", "cross-site")),
+		Entry("a request of a subdomain", http.StatusForbidden, with("Sec-Fetch-Site", "same-site")),
 		Entry("POST", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = http.MethodPost }),
 		Entry("DELETE", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = http.MethodDelete }),
 		Entry("OPTIONS", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = http.MethodOptions }),
-		Entry("a method that nobody knows", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = "BREW" }),
+		Entry("an unknown method", http.StatusMethodNotAllowed, func(r *http.Request) { r.Method = "BREW" }),
 	)
 
-	DescribeTable("takes", func(ctx SpecContext, change func(*http.Request)) {
+	DescribeTable("accepts", func(ctx SpecContext, change func(*http.Request)) {
 		Expect(Operate().AskAdmin(ctx, "/readyz", change).StatusCode).To(Equal(http.StatusOK))
 	},
-		Entry("a name of this computer", func(r *http.Request) { r.Host = "LocalHost:8081" }),
-		Entry("another loopback address of it", func(r *http.Request) { r.Host = "[::1]:8081" }),
+		Entry("localhost", func(r *http.Request) { r.Host = "LocalHost:8081" }),
+		Entry("another loopback address", func(r *http.Request) { r.Host = "[::1]:8081" }),
 		Entry("its own page", func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host) }),
-		Entry("an address that was typed in", with("Sec-Fetch-Site", "none")),
+		Entry("an address that was typed", with("Sec-Fetch-Site", "none")),
 		Entry("HEAD", func(r *http.Request) { r.Method = http.MethodHead }),
 	)
 
-	It("has no admin listener unless one is asked for", func() {
+	It("has no admin listener by default", func() {
 		for _, off := range []string{"", "off"} {
 			world := NewWorld(func(config *server.Config) { config.AdminAddr = off })
 			Expect(world.service.AdminAddr()).To(BeNil())
 		}
 	})
 
-	It("says that its admin address is taken, and leaves no trace", func(ctx SpecContext) {
+	It("fails if its admin address is in use, and creates no files", func(ctx SpecContext) {
 		taken := Operate().Admin[len("http://"):]
 		dir := filepath.Join(GinkgoT().TempDir(), "site")
 		ran := Run(ctx, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", taken, "--data", dir)
@@ -186,7 +186,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(dir).NotTo(BeADirectory())
 	})
 
-	It("warns of an admin listener that other computers reach", func(ctx SpecContext) {
+	It("warns of an admin listener that other computers can reach", func(ctx SpecContext) {
 		service := Operate(func(config *server.Config) { config.AdminAddr = "0.0.0.0:0" })
 		Expect(service.Log.String()).To(ContainSubstring("the admin listener can be reached from other computers"))
 		_, port, err := net.SplitHostPort(service.Admin[len("http://"):])
@@ -199,7 +199,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		}
 	})
 
-	It("tells other computers how it is, and nothing of people or of its memory", func(ctx SpecContext) {
+	It("serves other computers readiness and metrics only", func(ctx SpecContext) {
 		service := Operate(func(config *server.Config) { config.AdminAddr = "0.0.0.0:0" })
 		_, port, err := net.SplitHostPort(service.Admin[len("http://"):])
 		Expect(err).NotTo(HaveOccurred())
@@ -214,7 +214,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		}
 	})
 
-	It("lets nobody keep or frame what it tells", func(ctx SpecContext) {
+	It("forbids caching and framing of its responses", func(ctx SpecContext) {
 		service := Operate()
 		for path, policy := range map[string]string{"/readyz": "default-src 'none'; frame-ancestors 'none'", "/": "style-src 'sha256-"} {
 			answer := service.AskAdmin(ctx, path)
@@ -223,7 +223,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		}
 	})
 
-	It("lets streams end cleanly when it stops, and counts those that are open", Label("G16"), func(ctx SpecContext) {
+	It("ends streams cleanly when it stops, and counts open streams", Label("G16"), func(ctx SpecContext) {
 		service := Operate()
 		for _, revision := range []string{httpSSE, sessions} {
 			talk := service.Converse(ctx, revision, service.NewClient().Connect(ctx).Access)
@@ -236,13 +236,13 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		service.Stop()
 		read, err := io.ReadAll(answer.Body)
-		Expect(err).NotTo(HaveOccurred(), "the last chunk came")
+		Expect(err).NotTo(HaveOccurred(), "the body is complete")
 		Expect(string(read)).To(HavePrefix("event: endpoint"))
 		Expect(answer.Body.Close()).To(Succeed())
 		Eventually(service.Ended).WithTimeout(patience).Should(Receive(BeNil()))
 	}, SpecTimeout(time.Minute))
 
-	It("finishes what is under way, says meanwhile that it is not ready, and leaves the admin listener open to the last", func(ctx SpecContext) {
+	It("finishes running requests at shutdown, reports that it is not ready, and closes the admin listener last", func(ctx SpecContext) {
 		service := Operate()
 		client := service.NewClient()
 		asked, release := make(chan struct{}), make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// operatorsGrant is what "pasteport grants list --json" says of a grant.
+// operatorsGrant is a line of "pasteport grants list --json".
 type operatorsGrant struct {
 	ID, Client, Name, Subject string
 	Scopes                    []string
@@ -26,7 +26,7 @@ type operatorsGrant struct {
 	EndsBy                    time.Time  `json:"ends_by"`
 }
 
-// Grants runs the operator's list.
+// Grants runs "pasteport grants list".
 func (w *World) Grants(ctx context.Context, flags ...string) (grants []operatorsGrant) {
 	GinkgoHelper()
 	listed := Run(ctx, slices.Concat([]string{"grants", "list", "--json"}, w.Kept(), flags)...)
@@ -35,7 +35,7 @@ func (w *World) Grants(ctx context.Context, flags ...string) (grants []operators
 	return grants
 }
 
-// hostOf is the host of a URL.
+// hostOf returns the host of a URL.
 func hostOf(address string) string {
 	GinkgoHelper()
 	u, err := url.Parse(address)
@@ -54,7 +54,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		return RunTyping(ctx, typed, slices.Concat([]string{"grants", "end"}, world.Kept(), args)...)
 	}
 
-	It("lists every living grant, oldest first, and nothing secret", Label("H3"), func(ctx SpecContext) {
+	It("lists every active grant, oldest first, and no secrets", Label("H3"), func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		world.Call(ctx, tokens.Access)
 		author := world.TokenFor(ctx, "ada", demosite.Author)
@@ -72,7 +72,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(shown.Out).NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(tokens.Refresh), ContainSubstring(world.Token), ContainSubstring(author)))
 	})
 
-	DescribeTable("finds those that are asked for", func(ctx SpecContext, found int, flags func() []string) {
+	DescribeTable("filters the list", func(ctx SpecContext, found int, flags func() []string) {
 		client.Connect(ctx)
 		client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
 		Expect(world.Grants(ctx, flags()...)).To(HaveLen(found))
@@ -83,7 +83,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Entry("by both", 0, func() []string { return []string{"--client", "client.example", "--subject", "ada"} }),
 	)
 
-	It("ends one, at once and for good, and leaves the others alone", Label("I12", "E9"), func(ctx SpecContext) {
+	It("ends one grant immediately and permanently, and no others", Label("I12", "E9"), func(ctx SpecContext) {
 		ended, kept := client.Connect(ctx), client.Connect(ctx)
 		done := end(ctx, "", "--yes", world.Grants(ctx)[0].ID[12:20])
 		Expect(done.Code).To(BeZero(), done.Err)
@@ -95,7 +95,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(world.Grants(ctx)).To(HaveLen(1))
 	})
 
-	DescribeTable("ends several, under whatever secret they were made", func(ctx SpecContext, left int, choose ...string) {
+	DescribeTable("ends several grants, made under any server secret", func(ctx SpecContext, left int, choose ...string) {
 		first := client.Connect(ctx)
 		world.RotateKeys(ctx)
 		client.Connect(ctx)
@@ -105,21 +105,21 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(world.Call(ctx, first.Access)).To(BeChallenged(world, "invalid_token"))
 	},
 		Entry("all of them", 0, "--all"),
-		Entry("of one person", 1, "--subject", "editor"),
+		Entry("those of one person", 1, "--subject", "editor"),
 	)
 
-	DescribeTable("asks first", func(ctx SpecContext, typed string, code, left int) {
+	DescribeTable("asks for confirmation", func(ctx SpecContext, typed string, code, left int) {
 		client.Connect(ctx)
 		answered := end(ctx, typed, "--all")
 		Expect(answered.Code).To(Equal(code))
-		Expect(answered.Err).To(ContainSubstring("End 1 of them?"))
+		Expect(answered.Err).To(ContainSubstring("End 1 grant(s)?"))
 		Expect(world.Grants(ctx)).To(HaveLen(left))
 	},
-		Entry("and goes on after yes", "yes\n", 0, 0), Entry("and goes on after y", "Y\n", 0, 0),
-		Entry("and stops after no", "n\n", 1, 1), Entry("and stops after nothing", "", 1, 1), Entry("and stops after anything else", "\nyes\n", 1, 1),
+		Entry("and continues after yes", "yes\n", 0, 0), Entry("and continues after y", "Y\n", 0, 0),
+		Entry("and stops after no", "n\n", 1, 1), Entry("and stops at the end of input", "", 1, 1), Entry("and stops after any other answer", "\nyes\n", 1, 1),
 	)
 
-	DescribeTable("ends nothing when it is told", func(ctx SpecContext, code int, said string, args ...string) {
+	DescribeTable("ends no grant and fails for", func(ctx SpecContext, code int, said string, args ...string) {
 		client.Connect(ctx)
 		client.Connect(ctx)
 		refused := end(ctx, "", append(args, "--yes")...)
@@ -127,16 +127,16 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(refused.Out + refused.Err).To(ContainSubstring(said))
 		Expect(world.Grants(ctx)).To(HaveLen(2))
 	},
-		Entry("nothing", 2, "say which grants"),
-		Entry("all of one person", 2, "--all alone", "--all", "--subject", "editor"),
-		Entry("one of one person", 2, "name one grant", "0", "--subject", "editor"),
-		Entry("two", 2, "name one grant", "0", "1"),
-		Entry("an id that nobody has", 1, "0 living grants have an id that begins with", "no-such-id"),
-		Entry("an empty id", 2, "say which grants", ""),
-		Entry("a person whom nobody knows", 0, "There is no living grant of this kind", "--subject", "eve"),
+		Entry("no arguments", 2, "name the grants"),
+		Entry("--all with --subject", 2, "--all alone", "--all", "--subject", "editor"),
+		Entry("an id with --subject", 2, "name one grant", "0", "--subject", "editor"),
+		Entry("two ids", 2, "name one grant", "0", "1"),
+		Entry("an unknown id", 1, "0 active grants have an id that starts with", "no-such-id"),
+		Entry("an empty id", 2, "name the grants", ""),
+		Entry("an unknown person", 0, "No active grants match", "--subject", "eve"),
 	)
 
-	It("keeps what a site calls its people from moving about on the terminal", func(ctx SpecContext) {
+	It("escapes control characters in subjects", func(ctx SpecContext) {
 		site := NewTokenSite(`{"subject":"ada\u001b[2J\u202e\nbob"}`)
 		world = NewWorld(func(config *server.Config) {
 			config.Verification = overHTTP.configure(site.site.URL("/token"))
@@ -145,7 +145,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...).Out).To(ContainSubstring("ada\ufffd[2J\ufffd\ufffdbob"))
 	})
 
-	It("needs a data folder, and makes none", func(ctx SpecContext) {
+	It("requires an existing data folder", func(ctx SpecContext) {
 		refused := Run(ctx, "grants", "list", "--data", "/nowhere")
 		Expect(refused.Code).To(Equal(1))
 		Expect(refused.Err).To(ContainSubstring("name its folder with --data"))

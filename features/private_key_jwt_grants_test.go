@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-var _ = Describe("Holding a grant that has to be signed for", Label("D33", "RFC 7523"), func() {
+var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523"), func() {
 	var world *World
 	var client *SigningClient
 	var tokens Tokens
@@ -21,18 +21,18 @@ var _ = Describe("Holding a grant that has to be signed for", Label("D33", "RFC 
 		tokens = client.Connect(ctx)
 	})
 
-	It("is not refreshed without a signature, however old the token", Label("D27"), func(ctx SpecContext) {
+	It("is not refreshed without a signature, also with an old token", Label("D27"), func(ctx SpecContext) {
 		next := client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).Tokens()
 		world.Clock.Advance(2 * time.Minute)
 		fetched := world.Clients.Fetches()
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
-		Expect(world.Clients.Fetches()).To(Equal(fetched), "nothing is looked up for whoever shows nothing")
-		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK), "whoever cannot sign cannot end it either")
+		Expect(world.Clients.Fetches()).To(Equal(fetched), "a request without an assertion causes no fetch")
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK), "a request without a signature does not end the grant")
 		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh)))).To(BeRefusedAs(400, "invalid_grant"))
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("is not ended by a replay of its code that is not signed", Label("D19"), func(ctx SpecContext) {
+	It("is not ended by an unsigned replay of its code", Label("D19"), func(ctx SpecContext) {
 		form := client.Exchange(client.Authorize(ctx))
 		tokens := client.Token(ctx, client.Sign(form)).Tokens()
 		form.Del("client_assertion")
@@ -52,20 +52,20 @@ var _ = Describe("Holding a grant that has to be signed for", Label("D33", "RFC 
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("says 200 to whoever revokes nothing", Label("E2", "E3"), func(ctx SpecContext) {
+	It("responds with 200 to a revocation without a token or with an unknown token", Label("E2", "E3"), func(ctx SpecContext) {
 		for _, token := range []string{"", "garbage", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
 			Expect(client.Revoke(ctx, token).StatusCode).To(Equal(http.StatusOK))
 		}
 	})
 
-	It("goes on when the client publishes a new key", func(ctx SpecContext) {
+	It("continues when the client publishes a new key", func(ctx SpecContext) {
 		client.Rotate()
 		client.Keys.publish(client.JWK())
 		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
 		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(2))
 	})
 
-	It("looks for an unknown key at most once a minute", func(ctx SpecContext) {
+	It("fetches keys for an unknown key id at most once a minute", func(ctx SpecContext) {
 		client.Rotate()
 		refresh := func() Response { return client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))) }
 		for range 5 {
@@ -79,14 +79,14 @@ var _ = Describe("Holding a grant that has to be signed for", Label("D33", "RFC 
 		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(3))
 	})
 
-	It("has to be signed for even when the client no longer says so", func(ctx SpecContext) {
+	It("requires a signature even if the client's document no longer declares private_key_jwt", func(ctx SpecContext) {
 		client.Publish()
 		world.Clock.Advance(time.Minute)
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
 		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh)))).To(BeRefusedAs(401, "invalid_client"))
 	})
 
-	It("rests while signing is not offered", Label("D10"), func(ctx SpecContext) {
+	It("cannot be refreshed while private-key-jwt is off, and works again afterwards", Label("D10"), func(ctx SpecContext) {
 		offered := world.adjust
 		world.adjust = func(*server.Config) {}
 		world.Restart()
@@ -100,12 +100,12 @@ var _ = Describe("Holding a grant that has to be signed for", Label("D33", "RFC 
 	})
 })
 
-var _ = Describe("Holding a public client's grant where signing is offered", Label("RFC 7523", "D33", "D11", "C47"), func() {
-	It("needs no signature, takes none and fetches nothing", func(ctx SpecContext) {
+var _ = Describe("A public client's grant while private_key_jwt is on", Label("RFC 7523", "D33", "D11", "C47"), func() {
+	It("requires no signature, accepts none and causes no fetch", func(ctx SpecContext) {
 		world := NewWorld(offerPrivateKeyJWT)
 		public, signer := world.NewClient(), world.NewSigningClient("ES256")
 		form := public.Exchange(public.Authorize(ctx))
-		world.Clock.Advance(2 * time.Minute) // the document is no longer remembered
+		world.Clock.Advance(2 * time.Minute) // the cached document has expired
 		signer.ID = public.ID
 		fetched := world.Clients.Fetches()
 		Expect(public.Token(ctx, signer.Sign(public.Exchange(form.Get("code"))))).To(BeRefusedAs(401, "invalid_client"))
@@ -116,7 +116,7 @@ var _ = Describe("Holding a public client's grant where signing is offered", Lab
 		Expect(world.Clients.Fetches()).To(Equal(fetched))
 	})
 
-	It("stays so when the client begins to sign", func(ctx SpecContext) {
+	It("stays public when the client starts to sign", func(ctx SpecContext) {
 		world := NewWorld(offerPrivateKeyJWT)
 		client := world.NewSigningClient("ES256", func(document map[string]any) { document["token_endpoint_auth_method"] = "none" })
 		form := client.Exchange(client.Authorize(ctx))

@@ -15,7 +15,7 @@ import (
 
 func offerPrivateKeyJWT(config *server.Config) { config.PrivateKeyJWT = true }
 
-// chatGPT makes a document say what ChatGPT's says about authentication (X8).
+// chatGPT gives a document the authentication members of ChatGPT's document (X8).
 func chatGPT(document map[string]any) {
 	document["token_endpoint_auth_method"] = "private_key_jwt"
 	document["token_endpoint_auth_methods_supported"] = []string{"none", "private_key_jwt"}
@@ -31,7 +31,7 @@ func field(name string, value any) spoil {
 func noClaim(name string) spoil { return func(_, claims map[string]any) { delete(claims, name) } }
 func noField(name string) spoil { return func(header, _ map[string]any) { delete(header, name) } }
 
-var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
+var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC 7523"), func() {
 	var world *World
 	BeforeEach(func() { world = NewWorld(offerPrivateKeyJWT) })
 
@@ -40,7 +40,7 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 	}
 	in := func(d time.Duration) int64 { return world.Clock.Now().Add(d).Unix() }
 
-	It("is offered in the server's metadata", Label("F2", "F12"), func(ctx SpecContext) {
+	It("is advertised in the server metadata", Label("F2", "F12"), func(ctx SpecContext) {
 		metadata := decode(Get(ctx, world.Issuer+"/.well-known/oauth-authorization-server"))
 		for _, endpoint := range []string{"token", "revocation"} {
 			Expect(metadata).To(HaveKeyWithValue(endpoint+"_endpoint_auth_methods_supported", []any{"none", "private_key_jwt"}))
@@ -56,12 +56,12 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
 		Expect(client.Revocation(ctx, client.Sign(url.Values{"token": {next.Refresh}})).StatusCode).To(Equal(http.StatusOK))
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
-		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(1), "the keys are remembered")
+		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(1), "the keys are cached")
 	},
 		Entry(nil, "ES256"), Entry(nil, "RS256"), Entry(nil, "PS256"), Entry(nil, "EdDSA"),
 	)
 
-	It("takes the keys from the document where they are in it", Label("C31"), func(ctx SpecContext) {
+	It("accepts keys in the document", Label("C31"), func(ctx SpecContext) {
 		client := world.NewSigningClient("ES256")
 		client.Publish(func(document map[string]any) {
 			document["token_endpoint_auth_method"] = "private_key_jwt"
@@ -71,7 +71,7 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 		Expect(client.Keys.fetches.Load()).To(BeZero())
 	})
 
-	It("is what ChatGPT has to do where it is offered, and only there", Label("X8", "C30"), func(ctx SpecContext) {
+	It("is required for ChatGPT's document if it is on, and only then", Label("X8", "C30"), func(ctx SpecContext) {
 		client := world.NewSigningClient("RS256", chatGPT)
 		Expect(client.Token(ctx, client.Exchange(client.Authorize(ctx)))).To(BeRefusedAs(401, "invalid_client"))
 		client.Connect(ctx)
@@ -91,12 +91,12 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 	},
 		Entry("for the token endpoint", func() spoil { return claim("aud", world.Issuer+"/oauth/token") }),
 		Entry("with an audience in a list of one", func() spoil { return claim("aud", []string{world.Issuer}) }),
-		Entry("that lives for five minutes", func() spoil { return claim("exp", in(5*time.Minute)) }),
-		Entry("of a clock that is ahead", func() spoil { return claim("exp", in(5*time.Minute+25*time.Second)) }),
-		Entry("of a clock that is behind", func() spoil { return claim("exp", in(-25*time.Second)) }),
+		Entry("with a lifetime of five minutes", func() spoil { return claim("exp", in(5*time.Minute)) }),
+		Entry("from a client whose clock is ahead", func() spoil { return claim("exp", in(5*time.Minute+25*time.Second)) }),
+		Entry("from a client whose clock is behind", func() spoil { return claim("exp", in(-25*time.Second)) }),
 		Entry("with a jti of 256 bytes", func() spoil { return claim("jti", strings.Repeat("j", 256)) }),
-		Entry("that names no key when there is only one", func() spoil { return noField("kid") }),
-		Entry("that alone names the client", func() spoil { return noField("kid") }, drop("client_id")),
+		Entry("without a kid when there is one key", func() spoil { return noField("kid") }),
+		Entry("without a client_id in the form", func() spoil { return noField("kid") }, drop("client_id")),
 	)
 
 	DescribeTable("is refused and leaves the code redeemable", func(ctx SpecContext, change func() spoil) {
@@ -107,20 +107,20 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 	},
 		Entry("without a signature", func() spoil { return field("alg", "none") }),
 		Entry("signed with the public key as a shared secret", func() spoil { return field("alg", "HS256") }),
-		Entry("with a critical header that nobody knows", func() spoil { return field("crit", []string{"x"}) }),
+		Entry("with an unknown critical header", func() spoil { return field("crit", []string{"x"}) }),
 		Entry("when another client issued it", func() spoil { return claim("iss", "https://other.example/c.json") }),
-		Entry("when it is about another client", func() spoil { return claim("sub", "https://other.example/c.json") }),
+		Entry("when its subject is another client", func() spoil { return claim("sub", "https://other.example/c.json") }),
 		Entry("when it is for another server", func() spoil { return claim("aud", "https://other.example") }),
-		Entry("when it is for this server too", func() spoil { return claim("aud", []string{world.Issuer, "https://other.example"}) }),
-		Entry("when it is for nobody", func() spoil { return noClaim("aud") }),
-		Entry("when it is for an empty list", func() spoil { return claim("aud", []string{}) }),
+		Entry("when it is for this and another server", func() spoil { return claim("aud", []string{world.Issuer, "https://other.example"}) }),
+		Entry("when it has no audience", func() spoil { return noClaim("aud") }),
+		Entry("when its audience is an empty list", func() spoil { return claim("aud", []string{}) }),
 		Entry("when it never expires", func() spoil { return noClaim("exp") }),
 		Entry("when it has expired", func() spoil { return claim("exp", in(-31*time.Second)) }),
-		Entry("when it lives too long", func() spoil { return claim("exp", in(5*time.Minute+40*time.Second)) }),
+		Entry("when its lifetime is too long", func() spoil { return claim("exp", in(5*time.Minute+40*time.Second)) }),
 		Entry("when it is not valid yet", func() spoil { return claim("nbf", in(40*time.Second)) }),
 		Entry("when it has no jti", func() spoil { return noClaim("jti") }),
 		Entry("when its jti is too long", func() spoil { return claim("jti", strings.Repeat("j", 257)) }),
-		Entry("when its claims are no claims", func() spoil { return claim("exp", "soon") }),
+		Entry("when its claims are malformed", func() spoil { return claim("exp", "soon") }),
 		Entry("when it names an unknown key", func() spoil { return field("kid", "another") }),
 	)
 
@@ -131,13 +131,13 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		change(spoiled)
 		Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
-		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK), "the assertion was not used up")
+		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK), "the assertion can still be used")
 	},
-		Entry("when nothing is signed", 401, "invalid_client", func(form url.Values) { drop("client_assertion")(form); drop("client_assertion_type")(form) }),
+		Entry("when there is no assertion", 401, "invalid_client", func(form url.Values) { drop("client_assertion")(form); drop("client_assertion_type")(form) }),
 		Entry("when there is a type only", 401, "invalid_client", drop("client_assertion")),
 		Entry("when the type is missing", 401, "invalid_client", drop("client_assertion_type")),
-		Entry("when the type is another", 401, "invalid_client", set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer")),
-		Entry("when it is no JWT", 401, "invalid_client", set("client_assertion", "no.jwt")),
+		Entry("when the type is wrong", 401, "invalid_client", set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer")),
+		Entry("when it is not a JWT", 401, "invalid_client", set("client_assertion", "no.jwt")),
 		Entry("when a secret comes with it", Label("D8"), 401, "invalid_client", set("client_secret", "s3cret")),
 		Entry("when it is repeated", Label("D5"), 400, "invalid_request", repeat("client_assertion")),
 		Entry("when another client_id is named", Label("D13"), 400, "invalid_grant", set("client_id", "https://other.example/c.json")),
@@ -156,7 +156,7 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 		Expect(exchange(ctx, client)).To(BeRefusedAs(401, "invalid_client"))
 	})
 
-	DescribeTable("says that the client's keys cannot be had, and uses nothing up", func(ctx SpecContext, answer http.HandlerFunc) {
+	DescribeTable("reports that the client's keys cannot be fetched, and leaves code and assertion usable", func(ctx SpecContext, answer http.HandlerFunc) {
 		client := world.NewSigningClient("ES256")
 		form := client.Sign(client.Exchange(client.Authorize(ctx)))
 		client.Keys.serve(answer)
@@ -167,15 +167,15 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK))
 	},
 		Entry("when their host fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }),
-		Entry("when their host hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-		Entry("when they are elsewhere", Label("C12", "C20"), func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }),
-		Entry("when they are too many", Label("C15"), func(w http.ResponseWriter, _ *http.Request) {
+		Entry("when their host closes the connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		Entry("when their URL redirects", Label("C12", "C20"), func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }),
+		Entry("when there are too many keys", Label("C15"), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"keys":[]`+strings.Repeat(" ", 64<<10)+`}`)
 		}),
 	)
 
-	It("says the same when the client's document cannot be had", func(ctx SpecContext) {
+	It("reports the same when the client's document cannot be fetched", func(ctx SpecContext) {
 		client := world.NewSigningClient("ES256")
 		form := client.Exchange(client.Authorize(ctx))
 		world.Clock.Advance(time.Minute)
@@ -201,23 +201,23 @@ var _ = Describe("Signing for tokens", Label("D33", "RFC 7523"), func() {
 			world.Restart()
 			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).To(BeRefusedAs(401, "invalid_client"))
 			Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
-			Expect(world.Log.String()).NotTo(ContainSubstring(assertion), "it is in no log")
+			Expect(world.Log.String()).NotTo(ContainSubstring(assertion), "the log does not contain the assertion")
 		})
 
-		It("lets one of many simultaneous requests pass", func(ctx SpecContext) {
+		It("accepts one of many simultaneous requests", func(ctx SpecContext) {
 			client := world.NewSigningClient("ES256")
 			form := client.Sign(client.Refresh(client.Connect(ctx).Refresh))
 			Expect(statuses(atOnce(racers, func() Response { return client.Token(ctx, form) }))).To(Equal([]int{200, 401, 401, 401, 401, 401, 401, 401}))
 		})
 
-		It("keeps the jti of every client apart", func(ctx SpecContext) {
+		It("accepts the same jti from another client", func(ctx SpecContext) {
 			for range 2 {
 				Expect(exchange(ctx, world.NewSigningClient("ES256"), claim("jti", "1")).StatusCode).To(Equal(http.StatusOK))
 			}
 		})
 	})
 
-	It("does not use up the jti of an assertion that is refused", func(ctx SpecContext) {
+	It("does not record the jti of a refused assertion", func(ctx SpecContext) {
 		client := world.NewSigningClient("ES256")
 		Expect(exchange(ctx, client, claim("jti", "1"), claim("aud", "https://other.example"))).To(BeRefusedAs(401, "invalid_client"))
 		Expect(exchange(ctx, client, claim("jti", "1")).StatusCode).To(Equal(http.StatusOK))

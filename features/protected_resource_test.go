@@ -18,7 +18,7 @@ var _ = Describe("Calling the protected MCP server", Label("RFC 6750", "RFC 9728
 		invalid = metadata + `, error="invalid_token", error_description="The access token is invalid or has expired"`
 	})
 
-	DescribeTable("without a token is answered with where to get one", Label("G3", "G4"), func(ctx SpecContext, method string, header http.Header) {
+	DescribeTable("without a token returns a challenge with the metadata URL", Label("G3", "G4"), func(ctx SpecContext, method string, header http.Header) {
 		answer := request(ctx, method, world.MCP(), header)
 		Expect(answer.StatusCode).To(Equal(http.StatusUnauthorized))
 		Expect(answer.Header.Get("WWW-Authenticate")).To(Equal(challenge))
@@ -32,7 +32,7 @@ var _ = Describe("Calling the protected MCP server", Label("RFC 6750", "RFC 9728
 		Entry("with a scheme only", http.MethodGet, http.Header{"Authorization": {"Bearer"}}),
 	)
 
-	DescribeTable("with a token that does not open it gets one and the same answer", func(ctx SpecContext, token func(SpecContext, *Client) string) {
+	DescribeTable("with an invalid token returns the same response", func(ctx SpecContext, token func(SpecContext, *Client) string) {
 		client := world.NewClient()
 		answer := world.Call(ctx, token(ctx, client))
 		Expect(answer.StatusCode).To(Equal(http.StatusUnauthorized))
@@ -51,7 +51,7 @@ var _ = Describe("Calling the protected MCP server", Label("RFC 6750", "RFC 9728
 		Entry("when it is malformed", Label("G6"), func(SpecContext, *Client) string { return "päß" }),
 	)
 
-	It("refuses credentials that contradict each other", Label("G5"), func(ctx SpecContext) {
+	It("refuses several credentials", Label("G5"), func(ctx SpecContext) {
 		token := world.NewClient().Connect(ctx).Access
 		twice := request(ctx, http.MethodGet, world.MCP(), http.Header{"Authorization": {"Bearer " + token, "Bearer " + token}})
 		Expect(twice.StatusCode).To(Equal(http.StatusBadRequest))

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// behind trusts these networks.
+// behind returns a world that trusts proxies in these networks.
 func behind(networks ...string) func(*server.Config) {
 	return func(config *server.Config) {
 		for _, network := range networks {
@@ -21,7 +21,7 @@ func behind(networks ...string) func(*server.Config) {
 	}
 }
 
-// forwarded sets X-Forwarded-For, once for each value.
+// forwarded sets one X-Forwarded-For header per value.
 func forwarded(values ...string) func(*http.Request) {
 	return func(r *http.Request) { r.Header["X-Forwarded-For"] = values }
 }
@@ -32,31 +32,31 @@ var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
 		Post(ctx, world.Issuer+"/oauth/token", url.Values{}, change)
 		Expect(world.Log.String()).To(ContainSubstring(`"address":"` + address + `"`))
 	},
-		Entry("of the peer when nobody is trusted", nil, forwarded("203.0.113.7"), "127.0.0.1"),
-		Entry("of the peer when others are trusted", []string{"10.0.0.0/8"}, forwarded("203.0.113.7"), "127.0.0.1"),
+		Entry("of the peer when no proxy is trusted", nil, forwarded("203.0.113.7"), "127.0.0.1"),
+		Entry("of the peer when other networks are trusted", []string{"10.0.0.0/8"}, forwarded("203.0.113.7"), "127.0.0.1"),
 		Entry("that a trusted network names", []string{"127.0.0.0/8"}, forwarded("203.0.113.7"), "203.0.113.7"),
 		Entry("that a trusted address names", []string{"127.0.0.1/32"}, forwarded("203.0.113.7"), "203.0.113.7"),
 		Entry("that a proxy in front of the proxy names", []string{"127.0.0.1/32", "10.0.0.0/8"}, forwarded("203.0.113.7, 10.1.2.3"), "203.0.113.7"),
-		Entry("that the proxy added, not what the client had said", []string{"127.0.0.1/32"}, forwarded("198.51.100.1, 203.0.113.7"), "203.0.113.7"),
-		Entry("that the proxy added as a header of its own", []string{"127.0.0.1/32"}, forwarded("198.51.100.1", "203.0.113.7"), "203.0.113.7"),
-		Entry("that the proxy added, whatever rubbish came before", []string{"127.0.0.1/32"}, forwarded("<script>, 203.0.113.7"), "203.0.113.7"),
-		Entry("of the last stranger, though he claims to be behind a proxy of ours", []string{"127.0.0.1/32", "10.0.0.0/8"}, forwarded("198.51.100.1, 10.1.2.3, 203.0.113.7"), "203.0.113.7"),
-		Entry("of a private network that nobody trusts", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 10.0.0.1"), "10.0.0.1"),
-		Entry("of a link that nobody trusts", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 169.254.0.1"), "169.254.0.1"),
-		Entry("of this computer when nobody trusts it", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 127.0.0.2"), "127.0.0.2"),
+		Entry("that the proxy appended, not the client's", []string{"127.0.0.1/32"}, forwarded("198.51.100.1, 203.0.113.7"), "203.0.113.7"),
+		Entry("that the proxy added as a separate header", []string{"127.0.0.1/32"}, forwarded("198.51.100.1", "203.0.113.7"), "203.0.113.7"),
+		Entry("that the proxy appended to an invalid value", []string{"127.0.0.1/32"}, forwarded("<script>, 203.0.113.7"), "203.0.113.7"),
+		Entry("of the last untrusted hop, despite a trusted address before it", []string{"127.0.0.1/32", "10.0.0.0/8"}, forwarded("198.51.100.1, 10.1.2.3, 203.0.113.7"), "203.0.113.7"),
+		Entry("of an untrusted private network", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 10.0.0.1"), "10.0.0.1"),
+		Entry("of an untrusted link-local address", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 169.254.0.1"), "169.254.0.1"),
+		Entry("of an untrusted loopback address", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 127.0.0.2"), "127.0.0.2"),
 		Entry("in IPv6", []string{"127.0.0.1/32"}, forwarded("2001:db8::7"), "2001:db8::7"),
 		Entry("of the proxy when it names none", []string{"127.0.0.1/32"}, forwarded(), "127.0.0.1"),
-		Entry("of the proxy when it names rubbish", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, unknown"), "127.0.0.1"),
+		Entry("of the proxy when the last value is invalid", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, unknown"), "127.0.0.1"),
 		Entry("that the proxy names with a port", []string{"127.0.0.1/32"}, forwarded("203.0.113.7:5555"), "203.0.113.7"),
 		Entry("that the proxy names with a port in IPv6", []string{"127.0.0.1/32"}, forwarded("[2001:db8::7]:5555"), "2001:db8::7"),
 		Entry("that the proxy names in Forwarded", []string{"127.0.0.1/32"}, with("Forwarded", `for="203.0.113.7:5555";proto=https`), "203.0.113.7"),
-		Entry("of the proxy when it names nothing", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, "), "127.0.0.1"),
-		Entry("of the peer, whatever other headers say", []string{"127.0.0.1/32"}, func(r *http.Request) {
+		Entry("of the proxy when the last value is empty", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, "), "127.0.0.1"),
+		Entry("of the peer, and ignores other headers", []string{"127.0.0.1/32"}, func(r *http.Request) {
 			r.Header = http.Header{"X-Real-Ip": {"203.0.113.7"}, "Cf-Connecting-Ip": {"203.0.113.7"}, "True-Client-Ip": {"203.0.113.7"}}
 		}, "127.0.0.1"),
 	)
 
-	It("counts wrong tokens by the address that the proxy names", func(ctx SpecContext) {
+	It("counts wrong tokens by the forwarded address", func(ctx SpecContext) {
 		world := NewWorld(behind("127.0.0.1/32"))
 		client := world.NewClient()
 		guess := func(address, token string) int {
@@ -75,16 +75,16 @@ var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(ContainSubstring(complaint))
 	},
-		Entry("what is no network", "proxy.example", `"proxy.example": write a list of networks such as 10.0.0.0/8, or addresses`),
-		Entry("a network of no size", "10.0.0.0/33", `networks such as 10.0.0.0/8`),
-		Entry("IPv4 in the clothes of IPv6", "::ffff:10.0.0.0/104", "networks such as 10.0.0.0/8"),
-		Entry("everybody", "0.0.0.0/0", "name the networks of your own proxies"),
-		Entry("everybody in IPv6", "::/0", "name the networks of your own proxies"),
+		Entry("a host name", "proxy.example", `"proxy.example": write a list of networks such as 10.0.0.0/8, or addresses`),
+		Entry("an invalid prefix length", "10.0.0.0/33", `networks such as 10.0.0.0/8`),
+		Entry("an IPv4-mapped IPv6 network", "::ffff:10.0.0.0/104", "networks such as 10.0.0.0/8"),
+		Entry("all of IPv4", "0.0.0.0/0", "name the networks of your own proxies"),
+		Entry("all of IPv6", "::/0", "name the networks of your own proxies"),
 	)
 })
 
 var _ = Describe("Logging", Label("operations", "H8"), func() {
-	It("marks every line of a request with an id of its own, which the answer names", func(ctx SpecContext) {
+	It("adds a request id to every log line of a request, and returns it", func(ctx SpecContext) {
 		world := NewWorld()
 		client := world.NewClient()
 		page := client.Consent(ctx)

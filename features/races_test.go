@@ -15,10 +15,10 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
-// A race is run with this many callers, this many times (N10).
+// The number of callers of a race, and how often it runs (N10).
 const crowd, repetitions = 16, 100
 
-// BeGrantedOrRefused matches what the loser and the winner of a race to the token endpoint may be told, and no fault.
+// BeGrantedOrRefused matches the possible responses to the callers of a race to the token endpoint.
 func BeGrantedOrRefused() types.GomegaMatcher {
 	return Or(HaveField("StatusCode", http.StatusOK), BeRefusedAs(400, "invalid_grant"))
 }
@@ -31,7 +31,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 		client = world.NewClient()
 	})
 
-	// against runs one kind of caller against another, half of the crowd each, and returns what the first kind was told.
+	// against runs two kinds of callers concurrently, half of the callers each, and returns the responses to the first kind.
 	against := func(these, those func() Response) (told []Response) {
 		calls := map[int]func() Response{}
 		for i := range crowd {
@@ -47,7 +47,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 		}
 		return told
 	}
-	// expectAllDead holds the race to its outcome: whatever was given away in it opens nothing.
+	// expectAllDead checks that no token issued in the race works.
 	expectAllDead := func(ctx context.Context, told []Response) {
 		GinkgoHelper()
 		for _, answer := range told {
@@ -68,7 +68,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 		Expect(err).NotTo(HaveOccurred())
 	}
 
-	It("sixteen exchanges of one code succeeds once, and a later replay takes it back", Label("I14", "D19", "D20"), func(ctx SpecContext) {
+	It("sixteen exchanges of one code succeeds once, and a later replay ends the grant", Label("I14", "D19", "D20"), func(ctx SpecContext) {
 		for range repetitions {
 			form := client.Exchange(client.Authorize(ctx))
 			var granted []Response
@@ -79,14 +79,14 @@ var _ = Describe("Racing", Label("N10"), func() {
 				}
 			}
 			Expect(granted).To(HaveLen(1))
-			Expect(world.Call(ctx, granted[0].Tokens().Access).StatusCode).To(Equal(http.StatusOK), "those who come too late end nothing")
+			Expect(world.Call(ctx, granted[0].Tokens().Access).StatusCode).To(Equal(http.StatusOK), "the losers do not end the grant")
 			world.Clock.Advance(11 * time.Second)
 			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
 			expectAllDead(ctx, granted)
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("sixteen refreshes with one token gives all of them one successor, and each a token of their own", Label("I15", "D27"), func(ctx SpecContext) {
+	It("sixteen refreshes with one token returns the same refresh token and different access tokens", Label("I15", "D27"), func(ctx SpecContext) {
 		refresh := client.Connect(ctx).Refresh
 		for range repetitions {
 			successors, accesses := map[string]bool{}, map[string]bool{}
@@ -100,7 +100,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("refreshes against a revocation leaves no live token once the revocation was answered", Label("I16", "E6", "E9"), func(ctx SpecContext) {
+	It("refreshes against a revocation leaves no valid token after the response to the revocation", Label("I16", "E6", "E9"), func(ctx SpecContext) {
 		for range repetitions {
 			tokens := client.Connect(ctx)
 			refresh := func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) }
@@ -115,7 +115,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("refreshes against the reuse of a replaced token leaves no live token", Label("I17", "D27"), func(ctx SpecContext) {
+	It("refreshes against the reuse of a replaced token leaves no valid token", Label("I17", "D27"), func(ctx SpecContext) {
 		for range repetitions {
 			stolen := client.Connect(ctx)
 			next := client.Token(ctx, client.Refresh(stolen.Refresh)).Tokens()
@@ -130,7 +130,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("refreshes against the site that ends the grant leaves no live token", Label("I17", "J10"), func(ctx SpecContext) {
+	It("refreshes against revocation by the site leaves no valid token", Label("I17", "J10"), func(ctx SpecContext) {
 		for range repetitions {
 			host := world.TokenFor(ctx, "ada", demosite.Author)
 			tokens := client.ConnectAs(ctx, host)
@@ -146,7 +146,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("exchanges against the site that ends the grant leaves no live token and no live code", Label("I17", "I8", "J10", "D21"), func(ctx SpecContext) {
+	It("exchanges against revocation by the site leaves no valid token or code", Label("I17", "I8", "J10", "D21"), func(ctx SpecContext) {
 		for i := range repetitions {
 			host := world.TokenFor(ctx, "ada", demosite.Author)
 			scope := []string{"mcp", "mcp offline_access"}[i%2]
@@ -163,7 +163,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("Losing the answer to a refresh", Label("N11", "D27", "I19"), func() {
+var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19"), func() {
 	var world *World
 	var client *Client
 	var old string
@@ -176,7 +176,7 @@ var _ = Describe("Losing the answer to a refresh", Label("N11", "D27", "I19"), f
 		Expect(lost.Refresh).NotTo(Or(BeEmpty(), Equal(old)))
 	})
 
-	It("is healed by asking again with the old token, which gives the same refresh token", func(ctx SpecContext) {
+	It("is recovered by a retry with the old token, which returns the same refresh token", func(ctx SpecContext) {
 		again := client.Token(ctx, client.Refresh(old))
 		Expect(again.StatusCode).To(Equal(http.StatusOK), again.Text)
 		Expect(again.Tokens().Refresh).To(Equal(lost.Refresh))
@@ -184,12 +184,12 @@ var _ = Describe("Losing the answer to a refresh", Label("N11", "D27", "I19"), f
 		Expect(world.Call(ctx, again.Tokens().Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("is healed even when the service was restarted in between", Label("J9"), func(ctx SpecContext) {
+	It("is recovered also after a restart of the service", Label("J9"), func(ctx SpecContext) {
 		world.Restart()
 		Expect(client.Token(ctx, client.Refresh(old)).Tokens().Refresh).To(Equal(lost.Refresh))
 	})
 
-	It("ends the grant for whoever comes back too late", Label("I12", "G7"), func(ctx SpecContext) {
+	It("ends the grant when the client retries too late", Label("I12", "G7"), func(ctx SpecContext) {
 		world.Clock.Advance(time.Minute)
 		Expect(client.Token(ctx, client.Refresh(old))).To(BeRefusedAs(400, "invalid_grant"))
 		Expect(world.Call(ctx, lost.Access)).To(BeChallenged(world, "invalid_token"))
@@ -197,8 +197,8 @@ var _ = Describe("Losing the answer to a refresh", Label("N11", "D27", "I19"), f
 	})
 })
 
-// loseAnswer sends a form over a connection of its own, which breaks before the client has read the answer; only the spec has
-// seen what went over the wire.
+// loseAnswer sends a form over a separate connection, which breaks before the client has read the response; only the spec
+// sees it.
 func (c *Client) loseAnswer(ctx context.Context, form map[string][]string) Response {
 	GinkgoHelper()
 	wire, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.World.Issuer[len("http://"):])
@@ -208,7 +208,7 @@ func (c *Client) loseAnswer(ctx context.Context, form map[string][]string) Respo
 	seen, err := http.ReadResponse(bufio.NewReader(wire), r)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(seen.StatusCode).To(Equal(http.StatusOK))
-	Expect(wire.(*net.TCPConn).SetLinger(0)).To(Succeed()) // a reset instead of a farewell
+	Expect(wire.(*net.TCPConn).SetLinger(0)).To(Succeed()) // close with a reset
 	text, err := io.ReadAll(seen.Body)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(wire.Close()).To(Succeed())

@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-var _ = Describe("Asking the site again during use", Label("J8", "N12"), func() {
+var _ = Describe("Rechecking the host token during use", Label("J8", "N12"), func() {
 	var world *World
 	BeforeEach(func() {
 		world = NewWorld(func(config *server.Config) { config.RecheckEvery = time.Minute })
@@ -40,7 +40,7 @@ var _ = Describe("Asking the site again during use", Label("J8", "N12"), func() 
 		}),
 	)
 
-	It("goes on after a restart", func(ctx SpecContext) {
+	It("continues after a restart", func(ctx SpecContext) {
 		tokens := world.NewClient().Connect(ctx)
 		world.Restart()
 		world.Clock.Advance(time.Minute)

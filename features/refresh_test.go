@@ -19,7 +19,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		tokens = client.Connect(ctx)
 	})
 
-	It("gives a fresh access token and the next refresh token", Label("D26"), func(ctx SpecContext) {
+	It("returns a new access token and a new refresh token", Label("D26"), func(ctx SpecContext) {
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		Expect(next.Access).To(And(HavePrefix("ppa_"), Not(Equal(tokens.Access))))
 		Expect(next.Refresh).To(And(HavePrefix("ppr_"), Not(Equal(tokens.Refresh))))
@@ -27,14 +27,14 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("works when the access token has long expired", func(ctx SpecContext) {
+	It("works long after the access token has expired", func(ctx SpecContext) {
 		world.Clock.Advance(25 * time.Hour)
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("gives everyone who lost the answer the same successor", Label("D27", "I15"), func(ctx SpecContext) {
+	It("returns the same refresh token to retries within the grace window", Label("D27", "I15"), func(ctx SpecContext) {
 		answers := atOnce(16, func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) })
 		successors, accesses := map[string]bool{}, map[string]bool{}
 		for _, answer := range answers {
@@ -46,7 +46,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(accesses).To(HaveLen(16))
 	})
 
-	DescribeTable("ends the whole grant when a replaced token comes back", func(ctx SpecContext, wait time.Duration, useSuccessor bool) {
+	DescribeTable("ends the grant when a replaced token is reused", func(ctx SpecContext, wait time.Duration, useSuccessor bool) {
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		if useSuccessor {
 			next = client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
@@ -74,7 +74,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Entry("with more scope than was granted", Label("D24"), "invalid_scope", set("scope", "mcp admin")),
 	)
 
-	It("narrows only the new access token", Label("D24"), func(ctx SpecContext) {
+	It("limits the scope of the new access token only", Label("D24"), func(ctx SpecContext) {
 		form := client.Refresh(tokens.Refresh)
 		form.Set("scope", "mcp")
 		next := client.Token(ctx, form).Tokens()
@@ -82,11 +82,11 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(client.Token(ctx, client.Refresh(next.Refresh)).Tokens().Scope).To(Equal("mcp offline_access"))
 	})
 
-	It("does not take an access token for a refresh token", Label("D22", "H1"), func(ctx SpecContext) {
+	It("does not accept an access token as a refresh token", Label("D22", "H1"), func(ctx SpecContext) {
 		Expect(client.Token(ctx, client.Refresh(tokens.Access))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
-	It("slides for thirty days", Label("D23", "D28", "I11"), func(ctx SpecContext) {
+	It("extends the idle lifetime by thirty days", Label("D23", "D28", "I11"), func(ctx SpecContext) {
 		world.Clock.Advance(29 * 24 * time.Hour)
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		world.Clock.Advance(29 * 24 * time.Hour)
@@ -96,7 +96,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(client.Token(ctx, client.Refresh(next.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
-	It("never goes past half a year", Label("D28"), func(ctx SpecContext) {
+	It("does not work after half a year", Label("D28"), func(ctx SpecContext) {
 		for range 8 {
 			world.Clock.Advance(22 * 24 * time.Hour)
 			tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
@@ -109,7 +109,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
-	It("asks the site again, and ends the grant when the host token is gone", Label("D25", "J1", "J6", "N12"), func(ctx SpecContext) {
+	It("rechecks the host token with the site, and ends the grant when it was revoked", Label("D25", "J1", "J6", "N12"), func(ctx SpecContext) {
 		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))

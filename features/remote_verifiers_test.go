@@ -12,14 +12,14 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// TokenSite is a site that answers about its tokens over TLS, always in the same way until that is changed.
+// TokenSite is a site with a verifier endpoint over TLS, which sends the same response until it is changed.
 type TokenSite struct {
 	site   *ClientSite
 	status atomic.Int64
 	body   atomic.Value
 }
 
-// NewTokenSite knows every token.
+// NewTokenSite starts a site that accepts every token.
 func NewTokenSite(body string) *TokenSite {
 	s := &TokenSite{site: NewClientSite()}
 	s.Answer(http.StatusOK, body)
@@ -31,7 +31,7 @@ func NewTokenSite(body string) *TokenSite {
 	return s
 }
 
-// Answer is what the site says from now on.
+// Answer sets the response of the site.
 func (s *TokenSite) Answer(status int, body string) {
 	s.status.Store(int64(status))
 	s.body.Store(body)
@@ -39,7 +39,7 @@ func (s *TokenSite) Answer(status int, body string) {
 
 const clientSecret = "the-secret-of-pasteport"
 
-// remoteWay is one way to ask a site, with what it answers for an editor and how it says no.
+// remoteWay is a kind of remote verifier, with the site's responses for an editor and for an invalid token.
 type remoteWay struct {
 	configure      func(url string) server.Verification
 	yes, author    string
@@ -67,7 +67,7 @@ var (
 	}
 )
 
-var _ = Describe("Asking a site over HTTP", func() {
+var _ = Describe("Verifying tokens over HTTP", func() {
 	DescribeTableSubtree("at", func(way remoteWay) {
 		var site *TokenSite
 		var world *World
@@ -81,21 +81,21 @@ var _ = Describe("Asking a site over HTTP", func() {
 			return world.Converse(ctx, stateless, tokens.Access).Ask(ctx, "tools/list", params{}).Tools()
 		}
 
-		It("lets in whom the site knows, with the roles that it says", Label("roles"), func(ctx SpecContext) {
+		It("accepts tokens that the site accepts, with the roles in the response", Label("roles"), func(ctx SpecContext) {
 			tokens := client.Connect(ctx)
 			Expect(tools(ctx, tokens)).To(ConsistOf(editorTools))
 			site.Answer(200, way.author)
 			Expect(tools(ctx, client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens())).To(ConsistOf(authorTools))
 		})
 
-		It("lets nobody else in, and ends what was made with a token that holds no longer", Label("B8", "J1"), func(ctx SpecContext) {
+		It("refuses other tokens, and ends grants of a token that becomes invalid", Label("B8", "J1"), func(ctx SpecContext) {
 			tokens := client.Connect(ctx)
 			site.Answer(way.noStatus, way.no)
 			Expect(client.Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusForbidden))
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
 		})
 
-		It("issues and ends nothing while the site cannot tell, and says why in the log", Label("B9", "D25", "B15"), func(ctx SpecContext) {
+		It("issues and ends no grants while the site fails, and logs the reason", Label("B9", "D25", "B15"), func(ctx SpecContext) {
 			tokens := client.Connect(ctx)
 			for _, status := range way.brokenStatuses {
 				site.Answer(status, way.yes)
@@ -107,9 +107,9 @@ var _ = Describe("Asking a site over HTTP", func() {
 			Expect(world.Log.String()).To(And(ContainSubstring("cannot verify tokens at the site"), ContainSubstring("it answered 500"),
 				Not(ContainSubstring(world.Token)), Not(ContainSubstring(clientSecret))))
 		})
-	}, Entry("a URL of its own", overHTTP), Entry("an introspection endpoint", Label("RFC 7662"), introspecting))
+	}, Entry("a verify URL", overHTTP), Entry("an introspection endpoint", Label("RFC 7662"), introspecting))
 
-	It("says in the log that an introspection endpoint does not take our secret", func(ctx SpecContext) {
+	It("logs that an introspection endpoint rejects the client secret", func(ctx SpecContext) {
 		site := NewTokenSite("{}")
 		site.Answer(401, `{"error":"invalid_client"}`)
 		world := NewWorld(func(config *server.Config) {
@@ -120,7 +120,7 @@ var _ = Describe("Asking a site over HTTP", func() {
 	})
 })
 
-var _ = Describe("Choosing who is asked about tokens", Label("F9"), func() {
+var _ = Describe("Choosing a verifier", Label("F9"), func() {
 	DescribeTable("names the error and the remedy when", func(ctx SpecContext, chosen server.Verification, said ...string) {
 		config := server.Config{DataDir: GinkgoT().TempDir(), Verification: chosen}
 		config.Issuer = "https://cms.example"
@@ -131,12 +131,12 @@ var _ = Describe("Choosing who is asked about tokens", Label("F9"), func() {
 		}
 		Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
 	},
-		Entry("there is no such verifier", server.Verification{Verifier: "ldap"}, `Verifier is "ldap": choose one of site, upstream, file, http, introspection`),
+		Entry("the verifier is unknown", server.Verification{Verifier: "ldap"}, `Verifier is "ldap": choose one of site, upstream, file, http, introspection`),
 		Entry("a setting is missing", server.Verification{Verifier: "introspection", IntrospectionURL: "http://cms.example/x"},
 			"IntrospectionURL: it is not https", "IntrospectionClientID is empty", "IntrospectionClientSecret is empty"),
 		Entry("a setting would have no effect", server.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
 			`TokenFile is set, but Verifier is "site": leave it out, or choose "file"`, "IntrospectionClientSecret is set"),
-		Entry("the URL is none", server.Verification{Verifier: "http", VerifyURL: "cms.example"}, "VerifyURL: it is no URL: write it like"),
+		Entry("the URL is malformed", server.Verification{Verifier: "http", VerifyURL: "cms.example"}, "VerifyURL: it is no URL: write it like"),
 		Entry("the token file is missing", server.Verification{Verifier: "file", TokenFile: "/nowhere/tokens"}, "reading the token file", "no such file"),
 	)
 })

@@ -16,10 +16,10 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// sharingLimits counts in the store, as services do by themselves on a database server.
+// sharingLimits counts in the store, as services on a database server do by default.
 func sharingLimits(config *server.Config) { config.SharedLimits = true }
 
-var _ = Describe("Limiting what strangers try at several replicas", Label("I22"), func() {
+var _ = Describe("Limits shared by replicas", Label("I22"), func() {
 	var world *World
 	var replica *Replica
 	var client *Client
@@ -27,7 +27,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 		world = NewWorld(sharingLimits, easyProofs, behind("127.0.0.0/8"))
 		replica, client = world.Replica(), world.NewClient()
 	})
-	// paste answers the form of the first at one or the other.
+	// paste submits the first replica's form to one of the replicas.
 	paste := func(ctx context.Context, at, token string) Response {
 		GinkgoHelper()
 		page := client.Consent(ctx)
@@ -36,7 +36,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 	}
 	both := func() []string { return []string{world.Issuer, replica.Address} }
 
-	It("counts wrong tokens that are pasted here and there together, and none that is right", Label("B6", "N5"), func(ctx SpecContext) {
+	It("counts wrong tokens of all replicas together, and no right ones", Label("B6", "N5"), func(ctx SpecContext) {
 		for i := range 5 {
 			Expect(paste(ctx, both()[i%2], world.TokenFor(ctx, "ada", demosite.Author)).StatusCode).To(Equal(http.StatusSeeOther))
 			Expect(paste(ctx, both()[i%2], "demo_wrong"+rand.Text()).StatusCode).To(Equal(http.StatusForbidden))
@@ -50,7 +50,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 		Expect(paste(ctx, replica.Address, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("accepts at one replica the proof that another has demanded", Label("B18"), func(ctx SpecContext) {
+	It("accepts at one replica the proof of work that another has demanded", Label("B18"), func(ctx SpecContext) {
 		for range 5 {
 			paste(ctx, world.Issuer, "demo_wrong"+rand.Text())
 		}
@@ -59,7 +59,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 		Expect(demand.Send(ctx, demand.Solve()).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("counts those of the connections page with those of the consent page", Label("B6"), func(ctx SpecContext) {
+	It("counts wrong tokens of the connections page together with those of the consent page", Label("B6"), func(ctx SpecContext) {
 		for i := range 5 {
 			form := url.Values{"decision": {"show"}, "bearer_token": {"demo_wrong" + rand.Text()}}
 			Expect(Post(ctx, both()[i%2]+"/oauth/connections", form).StatusCode).To(Equal(http.StatusOK))
@@ -67,7 +67,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 		ReadDemand(paste(ctx, replica.Address, "demo_wrong"+rand.Text()))
 	})
 
-	It("lets each replica fetch for itself", Label("C21"), func(ctx SpecContext) {
+	It("limits fetches per replica", Label("C21"), func(ctx SpecContext) {
 		look := func(at string, n int) int {
 			GinkgoHelper()
 			return client.askAs(ctx, at, world.Clients.URL("/made-up-"+strconv.Itoa(n)), office).StatusCode
@@ -81,7 +81,7 @@ var _ = Describe("Limiting what strangers try at several replicas", Label("I22")
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(60))
 	})
 
-	It("refuses attempts while they cannot be counted, but still fetches documents", Label("B6", "C21", "D30", "N14"), func(ctx SpecContext) {
+	It("refuses tokens while they cannot be counted, but still fetches documents", Label("B6", "C21", "D30", "N14"), func(ctx SpecContext) {
 		stranger := world.NewClient()
 		page := client.Consent(ctx)
 		back := world.Hide("oauth.db", "oauth.db-wal", "oauth.db-shm")

@@ -15,7 +15,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// fewAtOnce does something for all, a few at a time.
+// fewAtOnce runs a function for all items, a few at a time.
 func fewAtOnce(all, few int, act func(i int)) {
 	turns := make(chan int)
 	var working sync.WaitGroup
@@ -34,10 +34,10 @@ func fewAtOnce(all, few int, act func(i int)) {
 	working.Wait()
 }
 
-// logins is as many as one address may have judged at the same time, and one to spare.
+// logins is one less than the limit of concurrent token checks per address.
 const logins = 4
 
-// bearing sends a token with each request.
+// bearing adds a bearer token to each request.
 type bearing string
 
 func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-var _ = Describe("Using replicas behind a proxy without stickiness", Label("replicas", "R1"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("Using replicas behind a proxy without sticky sessions", Label("replicas", "R1"), Ordered, ContinueOnFailure, func() {
 	const connections = 200
 	var fleet *Fleet
 	BeforeAll(func() {
@@ -54,7 +54,7 @@ var _ = Describe("Using replicas behind a proxy without stickiness", Label("repl
 		fleet = NewFleet(BuildBinary(), "PostgreSQL")
 	})
 
-	DescribeTable("never fails the Go SDK's client, which speaks", func(ctx SpecContext, revision string) {
+	DescribeTable("works with the Go SDK's client in revision", func(ctx SpecContext, revision string) {
 		published := fleet.NewClient()
 		sessions := make([]*mcp.ClientSession, connections)
 		fewAtOnce(connections, logins, func(i int) { sessions[i] = fleet.connect(ctx, published, revision) })
@@ -68,7 +68,7 @@ var _ = Describe("Using replicas behind a proxy without stickiness", Label("repl
 		fewAtOnce(connections, 32, func(i int) { Expect(sessions[i].Close()).To(Succeed()) })
 	}, revisions())
 
-	It("never fails the TypeScript SDKs' clients, over every transport and in every revision", func(ctx SpecContext) {
+	It("works with the TypeScript SDKs' clients over every transport and in every revision", func(ctx SpecContext) {
 		interop, err := filepath.Abs("interop")
 		Expect(err).NotTo(HaveOccurred())
 		command := Binary(filepath.Join(interop, "node_modules", ".bin", "node")).Command([]string{"NODE_EXTRA_CA_CERTS=" + fleet.Clients.Certificate()},

@@ -15,19 +15,19 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// BeLost matches what a proxy or a replica says when another replica has died: that nobody has decided anything.
+// BeLost matches the response of a proxy or a replica when another replica has died.
 func BeLost() types.GomegaMatcher {
 	return HaveField("StatusCode", Or(Equal(http.StatusBadGateway), Equal(http.StatusServiceUnavailable)))
 }
 
-// Keeper refreshes a grant all the time and keeps every token that it was answered.
+// Keeper refreshes a grant continuously and records every token.
 type Keeper struct {
 	*Client
 	answered []string // access tokens
 	refresh  string   // the last refresh token
 }
 
-// keep goes on until the context ends. A refresh whose answer was lost is tried again with the same token.
+// keep runs until the context ends. It retries a refresh with the same token when the response was lost.
 func (k *Keeper) keep(ctx context.Context) {
 	defer GinkgoRecover()
 	asking := context.WithValue(context.WithoutCancel(ctx), losable{}, true)
@@ -42,7 +42,7 @@ func (k *Keeper) keep(ctx context.Context) {
 	}
 }
 
-// spendTwice logs in and sends each code twice at once, until the context ends. It returns how many codes were spent.
+// spendTwice logs in and exchanges each code twice at once until the context ends. It returns the number of redeemed codes.
 func (c *Client) spendTwice(ctx context.Context) (spent int) {
 	defer GinkgoRecover()
 	asking := context.WithValue(context.WithoutCancel(ctx), losable{}, true)
@@ -53,7 +53,7 @@ func (c *Client) spendTwice(ctx context.Context) (spent int) {
 			continue
 		}
 		approved := ReadPage(page).Approve(asking, c.World.Token)
-		if approved.StatusCode != http.StatusSeeOther { // a replica that dies while it judges a token takes it for wrong, and all come from one address
+		if approved.StatusCode != http.StatusSeeOther { // a token check in a dying replica counts as a wrong token, and all requests come from one address
 			Expect(approved).To(Or(BeLost(), HaveField("StatusCode", http.StatusTooManyRequests)), approved.Text)
 			continue
 		}
@@ -71,7 +71,7 @@ func (c *Client) spendTwice(ctx context.Context) (spent int) {
 	return spent
 }
 
-// Caller is the Go SDK's client as a program uses it that opens another session when one has failed.
+// Caller is the Go SDK's client in a program that opens a new session when one has failed.
 type Caller struct {
 	session  *mcp.ClientSession
 	open     func(context.Context) (*mcp.ClientSession, error)
@@ -79,7 +79,7 @@ type Caller struct {
 	reopened int
 }
 
-// call does one call, in a new session if there is none.
+// call makes one call, in a new session if there is none.
 func (c *Caller) call(ctx context.Context) (err error) {
 	if c.session == nil {
 		if c.session, err = c.open(ctx); err != nil {
@@ -88,7 +88,7 @@ func (c *Caller) call(ctx context.Context) (err error) {
 		c.reopened++
 	}
 	if _, err = c.session.CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"}); err != nil {
-		go c.session.Close() // says good-bye to whom there may not be any more
+		go c.session.Close() // may fail, because the replica may be dead
 		c.session = nil
 		return fmt.Errorf("calling: %w", err)
 	}
@@ -123,7 +123,7 @@ func (f *Fleet) caller(ctx context.Context, published *Client, revision string) 
 	return c
 }
 
-// dyingEvery kills a replica and starts it again, another one each time, until the context ends; it returns how often.
+// dyingEvery kills and restarts one replica after another until the context ends. It returns the number of kills.
 func (f *Fleet) dyingEvery(ctx context.Context, pause time.Duration) (deaths int) {
 	GinkgoHelper()
 	ticks := time.NewTicker(pause)
@@ -142,7 +142,7 @@ func (f *Fleet) dyingEvery(ctx context.Context, pause time.Duration) (deaths int
 
 var _ = Describe("Killing replicas under load", Label("replicas", "R4", "I14", "I19"), func() {
 	for engine := range databaseServers {
-		It("loses no token that was answered, spends no code twice, and gets every client back, on "+engine, func(ctx SpecContext) {
+		It("loses no issued token, spends no code twice, and every client recovers, on "+engine, func(ctx SpecContext) {
 			ForFleets()
 			const minute, keepers, spenders, callersOfEach, callLimit = time.Minute, 8, 2, 8, 10 * time.Second
 			fleet := NewFleet(BuildBinary(), engine)

@@ -19,7 +19,7 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 				fleet = NewFleet(BuildBinary(), engine)
 			})
 
-			It("answers sixteen refreshes of one token, spread over all, with one successor", Label("I15", "D27"), func(ctx SpecContext) {
+			It("returns the same refresh token for sixteen refreshes of one token, spread over all replicas", Label("I15", "D27"), func(ctx SpecContext) {
 				client := fleet.NewClient()
 				tokens := client.Connect(ctx)
 				for range repetitions {
@@ -43,8 +43,8 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 				}
 			}, NodeTimeout(5*time.Minute))
 
-			It("refuses everywhere, at the next request, what was ended at one", Label("E9", "G7"), func(ctx SpecContext) {
-				const rounds, batch = 1000, 4 // as many pastes of one address as are judged at once, and one to spare
+			It("refuses the tokens of a grant that was ended at one replica at the next request to any replica", Label("E9", "G7"), func(ctx SpecContext) {
+				const rounds, batch = 1000, 4 // batch is one less than the limit of concurrent token checks per address
 				client := fleet.NewClient()
 				for first := 0; first < rounds; first += batch {
 					var rounding sync.WaitGroup
@@ -52,7 +52,7 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 						rounding.Go(func() {
 							defer GinkgoRecover()
 							tokens := client.Connect(ctx)
-							for i := range fleet.Replicas { // each has seen it
+							for i := range fleet.Replicas { // each replica has it in its cache
 								Expect(fleet.callAt(ctx, i, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 							}
 							at := *client
@@ -67,7 +67,7 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 				}
 			}, NodeTimeout(5*time.Minute))
 
-			It("closes everywhere, within a second, the streams of what was ended at one", Label("E9", "G16"), func(ctx SpecContext) {
+			It("closes the streams of a grant that was ended at one replica within a second at all replicas", Label("E9", "G16"), func(ctx SpecContext) {
 				for at := range fleet.Replicas {
 					client := fleet.NewClient()
 					tokens := client.Connect(ctx)
@@ -86,7 +86,7 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 				}
 			}, NodeTimeout(time.Minute))
 
-			It("answers 503 and nothing else while the database is restarted, and goes on when it is back", Label("D30", "G11", "E10", "N14"), func(ctx SpecContext) {
+			It("responds with 503 only while the database restarts, and recovers afterwards", Label("D30", "G11", "E10", "N14"), func(ctx SpecContext) {
 				client := fleet.NewClient()
 				tokens := client.Connect(ctx)
 				load := fleet.underLoad(ctx, client, tokens)
@@ -104,11 +104,11 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 	}
 })
 
-// Load is what callers of every replica are answered all the time.
+// Load records the responses to continuous calls of every replica.
 type Load struct {
 	mu       sync.Mutex
-	answers  map[int]int // how many by status
-	failures time.Time   // when the last call began that was refused
+	answers  map[int]int // number of responses by status
+	failures time.Time   // start of the last call that failed
 	stop     context.CancelFunc
 	callers  sync.WaitGroup
 }
@@ -146,7 +146,7 @@ func (l *Load) count(began time.Time, answer Response) {
 	}
 }
 
-// Answers are how many there were of each status.
+// Answers returns the number of responses by status.
 func (l *Load) Answers() map[int]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +157,7 @@ func (l *Load) Answers() map[int]int {
 	return copied
 }
 
-// Recovered waits until that time, and sees that no call which began later was refused.
+// Recovered waits until that time, and checks that no later call failed.
 func (l *Load) Recovered(ctx context.Context, since time.Time) {
 	GinkgoHelper()
 	Eventually(func() time.Time { return time.Now() }).WithContext(ctx).WithTimeout(patience).Should(BeTemporally(">", since.Add(time.Second)))
@@ -166,7 +166,7 @@ func (l *Load) Recovered(ctx context.Context, since time.Time) {
 	Expect(l.failures).To(BeTemporally("<", since))
 }
 
-// Stop ends the load and returns what there was.
+// Stop ends the load and returns the responses.
 func (l *Load) Stop() map[int]int {
 	l.stop()
 	l.callers.Wait()

@@ -24,7 +24,7 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 				DeferCleanup(func() { world.Stop() })
 			})
 
-			// another starts a replica whose folder has this secret, or none.
+			// another starts a replica with this secret in its folder, or without one.
 			another := func(secret string) error {
 				GinkgoHelper()
 				config := server.Config{DataDir: GinkgoT().TempDir(), Development: true, EditorToken: world.Token}
@@ -40,29 +40,29 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 				return err
 			}
 
-			It("lets a replica start that brings the same one", func() {
+			It("starts a replica with the same secret", func() {
 				Expect(another(serverSecret(world))).To(Succeed())
 			})
 
-			It("refuses one that brings another, and says what to do", func(ctx SpecContext) {
+			It("refuses a replica with another secret, and names the remedy", func(ctx SpecContext) {
 				refused := another(strings.Repeat("o", 32))
 				Expect(refused).To(MatchError(And(ContainSubstring("another server secret"), ContainSubstring("copy their file of server-secret"))))
 				Expect(refused.Error()).NotTo(ContainSubstring("ooo"))
 				Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 			})
 
-			It("refuses one that brings none, instead of drawing another", func() {
+			It("refuses a replica without a secret, instead of generating one", func() {
 				Expect(another("")).To(MatchError(ContainSubstring("copy the file from another replica")))
 			})
 
-			It("goes by a new one when whoever starts keeps the old one beside it, and not back to the old", func(ctx SpecContext) {
+			It("switches to a new secret when a replica starts with both, and not back to the old one", func(ctx SpecContext) {
 				before := serverSecret(world)
 				world.RotateKeys(ctx)
 				Expect(another(serverSecret(world))).To(Succeed())
 				Expect(another(before)).To(MatchError(ContainSubstring("another server secret")))
 			})
 
-			It("loses nothing while a new one has reached some replicas only", Label("J6", "D30"), func(ctx SpecContext) {
+			It("keeps all grants while only some replicas have the new secret", Label("J6", "D30"), func(ctx SpecContext) {
 				late, client := world.NewReplica(), world.NewClient()
 				token := client.Connect(ctx).Refresh
 				refresh := func(at *World) Response { return Post(ctx, at.Issuer+"/oauth/token", client.Refresh(token)) }
@@ -76,7 +76,7 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
 			})
 
-			It("begins anew when the operator says that the old one is lost", Label("J6"), func(ctx SpecContext) {
+			It("starts over when the operator declares the old secret lost", Label("J6"), func(ctx SpecContext) {
 				client := world.NewClient()
 				tokens := client.Connect(ctx)
 				Expect(os.Remove(filepath.Join(world.Dir, "oauth.db.secret"))).To(Succeed())
@@ -91,7 +91,7 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 
 var _ = Describe("Running out of connections to the database", Label("D30", "G11", "A33", "engines"), func() {
 	for engine := range databaseServers {
-		It("is an outage, which is over when there is one again, on "+engine, func(ctx SpecContext) {
+		It("responds with 503 until a connection is free again, on "+engine, func(ctx SpecContext) {
 			world := newWorld(func(config *server.Config) { config.Database.Connections = 2 })
 			world.Database = databaseServers[engine].database()
 			world.start("127.0.0.1:0")

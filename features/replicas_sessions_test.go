@@ -19,7 +19,7 @@ import (
 	"github.com/pasteport/pasteport/features/broker"
 )
 
-// NewReplicas starts replicas of one service: one folder, one bus, one issuer, and an address each.
+// NewReplicas starts replicas of one service with the same folder, bus and issuer, and different addresses.
 func NewReplicas(bus *broker.Broker, count int) (replicas []*World) {
 	GinkgoHelper()
 	first := NewWorld(overBus(bus, ""))
@@ -43,7 +43,7 @@ func overBus(bus *broker.Broker, issuer string) func(*server.Config) {
 	}
 }
 
-// At is the same conversation, continued at another replica.
+// At returns the same conversation with another replica.
 func (c *Conversation) At(replica *World) *Conversation {
 	moved := *c
 	moved.World, moved.target = replica, replica.Issuer+strings.TrimPrefix(c.target, c.World.Issuer)
@@ -56,7 +56,7 @@ type Spread struct {
 	next     atomic.Int64
 }
 
-// RoundTrip sends the request on.
+// RoundTrip implements http.RoundTripper.
 func (s *Spread) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Host = strings.TrimPrefix(s.replicas[s.next.Add(1)%int64(len(s.replicas))].Issuer, "http://")
@@ -75,7 +75,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 	})
 
 	DescribeTableSubtree("of revision", func(revision string) {
-		It("lets every replica list and call", func(ctx SpecContext) {
+		It("lists and calls at every replica", func(ctx SpecContext) {
 			talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access)
 			for _, replica := range replicas {
 				moved := talk.At(replica)
@@ -85,20 +85,20 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			}
 		})
 
-		It("goes on with the token of a refresh at another replica", func(ctx SpecContext) {
+		It("continues with a token refreshed at another replica", func(ctx SpecContext) {
 			tokens := client.Connect(ctx)
 			talk := replicas[0].Converse(ctx, revision, tokens.Access)
 			talk.Access = Post(ctx, replicas[1].Issuer+"/oauth/token", client.Refresh(tokens.Refresh)).Tokens().Access
 			Expect(talk.At(replicas[2]).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 		})
 
-		It("takes a message of 900 KiB", func(ctx SpecContext) {
+		It("accepts a message of 900 KiB", func(ctx SpecContext) {
 			talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access).At(replicas[1])
 			large := params{"name": "create_article", "arguments": params{"title": "Large"}, "_meta": params{"padding": strings.Repeat("x", 900<<10)}}
 			Expect(talk.Ask(ctx, "tools/call", large).Slug()).To(Equal("large"))
 		})
 
-		It("is impossible for another client, and nothing of that crosses", Label("R2", "G14"), func(ctx SpecContext) {
+		It("is refused for another client, without a message between replicas", Label("R2", "G14"), func(ctx SpecContext) {
 			talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access)
 			intruder := talk.At(replicas[1])
 			intruder.Access = replicas[0].NewClient().Connect(ctx).Access
@@ -112,7 +112,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			Expect(talk.Use(ctx, "list_articles", params{}).Text()).NotTo(ContainSubstring("Smuggled"))
 		})
 
-		It("is 404 when the replica of the session has stopped", Label("R4"), func(ctx SpecContext) {
+		It("responds with 404 when the replica of the session has stopped", Label("R4"), func(ctx SpecContext) {
 			talk := replicas[2].Converse(ctx, revision, client.Connect(ctx).Access)
 			replicas[2].Stop()
 			answer := talk.At(replicas[1]).Post(ctx, "tools/list", params{})
@@ -120,7 +120,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			Expect(answer.Text).To(ContainSubstring("there is no such session"))
 		})
 
-		It("is 503 while the bus is down, other requests are answered, and it comes back", Label("R5"), func(ctx SpecContext) {
+		It("responds with 503 while the bus is down, serves other requests, and recovers", Label("R5"), func(ctx SpecContext) {
 			access := client.Connect(ctx).Access
 			talk := replicas[0].Converse(ctx, revision, access)
 			bus.Stop()
@@ -139,7 +139,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 	}, revisions(httpSSE, batching, headers, sessions))
 
 	DescribeTableSubtree("of revision", func(revision string) {
-		It("goes on with a later grant of the same client and subject, and ends with the last of them", Label("G14", "G16", "R2"), func(ctx SpecContext) {
+		It("continues with a later grant of the same client and subject, and ends with the last of them", Label("G14", "G16", "R2"), func(ctx SpecContext) {
 			first, later := client.Connect(ctx), client.Connect(ctx)
 			talk := replicas[0].Converse(ctx, revision, first.Access)
 			end := func(tokens Tokens) {
@@ -160,7 +160,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			Expect(listed(client.Connect(ctx))).To(Equal(http.StatusNotFound))
 		})
 
-		It("listens at one replica and ends at another", func(ctx SpecContext) {
+		It("opens a stream at one replica and ends the session at another", func(ctx SpecContext) {
 			talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access)
 			stream := talk.At(replicas[1]).Listen(ctx)
 			Expect(Send(talk.At(replicas[2]).Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNoContent))
@@ -180,7 +180,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		})
 	}, revisions(batching, headers, sessions))
 
-	It("is no matter to the Go SDK's own client behind a load balancer", Label("X1"), func(ctx SpecContext) {
+	It("works for the Go SDK's own client behind a load balancer", Label("X1"), func(ctx SpecContext) {
 		person := replicas[0].NewSDKClient()
 		for _, revision := range []string{headers, sessions, stateless} {
 			session := ConnectSDK(ctx, revision, &mcp.StreamableClientTransport{
@@ -195,7 +195,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		}
 	})
 
-	It("is 404 for a replica that has stopped, after ten seconds while somebody reads along", Label("R4"), func(ctx SpecContext) {
+	It("responds with 404 for a stopped replica, after ten seconds if another subscriber listens on the bus", Label("R4"), func(ctx SpecContext) {
 		talk := replicas[2].Converse(ctx, sessions, client.Connect(ctx).Access)
 		replicas[2].Stop()
 		bus.Watch()
@@ -204,22 +204,22 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound))
 	})
 
-	It("carries no token, in no subject and no message", Label("R3", "J13"), func(ctx SpecContext) {
+	It("sends no token over the bus, in subjects or messages", Label("R3", "J13"), func(ctx SpecContext) {
 		bus.Watch()
 		tokens := client.Connect(ctx)
 		for _, revision := range []string{httpSSE, sessions} {
 			talk := replicas[0].Converse(ctx, revision, tokens.Access).At(replicas[1])
-			Expect(talk.Use(ctx, "create_article", params{"title": "Seen by nobody"}).Slug()).NotTo(BeEmpty())
+			Expect(talk.Use(ctx, "create_article", params{"title": "Not on the bus"}).Slug()).NotTo(BeEmpty())
 		}
 		carried := strings.Join(bus.Carried(), "\n")
 		Expect(carried).To(ContainSubstring("pasteport.replica."))
-		for _, secret := range []string{tokens.Access, tokens.Refresh, replicas[0].Token, "Seen by nobody", "create_article"} {
+		for _, secret := range []string{tokens.Access, tokens.Refresh, replicas[0].Token, "Not on the bus", "create_article"} {
 			Expect(carried).NotTo(ContainSubstring(secret))
 			Expect(carried).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(secret))[:8]))
 		}
 	})
 
-	It("calls nothing again for who repeats what went over the bus", Label("R3"), func(ctx SpecContext) {
+	It("executes no replayed bus message", Label("R3"), func(ctx SpecContext) {
 		bus.Watch()
 		access := client.Connect(ctx).Access
 		for _, revision := range []string{httpSSE, sessions} {
@@ -227,7 +227,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			Expect(talk.At(replicas[1]).Use(ctx, "create_article", params{"title": "Only one over " + revision}).Slug()).NotTo(BeEmpty())
 			before := talk.Use(ctx, "list_articles", params{}).Text()
 			bus.Repeat()
-			Expect(talk.At(replicas[1]).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools), "whatever came before has arrived")
+			Expect(talk.At(replicas[1]).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools), "all earlier messages have arrived")
 			bus.Repeat()
 			Consistently(func() string { return talk.Use(ctx, "list_articles", params{}).Text() }, "200ms").Should(Equal(before))
 		}
@@ -235,7 +235,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 })
 
 var _ = Describe("Losing a replica", Label("replicas", "R4"), func() {
-	It("that is killed ends its streams elsewhere, and its sessions are 404", func(ctx SpecContext) {
+	It("that is killed ends its streams at other replicas, and its sessions return 404", func(ctx SpecContext) {
 		bus, binary := broker.New(), BuildBinary()
 		replica := NewWorld(overBus(bus, ""))
 		access := replica.NewClient().Connect(ctx).Access
@@ -251,7 +251,7 @@ var _ = Describe("Losing a replica", Label("replicas", "R4"), func() {
 	})
 })
 
-// killable starts a further replica as a process of its own.
+// killable starts another replica in a separate process.
 func killable(replica *World, bus *broker.Broker, binary Binary) *Crashing {
 	GinkgoHelper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -264,18 +264,18 @@ func killable(replica *World, bus *broker.Broker, binary Binary) *Crashing {
 	return victim
 }
 
-var _ = Describe("Needing a bus", Label("replicas", "R5"), func() {
-	It("fails at the start when there is none, without its password", func(ctx context.Context) {
+var _ = Describe("Connecting to a bus", Label("replicas", "R5"), func() {
+	It("fails at the start when it is unreachable, without printing the password", func(ctx context.Context) {
 		config := server.Config{DataDir: GinkgoT().TempDir(), Development: true, Bus: "nats://ann:hush-hush@127.0.0.1:1"}
 		config.Issuer = "http://127.0.0.1:1234"
 		_, err := server.Open(ctx, config)
 		Expect(err).To(MatchError(And(ContainSubstring("connecting to the bus at nats://127.0.0.1:1"), Not(ContainSubstring("hush")))))
 		config.Bus = "redis://ann:hush-hush@127.0.0.1"
 		_, err = server.Open(ctx, config)
-		Expect(err).To(MatchError(And(ContainSubstring("is no URL of a NATS server"), Not(ContainSubstring("hush")))))
+		Expect(err).To(MatchError(And(ContainSubstring("is not the URL of a NATS server"), Not(ContainSubstring("hush")))))
 	})
 
-	It("tells an outage, but does not ask to be left alone for it", Label("operations"), func(ctx SpecContext) {
+	It("reports an outage, but stays ready", Label("operations"), func(ctx SpecContext) {
 		bus := broker.New()
 		service := Operate(overBus(bus, ""))
 		Expect(service.AskAdmin(ctx, "/readyz").Text).To(And(ContainSubstring(`"status":"ok"`), ContainSubstring(`{"name":"bus"}`)))

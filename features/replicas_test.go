@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// listening opens each kind of long stream, of which it is certain that it stays open.
+// listening opens each kind of long stream, and waits until it is established.
 var listening = map[string]func(ctx context.Context, world *World, access string) *Stream{
 	"HTTP+SSE": func(ctx context.Context, world *World, access string) *Stream {
 		return world.Converse(ctx, httpSSE, access).Listen(ctx)
@@ -24,14 +24,14 @@ var listening = map[string]func(ctx context.Context, world *World, access string
 	},
 }
 
-var _ = Describe("Ending what another process holds open", Label("G16", "E9", "I22"), func() {
+var _ = Describe("Closing streams of another process", Label("G16", "E9", "I22"), func() {
 	open := map[string]func() *World{
 		"a site":    func() *World { return NewWorld() },
 		"a gateway": func() *World { return NewGateway(NewUpstream(apiKey).URL + "/mcp") },
 	}
 	for of, openWorld := range open {
 		for kind, listen := range listening {
-			if of == "a gateway" && kind == "HTTP+SSE" || of == "a site" && kind == "a subscription" { // what stands behind does not offer it
+			if of == "a gateway" && kind == "HTTP+SSE" || of == "a site" && kind == "a subscription" { // the server behind it does not support it
 				continue
 			}
 			Context("of "+of+", "+kind, func() {
@@ -53,14 +53,14 @@ var _ = Describe("Ending what another process holds open", Label("G16", "E9", "I
 					Expect(Post(ctx, replica.Address+"/oauth/revoke", url.Values{"token": {token}}).StatusCode).To(Equal(http.StatusOK))
 				}
 
-				It("happens when the grant ends there, and to no other grant", Label("E6"), func(ctx SpecContext) {
+				It("happens when the grant ends in another process, and affects no other grant", Label("E6"), func(ctx SpecContext) {
 					stream, other := streams(ctx)
 					revoke(ctx, tokens.Refresh)
 					Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
 					Expect(other.Events).NotTo(BeClosed())
 				})
 
-				It("happens when only its access token is revoked there, and to no other token of the grant", Label("E7"), func(ctx SpecContext) {
+				It("happens when only its access token is revoked, and affects no other token of the grant", Label("E7"), func(ctx SpecContext) {
 					stream, other := streams(ctx)
 					next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 					newer := listen(ctx, world, next.Access)
@@ -70,7 +70,7 @@ var _ = Describe("Ending what another process holds open", Label("G16", "E9", "I
 					Expect(other.Events).NotTo(BeClosed())
 				})
 
-				It("happens when an operator ends all", Label("I12"), func(ctx SpecContext) {
+				It("happens when an operator ends all grants", Label("I12"), func(ctx SpecContext) {
 					stream, other := streams(ctx)
 					ended := RunTyping(ctx, "", append([]string{"grants", "end", "--all", "--yes"}, world.Kept()...)...)
 					Expect(ended.Code).To(BeZero(), ended.Err)
@@ -82,7 +82,7 @@ var _ = Describe("Ending what another process holds open", Label("G16", "E9", "I
 		}
 	}
 
-	It("ends an access token's streams in the process where it is revoked, too", Label("E7"), func(ctx SpecContext) {
+	It("also closes an access token's streams in the process of the revocation", Label("E7"), func(ctx SpecContext) {
 		world := NewWorld()
 		client := world.NewClient()
 		tokens := client.Connect(ctx)
@@ -91,7 +91,7 @@ var _ = Describe("Ending what another process holds open", Label("G16", "E9", "I
 		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
 	})
 
-	It("ends a session there, so that no newer grant finds it", Label("G14"), func(ctx SpecContext) {
+	It("ends the session, so that no newer grant can use it", Label("G14"), func(ctx SpecContext) {
 		world := NewWorld()
 		replica, tokens := world.Replica(), world.NewClient().Connect(ctx)
 		talk := world.Converse(ctx, sessions, tokens.Access)

@@ -17,13 +17,13 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// padded is a message of that many bytes.
+// padded returns a message of that many bytes.
 func padded(length int) string {
 	const head, tail = `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"`, `"}}`
 	return head + strings.Repeat("x", length-len(head)-len(tail)) + tail
 }
 
-// sendBody posts a message of that length to an MCP endpoint; -1 does not tell the length.
+// sendBody posts a message of that length to an MCP endpoint; -1 sends it without Content-Length.
 func sendBody(ctx context.Context, target, access string, length int64, body io.Reader, change ...func(*http.Request)) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, body)
 	if err != nil {
@@ -39,7 +39,7 @@ func sendBody(ctx context.Context, target, access string, length int64, body io.
 	return http.DefaultClient.Do(r)
 }
 
-// told returns what an answer says.
+// told returns the error text of a response.
 func told(answer *http.Response, err error) (status int, text string) {
 	GinkgoHelper()
 	Expect(err).NotTo(HaveOccurred())
@@ -49,15 +49,15 @@ func told(answer *http.Response, err error) (status int, text string) {
 	return answer.StatusCode, string(body)
 }
 
-// newGateway is one to an MCP server of its own.
+// newGateway starts a gateway and its MCP server.
 func newGateway(adjust ...func(*server.Config)) *World {
 	return NewGateway(NewUpstream(apiKey).URL+"/mcp", adjust...)
 }
 
-var _ = Describe("Limiting a message", Label("G19"), func() {
+var _ = Describe("The size limit of a message", Label("G19"), func() {
 	worlds := map[string]func(...func(*server.Config)) *World{"a site": NewWorld, "a gateway": newGateway}
 	for kind, open := range worlds {
-		It("names the limit and the setting, also in the trace of "+kind, Label("gateway"), func(ctx SpecContext) {
+		It("is reported with the setting, also in the trace, of "+kind, Label("gateway"), func(ctx SpecContext) {
 			world := open()
 			access := world.NewClient().Connect(ctx).Access
 			for _, length := range []int64{4<<20 + 1, -1} {
@@ -71,7 +71,7 @@ var _ = Describe("Limiting a message", Label("G19"), func() {
 			Expect(text).NotTo(ContainSubstring("max-request-body"))
 		})
 
-		It("goes by the setting in "+kind, Label("gateway"), func(ctx SpecContext) {
+		It("follows the setting in "+kind, Label("gateway"), func(ctx SpecContext) {
 			world := open(func(c *server.Config) { c.MaxRequestBody = 6 << 20 })
 			access := world.NewClient().Connect(ctx).Access
 			_, text := told(sendBody(ctx, world.MCP(), access, 6<<20, strings.NewReader(padded(6<<20))))
@@ -103,7 +103,7 @@ var _ = Describe("Limiting a message", Label("G19"), func() {
 	}
 })
 
-// intake counts what a server has read of bodies, and the requests that it has not finished.
+// intake counts the body bytes that a server has read, and its running requests.
 type intake struct{ read, unfinished atomic.Int64 }
 
 func intakeOf(world *World) *intake {
@@ -132,7 +132,7 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), func() {
+var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() {
 	// The memory for bodies is an eighth of what the process may have. One person may use a quarter of the memory for bodies of more than
 	// 64 KiB, seven of eight MiB here, or one body.
 	const memory, longest = 64 << 20, 4<<20 - 1
@@ -142,13 +142,13 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 		intake       *intake
 		mine, theirs string // access tokens
 	}
-	// held is a message that has begun.
+	// held is a message that was sent in part.
 	type held struct {
 		rest   *io.PipeWriter
 		status chan int
 		abort  context.CancelFunc
 	}
-	// begin sends the beginning of a message and waits until the server has read it, because the kernel buffers sent bytes.
+	// begin sends the start of a message and waits until the server has read it, because the kernel buffers sent bytes.
 	begin := func(ctx context.Context, at people, access string, length int64, begun int) *held {
 		GinkgoHelper()
 		body, rest := io.Pipe()
@@ -157,7 +157,7 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 		DeferCleanup(h.abort)
 		read := at.intake.read.Load()
 		go func() {
-			// After a header that expects something, net/http buffers nothing of the body.
+			// With an Expect header, net/http does not buffer the body.
 			answer, err := sendBody(ctx, at.world.MCP(), access, length, body, with("Expect", "100-continue"))
 			if err != nil {
 				answer = &http.Response{Body: http.NoBody}
@@ -171,7 +171,7 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 		Eventually(at.intake.read.Load).WithContext(ctx).WithTimeout(patience).Should(Equal(read + int64(begun)))
 		return h
 	}
-	// end sends the last byte, and returns the status of the answer.
+	// end sends the last byte and returns the status of the response.
 	end := func(h *held) (status int) {
 		GinkgoHelper()
 		_, err := io.WriteString(h.rest, padded(longest)[longest-1:])
@@ -180,7 +180,7 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 		Eventually(h.status).WithTimeout(patience).Should(Receive(&status))
 		return status
 	}
-	// awaitIdle waits until no request is under way. A client may have its answer a little before the server returns the memory of its body.
+	// awaitIdle waits until no request is running. A client may get its response just before the server returns the memory of the body.
 	awaitIdle := func(ctx context.Context, at people) {
 		GinkgoHelper()
 		Eventually(at.intake.unfinished.Load).WithContext(ctx).WithTimeout(patience).Should(BeZero())
@@ -231,7 +231,7 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 			Expect(send(ctx, target, all.mine, longest)).To(Equal(before))
 		}, SpecTimeout(2*patience))
 
-		It("keeps no memory for a refused body whose client still sends it, in "+kind, func(ctx SpecContext) {
+		It("keeps no memory for a refused body that the client still sends, in "+kind, func(ctx SpecContext) {
 			all := open(ctx)
 			begin(ctx, all, all.theirs, longest, longest-1)
 			refused := begin(ctx, all, all.mine, longest, longest-1)
@@ -239,7 +239,7 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 			Expect(end(refused)).To(Equal(http.StatusServiceUnavailable))
 		}, SpecTimeout(2*patience))
 
-		It("reserves nothing for a length that is only claimed, in "+kind, func(ctx SpecContext) {
+		It("reserves no memory for Content-Length alone, in "+kind, func(ctx SpecContext) {
 			all := open(ctx)
 			for range 20 {
 				begin(ctx, all, all.mine, longest, 10)
@@ -247,7 +247,7 @@ var _ = Describe("Bounding all messages under way", Label("G19", "gateway"), fun
 			Expect(send(ctx, all.world.MCP(), all.theirs, longest)).NotTo(Equal(http.StatusServiceUnavailable))
 		}, SpecTimeout(2*patience))
 
-		It("takes the memory of clients that go away back, told lengths or not, in "+kind, func(ctx SpecContext) {
+		It("frees the memory of clients that disconnect, with and without Content-Length, in "+kind, func(ctx SpecContext) {
 			all := open(ctx)
 			for _, length := range []int64{longest, -1, longest} {
 				first := begin(ctx, all, all.mine, length, longest-1)

@@ -32,13 +32,13 @@ var _ = Describe("Restarting", Label("J2"), func() {
 		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("keeps a consent page that a person has open", Label("B4"), func(ctx SpecContext) {
+	It("keeps open consent pages valid", Label("B4"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		world.Restart()
 		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("remembers what was ended", func(ctx SpecContext) {
+	It("keeps ended grants ended", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		client.Revoke(ctx, tokens.Refresh)
 		world.Restart()

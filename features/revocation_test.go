@@ -23,7 +23,7 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		return Post(ctx, world.Issuer+"/oauth/revoke", form)
 	}
 
-	It("ends the grant with its refresh token, seen by the very next request", Label("E6", "E9"), func(ctx SpecContext) {
+	It("ends the grant of a refresh token before the next request", Label("E6", "E9"), func(ctx SpecContext) {
 		answer := client.Revoke(ctx, tokens.Refresh)
 		Expect(answer.StatusCode).To(Equal(http.StatusOK))
 		Expect(answer.Text).To(BeEmpty())
@@ -32,21 +32,21 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
-	It("ends the grant with a refresh token that was replaced long ago", Label("E6"), func(ctx SpecContext) {
+	It("ends the grant of a long-replaced refresh token", Label("E6"), func(ctx SpecContext) {
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		last := client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
 		client.Revoke(ctx, tokens.Refresh)
 		Expect(world.Call(ctx, last.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("ends only the access token that is named", Label("E7"), func(ctx SpecContext) {
+	It("ends only the given access token", Label("E7"), func(ctx SpecContext) {
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		client.Revoke(ctx, tokens.Access)
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	DescribeTable("says 200 and does nothing", func(ctx SpecContext, form func() url.Values) {
+	DescribeTable("responds with 200 and does nothing", func(ctx SpecContext, form func() url.Values) {
 		answer := revoke(ctx, form())
 		Expect(answer.StatusCode).To(Equal(http.StatusOK))
 		Expect(answer.Text).To(BeEmpty())
@@ -61,13 +61,13 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		}),
 	)
 
-	It("says 200 and does nothing for a code", Label("E8"), func(ctx SpecContext) {
+	It("responds with 200 and does nothing for a code", Label("E8"), func(ctx SpecContext) {
 		code := client.Authorize(ctx)
 		Expect(client.Revoke(ctx, code)).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
 		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("says 200 to what was revoked or has expired", Label("E2"), func(ctx SpecContext) {
+	It("responds with 200 for a revoked or expired token", Label("E2"), func(ctx SpecContext) {
 		client.Revoke(ctx, tokens.Refresh)
 		for _, token := range []string{tokens.Refresh, tokens.Access} {
 			Expect(client.Revoke(ctx, token)).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
@@ -87,7 +87,7 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		Entry("with an unknown hint", Label("E5"), url.Values{"token_type_hint": {"cookie"}}),
 	)
 
-	It("keeps to the transport rules of the token endpoint", Label("E1"), func(ctx SpecContext) {
+	It("follows the HTTP rules of the token endpoint", Label("E1"), func(ctx SpecContext) {
 		target, form := world.Issuer+"/oauth/revoke", url.Values{"token": {tokens.Refresh}}
 		Expect(Post(ctx, target, form, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target+"?token=x", form)).To(BeRefusedAs(400, "invalid_request"))
@@ -101,7 +101,7 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("lets the site end every grant of one of its tokens at once", Label("J1", "J10", "N12"), func(ctx SpecContext) {
+	It("lets the site end all grants of one of its tokens", Label("J1", "J10", "N12"), func(ctx SpecContext) {
 		second := world.NewClient().Connect(ctx)
 		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(2))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))

@@ -10,14 +10,14 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
-// What each role of the demo site may use.
+// The tools of each role of the demo site.
 var (
 	readerTools = []string{"list_articles", "get_article"}
 	authorTools = append([]string{"create_article", "update_article"}, readerTools...)
 	editorTools = append([]string{"publish_article", "archive_article", "delete_article"}, authorTools...)
 )
 
-// TokenFor lets the site issue a token, as it would for one of its people.
+// TokenFor issues a token of the site for a person.
 func (w *World) TokenFor(ctx context.Context, owner string, role demosite.Role) string {
 	GinkgoHelper()
 	token, err := w.Site().IssueToken(ctx, owner, role)
@@ -25,7 +25,7 @@ func (w *World) TokenFor(ctx context.Context, owner string, role demosite.Role) 
 	return token
 }
 
-// ConnectAs goes all the way to tokens for a person with another host token than the editor's.
+// ConnectAs runs a whole code flow with this host token.
 func (c *Client) ConnectAs(ctx context.Context, hostToken string) Tokens {
 	GinkgoHelper()
 	approved := c.Consent(ctx).Approve(ctx, hostToken)
@@ -35,7 +35,7 @@ func (c *Client) ConnectAs(ctx context.Context, hostToken string) Tokens {
 	return answer.Tokens()
 }
 
-var _ = Describe("Deciding who may do what", Label("roles"), func() {
+var _ = Describe("Roles", Label("roles"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
@@ -56,7 +56,7 @@ var _ = Describe("Deciding who may do what", Label("roles"), func() {
 			Entry("editor", demosite.Editor, editorTools),
 		)
 
-		DescribeTable("refuses a tool as if there were none", func(ctx SpecContext, role demosite.Role, tool string, arguments params) {
+		DescribeTable("refuses a tool as if it did not exist", func(ctx SpecContext, role demosite.Role, tool string, arguments params) {
 			person, editor := as(ctx, role, revision), world.Converse(ctx, revision, client.Connect(ctx).Access)
 			before := editor.Use(ctx, "list_articles", params{}).Text()
 			refusal := person.Use(ctx, tool, arguments).Error
@@ -66,7 +66,7 @@ var _ = Describe("Deciding who may do what", Label("roles"), func() {
 		},
 			Entry("when a reader calls one that writes", demosite.Reader, "create_article", params{"title": "Mine"}),
 			Entry("when an author calls one that archives", demosite.Author, "archive_article", params{"slug": "house-style"}),
-			Entry("when there really is none", demosite.Editor, "drop_tables", params{}),
+			Entry("when the tool does not exist", demosite.Editor, "drop_tables", params{}),
 		)
 
 		It("shows a draft to its author and to editors only", func(ctx SpecContext) {
@@ -83,7 +83,7 @@ var _ = Describe("Deciding who may do what", Label("roles"), func() {
 		})
 	}, revisions())
 
-	It("lets the role of each token count, even between tokens of one person", func(ctx SpecContext) {
+	It("applies the role of each token, also for tokens of the same person", func(ctx SpecContext) {
 		low := world.Converse(ctx, stateless, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Reader)).Access)
 		high := world.Converse(ctx, stateless, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Editor)).Access)
 		Expect(high.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// attempt is a request as it goes over the wire; nothing in it has to be right.
+// attempt is a raw request, which may be invalid in any part.
 type attempt struct {
 	method, path string
 	query, form  []pair // already encoded
 	headers      []pair
-	body         string // when there is no form
-	cutShort     bool   // the body ends before its announced length
+	body         string // used if there is no form
+	cutShort     bool   // the body is shorter than Content-Length
 }
 
 type pair struct{ name, value string }
@@ -46,7 +46,7 @@ func encoded(pairs []pair) string {
 	return strings.Join(parts, "&")
 }
 
-// pairsOf encodes what is right.
+// pairsOf encodes valid values.
 func pairsOf(values url.Values) (pairs []pair) {
 	for _, part := range strings.Split(values.Encode(), "&") {
 		name, value, _ := strings.Cut(part, "=")
@@ -55,7 +55,7 @@ func pairsOf(values url.Values) (pairs []pair) {
 	return pairs
 }
 
-// attempt spoils a right request in one to three ways.
+// attempt returns a valid request with one to three errors.
 func (s *scanner) attempt() attempt {
 	a := one(s.chance, s.wellSpoken())
 	a.headers = append([]pair{{"Host", strings.TrimPrefix(s.Issuer, "http://")}}, a.headers...)
@@ -66,8 +66,8 @@ func (s *scanner) attempt() attempt {
 	return a
 }
 
-// withoutOtherClients keeps to the one client: that the site of another cannot be reached is a 502 by right (C41), and it is
-// looked up only so often (C45).
+// withoutOtherClients removes other client_ids: an unreachable client site correctly returns 502 (C41), and fetches
+// are limited (C45).
 func (s *scanner) withoutOtherClients(query []pair) []pair {
 	for i, p := range query {
 		if p.name == "client_id" && p.value != url.QueryEscape(s.client.ID) {
@@ -101,8 +101,8 @@ func (s *scanner) wellSpoken() []attempt {
 		{method: "POST", path: "/mcp", body: strings.Replace(listTools, `{"_meta"`, `{"name":"create_article","arguments":{"title":"t","body":"b"},"_meta"`, 1), headers: append(modern, bearer)},
 		{method: "POST", path: "/mcp", body: initializing, headers: append(messages, bearer)},
 		{method: "GET", path: "/mcp", headers: []pair{{"Accept", "text/event-stream"}, bearer}},
-		{method: "DELETE", path: "/mcp", headers: []pair{{"Mcp-Session-Id", "nobody"}, bearer}},
-		{method: "POST", path: "/mcp/message", query: []pair{{"sessionid", "nobody"}}, body: listTools, headers: append(messages, bearer)},
+		{method: "DELETE", path: "/mcp", headers: []pair{{"Mcp-Session-Id", "unknown"}, bearer}},
+		{method: "POST", path: "/mcp/message", query: []pair{{"sessionid", "unknown"}}, body: listTools, headers: append(messages, bearer)},
 		{method: "POST", path: "/mcp/message", body: listTools, headers: messages},
 		{method: "GET", path: one(s.chance, []string{"/", "/oauth/register", "/oauth/authorize/", "//evil.example/oauth/authorize", "/oauth/../mcp", "/%2e%2e/%00", "/mcp/%2f", "/" + url.PathEscape(marker), "http://evil.example/mcp"})},
 	}
@@ -113,7 +113,7 @@ const initializing = `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"p
 
 func one[T any](chance *rand.Rand, from []T) T { return from[chance.IntN(len(from))] }
 
-// some returns the list with the parts that are to be spoiled: parameters where there are any, or headers.
+// some returns the list of pairs to change: parameters if there are any, or headers.
 func some(chance *rand.Rand, a *attempt) *[]pair {
 	lists := slices.DeleteFunc([]*[]pair{&a.query, &a.form, &a.form, &a.headers}, func(l *[]pair) bool { return len(*l) == 0 })
 	if len(lists) == 0 {
@@ -122,14 +122,14 @@ func some(chance *rand.Rand, a *attempt) *[]pair {
 	return one(chance, lists)
 }
 
-// change applies to one pair, of which there may be none.
+// change applies to a random pair, if there is one.
 func change(chance *rand.Rand, a *attempt, apply func(*pair)) {
 	if list := *some(chance, a); len(list) > 0 {
 		apply(&list[chance.IntN(len(list))])
 	}
 }
 
-// odd headers come more often, because there are many.
+// The odd headers are chosen more often, because there are many.
 func odd(chance *rand.Rand, a *attempt) {
 	a.headers = append(slices.Clone(a.headers), one(chance, oddHeaders))
 }

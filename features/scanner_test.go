@@ -23,11 +23,11 @@ import (
 
 const (
 	badRequests = 1000
-	renewEvery  = 50 // fewer than the failures that one address may have in a minute
+	renewEvery  = 50 // below the limit of failures per address and minute
 )
 
-var _ = Describe("Being scanned", Label("N12", "A3", "A40", "D1", "D30"), func() {
-	It("answers bad requests without fault, echo, stack or foreign redirect, and keeps what it had", func(ctx SpecContext) {
+var _ = Describe("Surviving a scanner", Label("N12", "A3", "A40", "D1", "D30"), func() {
+	It("responds to bad requests without internal errors, echoed input, stack traces or open redirects, and keeps its state", func(ctx SpecContext) {
 		seed := uint64(GinkgoRandomSeed())
 		s := &scanner{World: NewWorld(), chance: rand.New(rand.NewPCG(seed, 0))}
 		s.client = s.NewClient()
@@ -52,13 +52,13 @@ var _ = Describe("Being scanned", Label("N12", "A3", "A40", "D1", "D30"), func()
 	})
 })
 
-// scanner speaks the protocol badly. What it knows is renewed from time to time, because some of its requests are right.
+// scanner sends invalid requests. It renews its tokens regularly, because some of its requests are valid.
 type scanner struct {
 	*World
 	chance *rand.Rand
 	client *Client
 
-	kept        string // a code that no request names
+	kept        string // a code that no request contains
 	code        string
 	ticket      string
 	revocable   Tokens
@@ -66,7 +66,7 @@ type scanner struct {
 	access      string
 }
 
-// renew shows that a right exchange still succeeds, and lets enough time pass for the guesses to be forgotten.
+// renew checks that a valid exchange still succeeds, and advances the clock past the limit for guesses.
 func (s *scanner) renew(ctx context.Context) {
 	GinkgoHelper()
 	if s.kept != "" {
@@ -78,7 +78,7 @@ func (s *scanner) renew(ctx context.Context) {
 	s.revocable, s.refreshable, s.access = s.client.Connect(ctx), s.client.Connect(ctx), s.client.Connect(ctx).Access
 }
 
-// send writes the request as it is and reads what comes back.
+// send writes the raw request and reads the response.
 func (s *scanner) send(a attempt) (Response, error) {
 	wire, err := net.Dial("tcp", strings.TrimPrefix(s.Issuer, "http://"))
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *scanner) send(a attempt) (Response, error) {
 	if err := wire.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return Response{}, err
 	}
-	_, _ = io.WriteString(wire, a.wire()) // the answer may come before the end
+	_, _ = io.WriteString(wire, a.wire()) // the response may arrive before the end
 	if a.cutShort {
 		_ = wire.(*net.TCPConn).CloseWrite()
 	}
@@ -104,7 +104,7 @@ func (s *scanner) send(a attempt) (Response, error) {
 	}
 }
 
-// read takes only the beginning of a stream, which has no end. A server may hang up on a request that it has not read to its end.
+// read reads only the start of a stream, which has no end. A server may close the connection before it has read the whole request.
 func read(answer *http.Response) (Response, error) {
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), eventStream) {
 		line, err := bufio.NewReader(answer.Body).ReadString('\n')
@@ -122,13 +122,13 @@ func read(answer *http.Response) (Response, error) {
 
 const eventStream = "text/event-stream"
 
-// marker would be an element, if anything wrote it as it is.
+// marker becomes an element if a page does not escape it.
 const marker = `zqx9"'><zqx9>`
 
-// insides match nothing that could stand in a sealed ticket by chance.
+// insides matches text of errors and stack traces that cannot occur in a sealed ticket by chance.
 var insides = regexp.MustCompile(`goroutine \d|\.go:\d|runtime error|panic[: ]|SQLITE_|sqlite[.: ]|gorm[.:/]|no such table|stack trace`)
 
-// complaint says what is wrong with an answer; nothing, as a rule.
+// complaint returns the violation in a response, or "".
 func (s *scanner) complaint(a attempt, answer Response) string {
 	media, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";")
 	target := answer.Header.Get("Location")
@@ -156,7 +156,7 @@ func (s *scanner) complaint(a attempt, answer Response) string {
 	return ""
 }
 
-// echoes lets input appear in the strings of JSON-RPC only.
+// echoes allows input only in JSON-RPC strings.
 func echoes(answer Response, media string) bool {
 	rpc := media == "application/json" && strings.Contains(answer.Text, `"jsonrpc"`)
 	return !rpc && strings.Contains(answer.Text, "zqx9")

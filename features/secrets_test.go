@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
-	It("leaks none of a full run into database, write-ahead log, key file or logs", func(ctx SpecContext) {
+	It("writes no secret of a full run to the database, the write-ahead log, the key file or logs", func(ctx SpecContext) {
 		world := NewWorld(func(config *server.Config) { config.RecheckEvery = time.Minute })
 		client := world.NewClient()
 		page := client.Consent(ctx)
@@ -77,7 +77,7 @@ var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 	})
 })
 
-// serverSecret is the newest one of a world. Beside a SQLite file it is in a list, on a server it may be the file itself.
+// serverSecret returns the newest server secret of a world.
 func serverSecret(world *World) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(world.Dir, "oauth.db.secret"))
@@ -105,7 +105,7 @@ func filesOf(dir string) map[string][]byte {
 	return files
 }
 
-// spellings are the forms in which a secret could be written down.
+// spellings are the encodings in which a secret could be written.
 func spellings(secret string) []string {
 	random := secret
 	if len(secret) > 4 && strings.HasPrefix(secret, "pp") {

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-var _ = Describe("Sharing the sessions", Label("G20"), func() {
+var _ = Describe("The session limits", Label("G20"), func() {
 	atMost := func(all, perPerson int) func(*server.Config) {
 		return func(config *server.Config) {
 			config.Limits.MaxSessions, config.Limits.MaxSessionsPerPerson = all, perPerson
@@ -20,7 +20,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 	listTools := func(ctx context.Context, talk *Conversation) int {
 		return talk.Post(ctx, "tools/list", params{}).StatusCode
 	}
-	// hoard opens sessions of one person, each in another client.
+	// hoard opens sessions of one person, each with another client.
 	hoard := func(ctx context.Context, world *World, n int) (talks []*Conversation) {
 		for range n {
 			talks = append(talks, world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access))
@@ -28,7 +28,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		return talks
 	}
 
-	It("lets another person open sessions while one connects many clients", func(ctx SpecContext) {
+	It("allow another person to open sessions while one connects many clients", func(ctx SpecContext) {
 		const share = 5
 		world := NewWorld(atMost(2*share, share))
 		hoarded := hoard(ctx, world, 3*share)
@@ -41,7 +41,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		}
 	})
 
-	It("ends sessions of the person with most for each newcomer when all places are taken", func(ctx SpecContext) {
+	It("end a session of the person with the most sessions for each new one at the total limit", func(ctx SpecContext) {
 		world := NewWorld(atMost(6, 6))
 		hoarded := hoard(ctx, world, 6)
 		var others []*Conversation
@@ -57,7 +57,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		}
 	})
 
-	It("ends the idlest session, not the oldest", func(ctx SpecContext) {
+	It("end the least recently used session, not the oldest", func(ctx SpecContext) {
 		world := NewWorld(atMost(10, 2))
 		talks := hoard(ctx, world, 2)
 		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusOK))
@@ -66,7 +66,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		Expect(listTools(ctx, talks[1])).To(Equal(http.StatusNotFound))
 	})
 
-	It("counts the sessions that it ends, and names the setting in the trace", Label("operations", "trace"), func(ctx SpecContext) {
+	It("count ended sessions in the metrics, and name the setting in the trace", Label("operations", "trace"), func(ctx SpecContext) {
 		operated := Operate(atMost(10, 1))
 		talks := hoard(ctx, operated.World, 2)
 		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusNotFound))
@@ -80,7 +80,7 @@ var _ = Describe("Sharing the sessions", Label("G20"), func() {
 		}).WithContext(ctx).WithTimeout(patience).Should(And(ContainSubstring("G20"), ContainSubstring("max-sessions-per-person")))
 	})
 
-	It("ends the oldest stream of a person through a gateway", Label("gateway"), func(ctx SpecContext) {
+	It("end the oldest stream of a person through a gateway", Label("gateway"), func(ctx SpecContext) {
 		world := NewGateway(NewUpstream(apiKey).URL+"/mcp", atMost(10, 1))
 		first := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access).Listen(ctx)
 		second := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access).Listen(ctx)

@@ -24,7 +24,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// SigningClient is a client that proves who it is by signing. It does so by hand, without the library that the server uses.
+// SigningClient is a client that uses private_key_jwt, without the JOSE library of the server.
 type SigningClient struct {
 	*Client
 	Algorithm string
@@ -33,7 +33,7 @@ type SigningClient struct {
 	Keys      *publishedKeys
 }
 
-// publishedKeys is what lies at a client's jwks_uri.
+// publishedKeys is the key set at a client's jwks_uri.
 type publishedKeys struct {
 	url     string
 	fetches atomic.Int64
@@ -42,7 +42,7 @@ type publishedKeys struct {
 
 func (k *publishedKeys) serve(answer http.HandlerFunc) { k.answer.Store(&answer) }
 
-// publish lets the key set be remembered for an hour.
+// publish serves the key set, cacheable for an hour.
 func (k *publishedKeys) publish(keys ...map[string]any) {
 	GinkgoHelper()
 	set, err := json.Marshal(map[string]any{"keys": keys})
@@ -54,7 +54,7 @@ func (k *publishedKeys) publish(keys ...map[string]any) {
 	})
 }
 
-// NewSigningClient publishes a client that signs, with its key at a URL of its own; change may alter the document.
+// NewSigningClient publishes a client with a jwks_uri; change may alter the document.
 func (w *World) NewSigningClient(algorithm string, change ...func(document map[string]any)) *SigningClient {
 	GinkgoHelper()
 	name := strings.ToLower(rand.Text())
@@ -83,10 +83,10 @@ func (c *SigningClient) Publish(change ...func(document map[string]any)) {
 	c.World.Clients.Publish(strings.TrimPrefix(c.ID, c.World.Clients.URL("")), string(encoded))
 }
 
-// spoil changes what the client would sign.
+// spoil changes the assertion before it is signed.
 type spoil func(header, claims map[string]any)
 
-// Assertion signs a fresh assertion.
+// Assertion returns a new signed assertion.
 func (c *SigningClient) Assertion(change ...spoil) string {
 	GinkgoHelper()
 	header := map[string]any{"alg": c.Algorithm, "typ": "JWT", "kid": c.KeyID}
@@ -107,7 +107,7 @@ func encodePart(part map[string]any) string {
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
-// sign signs as the algorithm says, even where a client must not.
+// sign signs with the algorithm, even a forbidden one.
 func (c *SigningClient) sign(algorithm any, input string) (signature []byte) {
 	GinkgoHelper()
 	var err error
@@ -149,7 +149,7 @@ func newKey(algorithm string) (key crypto.Signer) {
 	return key
 }
 
-// JWK is the client's public key as it publishes it (RFC 7518 §6, RFC 8037 §2).
+// JWK returns the client's public key (RFC 7518 §6, RFC 8037 §2).
 func (c *SigningClient) JWK() map[string]any {
 	key := map[string]any{"kid": c.KeyID, "use": "sig"}
 	spelled := base64.RawURLEncoding.EncodeToString
@@ -184,7 +184,7 @@ func withAssertion(form url.Values, assertion string) url.Values {
 	return form
 }
 
-// Connect goes all the way to tokens.
+// Connect runs a whole code flow and returns the tokens.
 func (c *SigningClient) Connect(ctx context.Context) Tokens {
 	GinkgoHelper()
 	answer := c.Token(ctx, c.Sign(c.Exchange(c.Authorize(ctx))))
@@ -192,19 +192,19 @@ func (c *SigningClient) Connect(ctx context.Context) Tokens {
 	return answer.Tokens()
 }
 
-// Rotate draws a new key with a new id; nothing is published.
+// Rotate generates a new key with a new id, without publishing it.
 func (c *SigningClient) Rotate() {
 	GinkgoHelper()
 	c.Key, c.KeyID = newKey(c.Algorithm), c.KeyID+"'"
 }
 
-// Revocation sends a form about a token to the revocation endpoint.
+// Revocation sends a form to the revocation endpoint.
 func (c *SigningClient) Revocation(ctx context.Context, form url.Values) Response {
 	GinkgoHelper()
 	return Post(ctx, c.World.Issuer+"/oauth/revoke", form)
 }
 
-// statuses are the answers' status codes in order.
+// statuses returns the sorted status codes.
 func statuses(answers []Response) (codes []int) {
 	for _, answer := range answers {
 		codes = append(codes, answer.StatusCode)

@@ -19,19 +19,19 @@ import (
 
 const module = "github.com/pasteport/pasteport/"
 
-// source is what can be seen of a Go file without building it.
+// source is the parsed content of a Go file.
 type source struct {
-	file    string // from the module's root
+	file    string // relative to the module's root
 	clause  string // the name of its package
-	comment bool   // it has the package comment
+	comment bool   // has a package comment
 	imports []string
-	uses    []string // of what it imports, as in "time.Now"
-	calls   []string // by a name alone, as specs call what a dot import brings
+	uses    []string // imported names, such as "time.Now"
+	calls   []string // unqualified calls, such as those of a dot import
 }
 
 func (s source) isTest() bool { return strings.HasSuffix(s.file, "_test.go") }
 
-// sources reads every Go file of the module in the folder, and of the modules in it that are named.
+// sources parses every Go file of the module in the folder, and of the given nested modules.
 func sources(root string, modules ...string) (found []source) {
 	GinkgoHelper()
 	for _, top := range append([]string{root}, modules...) {

@@ -15,16 +15,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Collector takes spans in OTLP over HTTP, as the OpenTelemetry collector does.
+// Collector receives spans in OTLP over HTTP, like the OpenTelemetry collector.
 type Collector struct {
 	*httptest.Server
 	mu    sync.Mutex
 	raw   bytes.Buffer
 	spans []*otlp.Span
-	names []string // of the services
+	names []string // service names
 }
 
-// NewCollector starts one that ends with the spec.
+// NewCollector starts a collector that ends with the spec.
 func NewCollector() *Collector {
 	c := &Collector{}
 	c.Server = httptest.NewServer(c)
@@ -55,7 +55,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// Names are those of the spans so far.
+// Names returns the names of the spans so far.
 func (c *Collector) Names() (names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		Expect(linesWith(service.Log.String(), `"trace":"0af7651916cd43dd8448eb211c80319c"`)).To(ContainElement(ContainSubstring(`"msg":"request"`)))
 	})
 
-	It("marks what failed here, and not what was refused", func(ctx SpecContext) {
+	It("marks server errors, and not refused requests", func(ctx SpecContext) {
 		service := Operate()
 		client := service.NewClient()
 		page := client.Consent(ctx)
@@ -109,7 +109,7 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		Expect(into.spans[2]).To(And(HaveField("Name", "POST /oauth/token"), HaveField("Status.Code", otlp.Status_STATUS_CODE_UNSET)))
 	})
 
-	It("tells the collector no secret, and nothing that a stranger wrote", func(ctx SpecContext) {
+	It("sends no secret and no client input to the collector", func(ctx SpecContext) {
 		service := Operate()
 		client := service.NewClient()
 		code := client.Authorize(ctx)
@@ -132,18 +132,18 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		Expect(service.Log.String()).NotTo(ContainSubstring("0af7651916cd43dd8448eb211c80319c"))
 	},
 		Entry("without a collector", "OTEL_EXPORTER_OTLP_ENDPOINT", ""),
-		Entry("when the SDK is switched off", "OTEL_SDK_DISABLED", "true"),
-		Entry("when traces go nowhere", "OTEL_TRACES_EXPORTER", "none"),
+		Entry("when the SDK is disabled", "OTEL_SDK_DISABLED", "true"),
+		Entry("when the exporter is none", "OTEL_TRACES_EXPORTER", "none"),
 	)
 
-	It("refuses a protocol that it does not speak", func(ctx SpecContext) {
+	It("refuses an unsupported protocol", func(ctx SpecContext) {
 		GinkgoT().Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 		ran := Run(ctx, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", GinkgoT().TempDir())
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(ContainSubstring(`OTEL_EXPORTER_OTLP_PROTOCOL is "grpc": choose http/protobuf`))
 	})
 
-	It("serves on when the collector does not answer, and says so", func(ctx SpecContext) {
+	It("continues when the collector does not respond, and logs it", func(ctx SpecContext) {
 		into.Close()
 		service := Operate()
 		Expect(Post(ctx, service.Issuer+"/oauth/token", nil).StatusCode).To(Equal(http.StatusBadRequest))

@@ -15,13 +15,13 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// beats is how many comments of a stream are awaited: enough to outlast a proxy that cuts what is silent for a minute.
+// beats is the number of comments to wait for: long enough for a proxy that closes silent streams after a minute.
 const (
 	beats     = 3
 	beatEvery = 25 * time.Second
 )
 
-// readLines reads lines that are not empty until the end or until nobody wants them.
+// readLines sends non-empty lines until the end of the stream or of the context.
 func readLines(ctx context.Context, from io.ReadCloser, lines chan<- string) {
 	defer close(lines)
 	defer func() { _ = from.Close() }()
@@ -37,7 +37,7 @@ func readLines(ctx context.Context, from io.ReadCloser, lines chan<- string) {
 	}
 }
 
-// next is the next line of a stream, whose text has to be at its beginning.
+// next waits for the next line of a stream, which must have this prefix.
 func next(lines <-chan string, begins string, within time.Duration) (line string) {
 	GinkgoHelper()
 	Eventually(lines).WithTimeout(within).Should(Receive(&line))
@@ -45,20 +45,20 @@ func next(lines <-chan string, begins string, within time.Duration) (line string
 	return line[len(begins):]
 }
 
-// openStreams is what the operator reads.
+// openStreams checks the metric for open streams.
 func (d *Deployed) openStreams(ctx context.Context, n string) {
 	GinkgoHelper()
 	Eventually(func() string { return d.AskAdmin(ctx, "/metrics").Text }).WithContext(ctx).WithTimeout(patience).
 		Should(ContainSubstring("\npasteport_mcp_streams " + n + "\n"))
 }
 
-// examine lets doctor go through the whole login.
+// examine runs doctor with a whole login.
 func (d *Deployed) examine(ctx context.Context) Diagnosis {
 	GinkgoHelper()
 	return Diagnose(ctx, d.MCP(), "--token", d.Token, "--client-id", d.PublishDoctor(ctx), "--ca", d.authorities, "--timeout", "3s")
 }
 
-var _ = Describe("Standing behind a real proxy", Ordered, ContinueOnFailure, Label("proxies"), func() {
+var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Label("proxies"), func() {
 	var binary Binary
 	BeforeAll(func() {
 		asked("caddy")
@@ -67,7 +67,7 @@ var _ = Describe("Standing behind a real proxy", Ordered, ContinueOnFailure, Lab
 	})
 
 	DescribeTableSubtree("with the example for", func(proxy Proxy) {
-		It("lets the Go SDK's client connect, list and call", func(ctx SpecContext) {
+		It("works with the Go SDK's client", func(ctx SpecContext) {
 			d := Deploy(binary, proxy, "127.0.0.1")
 			client := d.NewSDKClient()
 			for _, revision := range []string{batching, headers, sessions, stateless} {
@@ -76,14 +76,14 @@ var _ = Describe("Standing behind a real proxy", Ordered, ContinueOnFailure, Lab
 			Expect(client.Logins.Load()).To(BeEquivalentTo(1))
 		}, SpecTimeout(time.Minute))
 
-		It("leaves doctor nothing to complain about", func(ctx SpecContext) {
+		It("passes all checks of doctor", func(ctx SpecContext) {
 			diagnosis := Deploy(binary, proxy, "127.0.0.1").examine(ctx)
 			Expect(diagnosis.With("failure")).To(BeEmpty(), diagnosis.Out)
-			Expect(diagnosis.With("warning")).To(Equal([]string{"tls.certificate"}), "it lives for hours only")
+			Expect(diagnosis.With("warning")).To(Equal([]string{"tls.certificate"}), "its certificate is valid for hours only")
 			Expect(diagnosis.Of("flow.stream").Status).To(Equal("ok"))
 		}, SpecTimeout(time.Minute))
 
-		It("stands before a gateway too, and lets the server behind it see that a client has hung up", Label("gateway", "U4"), func(ctx SpecContext) {
+		It("works with a gateway too, and cancels upstream requests when a client disconnects", Label("gateway", "U4"), func(ctx SpecContext) {
 			upstream := NewUpstream(apiKey)
 			d := DeployGateway(binary, upstream, proxy)
 			Expect(d.examine(ctx).With("failure")).To(BeEmpty())
@@ -96,7 +96,7 @@ var _ = Describe("Standing behind a real proxy", Ordered, ContinueOnFailure, Lab
 			Eventually(upstream.Cancelled).WithContext(ctx).WithTimeout(patience).Should(Receive())
 		}, SpecTimeout(time.Minute))
 
-		It("tells the address of people, believed from the proxy only", Label("B6"), func(ctx SpecContext) {
+		It("logs the forwarded client address, trusted from the proxy only", Label("B6"), func(ctx SpecContext) {
 			d := Deploy(binary, proxy, "127.0.0.1")
 			Post(ctx, d.Issuer+"/oauth/token", url.Values{}, forwarded("203.0.113.7"))
 			Eventually(d.run.Err).WithTimeout(patience).Should(saysAddress(peopleAddress))
@@ -105,7 +105,7 @@ var _ = Describe("Standing behind a real proxy", Ordered, ContinueOnFailure, Lab
 			Expect(string(d.run.Err.Contents())).NotTo(ContainSubstring("203.0.113."))
 		}, SpecTimeout(time.Minute))
 
-		It("tells the site when a client has gone", Label("G16"), func(ctx SpecContext) {
+		It("detects that a client has disconnected", Label("G16"), func(ctx SpecContext) {
 			d := Deploy(binary, proxy, "127.0.0.1")
 			client, leave := context.WithCancel(ctx)
 			next(d.Open(client, d.NewClient().Connect(ctx).Access), "event: endpoint", patience)
@@ -118,7 +118,7 @@ var _ = Describe("Standing behind a real proxy", Ordered, ContinueOnFailure, Lab
 		Entry("nginx", Proxy(nginxProxy)),
 	)
 
-	It("keeps streams open through both, with a sign of life on time and events at once, until their grants end", Label("G16"), func(ctx SpecContext) {
+	It("keeps streams open through both, with comments in time and events without delay, until their grants end", Label("G16"), func(ctx SpecContext) {
 		type talk struct {
 			*Conversation
 			lines   chan string
@@ -153,18 +153,18 @@ var _ = Describe("Standing behind a real proxy", Ordered, ContinueOnFailure, Lab
 		found := Deploy(binary, nginxProxy, "127.0.0.1", exchange...).examine(ctx).Of("flow.stream")
 		Expect(found.Status).To(Equal(outcome), found.Seen)
 	},
-		Entry("gets events out by the header that asks for it", SpecTimeout(time.Minute), "ok",
+		Entry("delivers events because of X-Accel-Buffering", SpecTimeout(time.Minute), "ok",
 			"proxy_http_version 1.1;", "", "proxy_buffering off;", "proxy_buffering on;"),
-		Entry("is noticed when that does not hear the header", SpecTimeout(time.Minute), "failure",
+		Entry("is reported by doctor when nginx ignores the header", SpecTimeout(time.Minute), "failure",
 			"proxy_http_version 1.1;", "", "proxy_buffering off;", "proxy_buffering on; proxy_ignore_headers X-Accel-Buffering;"),
 	)
 
-	DescribeTable("with another proxy in front, tells the address that this one names", Label("B6"), func(ctx SpecContext, proxy Proxy, exchange ...string) {
+	DescribeTable("with another proxy in front, logs the address that this one forwards", Label("B6"), func(ctx SpecContext, proxy Proxy, exchange ...string) {
 		d := Deploy(binary, proxy, "127.0.0.1,"+peopleAddress, exchange...)
 		Post(ctx, d.Issuer+"/oauth/token", url.Values{}, forwarded("203.0.113.7"))
 		Eventually(d.run.Err).WithTimeout(patience).Should(saysAddress("203.0.113.7"))
 	},
-		Entry("to Caddy, which has to trust it", SpecTimeout(time.Minute), Proxy(caddyProxy),
+		Entry("to Caddy, which must trust it", SpecTimeout(time.Minute), Proxy(caddyProxy),
 			"reverse_proxy {$UPSTREAM:127.0.0.1:8080}", "reverse_proxy {$UPSTREAM:127.0.0.1:8080} {\n\t\ttrusted_proxies "+peopleAddress+"\n\t}"),
 		Entry("to nginx", SpecTimeout(time.Minute), Proxy(nginxProxy)),
 	)

@@ -27,7 +27,7 @@ const tokenVariable = "PASTEPORT_DEMO_TOKEN"
 // Binary is the built program.
 type Binary string
 
-// Command prepares a run of it. What the tester's own environment says about the program does not count.
+// Command prepares a run, without the program's variables of the tester's environment.
 func (b Binary) Command(environment []string, args ...string) *exec.Cmd {
 	command := exec.Command(string(b), args...)
 	command.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
@@ -36,7 +36,7 @@ func (b Binary) Command(environment []string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Run starts it; the run ends with the spec.
+// Run starts the program; it ends with the spec.
 func (b Binary) Run(environment []string, args ...string) *gexec.Session {
 	GinkgoHelper()
 	session, err := gexec.Start(b.Command(environment, args...), GinkgoWriter, GinkgoWriter)
@@ -51,7 +51,7 @@ type Site struct {
 	*gexec.Session
 }
 
-// Admin is the address of the admin listener of a site that has one.
+// Admin returns the address of the admin listener.
 func (s *Site) Admin() string {
 	GinkgoHelper()
 	Eventually(s.Out.Contents).WithTimeout(patience).Should(MatchRegexp(`readiness and metrics for you: http://[^/]+/\n`))
@@ -60,13 +60,13 @@ func (s *Site) Admin() string {
 	return address
 }
 
-// Ready asks the admin listener for readiness.
+// Ready returns the readiness of the service.
 func (s *Site) Ready(ctx context.Context) Response {
 	GinkgoHelper()
 	return (&Operated{Admin: s.Admin()}).AskAdmin(ctx, "/readyz")
 }
 
-// Serve starts the demo site on a port of its own and waits until it serves.
+// Serve starts the demo site on a free port and waits until it serves.
 func (b Binary) Serve(clients *ClientSite, dir string, environment ...string) *Site {
 	GinkgoHelper()
 	return b.ServeWithAdmin("off", clients, dir, environment...)
@@ -83,7 +83,7 @@ func (b Binary) ServeWithAdmin(admin string, clients *ClientSite, dir string, en
 	return &Site{&World{Issuer: issuer, Dir: dir, Clients: clients}, run}
 }
 
-// Certificate is a file with the site's certificate; where Go asks the system instead of a file, the spec is skipped.
+// Certificate returns a file with the site's certificate. The spec is skipped on systems where Go does not read CA files.
 func (s *ClientSite) Certificate() string {
 	GinkgoHelper()
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
@@ -94,14 +94,14 @@ func (s *ClientSite) Certificate() string {
 	return file
 }
 
-// shown is the token that a first start prints.
+// shown returns the token that the first start prints.
 func shown(run *gexec.Session) string {
 	_, rest, _ := strings.Cut(string(run.Out.Contents()), "demo token: ")
 	token, _, _ := strings.Cut(rest, "\n")
 	return token
 }
 
-// filesIn are the names of a folder's files.
+// filesIn returns the names of the files in a folder.
 func filesIn(dir string) (names []string) {
 	GinkgoHelper()
 	entries, err := os.ReadDir(dir)
@@ -117,7 +117,7 @@ var _ = Describe("Running the binary", func() {
 	BeforeEach(func() { binary = BuildBinary() })
 
 	Context("as a local client's process", Label("stdio"), func() {
-		// connect starts it as the SDK's client does.
+		// connect starts the program like the SDK's client.
 		connect := func(ctx context.Context, revision string, command *exec.Cmd) *mcp.ClientSession {
 			GinkgoHelper()
 			return ConnectSDK(ctx, revision, &mcp.CommandTransport{Command: command})
@@ -150,11 +150,11 @@ var _ = Describe("Running the binary", func() {
 			}
 		})
 
-		It("refuses a token that the site does not know", func() {
+		It("refuses an unknown token", func() {
 			run := binary.Run([]string{tokenVariable + "=demo_mistyped"}, "stdio", "--data", GinkgoT().TempDir())
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
 			Expect(run.Out.Contents()).To(BeEmpty())
-			Expect(string(run.Err.Contents())).To(And(ContainSubstring("does not know the token of "+tokenVariable), Not(ContainSubstring("mistyped"))))
+			Expect(string(run.Err.Contents())).To(And(ContainSubstring("the token of "+tokenVariable+" is unknown"), Not(ContainSubstring("mistyped"))))
 		})
 	})
 
@@ -163,7 +163,7 @@ var _ = Describe("Running the binary", func() {
 		var dir string
 		BeforeEach(func() { clients, dir = NewClientSite(), filepath.Join(GinkgoT().TempDir(), "site") })
 
-		It("shows the editor's token on the first start only, and keeps taking it", func(ctx SpecContext) {
+		It("prints the editor's token on the first start only, and keeps accepting it", func(ctx SpecContext) {
 			first := binary.Serve(clients, dir)
 			token := shown(first.Session)
 			Expect(token).To(HavePrefix("demo_"))
@@ -179,13 +179,13 @@ var _ = Describe("Running the binary", func() {
 			}
 		})
 
-		It("takes the editor's token from "+tokenVariable+" and keeps it to itself", func(ctx SpecContext) {
+		It("takes the editor's token from "+tokenVariable+" and does not print it", func(ctx SpecContext) {
 			site := binary.Serve(clients, dir, tokenVariable+"=chosen-by-the-editor")
 			Expect(site.NewClient().ConnectAs(ctx, "chosen-by-the-editor").Access).To(HavePrefix("ppa_"))
 			Expect(string(site.Out.Contents()) + string(site.Err.Contents())).NotTo(ContainSubstring("chosen-by-the-editor"))
 		})
 
-		DescribeTable("ends open streams at SIGTERM and exits in good order", func(ctx SpecContext, revision string) {
+		DescribeTable("ends open streams at SIGTERM and exits with code 0", func(ctx SpecContext, revision string) {
 			site := binary.Serve(clients, dir, tokenVariable+"=chosen-by-the-editor")
 			talk := site.Converse(ctx, revision, site.NewClient().ConnectAs(ctx, "chosen-by-the-editor").Access)
 			stream := talk.Listen(ctx)
@@ -195,7 +195,7 @@ var _ = Describe("Running the binary", func() {
 			Eventually(site.Session).WithTimeout(patience).Should(gexec.Exit(0))
 		}, revisions(httpSSE, sessions))
 
-		It("exits in good order although a client never finishes its request", func(ctx SpecContext) {
+		It("exits with code 0 even if a client never finishes its request", func(ctx SpecContext) {
 			site := binary.Serve(clients, dir)
 			hung, err := net.Dial("tcp", strings.TrimPrefix(site.Issuer, "http://"))
 			Expect(err).NotTo(HaveOccurred())
@@ -203,7 +203,7 @@ var _ = Describe("Running the binary", func() {
 			_, err = io.WriteString(hung, "POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\nx")
 			Expect(err).NotTo(HaveOccurred())
 			client := site.NewClient()
-			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK)) // by now the other is being read
+			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK)) // the unfinished request is being read by now
 			site.Terminate()
 			Eventually(site.Session).WithTimeout(patience).Should(gexec.Exit(0))
 			Expect(filesIn(dir)).NotTo(ContainElement(HaveSuffix("-wal")), "both databases are closed")
@@ -216,41 +216,41 @@ var _ = Describe("Running the binary", func() {
 			r.Header.Set("X-Large", strings.Repeat("x", bytes))
 			Expect(Send(r).StatusCode).To(Equal(status))
 		},
-			Entry("and serves what is less", 30<<10, http.StatusOK),
+			Entry("and accepts less", 30<<10, http.StatusOK),
 			Entry("with 431", 40<<10, http.StatusRequestHeaderFieldsTooLarge),
 		)
 
-		It("trusts no client site that the system does not trust", Label("C41"), func(ctx SpecContext) {
+		It("uses the system's CAs for client sites", Label("C41"), func(ctx SpecContext) {
 			client := binary.Serve(clients, dir, "SSL_CERT_FILE="+os.DevNull).NewClient()
 			Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 		})
 
-		DescribeTable("says what its operator finds where", Label("operations"), func(host func() string, says string) {
+		DescribeTable("prints the operator's URLs", Label("operations"), func(host func() string, says string) {
 			run := binary.Run(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", net.JoinHostPort(host(), "0"), "--data", dir)
 			Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(says))
 		},
 			Entry("on loopback", func() string { return "127.0.0.1" }, `connections, readiness and metrics for you: http://127\.0\.0\.1:\d+/\n`),
-			Entry("everywhere", func() string { return "0.0.0.0" }, `connections, readiness and metrics for you: http://localhost:\d+/\n`),
-			Entry("elsewhere", outside, `readiness and metrics for you: http://\S+/readyz and /metrics; connections need an admin-addr on loopback\n`),
+			Entry("on all addresses", func() string { return "0.0.0.0" }, `connections, readiness and metrics for you: http://localhost:\d+/\n`),
+			Entry("on another address", outside, `readiness and metrics for you: http://\S+/readyz and /metrics; connections need an admin-addr on loopback\n`),
 		)
 
-		DescribeTable("lets only the clients connect that allow-clients names", Label("A8", "configuration"), func(ctx SpecContext, hosts string, status int) {
+		DescribeTable("accepts only clients in allow-clients", Label("A8", "configuration"), func(ctx SpecContext, hosts string, status int) {
 			client := binary.Serve(clients, dir, "PASTEPORT_ALLOW_CLIENTS="+hosts).NewClient()
 			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(status))
-		}, Entry("by their host, whatever its port", "claude.ai, 127.0.0.1", http.StatusOK), Entry("and nobody else", "claude.ai", http.StatusForbidden))
+		}, Entry("by host, with any port", "claude.ai, 127.0.0.1", http.StatusOK), Entry("and no others", "claude.ai", http.StatusForbidden))
 
-		DescribeTable("logs as it is told", Label("configuration", "H8"), func(ctx SpecContext, format, level string, expected OmegaMatcher) {
+		DescribeTable("follows the log settings", Label("configuration", "H8"), func(ctx SpecContext, format, level string, expected OmegaMatcher) {
 			site := binary.Serve(clients, dir, "PASTEPORT_LOG_FORMAT="+format, "PASTEPORT_LOG_LEVEL="+level)
 			site.NewClient().Consent(ctx).Deny(ctx)
 			Eventually(site.Terminate()).WithTimeout(patience).Should(gexec.Exit(0))
 			Expect(linesWith(string(site.Err.Contents()), "consent_denied")).To(expected)
 		},
-			Entry("for people", "text", "info", ConsistOf(MatchRegexp(`^time=\S+ level=INFO msg=consent_denied `))),
-			Entry("for programs", "json", "info", ConsistOf(And(HavePrefix(`{"time":"`), ContainSubstring(`"level":"INFO","msg":"consent_denied"`)))),
-			Entry("and nothing below the level", "text", "warn", BeEmpty()),
+			Entry("as text", "text", "info", ConsistOf(MatchRegexp(`^time=\S+ level=INFO msg=consent_denied `))),
+			Entry("as JSON", "json", "info", ConsistOf(And(HavePrefix(`{"time":"`), ContainSubstring(`"level":"INFO","msg":"consent_denied"`)))),
+			Entry("and skips lines below the level", "text", "warn", BeEmpty()),
 		)
 
-		It("says that its port is taken, and leaves no trace", func() {
+		It("fails if its port is in use, and creates no files", func() {
 			other, err := net.Listen("tcp", "127.0.0.1:0")
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(other.Close)
@@ -260,7 +260,7 @@ var _ = Describe("Running the binary", func() {
 			Expect(dir).NotTo(BeADirectory())
 		})
 
-		It("says that it cannot make its folder", func() {
+		It("fails if it cannot create its folder", func() {
 			Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
 			run := binary.Run(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "inside-a-file"))
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
@@ -274,17 +274,17 @@ var _ = Describe("Running the binary", func() {
 		Expect(string(run.Err.Contents())).To(And(HavePrefix("pasteport: "), ContainSubstring(complaint)))
 		Expect(run.Out.Contents()).To(BeEmpty())
 	},
-		Entry("a service of which nobody said where it is", Label("F9"), 1, "add --issuer", "serve", "--addr", "127.0.0.1:0"),
-		Entry("development behind a public issuer", Label("C49"), 1, "https://cms.example.com", "serve", "--dev", "--addr", "127.0.0.1:0", "--issuer", "https://cms.example.com"),
+		Entry("a service without an issuer", Label("F9"), 1, "add --issuer", "serve", "--addr", "127.0.0.1:0"),
+		Entry("--dev with a public issuer", Label("C49"), 1, "https://cms.example.com", "serve", "--dev", "--addr", "127.0.0.1:0", "--issuer", "https://cms.example.com"),
 		Entry("an issuer without TLS", Label("F9"), 1, "is not https", "serve", "--addr", "127.0.0.1:0", "--issuer", "http://cms.example.com"),
-		Entry("tokens that live too long", Label("F9"), 1, "--access-token-ttl is 25h0m0s: choose from", "serve", "--dev", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
-		Entry("a flag that it does not know", 2, "unknown flag: --verbose\nTry: pasteport --help", "serve", "--verbose"),
-		Entry("a value that it cannot read", 1, `--auth-code-ttl is "soon": write a duration such as 1h30m`, "serve", "--auth-code-ttl", "soon"),
-		Entry("an argument too many", 2, `unexpected argument: "pasteport serve" takes flags only`, "serve", "now"),
+		Entry("a token lifetime that is too long", Label("F9"), 1, "--access-token-ttl is 25h0m0s: choose from", "serve", "--dev", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
+		Entry("an unknown flag", 2, "unknown flag: --verbose\nTry: pasteport --help", "serve", "--verbose"),
+		Entry("a malformed value", 1, `--auth-code-ttl is "soon": write a duration such as 1h30m`, "serve", "--auth-code-ttl", "soon"),
+		Entry("an unexpected argument", 2, `unexpected argument: "pasteport serve" takes flags only`, "serve", "now"),
 		Entry("a flag of another command", 2, "unknown flag: --data", "version"),
 	)
 
-	It("tells its version", func() {
+	It("prints its version", func() {
 		run := binary.Run(nil, "version")
 		Eventually(run).WithTimeout(patience).Should(gexec.Exit(0))
 		Expect(run.Out).To(gbytes.Say(`^pasteport \S+`))

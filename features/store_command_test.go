@@ -17,7 +17,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
-// Do runs the built program to its end.
+// Do runs the built program and waits for its exit.
 func (b Binary) Do(environment []string, args ...string) Ran {
 	GinkgoHelper()
 	run := b.Run(environment, args...)
@@ -36,7 +36,7 @@ func (w *World) CheckStore(ctx context.Context) (checks []storeCheck, ran Ran) {
 	return checks, ran
 }
 
-// attempts are the attempts to connect that the trace of a world knows.
+// attempts returns the traced connections of a world.
 func (w *World) attempts(ctx context.Context) string {
 	GinkgoHelper()
 	listed := Run(ctx, append([]string{"connections", "--json"}, w.Kept()...)...)
@@ -49,7 +49,7 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 	BeforeEach(func() { binary = BuildBinary() })
 
 	for name, server := range databaseServers {
-		It("of "+name+" is noticed by nobody who is connected", func(ctx SpecContext) {
+		It("of "+name+" does not affect connected clients", func(ctx SpecContext) {
 			world := NewWorld()
 			world.inFile()
 			url, client := server.database(), world.NewClient()
@@ -62,10 +62,10 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			environment := []string{"PASTEPORT_DATABASE=" + url}
 			migrated := binary.Do(environment, "store", "migrate", "--data", world.Dir)
 			Expect(migrated).To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring("applied: 0001_grants_and_secrets"))), migrated.Err)
-			Expect(binary.Do(environment, "store", "migrate", "--data", world.Dir).Out).To(ContainSubstring("nothing was missing"))
+			Expect(binary.Do(environment, "store", "migrate", "--data", world.Dir).Out).To(ContainSubstring("no migrations needed"))
 			copied := binary.Do(environment, "store", "copy", "--data", world.Dir)
 			Expect(copied.Code).To(BeZero(), copied.Err)
-			Expect(copied.Out).To(And(MatchRegexp(`authorization_codes +3 rows\ngrants +2 rows\nsecrets +\d+ rows\nused_assertions +0 rows\ntrace_steps +\d+ rows\nEverything was read back from both sides`),
+			Expect(copied.Out).To(And(MatchRegexp(`authorization_codes +3 rows\ngrants +2 rows\nsecrets +\d+ rows\nused_assertions +0 rows\ntrace_steps +\d+ rows\nSource and copy were compared and are equal`),
 				ContainSubstring(filepath.Join(world.Dir, "oauth.db.secret")), Not(ContainSubstring("\x1b"))))
 
 			world.Database = url
@@ -90,7 +90,7 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			Expect(again).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a service has used the destination"))))
 		}, NodeTimeout(2*time.Minute))
 
-		It("of "+name+" is refused by a replica with another server secret, before it can do harm", func(ctx SpecContext) {
+		It("of "+name+" is refused at the start of a replica with another server secret", func(ctx SpecContext) {
 			world := NewWorld()
 			world.inFile()
 			url, client := server.database(), world.NewClient()
@@ -110,8 +110,8 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 	}
 })
 
-var _ = Describe("Looking after a store on the command line", func() {
-	It("is content with a store in use, line by line, also beside its service", func(ctx SpecContext) {
+var _ = Describe("Maintaining a store on the command line", func() {
+	It("passes every check of a store in use, also beside its service", func(ctx SpecContext) {
 		world := NewWorld()
 		client := world.NewClient()
 		tokens := client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
@@ -127,7 +127,7 @@ var _ = Describe("Looking after a store on the command line", func() {
 		Expect(lines).NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(world.Token), ContainSubstring(serverSecret(world))))
 	})
 
-	It("fails when something does not hold", func(ctx SpecContext) {
+	It("fails when a check fails", func(ctx SpecContext) {
 		world := NewWorld()
 		world.inFile()
 		world.NewClient().Connect(ctx)
@@ -138,7 +138,7 @@ var _ = Describe("Looking after a store on the command line", func() {
 		Expect(checks).To(ContainElement(And(HaveField("Check", "grants"), HaveField("Problem", ContainSubstring("restore the database from a backup")))))
 	})
 
-	It("completes a copy that was interrupted", func(ctx SpecContext) {
+	It("completes an interrupted copy", func(ctx SpecContext) {
 		world := NewWorld()
 		world.inFile()
 		world.NewClient().Connect(ctx)
@@ -151,7 +151,7 @@ var _ = Describe("Looking after a store on the command line", func() {
 		Expect(Run(ctx, copying...).Code).To(BeZero(), "once more")
 	})
 
-	DescribeTable("says what is wrong, and no password", func(ctx SpecContext, code int, said string, args ...string) {
+	DescribeTable("fails with a message that contains no password", func(ctx SpecContext, code int, said string, args ...string) {
 		world := NewWorld()
 		world.inFile()
 		world.Stop()
@@ -164,29 +164,29 @@ var _ = Describe("Looking after a store on the command line", func() {
 		Expect(refused.Err).To(ContainSubstring(said))
 		Expect(refused.Out + refused.Err).NotTo(ContainSubstring("hidden"))
 	},
-		Entry("when nobody says where a copy goes", 2, "add --to, or set database", "copy"),
-		Entry("when an address is none", 2, "--to names no store", "copy", "--to", "hidden"),
-		Entry("when an address names no engine that there is", 2, "--from names no store", "copy", "--from", "oracle://user:hidden@host/name"),
-		Entry("when a file has no whole path", 2, "--to names no store", "copy", "--to", "sqlite://oauth.db"),
-		Entry("when both are the same", 1, "the same store", "copy", "--to", "sqlite://WORLD/oauth.db"),
-		Entry("when the source is not there", 1, "no such file", "copy", "--from", "sqlite:///nowhere/oauth.db", "--to", "sqlite://WORLD/other.db"),
-		Entry("when the destination does not answer", 1, "the server does not let us in", "copy", "--to", "postgres://user:hidden@127.0.0.1:1/name"),
-		Entry("when the store to migrate does not answer", 1, "the server does not let us in", "migrate", "--database", "mysql://user:hidden@127.0.0.1:1/name"),
-		Entry("when the store to check does not answer", 1, "the server does not let us in", "check", "--database", "mysql://user:hidden@127.0.0.1:1/name"),
+		Entry("when the copy has no destination", 2, "add --to, or set database", "copy"),
+		Entry("when an address is malformed", 2, "--to is not a store", "copy", "--to", "hidden"),
+		Entry("when an address names an unknown engine", 2, "--from is not a store", "copy", "--from", "oracle://user:hidden@host/name"),
+		Entry("when a file path is relative", 2, "--to is not a store", "copy", "--to", "sqlite://oauth.db"),
+		Entry("when source and destination are the same", 1, "the same store", "copy", "--to", "sqlite://WORLD/oauth.db"),
+		Entry("when the source does not exist", 1, "no such file", "copy", "--from", "sqlite:///nowhere/oauth.db", "--to", "sqlite://WORLD/other.db"),
+		Entry("when the destination does not respond", 1, "the server does not let us in", "copy", "--to", "postgres://user:hidden@127.0.0.1:1/name"),
+		Entry("when the store to migrate does not respond", 1, "the server does not let us in", "migrate", "--database", "mysql://user:hidden@127.0.0.1:1/name"),
+		Entry("when the store to check does not respond", 1, "the server does not let us in", "check", "--database", "mysql://user:hidden@127.0.0.1:1/name"),
 	)
 
-	It("needs the server secret of what it copies", Label("J2"), func(ctx SpecContext) {
+	It("requires the server secret of the source", Label("J2"), func(ctx SpecContext) {
 		world := NewWorld()
 		world.inFile()
 		world.Stop()
 		Expect(os.Remove(filepath.Join(world.Dir, "oauth.db.secret"))).To(Succeed())
 		target := filepath.Join(GinkgoT().TempDir(), "oauth.db")
 		Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--to", "sqlite://"+target)).
-			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the copy is useless without the server secret"))))
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the copy needs the server secret"))))
 		Expect(target).NotTo(BeAnExistingFile())
 	})
 
-	It("has nothing to check where there is no store", func(ctx SpecContext) {
+	It("fails to check a missing store", func(ctx SpecContext) {
 		Expect(Run(ctx, "store", "check", "--data", "/nowhere")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("name its folder with --data"))))
 	})
 })

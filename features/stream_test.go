@@ -13,13 +13,13 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// patience is for slow machines; what is waited for happens at once.
+// patience is a timeout for slow machines; the awaited events normally happen immediately.
 const patience = time.Minute
 
 // Event is a server-sent event.
 type Event struct{ Name, Data string }
 
-// events reads them until the end; those that carry nothing only tell where a stream could be resumed.
+// events reads events until the end, and skips events without data, which only set the id to resume from.
 func events(from io.Reader) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		var event Event
@@ -40,13 +40,13 @@ func events(from io.Reader) iter.Seq[Event] {
 	}
 }
 
-// Stream is an answer that is being read; Events is closed at its end.
+// Stream is an open response; Events is closed at its end.
 type Stream struct {
 	*http.Response
 	Events chan Event
 }
 
-// Follow opens a stream, which ends at the latest with the request's context.
+// Follow opens a stream, which ends with the request's context at the latest.
 func Follow(r *http.Request) *Stream {
 	GinkgoHelper()
 	answer, err := noRedirects.Do(r)
@@ -70,7 +70,7 @@ func (s *Stream) read(ctx context.Context) {
 	}
 }
 
-// Next is the data of the next event, which has to have this name.
+// Next returns the data of the next event, which must have this name.
 func (s *Stream) Next(name string) string {
 	GinkgoHelper()
 	var event Event

@@ -23,7 +23,7 @@ import (
 // CertificateFiles are a certificate and its key on disk.
 type CertificateFiles struct{ Cert, Key string }
 
-// NewCertificateFiles writes a certificate of the serial number that lives this long.
+// NewCertificateFiles writes a certificate with this serial number and lifetime.
 func NewCertificateFiles(serial int64, life time.Duration) CertificateFiles {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -32,7 +32,7 @@ func NewCertificateFiles(serial int64, life time.Duration) CertificateFiles {
 	return files
 }
 
-// Issue replaces what is in the files.
+// Issue replaces the certificate and key in the files.
 func (f CertificateFiles) Issue(serial int64, life time.Duration) {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -62,9 +62,9 @@ func Secured(files CertificateFiles) *Operated {
 	})
 }
 
-// Shake makes a new connection and returns the serial number of the certificate that was shown.
+// Shake opens a connection and returns the serial number of the server's certificate.
 func (o *Operated) Shake(change ...func(*tls.Config)) (int64, error) {
-	config := &tls.Config{InsecureSkipVerify: true} // the serial number tells which it is
+	config := &tls.Config{InsecureSkipVerify: true} // the serial number identifies the certificate
 	for _, apply := range change {
 		apply(config)
 	}
@@ -76,7 +76,7 @@ func (o *Operated) Shake(change ...func(*tls.Config)) (int64, error) {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-var _ = Describe("Speaking TLS", Label("operations"), func() {
+var _ = Describe("TLS", Label("operations"), func() {
 	It("serves HTTP/2 with the certificate in the files", func(ctx SpecContext) {
 		service := Secured(NewCertificateFiles(1, 90*24*time.Hour))
 		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -90,7 +90,7 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 		Expect(service.Log.String()).NotTo(ContainSubstring("expires soon"))
 	})
 
-	It("speaks TLS 1.2 and nothing older", func() {
+	It("supports TLS 1.2, and no older version", func() {
 		service := Secured(NewCertificateFiles(1, 90*24*time.Hour))
 		_, err := service.Shake(func(config *tls.Config) { config.MaxVersion = tls.VersionTLS12 })
 		Expect(err).NotTo(HaveOccurred())
@@ -98,7 +98,7 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 		Expect(err).To(MatchError(ContainSubstring("protocol version")))
 	})
 
-	It("takes a new certificate without a restart", func() {
+	It("loads a new certificate without a restart", func() {
 		files := NewCertificateFiles(1, 90*24*time.Hour)
 		service := Secured(files)
 		Expect(service.Shake()).To(BeEquivalentTo(1))
@@ -107,7 +107,7 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 		Expect(service.Shake()).To(BeEquivalentTo(2))
 	})
 
-	DescribeTable("keeps its certificate and says so once", func(spoil func(CertificateFiles), complaint string) {
+	DescribeTable("keeps its certificate and logs it once", func(spoil func(CertificateFiles), complaint string) {
 		files := NewCertificateFiles(1, 90*24*time.Hour)
 		service := Secured(files)
 		spoil(files)
@@ -120,15 +120,15 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 		service.Clock.Advance(time.Second)
 		Expect(service.Shake()).To(BeEquivalentTo(2))
 	},
-		Entry("when the new one is broken", func(f CertificateFiles) { f.write(f.Cert, "CERTIFICATE", []byte("no certificate")) }, "both must be PEM and belong together"),
-		Entry("when the new key belongs to another", func(f CertificateFiles) {
+		Entry("when the new certificate is malformed", func(f CertificateFiles) { f.write(f.Cert, "CERTIFICATE", []byte("no certificate")) }, "both must be PEM and belong together"),
+		Entry("when the new key belongs to another certificate", func(f CertificateFiles) {
 			other := NewCertificateFiles(3, time.Hour)
 			Expect(os.Rename(other.Key, f.Key)).To(Succeed())
 		}, "both must be PEM and belong together"),
-		Entry("when a file is gone", func(f CertificateFiles) { Expect(os.Remove(f.Cert)).To(Succeed()) }, "no such file"),
+		Entry("when a file is missing", func(f CertificateFiles) { Expect(os.Remove(f.Cert)).To(Succeed()) }, "no such file"),
 	)
 
-	It("warns once a day when the certificate ends soon", func() {
+	It("warns once a day when the certificate expires soon", func() {
 		files := NewCertificateFiles(1, 20*24*time.Hour)
 		service := Secured(files)
 		warnings := func() []string { return linesWith(service.Log.String(), "the TLS certificate expires soon") }
@@ -144,7 +144,7 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 		Expect(warnings()).To(HaveLen(2))
 	})
 
-	It("refuses to start with files that are empty", func(ctx SpecContext) {
+	It("refuses to start with empty files", func(ctx SpecContext) {
 		files := NewCertificateFiles(1, time.Hour)
 		for _, file := range []string{files.Cert, files.Key} {
 			Expect(os.Truncate(file, 0)).To(Succeed())
@@ -161,11 +161,11 @@ var _ = Describe("Speaking TLS", Label("operations"), func() {
 		Expect(dir).NotTo(BeADirectory())
 	},
 		Entry("a certificate without a key", "--tls-cert and tls-key belong together", "--tls-cert", "cert.pem"),
-		Entry("files that are not there", "no such file", "--tls-cert", "/nowhere/cert.pem", "--tls-key", "/nowhere/key.pem"),
-		Entry("two ways to get a certificate", "exclude each other", "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--acme-domains", "cms.example.com"),
-		Entry("a domain of one word", `"localhost", which no authority can check`, "--acme-domains", "localhost"),
-		Entry("a wildcard", `"*.example.com", which no authority can check`, "--acme-domains", "*.example.com"),
-		Entry("a URL for a domain", "which no authority can check", "--acme-domains", "https://cms.example.com"),
-		Entry("an authority without TLS", "acme-directory", "--acme-domains", "cms.example.com", "--acme-directory", "http://127.0.0.1/dir"),
+		Entry("missing files", "no such file", "--tls-cert", "/nowhere/cert.pem", "--tls-key", "/nowhere/key.pem"),
+		Entry("certificate files and ACME at once", "exclude each other", "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--acme-domains", "cms.example.com"),
+		Entry("a domain without a dot", `"localhost", which an ACME authority cannot validate`, "--acme-domains", "localhost"),
+		Entry("a wildcard", `"*.example.com", which an ACME authority cannot validate`, "--acme-domains", "*.example.com"),
+		Entry("a URL for a domain", "which an ACME authority cannot validate", "--acme-domains", "https://cms.example.com"),
+		Entry("an ACME directory without TLS", "acme-directory", "--acme-domains", "cms.example.com", "--acme-directory", "http://127.0.0.1/dir"),
 	)
 })

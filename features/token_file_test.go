@@ -13,10 +13,10 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// TokenFile is a file of hashed tokens that somebody keeps.
+// TokenFile is the path of a file with hashed tokens.
 type TokenFile string
 
-// NewTokenFile is a file with a line for each token; each comes with its words, such as "--role=editor".
+// NewTokenFile writes a file with a line for each token and its flags, such as "--role=editor".
 func NewTokenFile(ctx context.Context, tokens ...[]string) TokenFile {
 	GinkgoHelper()
 	file := TokenFile(filepath.Join(GinkgoT().TempDir(), "tokens"))
@@ -27,7 +27,7 @@ func NewTokenFile(ctx context.Context, tokens ...[]string) TokenFile {
 	return file
 }
 
-// Line hashes a token with its words.
+// Line returns the line for a token and its flags.
 func (f TokenFile) Line(ctx context.Context, words ...string) string {
 	GinkgoHelper()
 	hashed := RunTyping(ctx, words[0]+"\n", append([]string{"hash-token", "--token-file", string(f)}, words[1:]...)...)
@@ -35,14 +35,14 @@ func (f TokenFile) Line(ctx context.Context, words ...string) string {
 	return hashed.Out
 }
 
-// Save replaces the file as a careful editor does.
+// Save replaces the file atomically.
 func (f TokenFile) Save(text string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(string(f)+"~", []byte(text), 0o600)).To(Succeed())
 	Expect(os.Rename(string(f)+"~", string(f))).To(Succeed())
 }
 
-// Text is what the file says.
+// Text returns the content of the file.
 func (f TokenFile) Text() string {
 	GinkgoHelper()
 	text, err := os.ReadFile(string(f))
@@ -54,7 +54,7 @@ func (f TokenFile) verify(config *server.Config) {
 	config.Verification = server.Verification{Verifier: server.VerifierFile, TokenFile: string(f)}
 }
 
-var _ = Describe("Keeping the site's tokens in a file", func() {
+var _ = Describe("The token file", func() {
 	const bob = "a-token-for-bob"
 	var file TokenFile
 	var world *World
@@ -65,24 +65,24 @@ var _ = Describe("Keeping the site's tokens in a file", func() {
 		client = world.NewClient()
 	})
 
-	It("lets in whose token is there, with their roles", Label("roles"), func(ctx SpecContext) {
+	It("accepts the tokens in the file, with their roles", Label("roles"), func(ctx SpecContext) {
 		Expect(world.Converse(ctx, stateless, client.Connect(ctx).Access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 		Expect(world.Converse(ctx, stateless, client.ConnectAs(ctx, bob).Access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(authorTools))
 	})
 
-	It("lets nobody else in", Label("B8"), func(ctx SpecContext) {
+	It("refuses other tokens", Label("B8"), func(ctx SpecContext) {
 		for _, wrong := range []string{"demo_wrong", bob + "x", strings.Fields(file.Text())[2], string(file)} {
 			Expect(client.Consent(ctx).Approve(ctx, wrong).StatusCode).To(Equal(http.StatusForbidden))
 		}
 	})
 
-	It("keeps a token to its scopes", Label("B10"), func(ctx SpecContext) {
+	It("limits a token to its scopes", Label("B10"), func(ctx SpecContext) {
 		file.Save("# people\n")
 		file.Save(file.Line(ctx, editorToken, "--scope=something:else"))
 		Expect(client.Consent(ctx).Approve(ctx, editorToken).Target().Query().Get("error")).To(Equal("access_denied"))
 	})
 
-	It("ends at the next refresh what was made with a token whose line is gone", Label("J1"), func(ctx SpecContext) {
+	It("ends the grants of a removed token at the next refresh", Label("J1"), func(ctx SpecContext) {
 		ended, kept := client.Connect(ctx), client.ConnectAs(ctx, bob)
 		lines := strings.SplitAfter(file.Text(), "\n")
 		file.Save(lines[0] + lines[2])
@@ -90,7 +90,7 @@ var _ = Describe("Keeping the site's tokens in a file", func() {
 		Expect(client.Token(ctx, client.Refresh(kept.Refresh)).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("ends what was made with the last token of the file when its line goes", Label("J1"), func(ctx SpecContext) {
+	It("ends the grants of the last token in the file when it is removed", Label("J1"), func(ctx SpecContext) {
 		ended := client.Connect(ctx)
 		file.Save("# people\n")
 		Expect(client.Token(ctx, client.Refresh(ended.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
@@ -105,7 +105,7 @@ var _ = Describe("Keeping the site's tokens in a file", func() {
 		Expect(world.Converse(ctx, stateless, next.Access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(readerTools))
 	})
 
-	DescribeTable("goes on as before, and says so in the log, while the file", func(ctx SpecContext, spoil func(), said string) {
+	DescribeTable("keeps the previous tokens and logs it while the file", func(ctx SpecContext, spoil func(), said string) {
 		tokens := client.Connect(ctx)
 		spoil()
 		next := client.Token(ctx, client.Refresh(tokens.Refresh))
@@ -113,41 +113,41 @@ var _ = Describe("Keeping the site's tokens in a file", func() {
 		client.ConnectAs(ctx, bob)
 		Expect(world.Log.String()).To(And(ContainSubstring("token file cannot be used"), ContainSubstring(said), ContainSubstring(string(file))))
 	},
-		Entry("has a mistake", func() { file.Save(file.Text() + "a-new-token role=editor\n") }, "line 4"),
-		Entry("is gone", func() { Expect(os.Remove(string(file))).To(Succeed()) }, "no such file"),
+		Entry("has a syntax error", func() { file.Save(file.Text() + "a-new-token role=editor\n") }, "line 4"),
+		Entry("is missing", func() { Expect(os.Remove(string(file))).To(Succeed()) }, "no such file"),
 	)
 
-	It("shows no token anywhere", Label("B15"), func(ctx SpecContext) {
+	It("prints no token", Label("B15"), func(ctx SpecContext) {
 		client.Connect(ctx)
-		client.Consent(ctx).Approve(ctx, "a-token-that-nobody-knows")
+		client.Consent(ctx).Approve(ctx, "an-unknown-token")
 		file.Save(file.Text() + "a-token-in-clear\n")
 		client.Connect(ctx)
-		for _, secret := range []string{editorToken, bob, "a-token-that-nobody-knows", "a-token-in-clear"} {
+		for _, secret := range []string{editorToken, bob, "an-unknown-token", "a-token-in-clear"} {
 			Expect(world.Log.String()).NotTo(ContainSubstring(secret))
 		}
 		Expect(file.Text()).NotTo(Or(ContainSubstring(editorToken), ContainSubstring(bob)))
 	})
 
-	It("gives out no token of the demo site, which nobody would ask about", func(ctx SpecContext) {
+	It("issues no token of the demo site, because the demo site is not the verifier", func(ctx SpecContext) {
 		Expect(client.Consent(ctx).Approve(ctx, world.TokenFor(ctx, "eve", "editor")).StatusCode).To(Equal(http.StatusForbidden))
 	})
 })
 
 var _ = Describe("Hashing a token", func() {
-	It("takes it as people paste it, and says who stands behind it", Label("B7"), func(ctx SpecContext) {
+	It("trims it like a pasted token, and prints a line with its person", Label("B7"), func(ctx SpecContext) {
 		hashed := RunTyping(ctx, "  Bearer a-token \r\n", "hash-token", "--subject", "ada", "--role", "editor", "--role", "author", "--scope", "mcp")
 		Expect(hashed.Code).To(BeZero(), hashed.Err)
 		Expect(hashed.Out).To(MatchRegexp(`^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43} subject=ada role=editor role=author scope=mcp\n$`))
 		Expect(hashed.Err).To(BeEmpty())
 	})
 
-	It("hashes alike for one file, and never alike for two", func(ctx SpecContext) {
+	It("returns the same hash for the same file, and different hashes for two files", func(ctx SpecContext) {
 		file := NewTokenFile(ctx, []string{"a-token"})
 		Expect(file.Line(ctx, "another")).To(Equal(file.Line(ctx, "another")))
 		Expect(NewTokenFile(ctx).Line(ctx, "another")).NotTo(Equal(file.Line(ctx, "another")))
 	})
 
-	It("says where a token is already, because a file that has it twice could not be used", func(ctx SpecContext) {
+	It("names the line of a token that is already in the file, because duplicates are not allowed", func(ctx SpecContext) {
 		file := NewTokenFile(ctx, []string{"a-token"})
 		refused := RunTyping(ctx, "a-token\n", "hash-token", "--token-file", string(file))
 		Expect(refused.Code).To(Equal(1))
@@ -155,18 +155,18 @@ var _ = Describe("Hashing a token", func() {
 		Expect(refused.Err).To(ContainSubstring("in line 2 of the token file"))
 	})
 
-	DescribeTable("refuses, without repeating it,", func(ctx SpecContext, code int, typed, said string, args ...string) {
+	DescribeTable("refuses, without printing it,", func(ctx SpecContext, code int, typed, said string, args ...string) {
 		refused := RunTyping(ctx, typed, append([]string{"hash-token"}, args...)...)
 		Expect(refused.Code).To(Equal(code))
 		Expect(refused.Out).To(BeEmpty())
 		Expect(refused.Err).To(And(ContainSubstring(said), Not(ContainSubstring("s3cret"))))
 	},
 		Entry("a token on the command line", 2, "", "type it when asked, or pipe it in", "s3cret"),
-		Entry("nothing", 1, "\n", "it is empty"),
+		Entry("an empty token", 1, "\n", "it is empty"),
 		Entry("two lines", 1, "s3cret\ns3cret\n", "one token at a time"),
 		Entry("control characters", 1, "s3\x00cret\n", "has control characters"),
-		Entry("more than a token can have", 1, strings.Repeat("s3cret", 1000), "longer than 4096 bytes"),
+		Entry("a token that is too long", 1, strings.Repeat("s3cret", 1000), "longer than 4096 bytes"),
 		Entry("a subject of two words", 1, "s3cret\n", "it must be one word", "--subject", "Ada Lovelace"),
-		Entry("a file that is none", 1, "s3cret\n", "not a regular file", "--token-file", os.TempDir()),
+		Entry("a token file that is a folder", 1, "s3cret\n", "not a regular file", "--token-file", os.TempDir()),
 	)
 })

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueOnFailure, func() {
 	const other = "another-verifier-that-is-long-enough-for-the-rules"
 	var world *World
 	var client *Client
@@ -25,7 +25,7 @@ var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered,
 	BeforeAll(func(ctx SpecContext) { code = client.Authorize(ctx) })
 
 	DescribeTableSubtree("with a", func(form func() url.Values) {
-		DescribeTable("is refused without harm", func(ctx SpecContext, status int, refusal string, spoil func(*http.Request)) {
+		DescribeTable("is refused without side effects", func(ctx SpecContext, status int, refusal string, spoil func(*http.Request)) {
 			answer := client.Token(ctx, form(), spoil)
 			Expect(answer).To(BeRefusedAs(status, refusal))
 			Expect(answer.Header.Get("Pragma")).To(Equal("no-cache"))
@@ -37,7 +37,7 @@ var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered,
 			Entry("on DELETE", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = http.MethodDelete }),
 			Entry("without a media type", Label("D2"), 400, "invalid_request", func(r *http.Request) { r.Header.Del("Content-Type") }),
 			Entry("in JSON", Label("D2"), 400, "invalid_request", with("Content-Type", "application/json")),
-			Entry("in a media type that begins alike", Label("D2"), 400, "invalid_request", with("Content-Type", "application/x-www-form-urlencoded-evil")),
+			Entry("in a media type with the same prefix", Label("D2"), 400, "invalid_request", with("Content-Type", "application/x-www-form-urlencoded-evil")),
 			Entry("of more than 32 KiB", Label("D3"), 413, "invalid_request", body("evil="+strings.Repeat("x", 32<<10))),
 			Entry("with half an escape", Label("D3"), 400, "invalid_request", body("grant_type=%e")),
 			Entry("with a semicolon", Label("D3"), 400, "invalid_request", body("grant_type=refresh_token;evil")),
@@ -45,39 +45,39 @@ var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered,
 			Entry("with a client in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) { r.URL.RawQuery = "x=1&client_id=evil" }),
 			Entry("with an empty code in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) { r.URL.RawQuery = "code" }),
 			Entry("with a password", Label("D7"), 401, "invalid_client", func(r *http.Request) { basic(client.ID, "evil")(r) }),
-			Entry("with credentials that are no Base64", Label("D7"), 401, "invalid_client", with("Authorization", "Basic evil!")),
+			Entry("with credentials that are not Base64", Label("D7"), 401, "invalid_client", with("Authorization", "Basic evil!")),
 			Entry("with credentials without a colon", Label("D7"), 401, "invalid_client", with("Authorization", "basic "+base64.StdEncoding.EncodeToString([]byte("evil")))),
-			Entry("with half an escape in the name", Label("D7"), 401, "invalid_client", with("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("%e:")))),
+			Entry("with half an escape in the client_id", Label("D7"), 401, "invalid_client", with("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("%e:")))),
 			Entry("with two Authorization headers", Label("D7"), 400, "invalid_request", func(r *http.Request) {
 				r.Header["Authorization"] = []string{"Bearer x", "Basic " + base64.StdEncoding.EncodeToString([]byte("evil:evil"))}
 			}),
 			Entry("in two media types", Label("D2"), 400, "invalid_request", func(r *http.Request) {
 				r.Header["Content-Type"] = []string{"application/x-www-form-urlencoded", "text/plain"}
 			}),
-			Entry("by another name in the header", Label("D7"), 400, "invalid_request", basic("https://evil.example/c.json", "")),
+			Entry("with another client_id in the header", Label("D7"), 400, "invalid_request", basic("https://evil.example/c.json", "")),
 		)
 
-		DescribeTable("is refused without harm for its fields", func(ctx SpecContext, status int, refusal string, spoil func(url.Values)) {
+		DescribeTable("is refused without side effects for its fields", func(ctx SpecContext, status int, refusal string, spoil func(url.Values)) {
 			spoiled := form()
 			spoil(spoiled)
 			Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
 		},
 			Entry("when grant_type is repeated", Label("D5"), 400, "invalid_request", repeat("grant_type")),
 			Entry("when client_id is repeated", Label("D5"), 400, "invalid_request", repeat("client_id")),
-			Entry("when something unknown is repeated", Label("D5"), 400, "invalid_request", func(v url.Values) { v["evil"] = []string{"1", "2"} }),
+			Entry("when an unknown parameter is repeated", Label("D5"), 400, "invalid_request", func(v url.Values) { v["evil"] = []string{"1", "2"} }),
 			Entry("when grant_type is missing", Label("D6"), 400, "invalid_request", drop("grant_type")),
 			Entry("when grant_type is empty", Label("D5", "D6"), 400, "invalid_request", set("grant_type", "")),
 			Entry("when grant_type is in capitals", Label("D6"), 400, "unsupported_grant_type", set("grant_type", "REFRESH_TOKEN")),
-			Entry("when it is no user's grant", Label("D6"), 400, "unsupported_grant_type", set("grant_type", "client_credentials")),
+			Entry("when grant_type is client_credentials", Label("D6"), 400, "unsupported_grant_type", set("grant_type", "client_credentials")),
 			Entry("when a client_secret is sent", Label("D8"), 401, "invalid_client", set("client_secret", "evil")),
-			Entry("when nobody asks", Label("D9"), 400, "invalid_request", drop("client_id")),
-			Entry("when an empty name asks", Label("D5", "D9"), 400, "invalid_request", set("client_id", "")),
+			Entry("when client_id is missing", Label("D9"), 400, "invalid_request", drop("client_id")),
+			Entry("when client_id is empty", Label("D5", "D9"), 400, "invalid_request", set("client_id", "")),
 			Entry("when an assertion is sent", Label("D10"), 401, "invalid_client", set("client_assertion", "e.v.il")),
-			Entry("when a type of assertion is named", Label("D10"), 401, "invalid_client", set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")),
-			Entry("when another client asks", Label("D11", "D13", "D22"), 400, "invalid_grant", set("client_id", "https://evil.example/c.json")),
-			Entry("when the name has a slash more", Label("C10", "D11"), 400, "invalid_grant", func(v url.Values) { v.Set("client_id", client.ID+"/") }),
-			Entry("when it is for the origin", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) { v.Set("resource", world.Issuer) }),
-			Entry("when it is for two resources", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) { v["resource"] = []string{world.MCP(), "https://evil.example"} }),
+			Entry("when an assertion type is sent", Label("D10"), 401, "invalid_client", set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")),
+			Entry("when client_id is another client's", Label("D11", "D13", "D22"), 400, "invalid_grant", set("client_id", "https://evil.example/c.json")),
+			Entry("when client_id has a trailing slash", Label("C10", "D11"), 400, "invalid_grant", func(v url.Values) { v.Set("client_id", client.ID+"/") }),
+			Entry("when resource is the origin", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) { v.Set("resource", world.Issuer) }),
+			Entry("when there are two resources", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) { v["resource"] = []string{world.MCP(), "https://evil.example"} }),
 			Entry("when its scope is malformed", Label("D18", "D24"), 400, "invalid_scope", set("scope", `"evil"`)),
 			Entry("when its scope was not granted", Label("D18", "D24"), 400, "invalid_scope", set("scope", "evil")),
 		)
@@ -86,7 +86,7 @@ var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered,
 		Entry("refresh token", func() url.Values { return client.Refresh(tokens.Refresh) }),
 	)
 
-	DescribeTable("is refused without harm for its code", Label("I3"), func(ctx SpecContext, refusal string, spoil func(url.Values)) {
+	DescribeTable("is refused without side effects for its code", Label("I3"), func(ctx SpecContext, refusal string, spoil func(url.Values)) {
 		form := client.Exchange(code)
 		spoil(form)
 		Expect(client.Token(ctx, form)).To(BeRefusedAs(http.StatusBadRequest, refusal))
@@ -97,19 +97,19 @@ var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered,
 		Entry("when it is long", Label("D12"), "invalid_grant", func(v url.Values) { v.Set("code", code+"A") }),
 		Entry("when it has a line break", Label("D12"), "invalid_grant", func(v url.Values) { v.Set("code", code+"\n") }),
 		Entry("when it is a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) { v.Set("code", tokens.Refresh) }),
-		Entry("when it calls itself a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) { v.Set("code", "ppr_"+code[4:]) }),
+		Entry("when it has the prefix of a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) { v.Set("code", "ppr_"+code[4:]) }),
 		Entry("when there is no verifier", Label("D12"), "invalid_request", drop("code_verifier")),
 		Entry("when the verifier has 42 characters", Label("D12"), "invalid_grant", set("code_verifier", other[:42])),
 		Entry("when the verifier has 129 characters", Label("D12"), "invalid_grant", set("code_verifier", strings.Repeat("a", 129))),
-		Entry("when the verifier has a foreign character", Label("D12"), "invalid_grant", set("code_verifier", other+"+")),
-		Entry("when the verifier is another", Label("D16"), "invalid_grant", set("code_verifier", other)),
+		Entry("when the verifier has an invalid character", Label("D12"), "invalid_grant", set("code_verifier", other+"+")),
+		Entry("when the verifier is wrong", Label("D16"), "invalid_grant", set("code_verifier", other)),
 		Entry("when the verifier is the challenge", Label("D16"), "invalid_grant", func(v url.Values) { v.Set("code_verifier", client.Challenge()) }),
 		Entry("when the redirect has another port", Label("D15"), "invalid_grant", set("redirect_uri", "http://127.0.0.1:4322/callback")),
-		Entry("when the redirect is another that is published", Label("D15"), "invalid_grant", set("redirect_uri", "https://client.example/callback")),
+		Entry("when the redirect is another published one", Label("D15"), "invalid_grant", set("redirect_uri", "https://client.example/callback")),
 		Entry("when the redirect is the published one without its port", Label("D15"), "invalid_grant", set("redirect_uri", "http://127.0.0.1/callback")),
 	)
 
-	DescribeTable("is refused without harm for its refresh token", func(ctx SpecContext, refusal string, spoil func(url.Values)) {
+	DescribeTable("is refused without side effects for its refresh token", func(ctx SpecContext, refusal string, spoil func(url.Values)) {
 		form := client.Refresh(tokens.Refresh)
 		spoil(form)
 		Expect(client.Token(ctx, form)).To(BeRefusedAs(http.StatusBadRequest, refusal))
@@ -122,14 +122,14 @@ var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered,
 		Entry("when one scope of two was not granted", Label("D24"), "invalid_scope", set("scope", "mcp evil")),
 	)
 
-	// These stand at the end, because they use up what nothing above may have used.
-	It("leaves code and refresh token usable after all of that", Label("D16", "D22", "I3"), func(ctx SpecContext) {
+	// These specs come last, because they use up the code and the tokens.
+	It("leave code and refresh token usable", Label("D16", "D22", "I3"), func(ctx SpecContext) {
 		Expect(client.Token(ctx, client.Exchange(code), with("Authorization", "Digest evil")).StatusCode).To(Equal(http.StatusOK))
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("has one text for whatever cannot be used", Label("D32"), func(ctx SpecContext) {
+	It("get the same error text for every unusable code or token", Label("D32"), func(ctx SpecContext) {
 		spent, ended := client.Authorize(ctx), client.Authorize(ctx)
 		mine := client.Token(ctx, client.Exchange(spent)).Tokens()
 		unproved := client.Exchange(spent)
@@ -144,7 +144,7 @@ var _ = Describe("Asking for tokens in a wrong way", Label("RFC 6749"), Ordered,
 		Expect(texts).To(HaveEach(MatchJSON(`{"error":"invalid_grant","error_description":"The code or refresh token is invalid, expired or already used"}`)))
 	})
 
-	It("takes a code along when the site ends its grant", Label("D21", "I8", "I10"), func(ctx SpecContext) {
+	It("get an error for a code after the site has revoked its token", Label("D21", "I8", "I10"), func(ctx SpecContext) {
 		pending := client.Authorize(ctx)
 		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeNumerically(">", 0))
 		Expect(client.Token(ctx, client.Exchange(pending))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))

@@ -26,7 +26,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		operated.Newest(ctx, "authorize client_metadata:refused")
 	})
 
-	It("lists connections, and those that are not through", func(ctx SpecContext) {
+	It("lists all or only unfinished connections", func(ctx SpecContext) {
 		all := run(ctx, "connections")
 		Expect(all.Code).To(Equal(0))
 		Expect(all.Out).To(And(ContainSubstring("connected"), ContainSubstring("stopped"), ContainSubstring("next: pasteport trace ID --data "+operated.Dir)))
@@ -35,7 +35,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		Expect(listed).To(ConsistOf(HaveField("State", "stopped")))
 	})
 
-	It("shows the newest, or the one that is named by the beginning of its id, without colour off a terminal", func(ctx SpecContext) {
+	It("shows the newest connection, or the one with this id prefix, without colour unless it writes to a terminal", func(ctx SpecContext) {
 		newest := run(ctx, "trace")
 		Expect(newest.Code).To(Equal(0))
 		Expect(newest.Out).To(And(ContainSubstring("  2  "), ContainSubstring("refused [C42]"), ContainSubstring("The attempt stopped at the step"), Not(ContainSubstring("\x1b"))))
@@ -45,7 +45,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		Expect(shown.Path()).To(Equal(wholeWay))
 	})
 
-	It("follows steps as they happen, until it is told to stop", func(ctx SpecContext) {
+	It("follows steps until it is interrupted", func(ctx SpecContext) {
 		following, stop := context.WithCancel(ctx)
 		defer stop()
 		out, ended := gbytes.NewBuffer(), make(chan int, 1)
@@ -59,7 +59,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
 	})
 
-	It("follows one connection, from the request that nobody could name yet", func(ctx SpecContext) {
+	It("follows one connection, from its first anonymous request", func(ctx SpecContext) {
 		Post(ctx, operated.MCP(), nil, with("User-Agent", "some client"))
 		begun := operated.Newest(ctx, "challenge")
 		following, stop := context.WithCancel(ctx)
@@ -74,16 +74,16 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"exchange"`))
 		stop()
 		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
-		Expect(strings.Count(string(out.Contents()), "\n")).To(Equal(7), "each step once")
+		Expect(strings.Count(string(out.Contents()), "\n")).To(Equal(7), "one line per step")
 	})
 
-	It("shows the last steps of a service that has just been stopped", func(ctx SpecContext) {
+	It("shows the last steps of a stopped service", func(ctx SpecContext) {
 		operated.NewClient().Connect(ctx)
 		operated.Shutdown()
 		Expect(run(ctx, "trace").Out).To(ContainSubstring("code exchanged"))
 	})
 
-	It("does not call what has ended unfinished, and keeps what strangers say short", func(ctx SpecContext) {
+	It("does not list ended connections as unfinished, and truncates client input", func(ctx SpecContext) {
 		Post(ctx, operated.MCP(), nil, with("User-Agent", strings.Repeat("x", 250)))
 		operated.Newest(ctx, "challenge")
 		Expect(run(ctx, "grants", "end", "--all", "--yes").Code).To(Equal(0))
@@ -91,10 +91,10 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		Expect(run(ctx, "connections", "--unfinished").Out).NotTo(ContainSubstring("operator ended it"))
 	})
 
-	It("says what to do about an id that there is not, and about a folder without data", func(ctx SpecContext) {
-		Expect(run(ctx, "trace", "nobody")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
+	It("names the remedy for an unknown id, and for an empty data folder", func(ctx SpecContext) {
+		Expect(run(ctx, "trace", "no-such-id")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
 		Expect(run(ctx, "trace", "one", "two")).To(And(HaveField("Code", 2), HaveField("Err", ContainSubstring("one attempt"))))
-		Expect(run(ctx, "trace", "nobody", "--follow")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
+		Expect(run(ctx, "trace", "no-such-id", "--follow")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
 		Expect(Run(ctx, "connections", "--data", GinkgoT().TempDir())).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("--data"))))
 	})
 })

@@ -17,7 +17,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// connectSDK lets the official SDK's client try to connect through the front, and returns why it could not.
+// connectSDK tries to connect the official SDK's client through the front, and returns its error.
 func connectSDK(ctx context.Context, f *Front) error {
 	GinkgoHelper()
 	wire := f.server.Client()
@@ -27,7 +27,7 @@ func connectSDK(ctx context.Context, f *Front) error {
 		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			defer GinkgoRecover()
 			page := Get(ctx, args.URL)
-			if page.StatusCode != http.StatusOK { // and the person gives up
+			if page.StatusCode != http.StatusOK { // the person gives up
 				return nil, context.Canceled
 			}
 			back := ReadPage(page).Approve(ctx, f.world.Token).Target().Query()
@@ -40,21 +40,21 @@ func connectSDK(ctx context.Context, f *Front) error {
 	return err
 }
 
-// throughSDK expects that it cannot.
+// throughSDK expects that the SDK's client fails to connect.
 func throughSDK(ctx context.Context, f *Front) {
 	GinkgoHelper()
 	Expect(connectSDK(ctx, f)).NotTo(Succeed())
 }
 
-// on spoils both forms of the resource's metadata, as a deployment does that is broken there.
+// onBoth breaks both URLs of the resource metadata.
 func onBoth(spoil func(path string) func(*Front)) func(*Front) {
 	return both(spoil(resourcePath), spoil(rootPath))
 }
 
-// Story is a connection as its operator reads it.
+// Story is the trace of a connection as the operator sees it.
 type Story struct{ Path, State, Says string }
 
-// Stories are all connections of the world, the newest first.
+// Stories returns all connections of the world, newest first.
 func (w *World) Stories(ctx context.Context) []Story {
 	GinkgoHelper()
 	connections, err := w.service.Authz.Trace(ctx)
@@ -79,18 +79,18 @@ const (
 	approved   = discovered + " authorize client_metadata page token_judged code_issued"
 )
 
-var _ = Describe("Tracing connections to a deployment that is broken", Label("trace"), func() {
+var _ = Describe("Tracing connections to a broken deployment", Label("trace"), func() {
 	DescribeTable("names the step at which a client stops", func(ctx SpecContext, spoil func(*Front), connect func(context.Context, *Front), path, state, says string) {
 		front := NewFront(spoil)
 		connect(ctx, front)
-		front.world.Clock.Advance(time.Minute) // nothing more is waited for
+		front.world.Clock.Advance(time.Minute) // past all timeouts of the trace
 		Eventually(func() []Story { return front.world.Stories(ctx) }).WithContext(ctx).WithTimeout(patience).Should(
 			ContainElement(And(HaveField("Path", path), HaveField("State", state), HaveField("Says", ContainSubstring(says)))))
 	},
 		Entry("when the issuer is http behind a proxy with TLS", httpIssuer, throughSDK, discovered+" "+discovered, "half way", "refuses an issuer that differs from the requested address"),
 		Entry("when CORS is missing", onBoth(func(path string) func(*Front) { return header(path, "Access-Control-Allow-Origin") }), throughBrowser,
 			"resource_metadata", "half way", "CORS"),
-		Entry("when resource ends with a slash", onBoth(func(path string) func(*Front) {
+		Entry("when resource has a trailing slash", onBoth(func(path string) func(*Front) {
 			return rewriting(path, func(text string) string { return strings.ReplaceAll(text, `/mcp"`, `/mcp/"`) })
 		}), toTheLetter, "challenge resource_metadata", "half way", "trailing slash"),
 		Entry("when the metadata is behind a redirect", onBoth(func(path string) func(*Front) {
@@ -99,7 +99,7 @@ var _ = Describe("Tracing connections to a deployment that is broken", Label("tr
 		Entry("when the content type of the metadata is wrong", onBoth(func(path string) func(*Front) {
 			return header(path, "Content-Type", "text/plain")
 		}), toTheLetter, "challenge resource_metadata", "half way", "application/json"),
-		Entry("when events are held back", buffered, throughSSE, approved+" exchange stream", "half way", "buffers text/event-stream"),
+		Entry("when events are buffered", buffered, throughSSE, approved+" exchange stream", "half way", "buffers text/event-stream"),
 		Entry("when the clock is five minutes off", func(*Front) {}, func(ctx context.Context, f *Front) {
 			f.world = NewWorld(func(config *server.Config) { config.PrivateKeyJWT = true })
 			client := f.world.NewSigningClient("ES256")
@@ -112,13 +112,13 @@ var _ = Describe("Tracing connections to a deployment that is broken", Label("tr
 			throughSDK(ctx, f)
 		}, discovered+" authorize client_metadata:refused", "stopped", "firewall"),
 		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), throughSDK, approved, "half way", "POST /oauth/token does not reach"),
-		Entry("when the client knows dynamic registration only", func(*Front) {}, throughRegistration, discovered+" "+discovered, "half way", "supports only dynamic registration"),
+		Entry("when the client supports dynamic registration only", func(*Front) {}, throughRegistration, discovered+" "+discovered, "half way", "supports only dynamic registration"),
 		Entry("when WWW-Authenticate comes twice", changing("/mcp", func(r *http.Response) {
 			r.Header.Add("WWW-Authenticate", r.Header.Get("WWW-Authenticate"))
 		}), toTheLetter, "challenge", "half way", "duplicates WWW-Authenticate"),
 	)
 
-	It("says that nobody came when a certificate has expired, and where to look", func(ctx SpecContext) {
+	It("reports that no client has connected when a certificate has expired, and names causes", func(ctx SpecContext) {
 		front := NewFront(expired)
 		throughSDK(ctx, front)
 		listed := Run(ctx, append([]string{"connections"}, front.world.Kept()...)...)
@@ -127,7 +127,7 @@ var _ = Describe("Tracing connections to a deployment that is broken", Label("tr
 	})
 })
 
-// throughSSE opens the stream of HTTP+SSE with a good token and gives up when no event comes.
+// throughSSE opens an HTTP+SSE stream with a valid token and gives up when no event arrives.
 func throughSSE(ctx context.Context, f *Front) {
 	GinkgoHelper()
 	client := f.world.NewClient()
@@ -144,8 +144,8 @@ func throughSSE(ctx context.Context, f *Front) {
 	Expect(err).To(MatchError(context.DeadlineExceeded))
 }
 
-// toTheLetter takes the first steps of a client that goes by RFC 9110 and RFC 9728 to the letter, where the official Go SDK's
-// forgives: one challenge, no redirect, application/json, and the resource that it asked for. It stops where they are not kept.
+// toTheLetter takes the first steps of a client that follows RFC 9110 and RFC 9728 strictly, unlike the official Go SDK's:
+// one challenge, no redirect, application/json, and the requested resource. It stops at the first violation.
 func toTheLetter(ctx context.Context, f *Front) {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL()+"/mcp", strings.NewReader(listTools))
@@ -160,7 +160,7 @@ func toTheLetter(ctx context.Context, f *Front) {
 	Fail("the deployment is not broken")
 }
 
-// throughRegistration is the official SDK's client with nothing but dynamic registration.
+// throughRegistration is the official SDK's client with dynamic registration only.
 func throughRegistration(ctx context.Context, f *Front) {
 	GinkgoHelper()
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
@@ -178,7 +178,7 @@ func throughRegistration(ctx context.Context, f *Front) {
 	Expect(err).To(HaveOccurred())
 }
 
-// throughBrowser reads the metadata as a page of another origin does, in a real browser.
+// throughBrowser reads the metadata from a page of another origin in a real browser.
 func throughBrowser(ctx context.Context, f *Front) {
 	GinkgoHelper()
 	browser := NewBrowser()

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Traced is a connection as the admin listener tells it to machines.
+// Traced is a connection in the JSON of the admin listener.
 type Traced struct {
 	ID      string       `json:"id"`
 	Client  string       `json:"client_id"`
@@ -26,7 +26,7 @@ type Traced struct {
 	Steps   []TracedStep `json:"steps"`
 }
 
-// TracedStep is one step of it.
+// TracedStep is one step of a connection.
 type TracedStep struct {
 	Step    string    `json:"step"`
 	At      time.Time `json:"at"`
@@ -36,7 +36,7 @@ type TracedStep struct {
 	Reason  string    `json:"reason"`
 }
 
-// Path is the names of the steps, those that did not pass with their outcome.
+// Path returns the names of the steps, with the outcome of failed ones.
 func (t Traced) Path() string {
 	var path []string
 	for _, step := range t.Steps {
@@ -49,10 +49,10 @@ func (t Traced) Path() string {
 	return strings.Join(path, " ")
 }
 
-// Last is the step at which it stands.
+// Last returns the latest step.
 func (t Traced) Last() TracedStep { return t.Steps[len(t.Steps)-1] }
 
-// Traces reads every connection, the newest first.
+// Traces returns every connection, newest first.
 func (o *Operated) Traces(ctx context.Context) []Traced {
 	GinkgoHelper()
 	answer := o.AskAdmin(ctx, "/connections.json")
@@ -62,7 +62,7 @@ func (o *Operated) Traces(ctx context.Context) []Traced {
 	return traces
 }
 
-// Newest waits until the newest connection has gone this path, because steps are written beside the requests, and returns it.
+// Newest waits until the newest connection has this path, because steps are written asynchronously, and returns it.
 func (o *Operated) Newest(ctx context.Context, path string) (newest Traced) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -75,7 +75,7 @@ func (o *Operated) Newest(ctx context.Context, path string) (newest Traced) {
 	return newest
 }
 
-// Discover takes the first steps of a client that has only the URL.
+// Discover sends the first requests of a client that has only the URL.
 func (o *Operated) Discover(ctx context.Context) {
 	GinkgoHelper()
 	o.Call(ctx, "")
@@ -93,7 +93,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		client = service.NewClient()
 	})
 
-	It("follows one from the challenge to the first call, over refreshes, to its end", func(ctx SpecContext) {
+	It("records a connection from the challenge to the first call, refreshes and the end", func(ctx SpecContext) {
 		service.Discover(ctx)
 		tokens := client.Connect(ctx)
 		service.Call(ctx, tokens.Access)
@@ -111,7 +111,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Expect(ended.Verdict).To(ContainSubstring("the client revoked its tokens"))
 	})
 
-	It("shows the way back in of a client whose grant has ended, and the new connection apart from it", func(ctx SpecContext) {
+	It("shows the reconnection of a client whose grant has ended as a separate connection", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		service.Call(ctx, tokens.Access)
 		_, err := service.EndGrantsOf(ctx, service.Token)
@@ -125,7 +125,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Expect(service.Newest(ctx, wholeWay).ID).NotTo(Equal(refused.ID))
 	})
 
-	DescribeTable("names the step at which a connection stops, the rule, and what to do about it",
+	DescribeTable("names the step at which a connection stops, the rule and the remedy",
 		func(ctx SpecContext, take func(context.Context), path, rule, reason, hint string) {
 			take(ctx)
 			stopped := service.Newest(ctx, path)
@@ -135,14 +135,14 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			Expect(stopped.Verdict).To(ContainSubstring(reason))
 			Expect(stopped.Hint).To(ContainSubstring(hint))
 		},
-		Entry("at a client that wants to be registered", func(ctx context.Context) {
+		Entry("at a client that tries dynamic registration", func(ctx context.Context) {
 			service.Discover(ctx)
 			Post(ctx, service.Issuer+"/oauth/register", url.Values{})
 		}, "challenge resource_metadata server_metadata registration:refused", "F4", "no dynamic registration", "does not support Client ID Metadata Documents"),
-		Entry("at a client that looks for OpenID", func(ctx context.Context) {
+		Entry("at a client that looks for OpenID configuration", func(ctx context.Context) {
 			Get(ctx, service.Issuer+"/.well-known/openid-configuration")
 		}, "server_metadata:refused", "F5", "not an OpenID provider", "oauth-authorization-server"),
-		Entry("at a client_id that is none", func(ctx context.Context) {
+		Entry("at a malformed client_id", func(ctx context.Context) {
 			client.ID = "my-client"
 			client.AskFor(ctx, client.Request())
 		}, "authorize:refused", "C1", "has a length", "maker"),
@@ -150,11 +150,11 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			client.ID = "https://127.0.0.1:1/client.json"
 			client.AskFor(ctx, client.Request())
 		}, "authorize client_metadata:refused", "C41", "connection refused", "firewall"),
-		Entry("at a metadata document that is not there", func(ctx context.Context) {
+		Entry("at a missing metadata document", func(ctx context.Context) {
 			client.ID += "x"
 			client.AskFor(ctx, client.Request())
 		}, "authorize client_metadata:refused", "C42", "404", "status"),
-		Entry("at a redirect_uri that was not published", func(ctx context.Context) {
+		Entry("at an unlisted redirect_uri", func(ctx context.Context) {
 			client.Redirect = "https://elsewhere.example/"
 			client.AskFor(ctx, client.Request())
 		}, "authorize client_metadata page:refused", "A12, A13", "did not publish", "Compare"),
@@ -171,7 +171,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Entry("at a wrong token", func(ctx context.Context) {
 			client.Consent(ctx).Approve(ctx, "demo_wrong")
 		}, "authorize client_metadata page token_judged:refused", "B8", "does not know this token", "expired"),
-		Entry("at a person who says no", func(ctx context.Context) {
+		Entry("at a person who denies access", func(ctx context.Context) {
 			client.Consent(ctx).Deny(ctx)
 		}, "authorize client_metadata page token_judged:refused", "B5", "did not allow", "Deny"),
 		Entry("at a form of another site", func(ctx context.Context) {
@@ -182,11 +182,11 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			form.Set("code_verifier", strings.Repeat("x", 43))
 			client.Token(ctx, form)
 		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D16", "code_verifier does not fit", "confused two attempts"),
-		Entry("at a code that is none, which the client's newest attempt waits for", func(ctx context.Context) {
+		Entry("at a malformed code, assigned to the client's newest attempt", func(ctx context.Context) {
 			client.Authorize(ctx)
 			client.Token(ctx, client.Exchange("ppc_"+strings.Repeat("A", 43)))
 		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D12, D22", "unknown", "replicas"),
-		Entry("at an old code", func(ctx context.Context) {
+		Entry("at an expired code", func(ctx context.Context) {
 			code := client.Authorize(ctx)
 			service.Clock.Advance(5 * time.Minute)
 			client.Token(ctx, client.Exchange(code))
@@ -196,7 +196,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			form.Set("client_secret", "s")
 			client.Token(ctx, form)
 		}, "exchange:refused", "D8", "no secret", "maker"),
-		Entry("at a foreign origin", func(ctx context.Context) {
+		Entry("at another origin", func(ctx context.Context) {
 			Post(ctx, service.MCP(), url.Values{}, func(r *http.Request) { r.Header.Set("Origin", "https://elsewhere.example") })
 		}, "call:refused", "G1", "not allowed", "allow it"),
 		Entry("at a request that the MCP layer refuses", func(ctx context.Context) {
@@ -214,7 +214,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		}, "authorize client_metadata page token_judged code_issued exchange refresh:refused", "D22", "another client", "right deployment"),
 	)
 
-	DescribeTable("names the step that never came, once the client has had its time",
+	DescribeTable("names the missing step after a timeout",
 		func(ctx SpecContext, take func(context.Context), path string, patience time.Duration, missing, never, hint string) {
 			take(ctx)
 			waits := service.Newest(ctx, path)
@@ -250,18 +250,18 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		}, "authorize client_metadata page token_judged code_issued exchange stream", time.Minute, "call", "never sent a message", "buffering"),
 	)
 
-	It("finds an attempt by the incident id of the page that a person saw", func(ctx SpecContext) {
+	It("finds an attempt by the incident id on the page", func(ctx SpecContext) {
 		client.ID += "x"
 		page := client.AskFor(ctx, client.Request())
 		service.Newest(ctx, "authorize client_metadata:refused")
 		found := service.AskAdmin(ctx, "/connections/"+incidentOn(page))
 		Expect(found.StatusCode).To(Equal(http.StatusOK))
 		Expect(found.Text).To(And(ContainSubstring("rule C42"), ContainSubstring("<dt>Client</dt> <dd>"+client.ID+"</dd>")))
-		Expect(page.Header.Get("X-Request-Id")).To(Equal(incidentOn(page)), "one request has one id")
+		Expect(page.Header.Get("X-Request-Id")).To(Equal(incidentOn(page)), "header and page have the same id")
 		Expect(linesWith(service.Log.String(), `"request":"`+incidentOn(page)+`"`)).To(ContainElement(ContainSubstring(`"rule":"C42"`)))
 	})
 
-	It("does not take what somebody asked long before for the beginning of a connection", func(ctx SpecContext) {
+	It("does not assign old requests to a new connection", func(ctx SpecContext) {
 		service.Discover(ctx)
 		service.Newest(ctx, "challenge resource_metadata server_metadata")
 		service.Clock.Advance(11 * time.Minute) // too long ago for the next client
@@ -270,7 +270,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Expect(service.Traces(ctx)).To(HaveLen(2))
 	})
 
-	It("lists the newest two hundred on its page, and all in JSON", func(ctx SpecContext) {
+	It("lists the newest two hundred connections on the page, and all in JSON", func(ctx SpecContext) {
 		for range 201 {
 			Post(ctx, service.Issuer+"/oauth/authorize", url.Values{})
 		}
@@ -280,7 +280,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Expect(page).To(ContainSubstring("This list has the newest only"))
 	})
 
-	It("notes what a stranger does over and over once", func(ctx SpecContext) {
+	It("records repeated requests without a grant once", func(ctx SpecContext) {
 		for range 20 {
 			service.Call(ctx, "")
 		}
@@ -288,7 +288,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 	})
 })
 
-// incidentOn is the id that a page shows to the person.
+// incidentOn returns the incident id on a page.
 func incidentOn(page Response) string {
 	GinkgoHelper()
 	found := regexp.MustCompile(`\b[A-Z2-7]{12}\b`).FindString(page.Text)

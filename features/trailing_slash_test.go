@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Reaching the MCP server with a slash at the end of its URL", Label("MCP transports", "F13"), func() {
+var _ = Describe("The MCP server's URL with a trailing slash", Label("MCP transports", "F13"), func() {
 	worlds := []TableEntry{
 		Entry("the demo site", func() *World { return NewWorld() }),
 		Entry("a gateway", func() *World { return NewGateway(NewUpstream(apiKey).URL + "/mcp") }),
@@ -29,7 +29,7 @@ var _ = Describe("Reaching the MCP server with a slash at the end of its URL", L
 		return Send(r)
 	}
 
-	DescribeTable("is answered as without it, with a token for the one resource, by", Label("A30", "F7"), func(ctx SpecContext, open func() *World) {
+	DescribeTable("works like the URL without it, with a token for the same resource, in", Label("A30", "F7"), func(ctx SpecContext, open func() *World) {
 		world := open()
 		challenged := post(ctx, world, "")
 		Expect(challenged.StatusCode).To(Equal(http.StatusUnauthorized))
@@ -44,12 +44,12 @@ var _ = Describe("Reaching the MCP server with a slash at the end of its URL", L
 		slashed(form)
 		tokens := client.Token(ctx, form).Tokens()
 		Expect(post(ctx, world, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK), "it is the same resource")
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK), "both URLs are the same resource")
 		Expect(Get(ctx, world.MCP()+"/other").StatusCode).To(Equal(http.StatusNotFound))
 		Expect(Get(ctx, world.MCP()+"//").StatusCode).To(Equal(http.StatusNotFound))
 	}, worlds)
 
-	DescribeTable("works for the Go SDK's own client, which compares byte for byte, with", Label("X1"), func(ctx SpecContext, open func() *World) {
+	DescribeTable("works for the Go SDK's own client, which compares resources byte for byte, in", Label("X1"), func(ctx SpecContext, open func() *World) {
 		world := open()
 		client := world.NewSDKClient()
 		session := ConnectSDK(ctx, sessions, &mcp.StreamableClientTransport{
@@ -61,14 +61,14 @@ var _ = Describe("Reaching the MCP server with a slash at the end of its URL", L
 		Expect(client.Wire.TokenRequests()).To(ConsistOf(HaveField("Form", HaveKeyWithValue("resource", []string{world.MCP() + "/"}))))
 	}, worlds)
 
-	It("keeps a session that was opened without it", Label("G14"), func(ctx SpecContext) {
+	It("continues a session that was opened without it", Label("G14"), func(ctx SpecContext) {
 		world := NewWorld()
 		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		talk.target = world.MCP() + "/"
 		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).NotTo(BeEmpty())
 	})
 
-	It("passes what doctor looks at, in both spellings", Label("doctor"), func(ctx SpecContext) {
+	It("passes the checks of doctor in both spellings", Label("doctor"), func(ctx SpecContext) {
 		world := NewWorld()
 		for _, address := range []string{world.MCP(), world.MCP() + "/"} {
 			d := Diagnose(ctx, address, "--timeout", patience.String())

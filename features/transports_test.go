@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// BeChallenged matches the answer to a request without a valid token; code is "" when there was no token at all.
+// BeChallenged matches the response to a request without a valid token; code is "" if the request had no token.
 func BeChallenged(world *World, code string) types.GomegaMatcher {
 	challenge := `Bearer resource_metadata="` + world.Issuer + `/.well-known/oauth-protected-resource/mcp"`
 	if code != "" {
@@ -28,12 +28,12 @@ func BeChallenged(world *World, code string) types.GomegaMatcher {
 	)
 }
 
-// with sets a header of a request.
+// with sets a request header.
 func with(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-var _ = Describe("Speaking MCP", Label("MCP transports"), func() {
+var _ = Describe("MCP transports", Label("MCP transports"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
@@ -47,20 +47,20 @@ var _ = Describe("Speaking MCP", Label("MCP transports"), func() {
 			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 		})
 
-		It("calls them", func(ctx SpecContext) {
+		It("calls tools", func(ctx SpecContext) {
 			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
 			slug := talk.Use(ctx, "create_article", params{"title": "Written over " + revision}).Slug()
 			Expect(talk.Use(ctx, "list_articles", params{}).Text()).To(And(ContainSubstring(slug), ContainSubstring("Written over "+revision)))
 		})
 
-		It("asks for a token first", Label("G3", "G13"), func(ctx SpecContext) {
+		It("requires a token", Label("G3", "G13"), func(ctx SpecContext) {
 			stranger := &Conversation{World: world, Revision: revision, target: world.MCP()}
 			answer := stranger.Post(ctx, "tools/list", params{})
 			Expect(answer).To(BeChallenged(world, ""))
 			Expect(answer.Text).To(BeEmpty())
 		})
 
-		It("says nothing of why a token is refused", Label("G7", "G9"), func(ctx SpecContext) {
+		It("does not reveal why a token is refused", Label("G7", "G9"), func(ctx SpecContext) {
 			tokens := client.Connect(ctx)
 			for _, wrong := range []string{tokens.Refresh, world.Token, "ppa_" + strings.Repeat("A", 43), "x"} {
 				stranger := &Conversation{World: world, Revision: revision, Access: wrong, target: world.MCP()}
@@ -69,19 +69,19 @@ var _ = Describe("Speaking MCP", Label("MCP transports"), func() {
 		})
 	}, revisions())
 
-	It("announces the message endpoint as the first event of a stream", Label("MCP "+httpSSE), func(ctx SpecContext) {
+	It("sends the message endpoint as the first event of a stream", Label("MCP "+httpSSE), func(ctx SpecContext) {
 		listener := &Conversation{World: world, Revision: httpSSE, Access: client.Connect(ctx).Access}
 		stream := listener.Listen(ctx)
 		Expect(stream.Header.Get("Cache-Control")).To(ContainSubstring("no-cache"))
 		Expect(stream.Next("endpoint")).To(MatchRegexp(`^/mcp/message\?sessionid=[\w.-]{76}$`))
 	})
 
-	DescribeTable("asks for a token, whatever the method", Label("G3", "G13"), func(ctx SpecContext, method string) {
+	DescribeTable("requires a token for every method", Label("G3", "G13"), func(ctx SpecContext, method string) {
 		stranger := &Conversation{World: world, Revision: sessions}
 		Expect(Send(stranger.Request(ctx, method))).To(And(BeChallenged(world, ""), HaveField("Text", BeEmpty())))
 	}, Entry(nil, "GET"), Entry(nil, "HEAD"), Entry(nil, "POST"), Entry(nil, "DELETE"))
 
-	It("answers HEAD as GET, without the stream", Label("G13"), func(ctx SpecContext) {
+	It("responds to HEAD like GET, without the stream", Label("G13"), func(ctx SpecContext) {
 		talk := &Conversation{World: world, Revision: httpSSE, Access: client.Connect(ctx).Access}
 		answer := Send(talk.Request(ctx, http.MethodHead))
 		Expect(answer.StatusCode).To(Equal(http.StatusOK))
@@ -89,7 +89,7 @@ var _ = Describe("Speaking MCP", Label("MCP transports"), func() {
 		Expect(answer.Text).To(BeEmpty())
 	})
 
-	DescribeTable("keeps pages of other origins out, before it looks at the token", Label("G1"), func(ctx SpecContext, spoil func(*http.Request)) {
+	DescribeTable("refuses pages of other origins before it checks the token", Label("G1"), func(ctx SpecContext, spoil func(*http.Request)) {
 		for _, access := range []string{"", client.Connect(ctx).Access} {
 			talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
 			answer := talk.Post(ctx, "tools/list", params{}, spoil)
@@ -99,11 +99,11 @@ var _ = Describe("Speaking MCP", Label("MCP transports"), func() {
 		}
 	},
 		Entry("when the origin is unknown", with("Origin", "https://evil.example")),
-		Entry("when the origin is hidden", with("Origin", "null")),
-		Entry("when a name was rebound to this address", func(r *http.Request) { r.Host = "evil.example" }),
+		Entry("when the origin is null", with("Origin", "null")),
+		Entry("when the Host is another name (DNS rebinding)", func(r *http.Request) { r.Host = "evil.example" }),
 	)
 
-	It("lets pages of its own origin in and shows them what they need", Label("G1", "G2"), func(ctx SpecContext) {
+	It("accepts pages of its own origin and exposes the headers that they need", Label("G1", "G2"), func(ctx SpecContext) {
 		talk := &Conversation{World: world, Revision: stateless, Access: client.Connect(ctx).Access, target: world.MCP()}
 		answer := talk.Post(ctx, "tools/list", params{}, with("Origin", world.Issuer))
 		Expect(answer.StatusCode).To(Equal(http.StatusOK))
@@ -120,16 +120,16 @@ var _ = Describe("Speaking MCP", Label("MCP transports"), func() {
 		change(r)
 		Expect(Send(r).StatusCode).To(Equal(status))
 	},
-		Entry("a stream that the client cannot read", http.StatusNotAcceptable, httpSSE, "GET", with("Accept", "application/json")),
+		Entry("a stream that the client does not accept", http.StatusNotAcceptable, httpSSE, "GET", with("Accept", "application/json")),
 		Entry("a message outside of a session", http.StatusBadRequest, sessions, "POST", with("Accept", "application/json, text/event-stream")),
-		Entry("a session that does not exist", http.StatusNotFound, sessions, "POST", with("Mcp-Session-Id", "nobody")),
-		Entry("a stream where there are no sessions", http.StatusMethodNotAllowed, stateless, "GET", with("Accept", "text/event-stream")),
-		Entry("an end where there are no sessions", http.StatusMethodNotAllowed, stateless, "DELETE", with("Accept", "*/*")),
-		Entry("a revision of the future", http.StatusBadRequest, stateless, "POST", with("MCP-Protocol-Version", "2099-01-01")),
+		Entry("a session that does not exist", http.StatusNotFound, sessions, "POST", with("Mcp-Session-Id", "unknown")),
+		Entry("a stream in a revision without sessions", http.StatusMethodNotAllowed, stateless, "GET", with("Accept", "text/event-stream")),
+		Entry("a DELETE in a revision without sessions", http.StatusMethodNotAllowed, stateless, "DELETE", with("Accept", "*/*")),
+		Entry("an unknown revision", http.StatusBadRequest, stateless, "POST", with("MCP-Protocol-Version", "2099-01-01")),
 	)
 })
 
-var _ = Describe("Holding a session", Label("MCP transports", "G14"), func() {
+var _ = Describe("A session", Label("MCP transports", "G14"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
@@ -138,7 +138,7 @@ var _ = Describe("Holding a session", Label("MCP transports", "G14"), func() {
 	})
 
 	DescribeTableSubtree("of revision", func(revision string) {
-		It("is impossible with another person's token", func(ctx SpecContext) {
+		It("cannot be used with another person's token", func(ctx SpecContext) {
 			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
 			intruder := *talk
 			intruder.Access = client.ConnectAs(ctx, world.TokenFor(ctx, "mallory", demosite.Editor)).Access
@@ -148,14 +148,14 @@ var _ = Describe("Holding a session", Label("MCP transports", "G14"), func() {
 			Expect(talk.Use(ctx, "list_articles", params{}).Text()).NotTo(ContainSubstring("Smuggled"))
 		})
 
-		It("is impossible with a token of the same person in another client", func(ctx SpecContext) {
+		It("cannot be used with a token of the same person in another client", func(ctx SpecContext) {
 			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
 			twin := *talk
 			twin.Access = world.NewClient().Connect(ctx).Access
 			Expect(twin.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
 		})
 
-		It("goes on after a refresh", func(ctx SpecContext) {
+		It("continues after a refresh", func(ctx SpecContext) {
 			tokens := client.Connect(ctx)
 			talk := world.Converse(ctx, revision, tokens.Access)
 			world.Clock.Advance(time.Hour)
@@ -175,7 +175,7 @@ var _ = Describe("Holding a session", Label("MCP transports", "G14"), func() {
 			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
 		})
 
-		It("is ended by nobody else", func(ctx SpecContext) {
+		It("cannot be ended by another client", func(ctx SpecContext) {
 			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
 			intruder := *talk
 			intruder.Access = world.NewClient().Connect(ctx).Access
@@ -191,7 +191,7 @@ var _ = Describe("Holding a session", Label("MCP transports", "G14"), func() {
 	})
 })
 
-var _ = Describe("Streaming", Label("G16"), func() {
+var _ = Describe("A stream", Label("G16"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
@@ -200,7 +200,7 @@ var _ = Describe("Streaming", Label("G16"), func() {
 	})
 
 	DescribeTableSubtree("in revision", func(revision string) {
-		// listen returns a stream of which it is certain that it stays open.
+		// listen returns an established stream.
 		listen := func(ctx context.Context, access string) *Stream {
 			GinkgoHelper()
 			talk := world.Converse(ctx, revision, access)
@@ -218,7 +218,7 @@ var _ = Describe("Streaming", Label("G16"), func() {
 			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 		})
 
-		It("ends when the site revokes the person's token, and for nobody else", Label("J10"), func(ctx SpecContext) {
+		It("ends when the site revokes the person's token, without affecting other people", Label("J10"), func(ctx SpecContext) {
 			token := world.TokenFor(ctx, "ada", demosite.Author)
 			stream, other := listen(ctx, client.ConnectAs(ctx, token).Access), listen(ctx, client.Connect(ctx).Access)
 			Expect(world.EndGrantsOf(ctx, token)).To(Equal(1))

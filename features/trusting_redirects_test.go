@@ -9,7 +9,7 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// BeASafePage matches a page for a person that leads nowhere, sets nothing, repeats nothing and names an incident.
+// BeASafePage matches an error page with an incident id, without a redirect, a cookie or echoed input.
 func BeASafePage(status int, code string) types.GomegaMatcher {
 	return And(
 		BeAPage(status, "<code>"+code+"</code>"),
@@ -22,7 +22,7 @@ func BeASafePage(status int, code string) types.GomegaMatcher {
 	)
 }
 
-// ask sends a query that net/url would never write; what it means is up to the spec.
+// ask sends a raw query, which may be malformed.
 func (c *Client) ask(ctx SpecContext, query string) Response {
 	GinkgoHelper()
 	return Get(ctx, c.World.Issuer+"/oauth/authorize?"+query)
@@ -34,7 +34,7 @@ var _ = Describe("Withholding redirects", Label("OAuth 2.1", "N1", "A40"), Order
 	var before int64
 	BeforeAll(func() { world = NewWorld() })
 	BeforeEach(func() {
-		world.Clock.Advance(time.Minute) // so that the budget for fetching is full again
+		world.Clock.Advance(time.Minute) // refills the fetch budget
 		client, before = world.NewClient(), world.Clients.Fetches()
 	})
 	fetches := func() int64 { return world.Clients.Fetches() - before }
@@ -47,8 +47,8 @@ var _ = Describe("Withholding redirects", Label("OAuth 2.1", "N1", "A40"), Order
 		Entry("has half an escape", Label("A3"), 400, func(q string) string { return q + "&evil=%z" }),
 		Entry("ends in the middle of an escape", Label("A3"), 400, func(q string) string { return q + "&evil=%4" }),
 		Entry("has a semicolon", Label("A3"), 400, func(q string) string { return q + ";evil=1" }),
-		Entry("names two clients", Label("A5"), 400, func(q string) string { return q + "&client_id=evil" }),
-		Entry("names the redirect twice", Label("A5"), 400, func(q string) string { return "redirect_uri=https%3A%2F%2Fevil.example&" + q }),
+		Entry("has two clients", Label("A5"), 400, func(q string) string { return q + "&client_id=evil" }),
+		Entry("has two redirect URIs", Label("A5"), 400, func(q string) string { return "redirect_uri=https%3A%2F%2Fevil.example&" + q }),
 		Entry("has two states", Label("A5"), 400, func(q string) string { return q + "&state=evil" }),
 		Entry("has no client", Label("A7"), 400, func(q string) string { return strings.Replace(q, "client_id=", "evil=", 1) }),
 		Entry("has an empty client", Label("A4", "A7"), 400, func(string) string { return "client_id=&response_type=code" }),
@@ -62,20 +62,20 @@ var _ = Describe("Withholding redirects", Label("OAuth 2.1", "N1", "A40"), Order
 		Expect(fetches()).To(BeZero())
 	},
 		Entry("that is a word", Label("C1"), "evil-client"), Entry("over http", Label("C1"), "http://evil.example/c.json"),
-		Entry("in capitals", Label("C1"), "HTTPS://evil.example/c.json"), Entry("with a space before it", Label("C1"), " https://evil.example/c.json"),
+		Entry("in capitals", Label("C1"), "HTTPS://evil.example/c.json"), Entry("with a leading space", Label("C1"), " https://evil.example/c.json"),
 		Entry("beyond ASCII", Label("C1"), "https://evil.example/ä"), Entry("with a line break", Label("C1"), "https://evil.example/\r\nX: y"),
 		Entry("with a backslash", Label("C1"), `https://evil.example\@good.example/c`), Entry("of 2049 bytes", Label("C1"), "https://evil.example/"+strings.Repeat("x", 2049-21)),
 		Entry("with a user", Label("C2"), "https://good.example@evil.example/c"), Entry("with an empty user", Label("C2"), "https://@evil.example/c"),
 		Entry("without a host", Label("C2"), "https:///evil.json"), Entry("without a path", Label("C3"), "https://evil.example"),
-		Entry("with a query for a path", Label("C3"), "https://evil.example?x=/c.json"), Entry("with a dot segment", Label("C4"), "https://evil.example/a/../c.json"),
+		Entry("with a query instead of a path", Label("C3"), "https://evil.example?x=/c.json"), Entry("with a dot segment", Label("C4"), "https://evil.example/a/../c.json"),
 		Entry("with an escaped dot segment", Label("C4"), "https://evil.example/a/.%2E/c.json"), Entry("with an empty fragment", Label("C5"), "https://evil.example/c.json#"),
-		Entry("of a script", Label("C1"), "javascript:alert('evil')"), Entry("of a file", Label("C1"), "file:///etc/evil"),
+		Entry("with a javascript: scheme", Label("C1"), "javascript:alert('evil')"), Entry("with a file: scheme", Label("C1"), "file:///etc/evil"),
 	)
 
 	DescribeTable("shows a page for a redirect_uri", func(ctx SpecContext, target string) {
 		parameters := client.Request()
 		parameters.Set("redirect_uri", target)
-		parameters.Set("response_type", "evil") // whatever else is wrong is not told to an address that is not trusted
+		parameters.Set("response_type", "evil") // other errors are not sent to an untrusted address
 		Expect(client.AskFor(ctx, parameters)).To(BeASafePage(400, "invalid_request"))
 		Expect(fetches()).To(BeEquivalentTo(1))
 	},
@@ -84,20 +84,20 @@ var _ = Describe("Withholding redirects", Label("OAuth 2.1", "N1", "A40"), Order
 		Entry("with a user", Label("A11"), "https://client.example@evil.example/callback"), Entry("with an empty user", Label("A11"), "http://@127.0.0.1:4321/callback"),
 		Entry("with a backslash", Label("A11"), `https://client.example\@evil.example/callback`), Entry("with a line break", Label("A11"), "https://client.example/callback\r\nevil: 1"),
 		Entry("with a space", Label("A11"), "https://client.example/callback "), Entry("beyond ASCII", Label("A11"), "https://client.example/cällback"),
-		Entry("on another host", Label("A12", "C46"), "https://evil.example/callback"), Entry("on a host that begins alike", Label("A12"), "https://client.example.evil.example/callback"),
+		Entry("on another host", Label("A12", "C46"), "https://evil.example/callback"), Entry("on a host with the same prefix", Label("A12"), "https://client.example.evil.example/callback"),
 		Entry("in capitals", Label("A12"), "https://Client.example/callback"), Entry("with the default port", Label("A12"), "https://client.example:443/callback"),
-		Entry("with a slash more", Label("A12"), "https://client.example/callback/"), Entry("with a dot segment", Label("A12"), "https://client.example/x/../callback"),
-		Entry("with an escape", Label("A12"), "https://client.example/c%61llback"), Entry("with a query more", Label("A12"), "https://client.example/callback?evil=1"),
-		Entry("with an empty query more", Label("A12"), "https://client.example/callback?"), Entry("over http on the web", Label("A12"), "http://client.example/callback"),
-		Entry("on another spelling of this computer", Label("A13"), "http://localhost:4321/callback"), Entry("on a short spelling of this computer", Label("A13"), "http://127.1:4321/callback"),
-		Entry("on this computer over https", Label("A13"), "https://127.0.0.1:4321/callback"), Entry("at port 0", Label("A13"), "http://127.0.0.1:0/callback"),
+		Entry("with a trailing slash", Label("A12"), "https://client.example/callback/"), Entry("with a dot segment", Label("A12"), "https://client.example/x/../callback"),
+		Entry("with an escape", Label("A12"), "https://client.example/c%61llback"), Entry("with an additional query", Label("A12"), "https://client.example/callback?evil=1"),
+		Entry("with an additional empty query", Label("A12"), "https://client.example/callback?"), Entry("over http on the web", Label("A12"), "http://client.example/callback"),
+		Entry("on another loopback name", Label("A13"), "http://localhost:4321/callback"), Entry("on a short loopback address", Label("A13"), "http://127.1:4321/callback"),
+		Entry("on loopback over https", Label("A13"), "https://127.0.0.1:4321/callback"), Entry("at port 0", Label("A13"), "http://127.0.0.1:0/callback"),
 		Entry("at port 65536", Label("A13"), "http://127.0.0.1:65536/callback"), Entry("at an empty port", Label("A13"), "http://127.0.0.1:/callback"),
-		Entry("at two ports", Label("A13"), "http://127.0.0.1:1:2/callback"), Entry("at a port that is a user", Label("A13"), "http://127.0.0.1:4321@evil.example/callback"),
-		Entry("at another path of this computer", Label("A13"), "http://127.0.0.1:4321/evil"), Entry("of an application", Label("A14"), "cursor://evil/callback"),
-		Entry("of a script", Label("A14"), "javascript:alert('evil')"), Entry("of data", Label("A14"), "data:text/html,evil"), Entry("of a file", Label("A14"), "file:///etc/evil"),
+		Entry("at two ports", Label("A13"), "http://127.0.0.1:1:2/callback"), Entry("with a port in the user part", Label("A13"), "http://127.0.0.1:4321@evil.example/callback"),
+		Entry("at another path on loopback", Label("A13"), "http://127.0.0.1:4321/evil"), Entry("with a private scheme", Label("A14"), "cursor://evil/callback"),
+		Entry("with a javascript: scheme", Label("A14"), "javascript:alert('evil')"), Entry("with a data: scheme", Label("A14"), "data:text/html,evil"), Entry("with a file: scheme", Label("A14"), "file:///etc/evil"),
 	)
 
-	DescribeTable("shows a page for what the client's own document rules out", Label("A18"), func(ctx SpecContext, status int, code, member string) {
+	DescribeTable("shows a page when the client's document excludes", Label("A18"), func(ctx SpecContext, status int, code, member string) {
 		client = world.ClientAt(client.Redirect, ","+member)
 		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(status, code))
 	},

@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
-// showsTyping reports whether a terminal shows what is typed.
+// showsTyping reports whether a terminal echoes input.
 func showsTyping(terminal *os.File) bool {
 	GinkgoHelper()
 	mode, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
@@ -42,7 +42,7 @@ var _ = Describe("Typing a token at a terminal", func() {
 		Eventually(shown).WithTimeout(patience).Should(gbytes.Say("Token .it is not shown.: "))
 	}
 
-	It("does not show it, and prints its line", func(ctx SpecContext) {
+	It("does not echo it, and prints its line", func(ctx SpecContext) {
 		asks(ctx)
 		_, err := person.WriteString("site_secret-word\n")
 		Expect(err).NotTo(HaveOccurred())
@@ -53,7 +53,7 @@ var _ = Describe("Typing a token at a terminal", func() {
 		Expect(showsTyping(terminal)).To(BeTrue())
 	})
 
-	It("gives the terminal back to somebody who presses Ctrl-C instead", func(ctx SpecContext) {
+	It("restores the terminal after Ctrl-C", func(ctx SpecContext) {
 		pressed, press := context.WithCancel(ctx)
 		asks(pressed)
 		press()

@@ -32,7 +32,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 		Expect(from(ctx, office, client.Refresh(unknown)).StatusCode).To(Equal(http.StatusTooManyRequests))
 	}
 
-	It("are refused beyond the limit until the minute is over, and those of other addresses are not", func(ctx SpecContext) {
+	It("are refused above the limit for the rest of the minute, without affecting other addresses", func(ctx SpecContext) {
 		exhaust(ctx)
 		world.Clock.Advance(20 * time.Second)
 		for _, form := range []url.Values{client.Refresh(unknown), client.Refresh("garbage"), client.Exchange("garbage")} {
@@ -45,7 +45,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 		Expect(from(ctx, office, client.Refresh(unknown))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
 	})
 
-	It("do not affect exchanges and refreshes with known ones", func(ctx SpecContext) {
+	It("do not affect exchanges and refreshes with known tokens", func(ctx SpecContext) {
 		exhaust(ctx)
 		exchanged := from(ctx, office, client.Exchange(client.Authorize(ctx)))
 		Expect(exchanged.StatusCode).To(Equal(http.StatusOK), exchanged.Text)
@@ -101,7 +101,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 })
 
 var _ = Describe("Ending every grant of an office", Label("D31", "I12"), func() {
-	It("lets all of its clients connect again at once from one address", func(ctx SpecContext) {
+	It("lets all of its clients reconnect immediately from one address", func(ctx SpecContext) {
 		const clients = 150
 		world := NewWorld(behind("127.0.0.1/32"), func(config *server.Config) { config.Limits.MaxGrantsPerToken = 2 * clients })
 		client := world.NewClient()

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// unauthorizedUnless answers 401 to the gateway's clients, as many servers do when they do not know a session. The verifier's
-// requests, which bear no X-Request-Id, get the answer of a server that accepts the key.
+// unauthorizedUnless responds with 401 to the gateway's clients, as many servers do for unknown sessions. The verifier's
+// requests, which have no X-Request-Id, get the response of a server that accepts the key.
 func unauthorizedUnless(passes func(*http.Request) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Request-Id") == "" || passes(r) {
@@ -24,18 +24,18 @@ func unauthorizedUnless(passes func(*http.Request) bool) http.HandlerFunc {
 
 var unauthorized = unauthorizedUnless(func(*http.Request) bool { return false })
 
-var _ = Describe("Telling a 401 about the key from any other", Label("gateway", "U8", "U16", "U17"), func() {
+var _ = Describe("Distinguishing a 401 for an invalid key from other 401s", Label("gateway", "U8", "U16", "U17"), func() {
 	var upstream *UpstreamServer
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
 	expectAlive := func(ctx context.Context, world *World, access string) {
 		GinkgoHelper()
 		upstream.Answer(nil)
-		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusOK), "the grant is alive")
+		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusOK), "the grant is active")
 		Expect(world.Log.String()).NotTo(ContainSubstring("grant_ended"))
 	}
 
-	DescribeTable("answers 404 in a session that the upstream has forgotten, so that the client opens another:", func(ctx SpecContext, method string) {
+	DescribeTable("responds with 404 in a session that the upstream has lost, so that the client opens a new one:", func(ctx SpecContext, method string) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		talk := world.Converse(ctx, sessions, access)
@@ -51,7 +51,7 @@ var _ = Describe("Telling a 401 about the key from any other", Label("gateway", 
 		Entry(nil, http.MethodPost), Entry(nil, http.MethodGet), Entry(nil, http.MethodDelete),
 	)
 
-	It("answers 404 also when the key is the gateway's own", Label("U7"), func(ctx SpecContext) {
+	It("responds with 404 also with the gateway's own key", Label("U7"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL+"/mcp", static(tokenFileOf(ctx, apiKey)))
 		access := world.NewClient().Connect(ctx).Access
 		talk := world.Converse(ctx, sessions, access)
@@ -60,7 +60,7 @@ var _ = Describe("Telling a 401 about the key from any other", Label("gateway", 
 		expectAlive(ctx, world, access)
 	})
 
-	It("answers 404 to a message of HTTP+SSE too", Label("U13"), func(ctx SpecContext) {
+	It("responds with 404 to an HTTP+SSE message too", Label("U13"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/sse")
 		access := world.NewClient().Connect(ctx).Access
 		talk := world.Converse(ctx, httpSSE, access)
@@ -69,7 +69,7 @@ var _ = Describe("Telling a 401 about the key from any other", Label("gateway", 
 		Expect(world.Log.String()).NotTo(ContainSubstring("grant_ended"))
 	})
 
-	It("answers 502 with the reason when no session was named", func(ctx SpecContext) {
+	It("responds with 502 and the reason without a session", func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		talk := world.Converse(ctx, stateless, access)
@@ -79,7 +79,7 @@ var _ = Describe("Telling a 401 about the key from any other", Label("gateway", 
 		expectAlive(ctx, world, access)
 	})
 
-	It("ends nothing by a GET or DELETE of a session, even when the key was revoked, and the grant by the next call", Label("I12"), func(ctx SpecContext) {
+	It("does not end the grant of a revoked key at a GET or DELETE of a session, but at the next call", Label("I12"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		upstream.Revoke()
@@ -91,7 +91,7 @@ var _ = Describe("Telling a 401 about the key from any other", Label("gateway", 
 		Expect(world.Log.String()).To(ContainSubstring(`"reason":"host_token_invalid"`))
 	})
 
-	It("verifies the key once for many refused calls at the same time, and not again at once", func(ctx SpecContext) {
+	It("verifies the key once for many simultaneous refused calls, and not again immediately", func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		talk := world.Converse(ctx, stateless, access)
@@ -117,7 +117,7 @@ var _ = Describe("Telling a 401 about the key from any other", Label("gateway", 
 		Expect(asked).To(HaveLen(1))
 	})
 
-	It("asks to come back when the key cannot be verified, and ends nothing", Label("B9"), func(ctx SpecContext) {
+	It("responds with Retry-After when the key cannot be verified, and does not end the grant", Label("B9"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		talk := world.Converse(ctx, sessions, access)
@@ -134,7 +134,7 @@ var _ = Describe("Telling a 401 about the key from any other", Label("gateway", 
 		expectAlive(ctx, world, access)
 	})
 
-	It("believes a server about a key that answers 401 to everything without a session but initialize", Label("U14"), func(ctx SpecContext) {
+	It("verifies keys with a server that responds with 401 to every request without a session but initialize", Label("U14"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Mcp-Method") == "server/discover" || r.Method == http.MethodGet {

@@ -21,23 +21,23 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// UpstreamServer is somebody's MCP server that takes API keys. It keeps everything that it is asked.
+// UpstreamServer is an MCP server with API keys that records its requests.
 type UpstreamServer struct {
 	*httptest.Server
-	Hanging   chan string // tools whose call has begun and will not end by itself
-	Cancelled chan string // tools whose call was given up
+	Hanging   chan string // tools with a running call that does not end by itself
+	Cancelled chan string // tools whose call was cancelled
 
 	tools  *mcp.Server
 	mu     sync.Mutex
-	keys   []string // that hold; nil lets everybody in
+	keys   []string // valid keys; nil accepts every request
 	asked  []*http.Request
 	wire   bytes.Buffer
-	answer http.HandlerFunc // instead of its own, for whoever has a key
+	answer http.HandlerFunc // replaces the MCP server for requests with a valid key
 }
 
 const apiKey = "upstream-key-of-the-specs"
 
-// NewUpstream starts one that ends with the spec.
+// NewUpstream starts an upstream server that ends with the spec.
 func NewUpstream(keys ...string) *UpstreamServer {
 	u := &UpstreamServer{keys: keys, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
 	u.Server = httptest.NewUnstartedServer(u.handler())
@@ -61,7 +61,7 @@ func (u *UpstreamServer) handler() http.Handler {
 	routes.Handle("/sse", mcp.NewSSEHandler(get, nil))
 	routes.Handle("/stateless", without)
 	routes.Handle("/silent", without)
-	routes.HandleFunc("GET /silent", func(w http.ResponseWriter, r *http.Request) { // as the TypeScript SDK does without sessions
+	routes.HandleFunc("GET /silent", func(w http.ResponseWriter, r *http.Request) { // like the TypeScript SDK without sessions
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -104,7 +104,7 @@ func (u *UpstreamServer) addTools(server *mcp.Server) {
 	})
 }
 
-// AddQuestion adds a tool that asks the person for a name, and answers with it.
+// AddQuestion adds a tool that elicits a name from the person and returns it.
 func (u *UpstreamServer) AddQuestion() {
 	mcp.AddTool(u.tools, &mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		given, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Your name?", RequestedSchema: map[string]any{
@@ -121,7 +121,7 @@ func textual(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// note keeps a request, and returns how it is to be answered.
+// note records a request and returns its handler.
 func (u *UpstreamServer) note(r *http.Request) http.HandlerFunc {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -135,42 +135,42 @@ func (u *UpstreamServer) note(r *http.Request) http.HandlerFunc {
 	return u.answer
 }
 
-// Knows reports whether the upstream lets the bearer in.
+// Knows reports whether the upstream accepts the bearer token.
 func (u *UpstreamServer) Knows(authorization string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.keys == nil || slices.Contains(u.keys, strings.TrimPrefix(authorization, "Bearer "))
 }
 
-// Revoke takes its keys back.
+// Revoke revokes all keys.
 func (u *UpstreamServer) Revoke() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.keys = []string{}
 }
 
-// Answer lets it answer like this from now on.
+// Answer replaces the handler for following requests.
 func (u *UpstreamServer) Answer(answer http.HandlerFunc) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.answer = answer
 }
 
-// Asked are the requests so far, but for those with which tokens are verified.
+// Asked returns the requests so far, without those of the verifier.
 func (u *UpstreamServer) Asked() []*http.Request {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(u.asked), func(r *http.Request) bool { return r.Header.Get("X-Request-Id") == "" })
 }
 
-// Wire is everything that came in, byte for byte.
+// Wire returns all received bytes.
 func (u *UpstreamServer) Wire() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.wire.String()
 }
 
-// gatewayTo makes a service a gateway.
+// gatewayTo configures a service as a gateway.
 func gatewayTo(upstream string) func(*server.Config) {
 	return func(config *server.Config) {
 		config.EditorToken = ""
@@ -180,7 +180,7 @@ func gatewayTo(upstream string) func(*server.Config) {
 	}
 }
 
-// NewGateway starts a world that is a gateway to the upstream, whose key people paste; adjust may change its settings.
+// NewGateway starts a gateway to the upstream, whose key people paste; adjust may change its settings.
 func NewGateway(upstream string, adjust ...func(*server.Config)) *World {
 	GinkgoHelper()
 	w := newWorld(append([]func(*server.Config){gatewayTo(upstream)}, adjust...)...)

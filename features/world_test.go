@@ -21,7 +21,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// World is the demo site with Pasteport built in, listening on loopback, with its own folder, clock and log.
+// World is a demo site with Pasteport on loopback, with its own folder, clock and log.
 type World struct {
 	Issuer   string
 	Dir      string
@@ -70,7 +70,7 @@ func (w *World) start(addr string) {
 	w.server.Start()
 }
 
-// open opens the service that is to be served on the listener.
+// open opens the service for the listener's address.
 func (w *World) open(listener net.Listener) {
 	GinkgoHelper()
 	w.Issuer = "http://" + listener.Addr().String()
@@ -84,7 +84,7 @@ func (w *World) open(listener net.Listener) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// Stop ends the world as an orderly shutdown does.
+// Stop shuts the world down in order.
 func (w *World) Stop() {
 	if w.server == nil {
 		return
@@ -96,7 +96,7 @@ func (w *World) Stop() {
 	Expect(w.service.Close()).To(Succeed())
 }
 
-// Kept are the flags that tell a command where this world keeps its grants.
+// Kept returns the flags with which a command finds the grants of this world.
 func (w *World) Kept() []string {
 	flags := []string{"--data", w.Dir}
 	if w.Database != "" {
@@ -105,15 +105,15 @@ func (w *World) Kept() []string {
 	return flags
 }
 
-// Restart stops the process' share of the world and starts it again on the same folder and address.
+// Restart stops the service and starts it again on the same folder and address.
 func (w *World) Restart() {
 	GinkgoHelper()
 	w.Stop()
 	w.start(w.Issuer[len("http://"):])
 }
 
-// Replica starts another service on the same folder, as a second process behind the same address: it answers for the first's issuer,
-// at an address of its own. adjust may change its settings.
+// Replica starts another service on the same folder, like a second process behind the same address: it has the first's issuer
+// and listens at another address. adjust may change its settings.
 func (w *World) Replica(adjust ...func(*server.Config)) *Replica {
 	GinkgoHelper()
 	other := &World{Dir: w.Dir, Database: w.Database, Token: w.Token, Clients: w.Clients, Clock: w.Clock, Log: &Log{}}
@@ -135,30 +135,30 @@ type Replica struct {
 	Address string
 }
 
-// Site is the demo site itself, for what only its owner can do.
+// Site returns the demo site, for operations of its owner.
 func (w *World) Site() *demosite.Site { return w.service.Site }
 
-// EndGrantsOf is the host's push when it revokes one of its tokens.
+// EndGrantsOf ends all grants of a host token, like a site that revokes it.
 func (w *World) EndGrantsOf(ctx context.Context, token string) (int, error) {
 	return w.service.Authz.EndGrantsOf(ctx, token)
 }
 
-// MCP is the URL of the protected MCP server.
+// MCP returns the URL of the protected MCP server.
 func (w *World) MCP() string { return w.Issuer + "/mcp" }
 
-// Clock goes forward only.
+// Clock is a clock that can be advanced.
 type Clock struct{ ahead atomic.Int64 }
 
-// NewClock starts at the real time.
+// NewClock returns a clock at the real time.
 func NewClock() *Clock { return &Clock{} }
 
-// Now is the real time plus what was advanced.
+// Now returns the real time plus all advances.
 func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// Advance lets d pass at once.
+// Advance moves the clock forward by d.
 func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// Log keeps everything that the server logs.
+// Log records the output of the server's logger.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -176,7 +176,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// ClientSite is the web site of an MCP client's maker: it publishes metadata documents over TLS and counts who reads them.
+// ClientSite is the web site of an MCP client's vendor: it publishes metadata documents over TLS and counts requests.
 type ClientSite struct {
 	server    *httptest.Server
 	mu        sync.Mutex
@@ -206,20 +206,20 @@ func (s *ClientSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serve(w, r)
 }
 
-// Roots trusts the site's certificate.
+// Roots returns a pool with the site's certificate.
 func (s *ClientSite) Roots() *x509.CertPool {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.server.Certificate())
 	return roots
 }
 
-// Fetches counts the requests so far.
+// Fetches returns the number of requests so far.
 func (s *ClientSite) Fetches() int64 { return s.fetches.Load() }
 
-// URL is the address of path on the site.
+// URL returns the URL of path on the site.
 func (s *ClientSite) URL(path string) string { return s.server.URL + path }
 
-// Serve answers path as serve says.
+// Serve sets the handler of path.
 func (s *ClientSite) Serve(path string, serve http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,19 +235,19 @@ func (s *ClientSite) Publish(path, document string) string {
 	return s.URL(path)
 }
 
-// noRedirects is an HTTP client that shows redirects instead of following them.
+// noRedirects is an HTTP client that returns redirects instead of following them.
 var noRedirects = &http.Client{
 	Timeout:       30 * time.Second,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// Response is an answer whose body is read.
+// Response is a response with its body.
 type Response struct {
 	*http.Response
 	Text string
 }
 
-// Location is the redirect's target.
+// Location returns the redirect target.
 func (r Response) Target() *url.URL {
 	GinkgoHelper()
 	target, err := url.Parse(r.Header.Get("Location"))
@@ -255,7 +255,7 @@ func (r Response) Target() *url.URL {
 	return target
 }
 
-// Send sends a request and reads the whole answer.
+// Send sends a request and reads the whole response.
 func Send(r *http.Request) Response {
 	GinkgoHelper()
 	answer, err := receive(r)
@@ -276,7 +276,7 @@ func receive(r *http.Request) (Response, error) {
 	return Response{answer, string(text)}, err
 }
 
-// losable marks the context of requests whose answers may be cut off or never come; they are told as what a proxy says then.
+// losable marks the context of requests whose responses may be lost; Send then returns the error of a proxy.
 type losable struct{}
 
 // Get fetches a URL.

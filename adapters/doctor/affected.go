@@ -12,4 +12,4 @@ const (
 	oldTransport = "older clients that use HTTP with SSE"
 )
 
-var everybody = []string{"every client"}
+var everyClient = []string{"every client"}

@@ -23,8 +23,8 @@ var browserChecks = []check{
 	},
 	{
 		id: "cors.endpoint", question: "Can allowed web pages read the challenge and the session ID?", needs: []string{"challenge.status"},
-		why: "Pages see WWW-Authenticate and Mcp-Session-Id only if both are exposed. A server may refuse foreign origins; " +
-			"if it allows one, its answer must name it.",
+		why: "Pages see WWW-Authenticate and Mcp-Session-Id only if both are exposed. A server may refuse other origins; " +
+			"if it allows one, its response must name it.",
 		breaks: []string{browsers}, run: (*examination).endpointOpen,
 	},
 }
@@ -36,7 +36,7 @@ func (e *examination) origin() string {
 	return unknownOrigin
 }
 
-// allowsOrigin reports whether a page of our origin may read the answer.
+// allowsOrigin reports whether a page of the checked origin may read the response.
 func (e *examination) allowsOrigin(a answer) bool {
 	allowed := a.header.Get("Access-Control-Allow-Origin")
 	return allowed == "*" || allowed == e.origin()
@@ -53,7 +53,7 @@ func (e *examination) preflight(ctx context.Context, method, target string, head
 	return a, !slices.ContainsFunc(headers, func(name string) bool { return !lists(a, "Access-Control-Allow-Headers", name) })
 }
 
-// lists reports whether the header of the answer lists the name. The wildcard * does not cover Authorization.
+// lists reports whether the response header lists the name. The wildcard * does not cover Authorization.
 func lists(a answer, header, name string) bool {
 	for listed := range strings.SplitSeq(strings.Join(a.header.Values(header), ","), ",") {
 		if listed = strings.TrimSpace(listed); strings.EqualFold(listed, name) || listed == "*" && !strings.EqualFold(name, "Authorization") {
@@ -78,11 +78,11 @@ func (e *examination) metadataOpen(ctx context.Context) verdict {
 			return warn(mend, "%s to a preflight for Content-Type, which the MCP Inspector sends in direct mode, and does not allow it", a)
 		}
 	}
-	return ok("every page may")
+	return ok("all web pages can")
 }
 
 func (e *examination) tokenOpen(ctx context.Context) verdict {
-	const mend = "Send Access-Control-Allow-Origin: * with every answer of the token endpoint, errors too, and answer OPTIONS there " +
+	const mend = "Send Access-Control-Allow-Origin: * with every response of the token endpoint, errors too, and answer OPTIONS there " +
 		"with Access-Control-Allow-Headers: Authorization, Content-Type."
 	if !e.allowsOrigin(e.flow.token) {
 		return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", e.flow.token, e.origin(),
@@ -91,7 +91,7 @@ func (e *examination) tokenOpen(ctx context.Context) verdict {
 	if a, allowed := e.preflight(ctx, http.MethodPost, e.server.text("token_endpoint"), "authorization", "content-type"); !allowed {
 		return fail(mend, "%s to a preflight for Authorization and Content-Type, and does not allow both", a)
 	}
-	return ok("every page may")
+	return ok("all web pages can")
 }
 
 func (e *examination) endpointOpen(ctx context.Context) verdict {
@@ -103,20 +103,20 @@ func (e *examination) endpointOpen(ctx context.Context) verdict {
 	case err != nil:
 		return fail("Let the MCP endpoint answer requests with an Origin header.", "%v", err)
 	case a.status == http.StatusForbidden && e.Origin == "":
-		return ok("pages of foreign origins get 403; use --origin to check an origin that you allow")
+		return ok("pages of other origins get 403; use --origin to check an allowed origin")
 	case !e.allowsOrigin(a) && e.Origin == "":
 		return warn("If clients that are web pages must connect, allow their origins, refuse others with 403, and send "+expose,
-			"%s to the page %s, without a word about origins", a, e.origin())
+			"%s to the page %s, without CORS headers", a, e.origin())
 	case !e.allowsOrigin(a):
 		return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(), a.header.Get("Access-Control-Allow-Origin"))
 	}
 	for _, name := range []string{"WWW-Authenticate", "Mcp-Session-Id"} {
 		if !lists(a, "Access-Control-Expose-Headers", name) {
-			return fail(mend, "pages cannot see %s", name)
+			return fail(mend, "pages cannot read %s", name)
 		}
 	}
 	if a, allowed := e.preflight(ctx, http.MethodPost, e.Endpoint.String(), "authorization", "content-type", "mcp-protocol-version"); !allowed {
 		return fail(mend, "%s to a preflight for Authorization, Content-Type and MCP-Protocol-Version, and does not allow them", a)
 	}
-	return ok("the page %s may", e.origin())
+	return ok("the page %s can", e.origin())
 }

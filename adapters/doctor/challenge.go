@@ -12,33 +12,33 @@ import (
 var challengeChecks = []check{
 	{
 		id: "challenge.status", question: "Does a request without a token get 401?", needs: []string{"reach.answer"},
-		why:    "Clients begin the login only after 401.",
-		breaks: everybody, run: (*examination).status,
+		why:    "Clients start the login only after 401.",
+		breaks: everyClient, run: (*examination).status,
 	},
 	{
 		id: "challenge.stream", question: "Does a GET without a token get an error status?", needs: []string{"reach.answer"},
-		why:    "Older clients begin with GET. Often a page, a redirect or a cache of the site answers GET, although POST works.",
+		why:    "Older clients start with GET. A page, a redirect or a cache of the site may respond to GET although POST works.",
 		breaks: []string{oldTransport}, run: (*examination).streamStatus,
 	},
 	{
-		id: "challenge.header", question: "Is there one challenge that can be read?", needs: []string{"challenge.status"},
-		why: "The challenge names where the login begins (RFC 9110 §11.6.1). Many clients read only one header, " +
+		id: "challenge.header", question: "Is there exactly one valid challenge?", needs: []string{"challenge.status"},
+		why: "The challenge says where the login starts (RFC 9110 §11.6.1). Many clients read only one header, " +
 			"or join two into one text.",
 		breaks: []string{tsSDK, "any client that reads the first header only"}, run: (*examination).header,
 	},
 	{
-		id: "challenge.metadata", question: "Does it name the resource metadata?", needs: []string{"challenge.header"},
+		id: "challenge.metadata", question: "Does the challenge name the resource metadata?", needs: []string{"challenge.header"},
 		why:    "resource_metadata is how clients find the authorization server without guessing (RFC 9728 §5.1).",
-		breaks: []string{"clients that do not guess where the document is"}, run: (*examination).metadataNamed,
+		breaks: []string{"clients that do not guess the URL of the document"}, run: (*examination).metadataNamed,
 	},
 	{
 		id: "challenge.wrong_token", question: "Does a wrong token get 401 with invalid_token?", needs: []string{"challenge.status"},
 		why: "401 with invalid_token (RFC 6750 §3.1) makes clients refresh or log in again; 403 and 5xx show people an error, " +
 			"and 200 means that tokens are not checked.",
-		breaks: everybody, run: (*examination).wrongToken,
+		breaks: everyClient, run: (*examination).wrongToken,
 	},
 	{
-		id: "challenge.slash", question: "Does the URL work with and without a slash at its end?", needs: []string{"challenge.status"},
+		id: "challenge.slash", question: "Does the URL work with and without a trailing slash?", needs: []string{"challenge.status"},
 		why: "People type both. Clients do not follow a redirect with a token or a body, and a page instead of the challenge " +
 			"stops the login.",
 		breaks: []string{"clients that use the other spelling"}, run: (*examination).slash,
@@ -51,20 +51,20 @@ func (e *examination) status(context.Context) verdict {
 	case a.status == http.StatusUnauthorized:
 		return ok("401")
 	case a.redirects():
-		return fail("Answer 401 instead of sending clients to a login page. If the address moved, give people the new one.", "%s", a)
+		return fail("Return 401 instead of a redirect to a login page. If the address has moved, give people the new one.", "%s", a)
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
-		return fail("Give the URL of the MCP endpoint itself, often with /mcp at its end; or let the proxy pass POST to it.", "%s", a)
+		return fail("Use the URL of the MCP endpoint itself, which often ends with /mcp; or let the proxy pass POST to it.", "%s", a)
 	case a.status < http.StatusMultipleChoices:
 		return fail(protect, "%s, although there was no token", a)
 	case a.status >= http.StatusInternalServerError:
 		return fail("See the logs of the server and of the proxy; the proxy may not reach the server.", "%s", a)
 	default:
-		return fail(protect+" Look also for a firewall that answers instead.", "%s", a)
+		return fail(protect+" Also look for a firewall that responds instead.", "%s", a)
 	}
 }
 
 func (e *examination) streamStatus(ctx context.Context) verdict {
-	const mend = "Let the proxy pass GET of the MCP endpoint to the server, past pages and caches; the server answers 401, or 405 if it has no streams."
+	const mend = "Let the proxy pass GET of the MCP endpoint to the server, past pages and caches; the server must return 401, or 405 if it has no streams."
 	a, err := e.wire.send(ctx, request{method: http.MethodGet, url: e.Endpoint.String(), header: []string{"Accept", eventStream}})
 	switch {
 	case err != nil:
@@ -79,26 +79,26 @@ func (e *examination) header(context.Context) verdict {
 	headers := e.first.header.Values("WWW-Authenticate")
 	switch len(headers) {
 	case 0:
-		return fail(`Answer with WWW-Authenticate: Bearer resource_metadata="…"; if the server does, the proxy must not remove it.`,
+		return fail(`Return WWW-Authenticate: Bearer resource_metadata="…"; if the server does, the proxy must not remove it.`,
 			"401 without WWW-Authenticate")
 	case 1:
 		return e.readChallenge(headers)
 	}
-	return fail("Send the header once. Often the proxy adds a second one, or two layers of the site both check tokens.",
+	return fail("Send the header once. The proxy may add a second one, or two layers of the site may both check tokens.",
 		"%d WWW-Authenticate headers: %s", len(headers), strings.Join(headers, " | "))
 }
 
 func (e *examination) readChallenge(headers []string) verdict {
 	challenges, err := oauthex.ParseWWWAuthenticate(headers)
 	if err != nil || len(challenges) == 0 {
-		return fail("Use the syntax of RFC 9110 §11.6.1: Bearer, then name=\"value\", separated by commas.", "%q cannot be read", headers[0])
+		return fail("Use the syntax of RFC 9110 §11.6.1: Bearer, then name=\"value\", separated by commas.", "%q is malformed", headers[0])
 	}
 	e.challenge = challenges[0].Params["resource_metadata"]
 	switch {
 	case !strings.EqualFold(challenges[0].Scheme, "bearer"):
-		return fail("Let Bearer be the first challenge.", "%s", headers[0])
+		return fail("Put the Bearer challenge first.", "%s", headers[0])
 	case len(challenges) > 1:
-		return warn("Offer Bearer alone at the MCP endpoint.", "%d challenges in one header: %s", len(challenges), headers[0])
+		return warn("Send Bearer alone at the MCP endpoint.", "%d challenges in one header: %s", len(challenges), headers[0])
 	}
 	return ok("%s", headers[0])
 }
@@ -108,36 +108,36 @@ func (e *examination) metadataNamed(context.Context) verdict {
 	target, err := url.Parse(e.challenge)
 	switch {
 	case e.challenge == "":
-		return warn(mend, "there is no resource_metadata in it, so clients have to guess")
+		return warn(mend, "the challenge has no resource_metadata, so clients must guess the URL")
 	case err != nil || target.Host == "":
-		return fail(mend, "resource_metadata is %q, which is no absolute URL", e.challenge)
+		return fail(mend, "resource_metadata is %q, which is not an absolute URL", e.challenge)
 	}
 	return ok("%s", e.challenge)
 }
 
 func (e *examination) wrongToken(ctx context.Context) verdict {
-	const mend = `Answer every token that is unknown, expired or revoked with 401 and error="invalid_token"; an outage with 503.`
+	const mend = `Return 401 with error="invalid_token" for every unknown, expired or revoked token, and 503 during an outage.`
 	a, err := e.call(ctx, "Authorization", "Bearer pasteport-doctor-has-no-token")
 	challenges, malformed := oauthex.ParseWWWAuthenticate(a.header.Values("WWW-Authenticate"))
 	switch {
 	case err != nil:
 		return fail(mend, "%v", err)
 	case a.status != http.StatusUnauthorized:
-		return fail(mend, "%s to a token that cannot be valid", a)
+		return fail(mend, "%s to an invalid token", a)
 	case malformed != nil || len(challenges) == 0 || challenges[0].Params["error"] != "invalid_token":
 		return warn(mend, "401 without error=\"invalid_token\"")
 	}
 	return ok("401, invalid_token")
 }
 
-// slash sends the request to the other spelling of the URL; the root of a site has only one.
+// slash sends the request to the URL with or without the trailing slash; the root of a site has only one spelling.
 func (e *examination) slash(ctx context.Context) verdict {
 	other := *e.Endpoint
 	if strings.Trim(other.Path, "/") == "" {
 		return ok("the URL has no path")
 	}
 	other.Path, other.RawPath = toggleSlash(other.Path), toggleSlash(other.RawPath)
-	mend := "Answer " + other.String() + " as the MCP endpoint too, without a redirect; or give clients the other URL only."
+	mend := "Serve the MCP endpoint at " + other.String() + " too, without a redirect; or give clients the other URL only."
 	a, err := e.callAt(ctx, other.String())
 	switch {
 	case err != nil:

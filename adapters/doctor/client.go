@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// redirect is the redirect URI of the login. Nothing listens there: doctor acts as the browser and reads the code from the Location
+// redirect is the redirect URI of the login. No server listens there: doctor acts as the browser and reads the code from the Location
 // header. The document leaves the port out, as Claude Code's does; a server must accept any port of a loopback address (RFC 8252 §7.3).
 const redirect = "http://127.0.0.1:33571/callback"
 
@@ -27,7 +27,7 @@ type Client struct {
 
 // Document returns the metadata document to publish at id.
 func Document(id string) []byte {
-	document, _ := json.MarshalIndent(map[string]any{ // strings always encode
+	document, _ := json.MarshalIndent(map[string]any{ // encoding strings cannot fail
 		"client_id": id, "client_name": "Pasteport doctor",
 		"redirect_uris":              []string{"http://127.0.0.1/callback", "http://localhost/callback"},
 		"grant_types":                []string{"authorization_code", "refresh_token"},
@@ -71,9 +71,9 @@ func (c *Client) Close() error {
 // document checks the client's own document.
 func (e *examination) document(ctx context.Context) verdict {
 	if e.Token == "" {
-		return skip("because there is no --token to go through the whole flow with")
+		return skip("because a login needs --token")
 	}
-	mend := "Host what `pasteport doctor --print-client-document --client-id " + e.Client.ID + "` prints at this address, as application/json."
+	mend := "Host the output of `pasteport doctor --print-client-document --client-id " + e.Client.ID + "` at this URL, as application/json."
 	if e.Client.server != nil {
 		return ok("served from this computer: %s", e.Client.ID)
 	}
@@ -82,7 +82,7 @@ func (e *examination) document(ctx context.Context) verdict {
 	case v.status != OK:
 		return fail(mend, "%s", v.seen)
 	case d.text("client_id") != e.Client.ID:
-		return fail(mend, "it names itself %q", d.text("client_id"))
+		return fail(mend, "its client_id is %q", d.text("client_id"))
 	case d.mediaType() != jsonType:
 		return fail(mend, "it is served as %q", d.header.Get("Content-Type"))
 	}

@@ -1,4 +1,4 @@
-// Package doctor checks any MCP server with OAuth from outside, as a client sees it. Examine runs the tables of checks in order and
+// Package doctor checks any MCP server with OAuth from the outside, like a client. Examine runs the tables of checks in order and
 // returns a Diagnosis with one Finding per check. Every request is limited in time and size, follows no redirect, and goes only to
 // the given URL or to an address that its metadata names.
 package doctor

@@ -21,10 +21,10 @@ import (
 )
 
 func TestDoctor(t *testing.T) {
-	suite.Run(t, "The doctor")
+	suite.Run(t, "Doctor")
 }
 
-// script holds the answers of a server. In every text, ISSUER stands for its own address.
+// script holds the responses of a server. In every text, ISSUER stands for its own address.
 type script struct{ challenge, resource, server, page, location, token string }
 
 const hostToken = "host-token-of-the-specs"
@@ -39,7 +39,7 @@ var honest = script{
 	token:    `{"access_token":"access-of-the-specs","token_type":"Bearer","error":"invalid_grant"}`,
 }
 
-// serve returns a handler that answers from the script.
+// serve returns a handler that responds from the script.
 func (s script) serve(address string) http.Handler {
 	mux := http.NewServeMux()
 	say := func(pattern string, status int, mediaType, text string) {
@@ -69,7 +69,7 @@ func (s script) serve(address string) http.Handler {
 	return mux
 }
 
-// examined returns the report about a server with the script. All connections go to that server, whatever address it names.
+// examined returns the report about a server with the script. All connections go to that server, regardless of the address.
 func examined(s script) Diagnosis {
 	server := httptest.NewUnstartedServer(nil)
 	address := "http://" + server.Listener.Addr().String()
@@ -117,7 +117,7 @@ func statusOf(r Diagnosis, id string) Status {
 	return ""
 }
 
-var _ = Describe("Examining a server that cannot be trusted", func() {
+var _ = Describe("Checking a malicious server", func() {
 	It("reports every check, each with a unique ID", func() {
 		r := examined(honest)
 		names := map[string]bool{}
@@ -126,7 +126,7 @@ var _ = Describe("Examining a server that cannot be trusted", func() {
 			Expect(f.Seen).NotTo(BeEmpty(), f.ID)
 		}
 		Expect(names).To(HaveLen(len(r.Checks)))
-		Expect(statusOf(r, "flow.consent")).To(Equal(OK), "the script is good enough to come this far")
+		Expect(statusOf(r, "flow.consent")).To(Equal(OK), "the script supports the login up to here")
 	})
 
 	DescribeTable("fails the check and shows neither secrets nor control characters", func(change func(*script), id string) {
@@ -136,23 +136,23 @@ var _ = Describe("Examining a server that cannot be trusted", func() {
 		Expect(statusOf(r, id)).To(Equal(Failure))
 		Expect(unfit(r, hostToken, "access-of-the-specs", "code-of-the-specs")).To(BeEmpty())
 	},
-		Entry("when the challenge is cut off", func(s *script) { s.challenge = `Bearer a="` }, "challenge.header"),
-		Entry("when the challenge names nonsense", func(s *script) { s.challenge = `Bearer resource_metadata="%zz"` }, "challenge.metadata"),
+		Entry("when the challenge is truncated", func(s *script) { s.challenge = `Bearer a="` }, "challenge.header"),
+		Entry("when the URL in the challenge is malformed", func(s *script) { s.challenge = `Bearer resource_metadata="%zz"` }, "challenge.metadata"),
 		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource.document"),
 		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource.document"),
 		Entry("when the document is endless", func(s *script) { s.resource = `{"x":"` + strings.Repeat("x", maxBody) + `"}` }, "resource.document"),
 		Entry("when members have wrong types", func(s *script) { s.resource = `{"resource":1,"authorization_servers":{}}` }, "resource.identifier"),
-		Entry("when an issuer is no URL", func(s *script) { s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}` }, "resource.addresses"),
+		Entry("when an issuer is not a URL", func(s *script) { s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}` }, "resource.addresses"),
 		Entry("when an endpoint is a script URL", func(s *script) { s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1) }, "server.endpoints"),
 		Entry("when the form posts to another server", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1) }, "flow.consent"),
-		Entry("when the action of the form is no URL", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "%zz", 1) }, "flow.consent"),
-		Entry("when the redirect is no URL", func(s *script) { s.location = "%zz" }, "flow.approve"),
-		Entry("when the redirect goes elsewhere with the token", func(s *script) { s.location = "https://thief.example/?" + hostToken }, "flow.approve"),
-		Entry("when the title is the token, in red", func(s *script) { s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, "" }, "flow.approve"),
+		Entry("when the action of the form is malformed", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "%zz", 1) }, "flow.consent"),
+		Entry("when the redirect is malformed", func(s *script) { s.location = "%zz" }, "flow.approve"),
+		Entry("when the redirect sends the token to another site", func(s *script) { s.location = "https://thief.example/?" + hostToken }, "flow.approve"),
+		Entry("when the title holds the token and a terminal escape", func(s *script) { s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, "" }, "flow.approve"),
 	)
 })
 
-// FuzzExamine examines servers with arbitrary answers: nothing panics, and no secret or control character is shown.
+// FuzzExamine checks servers with arbitrary responses: nothing panics, and no secret or control character is shown.
 func FuzzExamine(f *testing.F) {
 	f.Add(honest.challenge, honest.resource, honest.server, honest.page, honest.location, honest.token)
 	f.Add(`Bearer`, `{}`, `{"issuer":[]}`, `<form>`, `//x`, hostToken)

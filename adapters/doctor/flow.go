@@ -13,7 +13,7 @@ import (
 
 // flow is the state of one login.
 type flow struct {
-	token answer // of the token endpoint to an invalid code
+	token answer // response of the token endpoint to an invalid code
 
 	state, verifier string
 	address         string // of the consent page
@@ -25,38 +25,38 @@ type flow struct {
 
 var flowChecks = []check{
 	{
-		id: "flow.document", question: "Is the client's own document in order?", needs: []string{"server.documents"},
-		why: "The authorization server reads it to identify the client.", breaks: []string{"this examination"}, run: (*examination).document,
+		id: "flow.document", question: "Is doctor's own client document valid?", needs: []string{"server.documents"},
+		why: "The authorization server reads it to identify the client.", breaks: []string{"this check of the login"}, run: (*examination).document,
 	},
 	{
 		id: "flow.client", question: "Does the authorization server accept the client?", needs: []string{"flow.document", "authorize.page"},
 		why:    "It must fetch the client's document over https. If that fails, people see an error page instead of the consent page.",
-		breaks: []string{claude, claudeCode, chatGPT, vsCode, "every client that is named by a document"},
+		breaks: []string{claude, claudeCode, chatGPT, vsCode, "every client with a metadata document"},
 		run:    (*examination).authorize,
 	},
 	{
-		id: "flow.consent", question: "Does the person have to consent?", needs: []string{"flow.client"},
-		why: "A client must not get a token without the person's consent.", breaks: everybody, run: (*examination).consent,
+		id: "flow.consent", question: "Is the person's consent required?", needs: []string{"flow.client"},
+		why: "A client must not get a token without the person's consent.", breaks: everyClient, run: (*examination).consent,
 	},
 	{
 		id: "flow.approve", question: "Does the browser return with a code?", needs: []string{"flow.consent"},
 		why:    "The redirect must carry the code once, the state of the request (RFC 6749 §4.1.2) and the issuer (RFC 9207).",
-		breaks: everybody, run: (*examination).approve,
+		breaks: everyClient, run: (*examination).approve,
 	},
 	{
 		id: "flow.exchange", question: "Is the code exchanged for tokens?", needs: []string{"flow.approve", "token.answer"},
-		why:    "The client proves with its PKCE verifier that it began this login.",
-		breaks: everybody, run: (*examination).exchange,
+		why:    "The PKCE verifier proves that the same client started this login.",
+		breaks: everyClient, run: (*examination).exchange,
 	},
 	{
-		id: "flow.cache", question: "Is the answer with the tokens kept out of caches?", needs: []string{"flow.exchange"},
+		id: "flow.cache", question: "Is the token response kept out of caches?", needs: []string{"flow.exchange"},
 		why:    "It must carry Cache-Control: no-store (RFC 6749 §5.1).",
 		breaks: []string{"no client visibly, but tokens can leak"}, run: func(e *examination, _ context.Context) verdict { return noStore(e.flow.granted) },
 	},
 	{
-		id: "flow.tools", question: "Does the token open the MCP server?", needs: []string{"flow.exchange"},
-		why:    "The purpose of the login is a session and the list of tools.",
-		breaks: everybody, run: (*examination).tools,
+		id: "flow.tools", question: "Does the MCP server accept the token?", needs: []string{"flow.exchange"},
+		why:    "After a login, clients open a session and list the tools.",
+		breaks: everyClient, run: (*examination).tools,
 	},
 	{
 		id: "flow.stream", question: "Do events arrive immediately?", needs: []string{"flow.exchange"},
@@ -65,7 +65,7 @@ var flowChecks = []check{
 		run:    (*examination).stream,
 	},
 	{
-		id: "flow.refresh", question: "Can the tokens be renewed?", needs: []string{"flow.exchange"},
+		id: "flow.refresh", question: "Can the client refresh its tokens?", needs: []string{"flow.exchange"},
 		why:    "Otherwise people must log in again whenever the access token expires.",
 		breaks: []string{"every client, when the access token expires"}, run: (*examination).renew,
 	},
@@ -81,7 +81,7 @@ var flowChecks = []check{
 	},
 }
 
-// authorize opens the authorization endpoint, as the browser does.
+// authorize opens the authorization endpoint like a browser.
 func (e *examination) authorize(ctx context.Context) verdict {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
@@ -101,7 +101,7 @@ func (e *examination) authorize(ctx context.Context) verdict {
 		return fail("Fetch "+e.Client.ID+" from the machine of the authorization server: check DNS, its firewall (outgoing port 443, "+
 			"or metadata-proxy of Pasteport if a proxy is the only way out), the certificate and the trusted authorities. Its log has the cause.", "the page shows %d: %q, %s", a.status, e.flow.page.title, e.flow.page.code)
 	case a.redirects() && back.Query().Get("error") != "":
-		return fail("Make the server accept what its own metadata offers.", "it answers %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
+		return fail("Make the server accept what its own metadata advertises.", "it responds with %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
 	}
 	return ok("%d %q", a.status, e.flow.page.title)
 }
@@ -131,11 +131,11 @@ func (e *examination) scope() string {
 	return strings.Join(scopes, " ")
 }
 
-// consent recognises the form of Pasteport; the page of another server needs a person.
+// consent recognizes Pasteport's form; the page of another server needs a person.
 func (e *examination) consent(context.Context) verdict {
 	p := e.flow.page
 	if !p.fields.Has("ticket") || !p.fields.Has("bearer_token") {
-		return skip("because this page is not Pasteport's and needs a person; open it to see it as people do: %s", e.flow.address)
+		return skip("because this page is not Pasteport's and needs a person; open it in a browser: %s", e.flow.address)
 	}
 	if !sameOrigin(p.action, e.server.text("authorization_endpoint")) {
 		return fail("Let the form post to the authorization endpoint; check whether the proxy rewrites pages.",
@@ -159,12 +159,12 @@ func (e *examination) approve(ctx context.Context) verdict {
 		return fail("Pass a --token that the site accepts, or find out why the site refuses it.", "the page shows %d: %q", a.status, answer.title)
 	case a.status == http.StatusServiceUnavailable:
 		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must run at the exact address in "+
-			"upstream, answer there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace` have the cause.",
+			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace` have the cause.",
 			"the page shows 503: %q", answer.title)
 	case a.status != http.StatusSeeOther && a.status != http.StatusFound:
 		return fail("See the log of the authorization server, and of the verifier of its tokens.", "the page shows %d: %q", a.status, answer.title)
 	case back.Query().Get("error") != "":
-		return fail("See the log of the authorization server.", "it answers %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
+		return fail("See the log of the authorization server.", "it responds with %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
 	case !strings.HasPrefix(a.header.Get("Location"), redirect+"?"):
 		return fail("Send the browser to the redirect_uri of the request, byte for byte.", "it sends the browser to %s", originOf(back))
 	}
@@ -177,15 +177,15 @@ func (e *examination) readCallback(query url.Values) verdict {
 	case len(query["code"]) != 1 || query.Get("code") == "":
 		return fail("Send the code exactly once.", "the redirect has %d codes", len(query["code"]))
 	case !slices.Equal(query["state"], []string{e.flow.state}):
-		return fail("Send state back exactly as it came, once.", "state is changed, repeated or missing")
+		return fail("Return state once, exactly as it came.", "state is changed, repeated or missing")
 	case iss != e.server.text("issuer") && (iss != "" || e.server.flag("authorization_response_iss_parameter_supported")):
-		return fail("Send iss, spelled as issuer in the metadata.", "iss is %q, the issuer %q", iss, e.server.text("issuer"))
+		return fail("Send iss, spelled like issuer in the metadata.", "iss is %q, the issuer is %q", iss, e.server.text("issuer"))
 	}
 	e.flow.code = query.Get("code")
 	return ok("a code, the state, and the issuer %q", iss)
 }
 
-// redeem sends a form to the token endpoint and keeps the tokens that come back.
+// redeem sends a form to the token endpoint and stores the returned tokens.
 func (e *examination) redeem(ctx context.Context, form url.Values) verdict {
 	form.Set("client_id", e.Client.ID)
 	form.Set("resource", e.resource.text("resource"))
@@ -197,12 +197,12 @@ func (e *examination) redeem(ctx context.Context, form url.Values) verdict {
 	e.hide(d.text("access_token"), d.text("refresh_token"))
 	switch {
 	case err != nil:
-		return fail("Answer with JSON.", "%v", err)
+		return fail("Return JSON.", "%v", err)
 	case a.status != http.StatusOK:
 		return fail("See the log of the authorization server; a code can be used once, within minutes, by the client that requested it.",
 			"%d %s: %s", a.status, d.text("error"), d.text("error_description"))
 	case d.text("access_token") == "" || !strings.EqualFold(d.text("token_type"), "Bearer"):
-		return fail("Answer with access_token and token_type Bearer (RFC 6749 §5.1).", "the answer has no bearer token")
+		return fail("Return access_token and token_type Bearer (RFC 6749 §5.1).", "the response has no bearer token")
 	}
 	e.flow.granted, e.flow.access = a, d.text("access_token")
 	if next := d.text("refresh_token"); next != "" {
@@ -219,7 +219,7 @@ func (e *examination) exchange(ctx context.Context) verdict {
 
 func (e *examination) renew(ctx context.Context) verdict {
 	if e.flow.refresh == "" {
-		return warn("Give a refresh token to a client that asks for offline_access.", "there is no refresh token")
+		return warn("Issue a refresh token to clients that request offline_access.", "there is no refresh token")
 	}
 	return e.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {e.flow.refresh}})
 }

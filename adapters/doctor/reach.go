@@ -20,21 +20,21 @@ var reachChecks = []check{
 	{
 		id: "reach.connect", question: "Can the server be reached?",
 		why:    "Every other check needs a connection.",
-		breaks: everybody, run: (*examination).connect,
+		breaks: everyClient, run: (*examination).connect,
 	},
 	{
-		id: "tls.certificate", question: "Is the connection protected, by a certificate that clients trust?", needs: []string{"reach.connect"},
+		id: "tls.certificate", question: "Is the connection protected by a certificate that clients trust?", needs: []string{"reach.connect"},
 		why:    "Tokens travel on this connection; clients give up when its certificate is invalid, most of them without a message.",
-		breaks: everybody, run: (*examination).certificate,
+		breaks: everyClient, run: (*examination).certificate,
 	},
 	{
-		id: "reach.answer", question: "Does it speak HTTP?", needs: []string{"tls.certificate"},
-		why:    "A client begins with a request without a token and waits for the answer.",
-		breaks: everybody, run: (*examination).answers,
+		id: "reach.answer", question: "Does the server respond to HTTP requests?", needs: []string{"tls.certificate"},
+		why:    "A client starts with a request without a token.",
+		breaks: everyClient, run: (*examination).answers,
 	},
 	{
-		id: "reach.clock", question: "Is its clock right?", needs: []string{"reach.answer"},
-		why: "Codes, tokens and signed assertions live for minutes. With a wrong clock they expire too early or too late, " +
+		id: "reach.clock", question: "Is the server's clock right?", needs: []string{"reach.answer"},
+		why: "Codes, tokens and signed assertions are valid for minutes. With a wrong clock they expire too early or too late, " +
 			"and the certificates of other servers look invalid.",
 		breaks: []string{"clients that sign assertions (" + chatGPT + " prefers to)", "eventually every client"}, run: (*examination).clock,
 	},
@@ -44,7 +44,7 @@ func (e *examination) address() string {
 	if e.Endpoint.Port() != "" {
 		return e.Endpoint.Host
 	}
-	return net.JoinHostPort(e.Endpoint.Hostname(), e.Endpoint.Scheme) // net resolves the port by name
+	return net.JoinHostPort(e.Endpoint.Hostname(), e.Endpoint.Scheme) // package net resolves the scheme to a port
 }
 
 func (e *examination) connect(ctx context.Context) verdict {
@@ -66,7 +66,7 @@ func (e *examination) certificate(ctx context.Context) verdict {
 		if IsLoopback(e.Endpoint) {
 			return ok("http on this computer, which needs no certificate")
 		}
-		return fail("Put a server that speaks TLS in front, and give people the https URL.", "the URL is http, and not on this computer")
+		return fail("Put a TLS server in front, and give people the https URL.", "the URL is http, and not on this computer")
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.Limit)
 	defer cancel()
@@ -125,10 +125,10 @@ func (e *examination) answers(ctx context.Context) (v verdict) {
 }
 
 func (e *examination) clock(context.Context) verdict {
-	const mend = "Let a time service set the clock (chrony, systemd-timesyncd). If the server's clock is right, correct that of this computer."
+	const mend = "Set the clock with a time service (chrony, systemd-timesyncd). If the server's clock is right, correct this computer's."
 	date, err := http.ParseTime(e.first.header.Get("Date"))
 	if err != nil {
-		return skip("because the answer has no valid Date header")
+		return skip("because the response has no valid Date header")
 	}
 	ahead := date.Sub(e.Now()).Round(time.Second)
 	where := "ahead of"
@@ -137,9 +137,9 @@ func (e *examination) clock(context.Context) verdict {
 	}
 	switch off := ahead.Abs(); {
 	case off >= clockFailure:
-		return fail(mend, "its clock is %s %s ours", off, where)
+		return fail(mend, "its clock is %s %s this computer's", off, where)
 	case off >= clockWarning:
-		return warn(mend, "its clock is %s %s ours", off, where)
+		return warn(mend, "its clock is %s %s this computer's", off, where)
 	}
-	return ok("its clock agrees with ours")
+	return ok("its clock agrees with this computer's")
 }

@@ -19,7 +19,7 @@ var resourceChecks = []check{
 	{
 		id: "resource.document", question: "Can the resource metadata be read?", needs: []string{"reach.answer"},
 		why:    "It names the authorization server (RFC 9728 §3). The official TypeScript SDK follows no redirect to another origin.",
-		breaks: everybody, run: (*examination).readResource,
+		breaks: everyClient, run: (*examination).readResource,
 	},
 	{
 		id: "resource.type", question: "Is it served as application/json?", needs: []string{"resource.document"},
@@ -27,42 +27,42 @@ var resourceChecks = []check{
 		run: func(e *examination, _ context.Context) verdict { return typeOf(e.resource) },
 	},
 	{
-		id: "resource.addresses", question: "Do clients use the addresses in it?", needs: []string{"resource.document"},
+		id: "resource.addresses", question: "Can clients use the URLs in it?", needs: []string{"resource.document"},
 		why: "Behind a TLS proxy, a server that builds URLs from the request publishes http or an internal name. Clients refuse them, " +
-			"cannot reach them, or send codes in clear.",
-		breaks: everybody, run: (*examination).addresses,
+			"cannot reach them, or send codes unencrypted.",
+		breaks: everyClient, run: (*examination).addresses,
 	},
 	{
-		id: "resource.identifier", question: "Is `resource` exactly the URL that people type?", needs: []string{"resource.addresses"},
+		id: "resource.identifier", question: "Is `resource` exactly the URL that people enter?", needs: []string{"resource.addresses"},
 		why: "Clients compare it byte for byte (RFC 9728 §3.3) and use it as the audience of the token. With an extra slash, or the origin " +
 			"instead of the endpoint, they reject the document or the token.",
 		breaks: []string{goSDK + ", which ignore the document", vsCode, claude}, run: (*examination).identifier,
 	},
 	{
-		id: "resource.well_known", question: "Is it at the well-known address of the endpoint?", needs: []string{"resource.document"},
+		id: "resource.well_known", question: "Is it at the well-known URL of the endpoint?", needs: []string{"resource.document"},
 		why:    "Clients without a challenge insert the well-known path before the path of the endpoint (RFC 9728 §3.1).",
-		breaks: []string{"clients that begin without a challenge"}, run: (*examination).wellKnown,
+		breaks: []string{"clients that start without a challenge"}, run: (*examination).wellKnown,
 	},
 	{
-		id: "resource.root", question: "Does the address without a path have the same document?", needs: []string{"resource.document"},
-		why:    "Clients try it when the other address has no document; a page, a redirect or another document misleads them.",
+		id: "resource.root", question: "Does the well-known URL without a path have the same document?", needs: []string{"resource.document"},
+		why:    "Clients try it if the other URL has no document; a page, a redirect or another document misleads them.",
 		breaks: []string{"clients that try the root"}, run: (*examination).root,
 	},
 	{
 		id: "resource.servers", question: "Does it name an authorization server?", needs: []string{"resource.addresses"},
-		why: "Clients take the first and build the address of its metadata from it; a slash at its end changes that address.",
-		breaks: []string{goSDK + ", which fail without one, and request a wrong address if it ends with a slash",
+		why: "Clients take the first one and build its metadata URL from it; a trailing slash changes that URL.",
+		breaks: []string{goSDK + ", which fail without one, and request a wrong URL if it has a trailing slash",
 			"every client, if there is none"},
 		run: (*examination).servers,
 	},
 	{
-		id: "resource.scopes", question: "Are its scopes those of the resource?", needs: []string{"resource.document"},
+		id: "resource.scopes", question: "Does it list only scopes of the resource?", needs: []string{"resource.document"},
 		why:    "offline_access belongs in the metadata of the authorization server, which issues refresh tokens; the MCP specification excludes it here.",
 		breaks: []string{"clients that request all listed scopes"}, run: (*examination).scopes,
 	},
 }
 
-// wellKnownURL returns the address of the document for clients without a challenge (RFC 9728 §3.1).
+// wellKnownURL returns the URL of the document for clients without a challenge (RFC 9728 §3.1).
 func (e *examination) wellKnownURL() string {
 	path := e.Endpoint.EscapedPath()
 	if path == "/" {
@@ -71,7 +71,7 @@ func (e *examination) wellKnownURL() string {
 	return originOf(e.Endpoint) + resourceWellKnown + path
 }
 
-// resourceURLs returns the places of the document, the preferred one first. addresses reports a challenge that names another origin.
+// resourceURLs returns the possible URLs of the document, the preferred one first, without a challenge of another origin, which addresses reports.
 func (e *examination) resourceURLs() []string {
 	places := []string{e.wellKnownURL(), strings.TrimSuffix(e.wellKnownURL(), "/"), originOf(e.Endpoint) + resourceWellKnown}
 	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) {
@@ -86,12 +86,12 @@ func (e *examination) readResource(ctx context.Context) (v verdict) {
 			return v
 		}
 		if place == e.challenge {
-			return fail("Publish the document at the address in resource_metadata of the challenge, or correct that address: "+
-				"clients that have one look nowhere else.", "the challenge names an address without it: %s", e.resource)
+			return fail("Publish the document at the resource_metadata URL in the challenge, or correct that URL: "+
+				"clients with a challenge try no other URL.", "the document is not at the URL in the challenge: %s", e.resource)
 		}
 	}
 	return fail("Publish the document at "+e.wellKnownURL()+", and let the proxy pass /.well-known/oauth-* to the server.",
-		"there is none; the last try: %s", e.resource)
+		"not found; the last attempt: %s", e.resource)
 }
 
 // document reads a JSON object at the address, without redirects.
@@ -100,15 +100,15 @@ func (w *wire) document(ctx context.Context, place string) (document, verdict) {
 	d := document{answer: a}
 	switch {
 	case err != nil:
-		return d, fail("Let this address answer immediately, with the document only.", "%v", err)
+		return d, fail("Make this URL return the document without delay.", "%v", err)
 	case a.redirects():
-		return d, fail("Serve the document itself at this address, and exempt /.well-known/* from redirects "+
-			"(slash at the end, www, language, login).", "%s", a)
+		return d, fail("Serve the document itself at this URL, and exempt /.well-known/* from redirects "+
+			"(trailing slash, www, language, login).", "%s", a)
 	case a.status != http.StatusOK:
-		return d, fail("Let the proxy pass /.well-known/oauth-* to the server, which must answer 200.", "%s", a)
+		return d, fail("Let the proxy pass /.well-known/oauth-* to the server, which must return 200.", "%s", a)
 	}
 	if d, err = parse(a); err != nil {
-		return d, fail("Serve the JSON document here; often a site's own pages answer in its place.", "%v", err)
+		return d, fail("Serve the JSON document here; one of the site's own pages may be served in its place.", "%v", err)
 	}
 	return d, ok("%s", place)
 }
@@ -136,7 +136,7 @@ func (e *examination) addresses(context.Context) verdict {
 	return ok("all of them belong to %s", originOf(e.Endpoint))
 }
 
-const mendScheme = "Tell the server its public https URL (Pasteport: Issuer, or serve --issuer) instead of letting it build URLs from requests, " +
+const mendScheme = "Configure the server's public https URL (Pasteport: Issuer, or serve --issuer); it must not build URLs from requests, " +
 	"which reach it as http behind the proxy."
 
 // misplaced reports whether a published URL of this endpoint has a wrong scheme or host; identifier checks the path.
@@ -148,7 +148,7 @@ func (e *examination) misplaced(name, published string) (verdict, bool) {
 	case u.Scheme == "http" && e.Endpoint.Scheme == "https":
 		return fail(mendScheme, "%s is %s, but clients use https", name, published), true
 	case !strings.EqualFold(u.Host, e.Endpoint.Host):
-		return fail("Tell the server its public URL (Pasteport: Issuer, or serve --issuer); or give people the URL with this host. "+
+		return fail("Configure the server's public URL (Pasteport: Issuer, or serve --issuer); or give people the URL with this host. "+
 			"A server that uses the Host header needs the proxy to pass it on.", "%s is %s, on another host than %s", name, published, e.Endpoint.Host), true
 	}
 	return verdict{}, false
@@ -164,9 +164,9 @@ func (e *examination) identifier(context.Context) verdict {
 	case named == "":
 		return fail(mend, "the member resource is missing")
 	case strings.TrimSuffix(named, "/") == strings.TrimSuffix(typed, "/"):
-		return fail(mend, "it is %q: only the slash at the end differs", named)
+		return fail(mend, "it is %q: only the trailing slash differs", named)
 	case named == originOf(e.Endpoint) || named == originOf(e.Endpoint)+"/":
-		return fail(mend, "it is %q: the origin, and not the MCP endpoint", named)
+		return fail(mend, "it is %q: the origin, not the MCP endpoint", named)
 	}
 	return fail(mend, "it is %q", named)
 }
@@ -184,9 +184,9 @@ func (e *examination) root(ctx context.Context) verdict {
 		return ok("it is the document that was read")
 	}
 	if a, err := e.wire.get(ctx, place); err == nil && a.status == http.StatusNotFound {
-		return ok("there is none, which is allowed")
+		return ok("not found, which is allowed")
 	}
-	return e.same(ctx, place, "Serve the same document here, or answer 404.")
+	return e.same(ctx, place, "Serve the same document here, or return 404.")
 }
 
 // same compares another copy of the document with the one that was read.
@@ -202,7 +202,7 @@ func (e *examination) same(ctx context.Context, place, mend string) verdict {
 }
 
 func (e *examination) servers(context.Context) verdict {
-	const mend = "List the issuer of the authorization server in authorization_servers, exactly as its own metadata spells it, without a slash at its end."
+	const mend = "List the issuer of the authorization server in authorization_servers, exactly as its own metadata spells it, without a trailing slash."
 	issuers := e.resource.list("authorization_servers")
 	if len(issuers) == 0 {
 		return fail(mend, "authorization_servers is missing or empty")
@@ -221,7 +221,7 @@ func (e *examination) servers(context.Context) verdict {
 func (e *examination) scopes(context.Context) verdict {
 	scopes := e.resource.list("scopes_supported")
 	if slices.Contains(scopes, offlineAccess) {
-		return warn("Take offline_access out of scopes_supported here; list it in the metadata of the authorization server.", "%s", strings.Join(scopes, " "))
+		return warn("Remove offline_access from scopes_supported here; list it in the metadata of the authorization server.", "%s", strings.Join(scopes, " "))
 	}
 	return ok("scopes_supported: %s", strings.Join(scopes, " "))
 }

@@ -17,7 +17,7 @@ var serverChecks = []check{
 	{
 		id: "server.document", question: "Can the metadata of the authorization server be read?", needs: []string{"resource.servers"},
 		why:    "It names every endpoint of the login (RFC 8414 §3). Without it clients guess addresses or give up.",
-		breaks: everybody, run: (*examination).readServer,
+		breaks: everyClient, run: (*examination).readServer,
 	},
 	{
 		id: "server.type", question: "Is it served as application/json?", needs: []string{"server.document"},
@@ -25,17 +25,17 @@ var serverChecks = []check{
 		run: func(e *examination, _ context.Context) verdict { return typeOf(e.server) },
 	},
 	{
-		id: "server.issuer", question: "Does it name the issuer that the resource names?", needs: []string{"server.document"},
-		why:    "Clients compare both (RFC 8414 §3.3), so that a server cannot impersonate another.",
+		id: "server.issuer", question: "Is its issuer the one in the resource metadata?", needs: []string{"server.document"},
+		why:    "Clients compare both (RFC 8414 §3.3), so that one server cannot impersonate another.",
 		breaks: []string{goSDK, "every client that checks the issuer"}, run: (*examination).sameIssuer,
 	},
 	{
 		id: "server.endpoints", question: "Are all endpoints present and protected?", needs: []string{"server.document"},
 		why:    "A login needs the authorization and the token endpoint; over http others on the network can read the code, the token and the person's own token.",
-		breaks: everybody, run: (*examination).endpoints,
+		breaks: everyClient, run: (*examination).endpoints,
 	},
 	{
-		id: "server.pkce", question: "Does it offer PKCE with S256?", needs: []string{"server.document"},
+		id: "server.pkce", question: "Does it support PKCE with S256?", needs: []string{"server.document"},
 		why:    "MCP clients must use it, and must refuse servers that do not list it in code_challenge_methods_supported.",
 		breaks: []string{goSDK, "every client that follows the MCP specification"}, run: (*examination).pkce,
 	},
@@ -46,38 +46,38 @@ var serverChecks = []check{
 		run:    (*examination).publicClients,
 	},
 	{
-		id: "server.responses", question: "Does it answer with a code in the query?", needs: []string{"server.document"},
-		why: "response_types_supported is required (RFC 8414 §2), and OAuth 2.1 has only code.", breaks: everybody,
+		id: "server.responses", question: "Does it return a code in the query?", needs: []string{"server.document"},
+		why: "response_types_supported is required (RFC 8414 §2), and OAuth 2.1 has only code.", breaks: everyClient,
 		run: (*examination).responses,
 	},
 	{
-		id: "server.grants", question: "Can connections be renewed?", needs: []string{"server.document"},
+		id: "server.grants", question: "Does it support refresh tokens?", needs: []string{"server.document"},
 		why: "Without refresh tokens people log in again whenever the access token expires, often every hour. The official TypeScript SDK requests them " +
 			"when offline_access is in scopes_supported here.",
 		breaks: []string{"every client, when the access token expires"}, run: (*examination).grants,
 	},
 	{
-		id: "server.iss", question: "Does it announce iss in authorization responses?", needs: []string{"server.document"},
-		why:    "iss in the authorization response (RFC 9207) identifies the server that answered; the official Go SDK refuses an iss that the metadata does not announce.",
-		breaks: []string{goSDK + ", if iss comes unannounced"}, run: (*examination).iss,
+		id: "server.iss", question: "Does it advertise iss in authorization responses?", needs: []string{"server.document"},
+		why:    "iss in the authorization response (RFC 9207) identifies the responding server; the official Go SDK refuses an iss that the metadata does not advertise.",
+		breaks: []string{goSDK + ", if iss is not advertised"}, run: (*examination).iss,
 	},
 	{
 		id: "server.documents", question: "Does it accept Client ID Metadata Documents?", needs: []string{"server.public_clients"},
-		why: "Current clients identify themselves with Client ID Metadata Documents. A server that offers only dynamic registration " +
+		why: "Current clients identify themselves with Client ID Metadata Documents. A server that supports only dynamic registration " +
 			"(registration_endpoint) excludes clients that have only a document.",
 		breaks: []string{claude + ", which looks for client_id_metadata_document_supported", claudeCode + " with its document", goSDK + " that have only a document"},
 		run:    (*examination).documents,
 	},
 	{
 		id: "server.openid", question: "Is the OpenID configuration complete or absent?", needs: []string{"server.document"},
-		why:    "Clients also look for one. 404 lets them continue; an error, a redirect or an incomplete document stops them.",
+		why:    "Clients also look for one. With 404 they continue; an error, a redirect or an incomplete document stops them.",
 		breaks: []string{tsSDK}, run: (*examination).openID,
 	},
 }
 
-// serverURLs returns the places of the document: that of RFC 8414 §3.1 and the two of OpenID.
+// serverURLs returns the possible URLs of the document: the one of RFC 8414 §3.1 and two of OpenID.
 func (e *examination) serverURLs() []string {
-	issuer, _ := url.Parse(strings.TrimSuffix(e.issuer, "/")) // the check servers has parsed it
+	issuer, _ := url.Parse(strings.TrimSuffix(e.issuer, "/")) // parsed by the check resource.servers
 	return []string{
 		originOf(issuer) + serverWellKnown + issuer.EscapedPath(),
 		originOf(issuer) + openIDWellKnown + issuer.EscapedPath(),
@@ -92,14 +92,14 @@ func (e *examination) readServer(ctx context.Context) (v verdict) {
 			return v
 		}
 	}
-	return fail("Publish the metadata at "+places[0]+" (a path of the issuer comes last), "+
-		"and let the proxy pass /.well-known/oauth-* to the server.", "there is none; the last try: %s", e.server)
+	return fail("Publish the metadata at "+places[0]+" (the path of the issuer follows the well-known path), "+
+		"and let the proxy pass /.well-known/oauth-* to the server.", "not found; the last attempt: %s", e.server)
 }
 
 func (e *examination) sameIssuer(context.Context) verdict {
 	if issuer := e.server.text("issuer"); issuer != e.issuer {
-		return fail("Spell the issuer the same in both documents, byte for byte: https, without a slash at its end. "+
-			"A server that builds it from requests needs a setting with its public URL.", "issuer is %q, the resource names %q", issuer, e.issuer)
+		return fail("Spell the issuer the same in both documents, byte for byte: https, without a trailing slash. "+
+			"A server that builds it from requests needs a setting with its public URL.", "issuer is %q, the resource metadata has %q", issuer, e.issuer)
 	}
 	return ok("%s", e.issuer)
 }
@@ -132,7 +132,7 @@ func (e *examination) offers(member, value string) (found bool, description stri
 
 func (e *examination) pkce(context.Context) verdict {
 	if found, list := e.offers("code_challenge_methods_supported", "S256"); !found {
-		return fail(`Support S256 and say so: "code_challenge_methods_supported": ["S256"].`, "%s", list)
+		return fail(`Support S256 and publish "code_challenge_methods_supported": ["S256"].`, "%s", list)
 	}
 	return ok("S256")
 }
@@ -147,10 +147,10 @@ func (e *examination) publicClients(context.Context) verdict {
 
 func (e *examination) responses(context.Context) verdict {
 	if found, list := e.offers("response_types_supported", "code"); !found {
-		return fail(`Say "response_types_supported": ["code"].`, "%s", list)
+		return fail(`Publish "response_types_supported": ["code"].`, "%s", list)
 	}
 	if modes := e.server.list("response_modes_supported"); len(modes) > 0 && !slices.Contains(modes, "query") {
-		return fail(`Answer in the query, and add "query" to response_modes_supported.`, "response_modes_supported: %s", strings.Join(modes, " "))
+		return fail(`Return responses in the query, and add "query" to response_modes_supported.`, "response_modes_supported: %s", strings.Join(modes, " "))
 	}
 	return ok("code")
 }
@@ -160,7 +160,7 @@ func (e *examination) grants(context.Context) verdict {
 		return fail(`Add "authorization_code" to grant_types_supported.`, "%s", list)
 	}
 	if found, list := e.offers("grant_types_supported", "refresh_token"); !found {
-		return warn(`Give refresh tokens, and add "refresh_token" to grant_types_supported.`, "%s", list)
+		return warn(`Issue refresh tokens, and add "refresh_token" to grant_types_supported.`, "%s", list)
 	}
 	if found, list := e.offers("scopes_supported", offlineAccess); !found {
 		return warn("Add offline_access to scopes_supported of the authorization server, and issue a refresh token to every client that requests it.", "%s", list)
@@ -170,7 +170,7 @@ func (e *examination) grants(context.Context) verdict {
 
 func (e *examination) iss(context.Context) verdict {
 	if !e.server.flag("authorization_response_iss_parameter_supported") {
-		return warn(`Send iss with every authorization response, and say "authorization_response_iss_parameter_supported": true.`,
+		return warn(`Send iss with every authorization response, and publish "authorization_response_iss_parameter_supported": true.`,
 			"authorization_response_iss_parameter_supported is not true")
 	}
 	return ok("yes")
@@ -184,21 +184,21 @@ func (e *examination) documents(context.Context) verdict {
 	case e.server.flag("client_id_metadata_document_supported"):
 		return ok("yes; a client that can only register needs a client_id from the operator")
 	case registers:
-		return fail(`Fetch and check the documents of clients, and say "client_id_metadata_document_supported": true; registration may stay beside it.`,
+		return fail(`Fetch and validate client documents, and publish "client_id_metadata_document_supported": true; registration may stay enabled.`,
 			"dynamic registration only: there is a registration_endpoint, but client_id_metadata_document_supported is not true")
 	}
-	return fail(`Fetch and check the documents of clients, and say "client_id_metadata_document_supported": true. Until then every client must be registered by hand.`,
+	return fail(`Fetch and validate client documents, and publish "client_id_metadata_document_supported": true. Until then every client must be registered by hand.`,
 		"neither client_id_metadata_document_supported nor a registration_endpoint")
 }
 
 func (e *examination) openID(ctx context.Context) verdict {
-	const mend = "Answer 404 there if you are no OpenID provider; otherwise publish the whole document."
+	const mend = "Return 404 there unless the server is an OpenID provider; otherwise publish the whole document."
 	a, err := e.wire.get(ctx, e.serverURLs()[1])
 	switch {
 	case err != nil:
 		return warn(mend, "%v", err)
 	case a.status >= 400 && a.status < 500:
-		return ok("there is none")
+		return ok("not found, which is allowed")
 	case a.status != http.StatusOK:
 		return warn(mend, "%s", a)
 	}

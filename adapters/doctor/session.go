@@ -54,10 +54,10 @@ func (e *examination) tools(ctx context.Context) verdict {
 	case errors.As(err, &cause):
 		return fail(mendUpstream, "%s", cause)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail("Find out why the MCP server, or the one behind the gateway, is slow; --timeout makes doctor wait longer.", "no answer within %s", 3*e.Limit)
+		return fail("Find out why the MCP server, or the one behind the gateway, is slow; --timeout makes doctor wait longer.", "no response within %s", 3*e.Limit)
 	case err != nil:
 		return fail("See the log of the MCP server: its bearer check must accept tokens whose audience is the resource, and the proxy must pass "+
-			"the Authorization, Mcp-Session-Id and MCP-Protocol-Version headers. A gateway answers 401 after the site has revoked "+
+			"the Authorization, Mcp-Session-Id and MCP-Protocol-Version headers. A gateway returns 401 after the site has revoked "+
 			"the person's own token.", "%v", err)
 	}
 	return ok("%d tools, revision %s", names, version)
@@ -100,7 +100,7 @@ func (e *examination) stream(ctx context.Context) verdict {
 	legacy := e.openStream(ctx, func(body io.Reader) (string, error) {
 		event, err := firstEvent(body)
 		noEvent = err != nil
-		return fmt.Sprintf("the first event, %q, came", event), err
+		return fmt.Sprintf("the first event, %q, arrived", event), err
 	})
 	if legacy.status != Skipped && !noEvent {
 		return legacy
@@ -119,7 +119,7 @@ func (e *examination) stream(ctx context.Context) verdict {
 	case noEvent:
 		return ok("the stream of a server without sessions opened; doctor waited for no event")
 	case session.ID() == "":
-		return skip("because the server has neither the legacy transport nor sessions")
+		return skip("because the server supports neither HTTP with SSE nor sessions")
 	}
 	return e.openStream(ctx, func(io.Reader) (string, error) {
 		return "the stream of a session opened", nil
@@ -148,9 +148,9 @@ func (e *examination) openStream(ctx context.Context, confirm func(io.Reader) (s
 	case a.status == http.StatusUnauthorized || a.redirects() || a.status >= http.StatusInternalServerError:
 		return fail("Let the proxy pass GET of the MCP endpoint with its headers.", "%s", a)
 	case a.status != http.StatusOK:
-		return skip("because the server offers no such stream: %s", a)
+		return skip("because the server has no such stream: %s", a)
 	case a.mediaType() != eventStream:
-		return fail("Answer GET with text/event-stream, or with 405.", "%s as %q", a, a.header.Get("Content-Type"))
+		return fail("Return text/event-stream for GET, or 405.", "%s as %q", a, a.header.Get("Content-Type"))
 	}
 	seen, err := confirm(response.Body)
 	if err != nil {
@@ -177,10 +177,10 @@ func firstEvent(body io.Reader) (name string, err error) {
 }
 
 func (e *examination) revoke(ctx context.Context) verdict {
-	const mend = "Offer revocation (RFC 7009): name revocation_endpoint in the metadata, answer 200, and let the proxy pass POST to it."
+	const mend = "Support revocation (RFC 7009): publish revocation_endpoint in the metadata, return 200, and let the proxy pass POST to it."
 	endpoint := e.server.text("revocation_endpoint")
 	if endpoint == "" {
-		return skip("because there is no revocation_endpoint; the access token of this examination stays valid until it expires")
+		return skip("because there is no revocation_endpoint; the access token of this check stays valid until it expires")
 	}
 	for _, token := range []string{e.flow.access, e.flow.refresh} {
 		if token == "" {
@@ -203,7 +203,7 @@ func (e *examination) revoked(ctx context.Context) verdict {
 	case err != nil:
 		return fail("See the log of the MCP server.", "%v", err)
 	case a.status != http.StatusUnauthorized:
-		return fail("Let the MCP server check each token at the authorization server, or issue short-lived access tokens.", "%s to the access token", a)
+		return fail("Make the MCP server check each token with the authorization server, or issue short-lived access tokens.", "%s to the access token", a)
 	}
 	return ok("401")
 }

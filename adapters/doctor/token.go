@@ -13,23 +13,23 @@ const maxMetadataAge = 24 * time.Hour // in the caches of clients and proxies
 
 var tokenChecks = []check{
 	{
-		id: "authorize.page", question: "Does the authorization endpoint answer?", needs: []string{"server.endpoints"},
-		why: "The client sends the person's browser there.", breaks: everybody, run: (*examination).authorizes,
+		id: "authorize.page", question: "Does the authorization endpoint respond?", needs: []string{"server.endpoints"},
+		why: "The client sends the person's browser there.", breaks: everyClient, run: (*examination).authorizes,
 	},
 	{
-		id: "token.answer", question: "Does the token endpoint answer?", needs: []string{"server.endpoints"},
-		why: "Clients POST the code there, follow no redirect, and expect OAuth errors as JSON (RFC 6749 §5.2). After any other answer " +
-			"they drop their tokens or open the browser again.",
-		breaks: everybody, run: (*examination).tokens,
+		id: "token.answer", question: "Does the token endpoint respond?", needs: []string{"server.endpoints"},
+		why: "Clients POST the code there, follow no redirect, and expect OAuth errors as JSON (RFC 6749 §5.2). After any other response " +
+			"they discard their tokens or open the browser again.",
+		breaks: everyClient, run: (*examination).tokens,
 	},
 	{
-		id: "token.cache", question: "Are its answers kept out of caches?", needs: []string{"token.answer"},
-		why:    "An answer with a token must carry Cache-Control: no-store (RFC 6749 §5.1), or a proxy may serve it to another client.",
+		id: "token.cache", question: "Are its responses kept out of caches?", needs: []string{"token.answer"},
+		why:    "A response with a token must have Cache-Control: no-store (RFC 6749 §5.1), or a proxy may serve it to another client.",
 		breaks: []string{"no client visibly, but tokens can leak"}, run: (*examination).tokenCache,
 	},
 	{
 		id: "metadata.cache", question: "Can the documents be cached, for at most a day?", needs: []string{"server.document"},
-		why:    "Every connection begins with them, and a change must reach clients within a day.",
+		why:    "Every connection starts with them, and a change must reach clients within a day.",
 		breaks: []string{"clients that keep an old document after a change"}, run: (*examination).metadataCache,
 	},
 }
@@ -41,7 +41,7 @@ func (e *examination) authorizes(ctx context.Context) verdict {
 	case err != nil:
 		return fail(mend, "%v", err)
 	case a.status == http.StatusInternalServerError: // it may have failed only because parameters are missing
-		return warn("Answer a request without parameters with 400.", "%s to a request without parameters", a)
+		return warn("Return 400 for a request without parameters.", "%s to a request without parameters", a)
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status > http.StatusInternalServerError:
 		return fail(mend, "%s", a)
 	}
@@ -50,7 +50,7 @@ func (e *examination) authorizes(ctx context.Context) verdict {
 
 // tokens sends a code that the server must refuse.
 func (e *examination) tokens(ctx context.Context) verdict {
-	const mend = "Let the proxy pass POST with its body to the token endpoint, without redirect or login page, and answer errors as JSON."
+	const mend = "Let the proxy pass POST with its body to the token endpoint, without redirect or login page, and return errors as JSON."
 	a, err := e.wire.post(ctx, e.server.text("token_endpoint"), url.Values{
 		"grant_type": {"authorization_code"}, "code": {"pasteport-doctor-has-no-code"}, "client_id": {"https://client.invalid/pasteport-doctor.json"},
 		"code_verifier": {"pasteport-doctor-has-no-verifier-for-this-code"}, "redirect_uri": {redirect},
@@ -61,22 +61,22 @@ func (e *examination) tokens(ctx context.Context) verdict {
 	}
 	switch a.status {
 	case http.StatusNotFound:
-		return fail("Let token_endpoint name the address of the server, and let the proxy pass it on.", "%s", a)
+		return fail("Set token_endpoint to the URL of the endpoint, and let the proxy pass requests to it.", "%s", a)
 	case http.StatusMethodNotAllowed:
-		return fail("Let the proxy and the server take POST there.", "%s", a)
+		return fail("The proxy and the server must accept POST there.", "%s", a)
 	}
 	d, err := parse(a)
 	switch {
 	case a.redirects():
-		return fail("Publish the address to which it redirects as token_endpoint.", "%s", a)
+		return fail("Publish the target of the redirect as token_endpoint.", "%s", a)
 	case a.status == http.StatusOK && d.text("access_token") != "":
-		return fail("Verify codes before you issue tokens: this one was invented.", "%s with a token to an invented code", a)
+		return fail("Verify codes before you issue tokens: this code was made up.", "%s with a token to a made-up code", a)
 	case a.status < 400 || a.status >= 500:
-		return fail(mend, "%s to a code that cannot be valid", a)
+		return fail(mend, "%s to an invalid code", a)
 	case err != nil || d.text("error") == "" || a.mediaType() != jsonType:
 		return fail(mend, "%s with %q and no OAuth error", a, a.header.Get("Content-Type"))
 	}
-	return ok("%d %s to a code that cannot be valid", a.status, d.text("error"))
+	return ok("%d %s to an invalid code", a.status, d.text("error"))
 }
 
 func (e *examination) tokenCache(context.Context) verdict { return noStore(e.flow.token) }
@@ -84,7 +84,7 @@ func (e *examination) tokenCache(context.Context) verdict { return noStore(e.flo
 func noStore(a answer) verdict {
 	directives, err := cacheobject.ParseResponseCacheControl(a.header.Get("Cache-Control"))
 	if err != nil || !directives.NoStore {
-		return fail("Send Cache-Control: no-store with every answer of the token endpoint, and let the proxy keep it.",
+		return fail("Send Cache-Control: no-store with every response of the token endpoint, and let the proxy keep the header.",
 			"Cache-Control: %s", a.header.Get("Cache-Control"))
 	}
 	return ok("no-store")

@@ -16,7 +16,7 @@ import (
 
 const maxBody = 256 << 10 // bytes
 
-// wire sends requests to the examined server.
+// wire is the HTTP client of an examination.
 type wire struct {
 	options   Options
 	transport *http.Transport
@@ -47,7 +47,7 @@ type answer struct {
 
 // String returns one line, without the query of a redirect, which may hold secrets.
 func (a answer) String() string {
-	text := fmt.Sprintf("%s %s answered %d", a.method, a.url, a.status)
+	text := fmt.Sprintf("%s %s returned %d", a.method, a.url, a.status)
 	if location := a.header.Get("Location"); location != "" {
 		place, _, _ := strings.Cut(location, "?")
 		text += " to " + place
@@ -90,12 +90,12 @@ func (w *wire) open(ctx context.Context, q request) (*http.Response, error) {
 // explainTimeout names the limit in the error of a deadline.
 func (w *wire) explainTimeout(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s", w.options.Limit)
+		return fmt.Errorf("no response within %s", w.options.Limit)
 	}
 	return err
 }
 
-// send reads the whole answer, except that of a stream, which has no end.
+// send reads the whole response, except a stream, which has no end.
 func (w *wire) send(ctx context.Context, q request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Limit)
 	defer cancel()
@@ -111,9 +111,9 @@ func (w *wire) send(ctx context.Context, q request) (answer, error) {
 	a.body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	switch {
 	case err != nil:
-		return a, fmt.Errorf("reading the answer of %s: %w", q.url, w.explainTimeout(err))
+		return a, fmt.Errorf("reading the response of %s: %w", q.url, w.explainTimeout(err))
 	case len(a.body) > maxBody:
-		return a, fmt.Errorf("reading the answer of %s: it is longer than %d KiB", q.url, maxBody>>10)
+		return a, fmt.Errorf("reading the response of %s: it is longer than %d KiB", q.url, maxBody>>10)
 	}
 	return a, nil
 }
@@ -138,7 +138,7 @@ type document struct {
 func parse(a answer) (document, error) {
 	d := document{answer: a}
 	if err := json.Unmarshal(a.body, &d.members); err != nil || d.members == nil {
-		return d, fmt.Errorf("%s answered %d with something that is not a JSON object", a.url, a.status)
+		return d, fmt.Errorf("%s returned %d with a body that is not a JSON object", a.url, a.status)
 	}
 	return d, nil
 }
@@ -179,7 +179,7 @@ func IsLoopback(u *url.URL) bool {
 	return u.Hostname() == "localhost" || address != nil && address.IsLoopback()
 }
 
-// isProtected reports whether no other computer can read what is sent to the URL.
+// isProtected reports whether requests to the URL are encrypted or stay on this computer.
 func isProtected(target string) bool {
 	u, err := url.Parse(target)
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u))

@@ -1,4 +1,4 @@
-// Package journal stores the steps of connections in the background, so that requests do not wait for the disk. A Journal queues the
+// Package journal stores the trace steps of connections in the background, so that requests do not wait for the disk. A Journal queues the
 // steps of Note, writes them to a trace.Log in batches, and drops steps when its queue is full.
 package journal
 
@@ -18,9 +18,9 @@ import (
 const (
 	queueSize     = 1000
 	batchSize     = 200
-	batchPause    = 250 * time.Millisecond // leaves the disk to requests
+	batchPause    = 250 * time.Millisecond // between two batches, to leave the disk to requests
 	writeTimeout  = 5 * time.Second        // of a batch
-	trimInterval  = 5000                   // steps written between two deletions of old ones, which cost as much as thousands of writes
+	trimInterval  = 5000                   // written steps between two deletions of old steps; a deletion costs as much as thousands of writes
 	maxRemembered = 10_000
 	repeatWindow  = time.Minute
 )
@@ -29,7 +29,7 @@ const (
 type Journal struct {
 	log     trace.Log
 	logger  *slog.Logger
-	queue   chan *trace.Step // pointers, because a buffer of steps costs every garbage collection a scan
+	queue   chan *trace.Step // pointers, because the garbage collector would scan a buffer of steps each time
 	lost    atomic.Int64
 	mu      sync.Mutex
 	seen    *lru.Cache[source, trace.Step] // the last step of each source
@@ -38,7 +38,7 @@ type Journal struct {
 	closed  chan struct{}
 }
 
-// source groups steps to find repetitions: the passed calls or streams of a connection, its refused ones, or those of a client that
+// source is the key of repeated steps: the passed calls or streams of a connection, its other steps, or the steps of a client that
 // has no connection yet.
 type source struct {
 	attempt, address, agent string
@@ -79,7 +79,7 @@ func (j *Journal) enqueue(step trace.Step) bool {
 	}
 }
 
-// forgetSeen lets the next equal step be written, because these were not.
+// forgetSeen makes repeats accept the next equal steps, because these were not written.
 func (j *Journal) forgetSeen(steps ...trace.Step) {
 	for _, step := range steps {
 		j.seen.Remove(sourceOf(step))
@@ -96,7 +96,7 @@ func sourceOf(step trace.Step) source {
 	return source{address: step.Address, agent: step.Agent}
 }
 
-// repeats reports whether the step adds nothing: a passed call of a connection after its first of a day, or the same step of a source
+// repeats reports whether the step is redundant: a passed call of a connection after its first one of a day, or the same step of a source
 // twice in a row within a minute.
 func (j *Journal) repeats(step trace.Step) bool {
 	if isAlwaysWritten(step) {
@@ -116,7 +116,7 @@ func (j *Journal) repeats(step trace.Step) bool {
 	return false
 }
 
-// HasRecent implements trace.Journal. It remembers the passed calls and streams of connections only.
+// HasRecent implements trace.Journal, for passed calls and streams of connections only.
 func (j *Journal) HasRecent(attempt string, kind trace.Kind, at time.Time) bool {
 	if attempt == "" || kind != trace.Call && kind != trace.Stream {
 		return false
@@ -125,14 +125,14 @@ func (j *Journal) HasRecent(attempt string, kind trace.Kind, at time.Time) bool 
 	return seen && at.Sub(last.At).Abs() < trace.Renewal
 }
 
-// writeNextCall has the next passed call of the connection written, after a step that did not pass.
+// writeNextCall makes repeats accept the next passed call of the connection after a failed step, so that the trace shows the recovery.
 func (j *Journal) writeNextCall(step trace.Step) {
 	if step.Outcome != trace.Passed {
 		j.seen.Remove(source{attempt: step.Attempt, passed: trace.Call})
 	}
 }
 
-// isAlwaysWritten reports whether a step is written even when repeated: a page showed its request ID, or it changes a connection.
+// isAlwaysWritten reports whether a step is written even if repeated: its request ID was shown on a page, or it changes a connection.
 func isAlwaysWritten(step trace.Step) bool {
 	switch step.Kind {
 	case trace.Authorize, trace.ClientMetadata, trace.Page:
@@ -148,7 +148,7 @@ func same(a, b trace.Step) bool {
 	return a == b
 }
 
-// Close writes the queued steps and stops. It stops early when the store fails.
+// Close writes the queued steps and stops. It drops them if the store fails.
 func (j *Journal) Close() {
 	j.end.Do(func() { close(j.closing) })
 	<-j.closed

@@ -25,13 +25,13 @@ func TestJournal(t *testing.T) {
 	suite.Run(t, "Journal")
 }
 
-// shelf is a trace.Log that can be shut.
+// shelf is a trace.Log that can fail or block.
 type shelf struct {
 	mu    sync.Mutex
 	steps []trace.Step
-	kept  []int // how many were to stay, each time
-	shut  error
-	held  chan struct{} // each batch waits for one; nil never waits
+	kept  []int         // the keep argument of each ForgetSteps
+	shut  error         // returned by AddSteps
+	held  chan struct{} // each batch waits for a value; nil does not block
 }
 
 func (s *shelf) AddSteps(_ context.Context, steps []trace.Step) error {
@@ -56,21 +56,21 @@ func (s *shelf) ForgetSteps(_ context.Context, before time.Time, keep int) (int,
 	return 0, nil
 }
 
-// Written are the steps that it has.
+// Written returns the stored steps.
 func (s *shelf) Written() []trace.Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.steps)
 }
 
-// Forgotten says how many were to stay, each time.
+// Forgotten returns the keep argument of each ForgetSteps.
 func (s *shelf) Forgotten() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.kept)
 }
 
-// Shut closes the shelf, or opens it again.
+// Shut makes AddSteps fail, or succeed again with nil.
 func (s *shelf) Shut(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ var _ = Describe("A journal", func() {
 		}
 		journal.Close()
 		Expect(kept.steps).To(HaveLen(500))
-		journal.Close() // again is no mistake
+		journal.Close() // a second Close is allowed
 	})
 
 	It("drops steps without waiting when its queue is full, and logs their number", func() {
@@ -165,7 +165,7 @@ var _ = Describe("A journal", func() {
 		journal.Note(call)
 		Eventually(logged).WithTimeout(writeTimeout).Should(gbytes.Say("disk full"))
 		kept.Shut(nil)
-		Eventually(func() []trace.Step { // the step is given back a moment after it was logged
+		Eventually(func() []trace.Step { // forgetSeen runs just after the log line
 			journal.Note(call)
 			return kept.Written()
 		}).WithTimeout(writeTimeout).Should(HaveLen(1))
@@ -173,7 +173,7 @@ var _ = Describe("A journal", func() {
 		Expect(kept.steps).To(HaveLen(1))
 	})
 
-	It("deletes the oldest steps from time to time", func() {
+	It("deletes the oldest steps regularly", func() {
 		open()
 		for range trimInterval + batchSize {
 			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
@@ -202,13 +202,13 @@ var _ = Describe("A journal", func() {
 			trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a", Address: "elsewhere", At: then.Add(24*time.Hour - 1)}, 1),
 		Entry("but not those of the next day", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
 			trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a", At: then.Add(24 * time.Hour)}, 2),
-		Entry("its calls that are refused again", trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, 1),
-		Entry("but no page, whose id a person has read", trace.Step{Kind: trace.Page, Outcome: trace.Refused}, trace.Step{Kind: trace.Page, Outcome: trace.Refused}, 2),
+		Entry("repeated refused calls", trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, 1),
+		Entry("but not pages, because people report their ids", trace.Step{Kind: trace.Page, Outcome: trace.Refused}, trace.Step{Kind: trace.Page, Outcome: trace.Refused}, 2),
 		Entry("but not another connection's", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}, trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "b"}, 2),
 		Entry("but each wrong token", trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, 2),
 	)
 
-	It("writes a repeated step of a client without a connection after a different one, because the client begins again", func() {
+	It("writes a repeated step of a client without a connection after a different one, because the client starts again", func() {
 		open()
 		for range 2 {
 			journal.Note(trace.Step{At: then, Kind: trace.Challenge})
@@ -218,7 +218,7 @@ var _ = Describe("A journal", func() {
 		Expect(kept.steps).To(HaveLen(4))
 	})
 
-	DescribeTable("writes the next call of a connection after a step of it did not pass:", func(kind trace.Kind) {
+	DescribeTable("writes the next call of a connection after a failed step:", func(kind trace.Kind) {
 		open()
 		call := trace.Step{At: then, Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}
 		for _, step := range []trace.Step{call, {At: then, Kind: kind, Outcome: trace.Failed, Attempt: "a"}, call, call} {

@@ -22,11 +22,11 @@ const (
 	openLimit     = 5 * time.Second
 	retryInterval = 500 * time.Millisecond // and up to as much jitter
 	pingInterval  = 5 * time.Second        // two missed pongs end a connection
-	// settleLimit is how long other replicas may need to reconnect after this one. Until then a missing listener is not gone.
+	// settleLimit is the time for other replicas to reconnect after this one. Until then, a missing listener may still return.
 	settleLimit = 3 * time.Second
 )
 
-// ErrSettling is reconnectedAt instead of oauth.ErrNotFound shortly after a reconnect, because other replicas may still be reconnecting.
+// ErrSettling is returned instead of oauth.ErrNotFound shortly after a reconnect, because other replicas may still be reconnecting.
 var ErrSettling = errors.New("no listener at the address yet, shortly after the bus reconnected")
 
 // Bus is a connection to NATS that reconnects forever. It is safe for concurrent use.
@@ -43,7 +43,7 @@ func Open(address string, logger *slog.Logger) (*Bus, error) {
 	connection, err := nats.Connect(address,
 		nats.Name("pasteport"), nats.Timeout(openLimit), nats.MaxReconnects(-1), nats.ReconnectWait(retryInterval),
 		nats.ReconnectJitter(retryInterval, retryInterval), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(1),
-		nats.ReconnectBufSize(-1), // a message fails now rather than waiting for a reconnect
+		nats.ReconnectBufSize(-1), // fail immediately instead of buffering messages until a reconnect
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			b.away.Store(true)
 			logger.Error("the bus is disconnected", "error", err)
@@ -76,7 +76,7 @@ func withoutSecrets(addresses string) string {
 	var shown []string
 	for address := range strings.SplitSeq(addresses, ",") {
 		at, err := url.Parse(strings.TrimSpace(address))
-		if err != nil || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") { // the rest of a password
+		if err != nil || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") { // may be part of a password
 			return "the configured address"
 		}
 		shown = append(shown, at.Scheme+"://"+at.Host)
@@ -84,11 +84,11 @@ func withoutSecrets(addresses string) string {
 	return strings.Join(shown, ",")
 }
 
-// Listen calls take for each message to the address, one at a time, until the bus is closed. Up to 64 MiB of messages wait
+// Listen calls take for each message to the address, one at a time, until the bus is closed. It queues up to 64 MiB of messages
 // (nats.DefaultSubPendingBytesLimit); more are dropped.
 func (b *Bus) Listen(address string, take func(message []byte, answer func([]byte))) error {
 	_, err := b.connection.Subscribe(address, func(m *nats.Msg) {
-		take(m.Data, func(answer []byte) { _ = m.Respond(answer) }) // after a failure, Ask times out
+		take(m.Data, func(answer []byte) { _ = m.Respond(answer) }) // if it fails, Ask times out
 	})
 	if err != nil {
 		return fmt.Errorf("listening on the bus: %w", err)
@@ -119,7 +119,7 @@ func (b *Bus) settling() bool {
 	return b.away.Load() || reconnectedAt != nil && time.Since(*reconnectedAt) < settleLimit
 }
 
-// Ping fails while the server cannot be reached.
+// Ping returns an error while the server cannot be reached.
 func (b *Bus) Ping(context.Context) error {
 	if status := b.connection.Status(); status != nats.CONNECTED {
 		return fmt.Errorf("the bus is %s", strings.ToLower(status.String()))

@@ -20,10 +20,10 @@ import (
 
 const patience = 20 * time.Second
 
-// broker is a NATS server of this process.
+// broker is a NATS server in this process.
 type broker struct{ *server.Server }
 
-// startBroker starts one that ends with the spec, on the port of one that was stopped, or on any.
+// startBroker starts a broker that ends with the spec, on a free port unless options name one.
 func startBroker(options server.Options) broker {
 	GinkgoHelper()
 	options.Host, options.NoSigs = "127.0.0.1", true
@@ -56,7 +56,7 @@ func open(address string) *nats.Bus {
 
 func shout(message []byte, answer func([]byte)) { answer(bytes.ToUpper(message)) }
 
-var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() {
+var _ = Describe("Sending messages over NATS", Label("R1", "R4", "R5"), func() {
 	var b broker
 	BeforeEach(func() { b = startBroker(server.Options{}) })
 
@@ -70,7 +70,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		Expect(answer).To(HaveLen(len(large)))
 	})
 
-	It("takes one message at a time", func(ctx SpecContext) {
+	It("handles one message at a time", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		taken, goOn := make(chan struct{}, 8), make(chan struct{})
 		Expect(there.Listen("there", func(message []byte, answer func([]byte)) {
@@ -92,7 +92,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		Expect(taken).To(HaveLen(cap(taken)))
 	})
 
-	It("returns an answer without waiting for another", func(ctx SpecContext) {
+	It("returns each answer without waiting for earlier ones", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		second := make(chan struct{})
 		Expect(there.Listen("there", func(message []byte, answer func([]byte)) {
@@ -122,7 +122,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		Expect(there.Listen("there", shout)).To(Succeed())
 		there.Close()
 		Eventually(func() error {
-			ask, cancel := context.WithTimeout(ctx, time.Second) // it may still have come to one that was about to leave
+			ask, cancel := context.WithTimeout(ctx, time.Second) // the closing listener may still receive the message
 			defer cancel()
 			_, err := here.Ask(ask, "there", nil)
 			return err
@@ -138,7 +138,7 @@ var _ = Describe("Carrying messages over NATS", Label("R1", "R4", "R5"), func() 
 		Expect(err).To(MatchError(context.Canceled))
 	})
 
-	It("reports an outage of the server, reconnects, and reports no listener as gone too early", func(ctx SpecContext) {
+	It("reports an outage, reconnects, and returns ErrSettling until other replicas can have reconnected", func(ctx SpecContext) {
 		here, there := open(b.ClientURL()), open(b.ClientURL())
 		Expect(there.Listen("there", shout)).To(Succeed())
 		Expect(here.Ping(ctx)).To(Succeed())

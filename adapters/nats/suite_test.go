@@ -7,5 +7,5 @@ import (
 )
 
 func TestNATS(t *testing.T) {
-	suite.Run(t, "The bus over NATS")
+	suite.Run(t, "NATS bus")
 }

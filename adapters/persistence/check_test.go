@@ -66,7 +66,7 @@ var _ = Describe("Checking a store", func() {
 					return store.writer.Exec("DROP TABLE schema_migrations").Error
 				}),
 				Entry("a secret that is gone", Label("J2"), "server secret", "restore it", func() error { return os.Remove(store.secretFile.Path()) }),
-				Entry("a grant in a state that nobody knows", "grants", "id is g: this version cannot read it", func() error {
+				Entry("a grant in an unknown state", "grants", "id is g: this version cannot read it", func() error {
 					return store.writer.Exec("UPDATE grants SET state = 'paused'").Error
 				}),
 				Entry("a grant of which something would be lost", "grants", "id is g: this version cannot read it", func() error {
@@ -75,7 +75,7 @@ var _ = Describe("Checking a store", func() {
 				Entry("a code in an unknown state", "authorization_codes", "id is c: this version cannot read it", func() error {
 					return store.writer.Exec("INSERT INTO authorization_codes SELECT 'c', digest, '', '', '', '', '', '', '', '', '', 'paused', '', 1, 1, 1, 1, 1, NULL, NULL, NULL FROM secrets").Error
 				}),
-				Entry("a secret of a kind that nobody knows", "secrets", "this version cannot read it", func() error {
+				Entry("a secret of an unknown kind", "secrets", "this version cannot read it", func() error {
 					return store.writer.Exec("UPDATE secrets SET kind = 'ppx_'").Error
 				}),
 			)
@@ -105,8 +105,8 @@ var _ = Describe("Checking a store", func() {
 				at := engine.place(ctx)
 				at.open()
 				forgets := forgetful[name]
-				Expect(engine.running(ctx).Ask(ctx, forgets[0])).To(Succeed())
-				DeferCleanup(func(ctx SpecContext) { Expect(engine.running(ctx).Ask(ctx, forgets[1])).To(Succeed()) })
+				Expect(engine.running(ctx).Exec(ctx, forgets[0])).To(Succeed())
+				DeferCleanup(func(ctx SpecContext) { Expect(engine.running(ctx).Exec(ctx, forgets[1])).To(Succeed()) })
 				store, err := OpenUncheckedServer(at.url, ServerOptions{SecretFile: at.secretFile})
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(store.Close)

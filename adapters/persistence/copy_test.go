@@ -165,7 +165,7 @@ var _ = Describe("Copying a store", func() {
 		})
 	}
 
-	It("lets nobody write to a SQLite file meanwhile", func(ctx SpecContext) {
+	It("blocks writes to a SQLite file meanwhile", func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		source, service, target := openIn(directory), openIn(directory), openIn(GinkgoT().TempDir())
 		Expect(Copy(ctx, source, target, comparing(func() {

@@ -58,7 +58,7 @@ func openServer(address string, options ServerOptions, ready func(*Store) error)
 
 // errAddress does not contain the address, which holds a password.
 var errAddress = errors.New("the address is none of a database: write postgres://user:password@host/name or mysql://user:password@host/name, " +
-	"with %2F for a slash of the password, %23 for #, and so on")
+	"with %2F for a slash in the password, %23 for #, and so on")
 
 func connectToServer(address string, options ServerOptions) (*Store, error) {
 	if !IsServer(address) {

@@ -123,6 +123,6 @@ func digest(i int) (digest oauth.Digest) {
 func breakCommit(tx *gorm.DB) error {
 	return errors.Join(
 		tx.Exec("CREATE TABLE children (parent TEXT REFERENCES grants (id) DEFERRABLE INITIALLY DEFERRED)").Error,
-		tx.Exec("INSERT INTO children VALUES ('nobody')").Error,
+		tx.Exec("INSERT INTO children VALUES ('missing')").Error,
 	)
 }

@@ -50,14 +50,14 @@ var _ = Describe("A trace in a SQLite file", func() {
 		Expect(store.Steps(ctx, 0)).To(HaveLen(1))
 	})
 
-	It("keeps the newest of those that belong to a grant, however many strangers knock, and the newest of those", func(ctx SpecContext) {
+	It("keeps the newest steps of grants and the newest steps without a grant separately, so that anonymous requests displace no grant", func(ctx SpecContext) {
 		strangers := append(steps(25, "", then), steps(25, "b", then)...)
 		for i := range strangers {
 			strangers[i].Kind = trace.Unproven[i%len(trace.Unproven)]
 		}
-		strangers[0].Kind = trace.Call // of nobody who is known
+		strangers[0].Kind = trace.Call // without a grant
 		granted := steps(5, "a", then)
-		granted[1].Kind = trace.Page // of the same attempt
+		granted[1].Kind = trace.Page // belongs to the same attempt
 		Expect(store.AddSteps(ctx, append(granted, strangers...))).To(Succeed())
 		Expect(store.ForgetSteps(ctx, then, 4)).To(Equal(1 + 46))
 		found, err := store.Steps(ctx, 0)
@@ -118,14 +118,14 @@ var _ = Describe("A trace in a SQLite file", func() {
 // itForgetsMany adds the spec of a trace that has grown far beyond its bound: of the steps of strangers, a quarter are of one attempt, a quarter of none,
 // and each other is of one of its own.
 func itForgetsMany(open func(SpecContext) *Store) {
-	It("forgets as many as have come while it could not", func(ctx SpecContext) {
+	It("deletes all surplus steps after an outage", func(ctx SpecContext) {
 		store := open(ctx)
 		some := make([]trace.Step, trace.Capacity)
 		for part := range 3 {
 			for i := range some {
 				some[i] = trace.Step{At: then, Kind: trace.Page, Outcome: trace.Passed, Attempt: "reloaded"}
 				switch i % 8 {
-				case 3: // of nobody who is known
+				case 3: // without a grant
 					some[i].Kind, some[i].Attempt = trace.Call, ""
 				case 0, 4:
 					some[i].Attempt = strconv.Itoa(part*len(some) + i)

@@ -12,37 +12,37 @@ import (
 	"sync/atomic"
 )
 
-// Redirect is where the MCP client of the benchmarks gets its codes; nobody listens there.
+// Redirect is the client's redirect URI; no server listens there.
 const Redirect = "http://127.0.0.1:4321/callback"
 
 const hostTokenPrefix = "bench_token-of-a-person-"
 
 var people atomic.Int64
 
-// newHostToken returns a token of another person each time, because Pasteport limits the connections of one person.
+// newHostToken returns a different person's token each time, because Pasteport limits the connections per person.
 func newHostToken() string { return fmt.Sprintf("%s%016d", hostTokenPrefix, people.Add(1)) }
 
-// IsHostToken reports whether a site knows the pasted token.
+// IsHostToken reports whether the pasted token is valid.
 func IsHostToken(token string) bool { return strings.HasPrefix(token, hostTokenPrefix) }
 
-// StandingToken is sent where nobody gives out tokens; it is as long as one of Pasteport's, so that requests are too.
+// StandingToken is sent to servers that issue no tokens. It is as long as Pasteport's tokens, so that requests have the same size.
 const StandingToken = "bench_one-token-for-everybody-where-none-is-giv"
 
-// Client is an MCP client and the browser of the person who uses it, over one connection.
+// Client is an MCP client and its user's browser on one connection.
 type Client struct {
 	*Conn
 	Site     *url.URL // the server
 	ID       string   // client_id
-	Resource string   // named in requests, "" for none
+	Resource string   // RFC 8707 resource; "" for none
 	Scope    string
 	Tokens   Tokens
 	cookies  map[string]string
 }
 
-// Tokens are what a client gets.
+// Tokens are the client's current tokens.
 type Tokens struct{ Access, Refresh string }
 
-// Flow goes the whole way: the consent page, its form, and the exchange of the code.
+// Flow runs a whole code flow: consent page, form and code exchange.
 func (c *Client) Flow() error {
 	verifier := rand.Text() + rand.Text()
 	code, err := c.code(verifier)
@@ -58,7 +58,7 @@ func (c *Client) Flow() error {
 	return c.token(form)
 }
 
-// Page is the request for the consent page.
+// Page returns the request for the consent page.
 func (c *Client) Page(verifier string) []byte {
 	return Request(http.MethodGet, c.authorization(verifier), "", "", "Accept: text/html", "Accept-Language: en")
 }
@@ -73,14 +73,14 @@ func (c *Client) authorization(verifier string) *url.URL {
 		query.Set("resource", c.Resource)
 	}
 	if strings.Contains(c.Scope, "openid") {
-		query.Set("prompt", "consent") // without which oidc-provider gives no offline_access
+		query.Set("prompt", "consent") // oidc-provider requires it for offline_access
 	}
 	target := c.Site.JoinPath("/oauth/authorize")
 	target.RawQuery = query.Encode()
 	return target
 }
 
-// code follows the browser from page to page until it is sent to the client.
+// code follows redirects and forms until the redirect to the client, and returns its code.
 func (c *Client) code(verifier string) (string, error) {
 	c.cookies = map[string]string{}
 	target, method, form := c.authorization(verifier), http.MethodGet, ""
@@ -134,7 +134,7 @@ func codeOf(target *url.URL) (string, error) {
 	return "", fmt.Errorf("the client got no code but %s %s", query.Get("error"), query.Get("error_description"))
 }
 
-// filledIn approves on a consent page.
+// filledIn returns the form of an approval on a consent page.
 func filledIn(page *url.URL, text string) (action *url.URL, form string, err error) {
 	if action, err = page.Parse(html.UnescapeString(between(text, `action="`, `"`))); err != nil {
 		return nil, "", err
@@ -170,7 +170,7 @@ func (c *Client) token(form url.Values) error {
 	return nil
 }
 
-// Revoke ends what a refresh token stands for.
+// Revoke revokes a refresh token.
 func (c *Client) Revoke(refresh string) error {
 	form := url.Values{"client_id": {c.ID}, "token": {refresh}, "token_type_hint": {"refresh_token"}}
 	answer, err := c.Do(Request(http.MethodPost, c.Site.JoinPath("/oauth/revoke"), Form, form.Encode()))

@@ -1,4 +1,4 @@
-// Package load asks servers for answers over connections of its own, and measures how they come. It is made to cost far less than what it measures.
+// Package load sends requests to a server and measures the latency. Its own HTTP client costs far less than the servers it measures.
 package load
 
 import (
@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// patience is how long an answer may take; a server that is slower has failed.
+// patience is the timeout of a response.
 const patience = 30 * time.Second
 
-// Conn is one keep-alive connection of HTTP/1.1.
+// Conn is a keep-alive HTTP/1.1 connection.
 type Conn struct {
 	socket *socket
 	reader *bufio.Reader
@@ -30,7 +30,7 @@ type Answer struct {
 	Body     []byte
 }
 
-// Dial connects from one of the many addresses of this computer, so that a server takes each client for somebody else.
+// Dial connects from a loopback address of the client's own, so that the server sees different clients.
 func Dial(address string, client int) (*Conn, error) {
 	to, err := addressOf(address)
 	if err != nil {
@@ -43,13 +43,13 @@ func Dial(address string, client int) (*Conn, error) {
 	return &Conn{socket: connection, reader: bufio.NewReaderSize(connection, 16<<10)}, nil
 }
 
-// Looks is how often the connection was asked for an answer, and how often there was none yet.
+// Looks returns how often the connection was polled, and how often without a response.
 func (c *Conn) Looks() (all, empty int64) { return c.socket.looks.Load(), c.socket.empty.Load() }
 
 // Close ends the connection.
 func (c *Conn) Close() { _ = c.socket.Close() }
 
-// Do sends a whole request and reads the whole answer.
+// Do sends a request and reads the whole response.
 func (c *Conn) Do(request []byte) (*Answer, error) {
 	if err := c.begin(request); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *Conn) Do(request []byte) (*Answer, error) {
 	size, chunked, err := c.readHead()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading the answer: %w", err)
+		return nil, fmt.Errorf("reading the response: %w", err)
 	case chunked:
 		err = c.readChunks()
 	default:
@@ -66,7 +66,7 @@ func (c *Conn) Do(request []byte) (*Answer, error) {
 	return &c.answer, err
 }
 
-// Open sends a request whose answer does not end, and reads its head and its first line.
+// Open sends a request for a stream, and reads the response head and the first line.
 func (c *Conn) Open(request []byte) (*Answer, string, error) {
 	if err := c.begin(request); err != nil {
 		return nil, "", err
@@ -94,14 +94,14 @@ func (c *Conn) line() ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// readHead returns how long the body is, in one way or the other.
+// readHead returns the length of the body, or that it is chunked.
 func (c *Conn) readHead() (size int, chunked bool, err error) {
 	line, err := c.line()
 	if err != nil {
 		return 0, false, err
 	}
 	if len(line) < 12 {
-		return 0, false, errors.New("this is no HTTP")
+		return 0, false, errors.New("the response is not HTTP")
 	}
 	if c.answer.Status, err = strconv.Atoi(string(line[9:12])); err != nil {
 		return 0, false, err
@@ -135,7 +135,7 @@ func (c *Conn) note(line []byte) {
 	}
 }
 
-// header is the value of a line that has that name, which is written in small letters.
+// header returns the value of a header line with this name, which must be in lower case.
 func header(line []byte, name string) (value []byte, is bool) {
 	if len(line) <= len(name) || line[len(name)] != ':' {
 		return nil, false

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Operation is what one client does again and again.
+// Operation is the work that one client repeats.
 type Operation func(client int) error
 
-// ErrNothingLeft ends a client that has used up what it had.
-var ErrNothingLeft = errors.New("nothing is left to be used up")
+// ErrNothingLeft ends a client that has used up its tokens.
+var ErrNothingLeft = errors.New("the client has no tokens left")
 
-// Loop is how a load is put on a server.
+// Loop runs operations of several clients against a server.
 type Loop struct {
 	Clients int
-	Warmup  time.Duration // during which nothing counts
-	Length  time.Duration // during which operations begin; 0: until the clients have nothing left
-	Rate    float64       // operations a second of all clients together; 0: each one goes on as soon as it has its answer
-	Mark    func()        // called as the measurement begins
+	Warmup  time.Duration // time before the measurement
+	Length  time.Duration // time in which operations start; 0: until all clients return ErrNothingLeft
+	Rate    float64       // operations per second of all clients together; 0: each client continues as soon as it has its response
+	Mark    func()        // called when the measurement starts
 }
 
 // Latencies are sorted.
 type Latencies []time.Duration
 
-// Quantile is the latency that the part q of all operations did not exceed.
+// Quantile returns the latency that the share q of all operations did not exceed.
 func (l Latencies) Quantile(q float64) time.Duration {
 	if len(l) == 0 {
 		return 0
@@ -40,8 +40,8 @@ type watch struct {
 	failed       atomic.Pointer[error]
 }
 
-// Run returns how long the operations took that ended since it measures, and for how long it measured: until the last of them was done, so
-// that slow ones count like fast ones. One failure is a failure of the run.
+// Run returns the latencies of the operations that ended after the warmup, and the measuring time. It measures until the last operation has
+// ended, so that slow ones count too. One failed operation fails the run.
 func (l Loop) Run(do Operation) (Latencies, time.Duration, error) {
 	w := &watch{begins: time.Now().Add(l.Warmup)}
 	w.ends = w.begins.Add(l.Length)
@@ -78,7 +78,7 @@ func (l Loop) client(w *watch, client int, do Operation) (took Latencies) {
 				return took
 			}
 			for time.Now().Before(next) {
-				runtime.Gosched() // a sleeper is woken too late
+				runtime.Gosched() // time.Sleep would wake too late
 			}
 			began, next = next, next.Add(interval)
 		}

@@ -9,7 +9,7 @@ import (
 // Form is the content type of forms.
 const Form = "application/x-www-form-urlencoded"
 
-// Request writes a request down, so that it need not be built again each time it is sent. Headers are "Name: value".
+// Request returns the bytes of a request, which can be sent many times. Headers are "Name: value".
 func Request(method string, target *url.URL, contentType, body string, headers ...string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, target.RequestURI(), target.Host)

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a TCP connection that is asked again and again whether something has come. Whoever sleeps instead has to be woken by the server that
-// answers, which pays more for that than for most answers, and the more often the slower it is.
+// socket is a TCP connection that polls for data. A client that sleeps must be woken by the server, which costs the server more CPU than most
+// responses, and more often the slower it is.
 type socket struct {
 	fd           int
-	ends         time.Time    // of all patience
-	looks, empty atomic.Int64 // how often it was asked, and in vain
+	ends         time.Time    // read deadline
+	looks, empty atomic.Int64 // number of polls, and of polls without data
 }
 
-// connect goes from one address of this computer to another.
+// connect opens a connection from a loopback address.
 func connect(from netip.Addr, to netip.AddrPort) (*socket, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *socket) set(from netip.Addr, to netip.AddrPort) error {
 	return unix.SetNonblock(s.fd, true)
 }
 
-// Read lets others ask for theirs until something has come.
+// Read polls until data has arrived, and lets other goroutines run in between.
 func (s *socket) Read(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.fd, p)
@@ -69,7 +69,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	}
 }
 
-// Write sends a request, which has to fit into what the system takes at once.
+// Write sends a request, which must fit into the socket's send buffer.
 func (s *socket) Write(p []byte) (int, error) {
 	n, err := unix.Write(s.fd, p)
 	if err == nil && n < len(p) {
@@ -81,7 +81,7 @@ func (s *socket) Write(p []byte) (int, error) {
 // Close ends the connection.
 func (s *socket) Close() error { return unix.Close(s.fd) }
 
-// ofThisComputer is another one of its addresses for each of many.
+// ofThisComputer returns a different loopback address for each client.
 func ofThisComputer(one int) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 1 + byte(one/200), 1 + byte(one%200)})
 }

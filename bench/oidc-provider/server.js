@@ -1,4 +1,4 @@
-// One peer of the benchmarks. It is told and tells the same as the servers in ../server/server.go.
+// The oidc-provider peer of the benchmarks. It implements the protocol of ../server/server.go.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import http from 'node:http'
 import readline from 'node:readline'
@@ -80,7 +80,7 @@ function serve (order) {
   })
 }
 
-console.warn = console.info = () => {} // it would say that it speaks http
+console.warn = console.info = () => {} // it would warn about plain http
 const lines = readline.createInterface({ input: process.stdin })
 let ordered = false
 lines.on('line', line => {

@@ -1,4 +1,4 @@
-// A store of oidc-provider's own shape that forgets nothing before its time: the one that it brings keeps a thousand entries.
+// An oidc-provider adapter without a size limit: the built-in one keeps only a thousand entries.
 const entries = new Map()
 const byGrant = new Map()
 const byUid = new Map()

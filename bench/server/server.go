@@ -1,5 +1,5 @@
-// Package server is what the programs below it have in common: each is one server, or one kind of server, in a process of its own, which says
-// where it listens and ends with its standard input.
+// Package server is the frame of the benchmarked programs: each runs one server in its own process, prints
+// its address and stops at the end of its standard input.
 package server
 
 import (
@@ -23,43 +23,43 @@ import (
 
 // Order is the first line that a server reads.
 type Order struct {
-	Dir      string // a folder of its own
-	Database string // URL of a database of its own, "" for a file in Dir
-	Client   string // client_id, the address of a metadata document
-	Roots    []byte // whose certificates that address has, as PEM
+	Dir      string // folder for this server only
+	Database string // URL of a database for this server only; "" for a file in Dir
+	Client   string // client_id, the URL of a metadata document
+	Roots    []byte // root certificates of that URL, as PEM
 }
 
-// Greeting is the only line that a server writes without being asked.
+// Greeting is the first line that a server writes.
 type Greeting struct {
 	URL string
 }
 
-// What a server may be told, a line each. It answers each with an empty line when it is done.
+// Commands, one per line. The server writes an empty line after each.
 const (
-	Settle  = "settle"   // give back what memory is free
-	Profile = "profile " // and a path: note where the time goes until the end
+	Settle  = "settle"   // return free memory to the system
+	Profile = "profile " // followed by a path: write profiles of the time until the end
 )
 
-// Site is what a server is before it listens.
+// Site is a server before it listens.
 type Site struct {
 	Handler http.Handler
 	Close   func() error
 }
 
-// Open builds a server that will be reached at address.
+// Open builds a server for this address.
 type Open func(order Order, address string) (Site, error)
 
-// Still is the end of a server that has nothing to end.
+// Still is the Close of a server without resources.
 func Still() error { return nil }
 
-// Main runs the server that the command line names.
+// Main runs the server named on the command line.
 func Main(servers map[string]Open) {
 	if len(os.Args) != 2 || servers[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "name one of the servers:", slices.Sorted(maps.Keys(servers)))
 		os.Exit(2)
 	}
-	runtime.MemProfileRate = 0                      // nobody has asked yet, and what it keeps would be measured
-	err := syscall.SetNonblock(syscall.Stdin, true) // on one CPU, a read that blocks keeps others from it for up to 10 ms
+	runtime.MemProfileRate = 0                      // the samples would count as memory of the server
+	err := syscall.SetNonblock(syscall.Stdin, true) // on one CPU, a blocking read can delay other goroutines by up to 10 ms
 	if err == nil {
 		err = serve(servers[os.Args[1]], os.NewFile(uintptr(syscall.Stdin), "orders"), os.Stdout)
 	}
@@ -69,13 +69,13 @@ func Main(servers map[string]Open) {
 	}
 }
 
-// serve runs a server until in ends.
+// serve runs a server until the end of in.
 func serve(open Open, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	var order Order
 	if !lines.Scan() {
-		return errors.New("nothing was ordered")
+		return errors.New("no order on the standard input")
 	}
 	if err := json.Unmarshal(lines.Bytes(), &order); err != nil {
 		return fmt.Errorf("reading the order: %w", err)
@@ -101,7 +101,7 @@ func serve(open Open, in io.Reader, out io.Writer) error {
 	return errors.Join(obey(lines, out), server.Close(), built.Close())
 }
 
-// obey does what it is told until nobody is there any more.
+// obey runs commands until the end of the input.
 func obey(lines *bufio.Scanner, out io.Writer) (err error) {
 	stop := Still
 	for lines.Scan() && err == nil {
@@ -118,9 +118,9 @@ func obey(lines *bufio.Scanner, out io.Writer) (err error) {
 	return errors.Join(err, stop())
 }
 
-const profileRate = 512 << 10 // bytes for each allocation that is noted, as Go does by itself
+const profileRate = 512 << 10 // bytes per sampled allocation, Go's default
 
-// startProfile notes where the time goes, and at its end what was allocated since and what is kept of it.
+// startProfile starts a CPU profile; stop ends it and writes a heap profile.
 func startProfile(path string) (stop func() error, err error) {
 	runtime.MemProfileRate = profileRate
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

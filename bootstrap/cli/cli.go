@@ -48,14 +48,14 @@ func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Wr
 func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pasteport",
-		Short: "OAuth 2.1 for MCP servers whose site already has API tokens",
+		Short: "OAuth 2.1 for MCP servers of sites with their own API tokens",
 		Example: "  pasteport demo            watch a client connect, then try it in a browser\n" +
-			"  pasteport serve --dev     run the demo site for a client on this computer\n" +
+			"  pasteport serve --dev     run the demo site for local clients\n" +
 			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp     put OAuth in front of an MCP server",
 		SilenceUsage: true, SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return term.Usagef("there is no command %q", args[0])
+				return term.Usagef("unknown command %q", args[0])
 			}
 			return nil
 		},
@@ -64,8 +64,8 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return term.Usage(settings.ExplainFlag(command, err)) })
 	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut), newStdio(in, out, errOut), newHealth(out))
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut), newKeys(out), newStore(out))
-	addGroup(root, "Find out why a client does not connect", tracing.NewConnections(out), tracing.NewTrace(out), diagnosis.NewCommand(in, out, errOut))
-	addGroup(root, "End what is connected", newGrants(in, out, errOut))
+	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out), diagnosis.NewCommand(in, out, errOut))
+	addGroup(root, "Manage grants", newGrants(in, out, errOut))
 	root.AddCommand(newVersion(out))
 	return root
 }
@@ -79,7 +79,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	}
 }
 
-// newGroup returns a command that only holds others.
+// newGroup returns a command that only has subcommands.
 func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
 		Use: name, Short: short, Args: term.NoArguments,
@@ -89,7 +89,7 @@ func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return group
 }
 
-// withStore passes the configured store to use, beside the services that run on it.
+// withStore opens the configured store for use; services may run on it meanwhile.
 func withStore(config *server.Config, use func(*persistence.Store) error) error {
 	store, err := config.StoreLocation().OpenExisting()
 	if err != nil {

@@ -14,9 +14,9 @@ func newConfig(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	table := config.Table()
 	command := &cobra.Command{
-		Use: "config", Short: "Show the settings that would hold, and check them", Args: term.NoArguments,
-		Long: "Print every setting with its value and where that comes from: a flag, the environment, the file or the default. Secrets are\n" +
-			"hidden. It fails, with every wrong setting at once, when \"pasteport serve\" would refuse them; it takes no address and opens no database.",
+		Use: "config", Short: "Print and check the effective settings", Args: term.NoArguments,
+		Long: "Print every setting with its value and source: a flag, the environment, the file or the default. Secrets are hidden.\n" +
+			"The command reports all invalid settings and fails if \"pasteport serve\" would refuse them. It does not listen and opens no database.",
 		Example: "  pasteport config --config /etc/pasteport.yaml\n" +
 			"  pasteport config example >pasteport.yaml\n" +
 			"  pasteport config schema >pasteport.schema.json",
@@ -28,7 +28,7 @@ func newConfig(out io.Writer) *cobra.Command {
 	table.Flags(command)
 	command.PreRunE = func(*cobra.Command, []string) error { return config.Load(table) }
 	command.AddCommand(
-		newConfigPart("example", "Print a file with every setting explained", (*settings.Table).WriteExample, out),
+		newConfigPart("example", "Print a commented example file with all settings", (*settings.Table).WriteExample, out),
 		newConfigPart("schema", "Print the JSON schema of the file, for editors", (*settings.Table).WriteSchema, out),
 		newConfigPart("reference", "Print a table of all settings in Markdown", (*settings.Table).WriteReference, out),
 	)

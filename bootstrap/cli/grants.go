@@ -31,12 +31,12 @@ func (f grantFilter) chooses(grant oauth.Connection) bool {
 }
 
 func (f *grantFilter) addFlags(command *cobra.Command) {
-	command.Flags().StringVar(&f.client, "client", "", "only those of the client with this host, as in client.example")
-	command.Flags().StringVar(&f.subject, "subject", "", "only those of this person")
+	command.Flags().StringVar(&f.client, "client", "", "only grants of the client with this host, such as client.example")
+	command.Flags().StringVar(&f.subject, "subject", "", "only grants of this person")
 }
 
 func newGrants(in io.Reader, out, errOut io.Writer) *cobra.Command {
-	return newGroup("grants", "List what people have granted, and end it", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut))
+	return newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut))
 }
 
 func newGrantsList(out, errOut io.Writer) *cobra.Command {
@@ -44,8 +44,8 @@ func newGrantsList(out, errOut io.Writer) *cobra.Command {
 	var filter grantFilter
 	var asJSON bool
 	list := &cobra.Command{
-		Use: "list", Short: "List the living grants, oldest first", Args: term.NoArguments,
-		Long:    "List what people have granted to clients and has not ended. It reads the data folder, also beside a running service.",
+		Use: "list", Short: "List the active grants, oldest first", Args: term.NoArguments,
+		Long:    "List the grants of clients that have not ended. The command reads the store directly and works while the service runs.",
 		Example: "  pasteport grants list --subject ada\n  pasteport grants list --client client.example --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
@@ -68,17 +68,17 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	var filter grantFilter
 	var all, yes bool
 	end := &cobra.Command{
-		Use: "end [ID]", Short: "End grants, at once and for good",
-		Long: "End the grant with the ID of \"pasteport grants list\" or \"pasteport trace\", or with its beginning; or all of a client, of a person, or of everybody.\n" +
-			"The next request of its client is refused, and its open streams close: in a service that is running within a second.",
+		Use: "end [ID]", Short: "End grants permanently",
+		Long: "End the grant with this ID or ID prefix, as shown by \"pasteport grants list\" or \"pasteport trace\"; or all grants of a client or a person, or all.\n" +
+			"A running service refuses the client's next request and closes its open streams within a second.",
 		Example: "  pasteport grants end 5f0c29\n  pasteport grants end --client client.example --subject ada --yes",
 		Args: func(_ *cobra.Command, args []string) error {
 			filter.id = strings.Join(args, " ")
 			if named := filter.id != ""; len(args) > 1 || named && (all || filter.client+filter.subject != "") {
-				return term.Usagef("name one grant, or choose by --client and --subject, or --all")
+				return term.Usagef("name one grant, or select grants by --client and --subject, or --all")
 			}
 			if (filter == grantFilter{}) != all {
-				return term.Usagef("say which grants: an ID, --client, --subject, or --all alone")
+				return term.Usagef("name the grants by an ID, --client, --subject, or --all alone")
 			}
 			return nil
 		},
@@ -92,7 +92,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 					return err
 				}
 				if !yes && !confirmed(in, errOut, len(listed)) {
-					return errors.New("nothing was ended: answer y, or add --yes")
+					return errors.New("no grant was ended: answer y, or add --yes")
 				}
 				return endGrants(cmd.Context(), grants, listed, out)
 			})
@@ -100,8 +100,8 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	}
 	config.Table().Flags(end, server.StoreSettings...)
 	filter.addFlags(end)
-	end.Flags().BoolVar(&all, "all", false, "all grants of everybody")
-	end.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	end.Flags().BoolVar(&all, "all", false, "end all grants")
+	end.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return end
 }
 
@@ -127,19 +127,19 @@ func chosenGrants(ctx context.Context, grants *application.Server, filter grantF
 		}
 	}
 	if filter.id != "" && len(chosen) != 1 {
-		return nil, fmt.Errorf("%d living grants have an id that begins with %q: \"pasteport grants list\" shows them", len(chosen), filter.id)
+		return nil, fmt.Errorf("%d active grants have an id that starts with %q: \"pasteport grants list\" shows them", len(chosen), filter.id)
 	}
 	return chosen, nil
 }
 
 func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
-	_, _ = fmt.Fprintf(prompt, "End %d of them? Their clients have to connect again. [y/N] ", grants)
+	_, _ = fmt.Fprintf(prompt, "End %d grant(s)? Their clients must connect again. [y/N] ", grants)
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }
 
-// endGrants ends the grants that were shown, and none that was made since.
+// endGrants ends the grants that were shown, and no newer ones.
 func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Connection, out io.Writer) error {
 	ids := map[string]bool{}
 	for _, grant := range shown {
@@ -155,7 +155,7 @@ func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Co
 
 func printGrants(out io.Writer, listed []oauth.Connection) error {
 	if len(listed) == 0 {
-		_, err := fmt.Fprintln(out, "There is no living grant of this kind.")
+		_, err := fmt.Fprintln(out, "No active grants match.")
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

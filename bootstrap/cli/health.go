@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	healthLimit = 10 * time.Second // the checks of readiness take at most two seconds each
+	healthLimit = 10 * time.Second // each readiness check takes at most two seconds
 	healthSize  = 64 << 10         // bytes of an answer
 )
 
 func newHealth(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	health := &cobra.Command{
-		Use: "health", Short: "Ask a running service whether it is ready", Args: term.NoArguments,
-		Long: "Ask the admin listener of a service on this computer for /readyz. The exit code is 0 when it is ready, else 1.\n" +
-			"This is for the health check of a container, in which there is no shell and no other program.",
+		Use: "health", Short: "Check whether a running service is ready", Args: term.NoArguments,
+		Long: "Request /readyz from the admin listener of a service on this computer. The exit code is 0 if the service is ready, else 1.\n" +
+			"Use it as the health check of a container without a shell.",
 		Example: "  pasteport health\n" +
 			"  pasteport health --admin-addr 127.0.0.1:9081",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := askReadiness(cmd.Context(), config.AdminAddr); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(out, "ready, says http://%s/readyz\n", config.AdminAddr)
+			_, err := fmt.Fprintf(out, "ready: http://%s/readyz\n", config.AdminAddr)
 			return err
 		},
 	}
@@ -40,7 +40,7 @@ func newHealth(out io.Writer) *cobra.Command {
 	return health
 }
 
-// askReadiness fails with the problems that the service reports.
+// askReadiness returns an error with the problems that the service reports.
 func askReadiness(ctx context.Context, addr string) error {
 	if addr == "" || addr == server.AdminOff {
 		return fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s", server.DefaultAdminAddr)
@@ -49,13 +49,13 @@ func askReadiness(ctx context.Context, addr string) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/readyz", http.NoBody)
 	if err != nil {
-		return fmt.Errorf("asking admin-addr %q: write host:port, for example %s", addr, server.DefaultAdminAddr)
+		return fmt.Errorf("admin-addr %q is invalid: write host:port, for example %s", addr, server.DefaultAdminAddr)
 	}
 	request.Host = "localhost"                                                  // accepted on every listen address
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking the admin listener: %w: is \"pasteport serve\" running, and with this admin-addr?", err)
+		return fmt.Errorf("requesting the admin listener: %w: is \"pasteport serve\" running with this admin-addr?", err)
 	}
 	defer response.Body.Close()
 	return judgeReadiness(response)
@@ -68,7 +68,7 @@ func judgeReadiness(response *http.Response) error {
 	}
 	err := json.NewDecoder(io.LimitReader(response.Body, healthSize)).Decode(&said)
 	if err != nil || said.Status == "" {
-		return fmt.Errorf("%s answers %s, but not as pasteport does: name the service's admin-addr", response.Request.URL, response.Status)
+		return fmt.Errorf("%s responds with %s, but is not a pasteport admin listener: set admin-addr to the service's", response.Request.URL, response.Status)
 	}
 	if response.StatusCode == http.StatusOK {
 		return nil

@@ -26,9 +26,9 @@ func newKeysList(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var asJSON bool
 	list := &cobra.Command{
-		Use: "list", Short: "Show how old the server secrets are, and until when each is needed", Args: term.NoArguments,
-		Long: "Show when each server secret was drawn and replaced, never the secret itself. One that was replaced is needed until the last\n" +
-			"grant has ended that can have been made under it, which is grant-ttl later.",
+		Use: "list", Short: "List the server secrets with their ages", Args: term.NoArguments,
+		Long: "Show when each server secret was generated and replaced, never the secret itself. A replaced secret is needed until the last\n" +
+			"grant that may use it has ended: grant-ttl after the replacement.",
 		Example: "  pasteport keys list --data /var/lib/pasteport",
 		RunE: func(*cobra.Command, []string) error {
 			return withStore(config, func(store *persistence.Store) error {
@@ -52,23 +52,23 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var age time.Duration
 	rotate := &cobra.Command{
-		Use: "rotate", Short: "Draw a new server secret, and keep the old one readable", Args: term.NoArguments,
-		Long: "Draw a new server secret. Services that run on the data folder use it at once, without a restart. What was made under the old\n" +
-			"ones stays good: connections, their tokens, and consent pages that people have open. Secrets that were replaced a year ago\n" +
-			"are forgotten, because no grant lives that long; --forget-old forgets more. Neither people nor the site can find grants that\n" +
-			"were made under a forgotten secret, to end them before their next refresh: \"pasteport grants end --all\" ends all at once.",
+		Use: "rotate", Short: "Generate a new server secret, and keep the old ones", Args: term.NoArguments,
+		Long: "Generate a new server secret. Running services on the data folder use it immediately, without a restart. Connections, tokens\n" +
+			"and open consent pages that were made under older secrets stay valid. Secrets that were replaced a year ago are forgotten,\n" +
+			"because no grant lives that long; --forget-old forgets more. People and the site cannot find and end grants under a\n" +
+			"forgotten secret. Such grants end at their next refresh; \"pasteport grants end --all\" ends all grants immediately.",
 		Example: "  pasteport keys rotate --data /var/lib/pasteport\n" +
-			"  pasteport keys rotate --forget-old=4320h   those that were replaced 180 days ago\n" +
-			"  pasteport keys rotate --forget-old         all, after a leak: clients connect again when they would refresh",
+			"  pasteport keys rotate --forget-old=4320h   forget secrets that were replaced 180 days ago\n" +
+			"  pasteport keys rotate --forget-old         forget all old secrets, after a leak: clients reconnect at their next refresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if age < 0 {
-				return term.Usagef("--forget-old is %s: give an age such as 4320h", age)
+				return term.Usagef("--forget-old is %s: write an age such as 4320h", age)
 			}
 			return withStore(config, func(store *persistence.Store) error { return rotateKeys(cmd.Context(), store, config, age, out) })
 		},
 	}
 	config.Table().Flags(rotate, server.StoreSettings...)
-	rotate.Flags().DurationVar(&age, "forget-old", oauth.MaxGrantTTL, "forget secrets that were replaced this long ago; without an age, all")
+	rotate.Flags().DurationVar(&age, "forget-old", oauth.MaxGrantTTL, "forget secrets that were replaced this long ago; without an age, all old ones")
 	rotate.Flags().Lookup("forget-old").NoOptDefVal = "0s"
 	return rotate
 }
@@ -116,7 +116,7 @@ func listKeys(store *persistence.Store, grantTTL time.Duration) (listed []listed
 
 func printKeys(out io.Writer, listed []listedKey) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "DRAWN\tREPLACED\tNEEDED UNTIL")
+	_, _ = fmt.Fprintln(table, "GENERATED\tREPLACED\tNEEDED UNTIL")
 	for _, key := range listed {
 		if key.ReplacedAt == nil {
 			_, _ = fmt.Fprintf(table, "%s\tin use\t-\n", term.Time(key.DrawnAt))

@@ -17,9 +17,9 @@ import (
 func newServe(out, errOut io.Writer) *cobra.Command {
 	serve := &cobra.Command{
 		Use: "serve", Short: "Run the demo site as a service",
-		Long: "Run the demo site, a small content-management site with Pasteport built in, until it is told to stop (SIGTERM or Ctrl-C).\n\n" +
-			"Every setting can be given by a flag, by an environment variable (--access-token-ttl is PASTEPORT_ACCESS_TOKEN_TTL) or by a\n" +
-			"line of a YAML file (access-token-ttl: 1h). A flag goes before a variable, a variable before the file.",
+		Long: "Run the demo site, a small content management site with Pasteport built in, until SIGTERM or Ctrl-C.\n\n" +
+			"Set each setting by a flag, an environment variable (PASTEPORT_ACCESS_TOKEN_TTL for --access-token-ttl) or a line of a YAML\n" +
+			"file (access-token-ttl: 1h). Flags take precedence over variables, and variables over the file.",
 		Example: "  pasteport serve --dev\n" +
 			"  pasteport serve --config /etc/pasteport.yaml\n" +
 			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
@@ -29,11 +29,11 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 
 func newGateway(out, errOut io.Writer) *cobra.Command {
 	gateway := &cobra.Command{
-		Use: "gateway", Short: "Put OAuth in front of an existing MCP server",
-		Long: "Put OAuth in front of an MCP server that takes an API key as bearer token, in any language and without touching it, until it is told\n" +
-			"to stop (SIGTERM or Ctrl-C). People paste their key once; clients get short-lived tokens, and the server gets the key.\n\n" +
-			"Every setting can be given by a flag, by an environment variable (--upstream-timeout is PASTEPORT_UPSTREAM_TIMEOUT) or by a\n" +
-			"line of a YAML file (upstream-timeout: 1m). A flag goes before a variable, a variable before the file.",
+		Use: "gateway", Short: "Add OAuth to an existing MCP server",
+		Long: "Run an OAuth gateway in front of an unmodified MCP server that accepts an API key as bearer token, until SIGTERM or Ctrl-C.\n" +
+			"People paste their key once; clients get short-lived tokens, and the server gets the key.\n\n" +
+			"Set each setting by a flag, an environment variable (PASTEPORT_UPSTREAM_TIMEOUT for --upstream-timeout) or a line of a YAML\n" +
+			"file (upstream-timeout: 1m). Flags take precedence over variables, and variables over the file.",
 		Example: "  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp\n" +
 			"  pasteport gateway --upstream http://127.0.0.1:9000/mcp --issuer https://mcp.example.com --data /var/lib/pasteport\n" +
 			"  pasteport gateway --config /etc/pasteport.yaml",
@@ -41,7 +41,7 @@ func newGateway(out, errOut io.Writer) *cobra.Command {
 	return runsService(gateway, server.SiteSettings, requireUpstreams, out, errOut)
 }
 
-// runsService lets the command run a service until it is stopped. The command has every setting but the unused ones; check finds mistakes in
+// runsService makes the command run a service until it is stopped. The command has all settings except the unused ones; check finds mistakes in
 // their combination.
 func runsService(command *cobra.Command, unused []string, check func(server.Config) error, out, errOut io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
@@ -60,14 +60,14 @@ func refuseUpstreams(config server.Config) error {
 	if !config.IsGateway() {
 		return nil
 	}
-	return errors.New("upstreams are set, and \"pasteport serve\" is the demo site: start \"pasteport gateway\", or leave them out")
+	return errors.New("\"pasteport serve\" runs the demo site, which has no upstreams: run \"pasteport gateway\", or leave upstream out")
 }
 
 func requireUpstreams(config server.Config) error {
 	if config.IsGateway() {
 		return nil
 	}
-	return errors.New("there is no MCP server behind the gateway: add --upstream http://127.0.0.1:9000/mcp")
+	return errors.New("the gateway has no MCP server: add --upstream http://127.0.0.1:9000/mcp")
 }
 
 func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer) error {

@@ -21,8 +21,8 @@ func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	stdio := &cobra.Command{
 		Use: "stdio", Short: "Serve the demo site's tools to a local client, without OAuth", Args: term.NoArguments,
 		Long: "Serve the demo site's MCP tools over standard input and output, for a client that starts it as a local process.\n" +
-			"There is no OAuth: a user who can start the process can read its files. --demo-token chooses whose role the tools see;\n" +
-			"without it they see an editor.",
+			"It needs no OAuth, because a user who can start the process can read its files. The tools run with the role of --demo-token,\n" +
+			"or as an editor without it.",
 		Example: "  pasteport stdio --data pasteport-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return table.Explain(serveStdio(cmd.Context(), config, in, out))
@@ -59,7 +59,7 @@ func localCaller(ctx context.Context, site *demosite.Site, token string) (oauth.
 	}
 	principal, err := site.VerifyBearer(ctx, token)
 	if err != nil {
-		return oauth.Caller{}, oauth.NewMistake("the demo site does not know the token of %s: start it once with \"pasteport serve\", or leave the token out", oauth.Field("DemoToken"))
+		return oauth.Caller{}, oauth.NewMistake("the token of %s is unknown to the demo site: start the site once with \"pasteport serve\", or leave the token out", oauth.Field("DemoToken"))
 	}
 	return oauth.Caller{Subject: principal.Subject, Roles: principal.Roles}, nil
 }

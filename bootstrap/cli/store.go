@@ -21,9 +21,9 @@ func newStore(out io.Writer) *cobra.Command {
 func newStoreMigrate(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	migrate := &cobra.Command{
-		Use: "migrate", Short: "Bring the schema up to date, before services of this version start", Args: term.NoArguments,
-		Long: "Bring the schema of the store up to date, or make it in an empty database. Services do the same when they start; this is for a\n" +
-			"rolling upgrade that begins with the database. Any number of replicas may run or start meanwhile. It needs no server secret.",
+		Use: "migrate", Short: "Update the database schema before services of this version start", Args: term.NoArguments,
+		Long: "Update the schema of the store, or create it in an empty database. Services do the same when they start; use this command for a\n" +
+			"rolling upgrade that starts with the database. Replicas may run or start meanwhile. No server secret is needed.",
 		Example: "  pasteport store migrate --data /var/lib/pasteport\n" +
 			"  PASTEPORT_DATABASE=postgres://pasteport:password@db.internal/pasteport pasteport store migrate",
 		RunE: func(*cobra.Command, []string) error {
@@ -31,7 +31,7 @@ func newStoreMigrate(out io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			said := "nothing was missing: the schema is up to date"
+			said := "no migrations needed: the schema is up to date"
 			if len(applied) > 0 {
 				said = "applied: " + strings.Join(applied, ", ")
 			}
@@ -47,10 +47,10 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "check", Short: "Check the store, without changing it", Args: term.NoArguments,
-		Long: "Look at the store, also beside running services, and change nothing: its schema, whether its settings survive a power failure,\n" +
-			"whether the server secret is the one that it was used with, whether the clocks agree, and whether every row can be read. The exit\n" +
-			"code is 1 when something does not hold; its line says what to do.",
+		Use: "check", Short: "Check the store without changing it", Args: term.NoArguments,
+		Long: "Check the store without changing it; services may run meanwhile. The checks: the schema, durable settings, the server secret,\n" +
+			"the clocks, and that every row can be read. The exit code is 1 if a check\n" +
+			"fails; its line names the remedy.",
 		Example: "  pasteport store check --data /var/lib/pasteport\n  pasteport store check --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			checks, err := checkStore(cmd.Context(), config.StoreLocation())

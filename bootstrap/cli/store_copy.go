@@ -20,13 +20,13 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var from, to string
 	command := &cobra.Command{
-		Use: "copy", Short: "Copy the database to another one, of any kind", Args: term.NoArguments,
-		Long: "Copy grants, tokens and the trace from one store to another, and compare both in the end. Stop the services on the source first:\n" +
-			"a SQLite file cannot be written while it is copied, so that they would answer 503, and a server that was written meanwhile is\n" +
-			"refused in the end. The schema of the destination is brought up to date first; apart from that it has to be empty. A copy that was\n" +
-			"interrupted, by Ctrl-C for example, is completed by the same command.\n\n" +
-			"Without --from the SQLite file in data is copied, and without --to it goes to the server of the setting database, so that no\n" +
-			"password need be on the command line. A store on a server is read with the file of server-secret.",
+		Use: "copy", Short: "Copy the store to another database", Args: term.NoArguments,
+		Long: "Copy grants, tokens and the trace from one store to another, and compare both at the end. Stop the services on the source first:\n" +
+			"a SQLite file is locked during the copy, so services would respond with 503, and a copy of a database server fails at the end if\n" +
+			"it changed meanwhile. The destination must be empty; its schema is created or updated first. To complete\n" +
+			"an interrupted copy, run the same command again.\n\n" +
+			"The default source is the SQLite file in data, and the default destination is the server in the setting database, so that no\n" +
+			"password is on the command line. To copy from a database server, set server-secret to its secret file.",
 		Example: "  PASTEPORT_DATABASE=postgres://pasteport:password@db.internal/pasteport pasteport store copy --data /var/lib/pasteport\n" +
 			"  pasteport store copy --from sqlite:///var/lib/pasteport/oauth.db --to mysql://pasteport:password@db.internal/pasteport\n" +
 			"  pasteport store copy --from postgres://db.internal/pasteport --to sqlite:///var/lib/pasteport/oauth.db",
@@ -46,8 +46,8 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 		},
 	}
 	config.Table().Flags(command, server.StoreSettings...)
-	command.Flags().StringVar(&from, "from", "", "store to copy: sqlite:///path/oauth.db, postgres://… or mysql://…; the SQLite file in data")
-	command.Flags().StringVar(&to, "to", "", "where it goes, written like --from; the server of database")
+	command.Flags().StringVar(&from, "from", "", "source: sqlite:///path/oauth.db, postgres://… or mysql://… (default: the SQLite file in data)")
+	command.Flags().StringVar(&to, "to", "", "destination, written like --from (default: the server in database)")
 	return command
 }
 
@@ -58,7 +58,7 @@ func locationOf(config server.Config, flag, address string, otherwise server.Sto
 	}
 	location, ok := config.LocationOf(address)
 	if !ok {
-		return location, term.Usagef("--%s names no store: write sqlite:///path/oauth.db, postgres://user:password@host/name or mysql://user:password@host/name", flag)
+		return location, term.Usagef("--%s is not a store: write sqlite:///path/oauth.db, postgres://user:password@host/name or mysql://user:password@host/name", flag)
 	}
 	return location, nil
 }
@@ -71,7 +71,7 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	defer func() { err = errors.Join(err, source.Close()) }()
 	prints, err := seal.NewKeyRing(source).SecretFingerprints()
 	if err != nil {
-		return fmt.Errorf("%w: the copy is useless without the server secret: restore it, or name it with server-secret", err)
+		return fmt.Errorf("%w: the copy needs the server secret: restore it, or name its file with server-secret", err)
 	}
 	if err := to.MigrateOrMake(); err != nil {
 		return err
@@ -91,7 +91,7 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	case err != nil && ctx.Err() != nil:
 		return errors.New("the copy was interrupted: the same command completes it")
 	case errors.Is(err, oauth.ErrOtherSecret):
-		return fmt.Errorf("copying the store: %w, so a service could open nothing of the copy: give an empty one with --to", err)
+		return fmt.Errorf("copying the store: %w, so a service could not read the copy: name an empty database with --to", err)
 	case err != nil:
 		return fmt.Errorf("copying the store: %w", err)
 	}
@@ -99,7 +99,7 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	return nil
 }
 
-// printStep prints one line for each table; a terminal with colours also shows the progress.
+// printStep prints one line per table; a colour terminal also shows progress.
 func printStep(t term.Terminal, step maintenance.CopyStep) {
 	t.ClearLine()
 	switch done := step.Rows == step.Of; {
@@ -113,12 +113,12 @@ func printStep(t term.Terminal, step maintenance.CopyStep) {
 }
 
 func printNextSteps(t term.Terminal, from, to server.StoreLocation) {
-	t.Printf("Everything was read back from both sides, and is the same.\n\n")
+	t.Printf("Source and copy were compared and are equal.\n\n")
 	if !to.IsServer() {
-		t.Printf("next: copy the server secret, %s, to %s\nnext: start the service with that folder as data; clients notice nothing\n", from.SecretFile(), to.SecretFile())
+		t.Printf("next: copy the server secret, %s, to %s\nnext: start the service with that folder as data; clients stay connected\n", from.SecretFile(), to.SecretFile())
 	} else {
 		t.Printf("next: give every replica the server secret, %s, as server-secret; it is not in the database\n"+
-			"next: start every replica with database set to that server, as in --database %s; clients notice nothing\n", from.SecretFile(), to)
+			"next: start every replica with database set to that server, as in --database %s; clients stay connected\n", from.SecretFile(), to)
 	}
-	t.Printf("next: start no service on %s any more: what it would give out is not in the copy\n", from)
+	t.Printf("next: do not start a service on %s again: its new tokens would be missing in the copy\n", from)
 }

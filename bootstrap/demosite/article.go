@@ -13,36 +13,36 @@ import (
 // State is the state of an article.
 type State string
 
-// The states of an article. Every reader of the site sees published articles.
+// The states of an article. All readers of the site can see published articles.
 const (
 	Draft     State = "draft"
 	Published State = "published"
 	Archived  State = "archived"
 )
 
-// The longest texts that an article may have, in characters.
+// The maximum lengths of an article's texts, in characters.
 const (
 	MaxTitle = 200
 	MaxBody  = 100_000
 	maxSlug  = 60
 )
 
-// Refusal is an error for the caller: why the site refuses a request.
+// Refusal is an error whose text may be shown to the caller.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
 func refuse(format string, values ...any) error { return Refusal(fmt.Sprintf(format, values...)) }
 
-// Article is a Markdown text on its way from draft to archive. Only its methods change it, and they refuse any
-// transition that is not in this picture:
+// Article is a Markdown text that is a draft, published or archived. Only its methods change it, and they refuse any
+// transition that is not in this diagram:
 //
 //	          Publish              Archive
 //	draft --------------> published ------> archived
 //	                          ^---------------'
 //	                               Publish
 //
-// Drafts and published articles can be revised; archived ones stay unchanged until they are published again. A
+// Drafts and published articles can be revised; archived ones cannot, until they are published again. A
 // published article must be archived before it can be deleted.
 type Article struct {
 	ID        int64      `json:"-"`
@@ -57,7 +57,7 @@ type Article struct {
 	deleted   bool
 }
 
-// NewDraft returns a draft of the author's. The store gives it its slug, which stays because links hold it.
+// NewDraft returns a draft by the author. The store sets its slug, which never changes, because links contain it.
 func NewDraft(author, title, body string, now time.Time) (*Article, error) {
 	draft := &Article{Author: author, State: Draft, Created: now}
 	if err := draft.write(title, body, now); err != nil {
@@ -66,7 +66,7 @@ func NewDraft(author, title, body string, now time.Time) (*Article, error) {
 	return draft, nil
 }
 
-// Revise replaces title and body; an empty one stays as it is.
+// Revise replaces the title and the body; an empty argument keeps the current text.
 func (a *Article) Revise(title, body string, now time.Time) error {
 	switch {
 	case a.State == Archived:
@@ -97,7 +97,7 @@ func (a *Article) write(title, body string, now time.Time) error {
 	return nil
 }
 
-// Publish shows the article to every reader, for the first time or again.
+// Publish makes the article visible to all readers, for the first time or again.
 func (a *Article) Publish(now time.Time) error {
 	switch {
 	case a.State == Published:

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Writing an article", func() {
+var _ = Describe("An article", func() {
 	monday := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	tuesday := monday.Add(24 * time.Hour)
 
@@ -51,7 +51,7 @@ var _ = Describe("Writing an article", func() {
 	remove := (*Article).Delete
 	revise := func(a *Article, now time.Time) error { return a.Revise("Other", "words", now) }
 
-	DescribeTable("moves on",
+	DescribeTable("changes its state",
 		func(from State, verb func(*Article, time.Time) error, to State) {
 			article := in(from)
 			Expect(verb(article, tuesday)).To(Succeed())
@@ -68,7 +68,7 @@ var _ = Describe("Writing an article", func() {
 		Entry("when an archived article is deleted", Archived, remove, Archived),
 	)
 
-	DescribeTable("stays as it is",
+	DescribeTable("refuses a transition",
 		func(from State, verb func(*Article, time.Time) error, why string) {
 			article := in(from)
 			Expect(verb(article, tuesday)).To(MatchError(ContainSubstring(why)))
@@ -81,7 +81,7 @@ var _ = Describe("Writing an article", func() {
 		Entry("when a published article is deleted", Published, remove, "archive_article it before"),
 	)
 
-	It("remembers the latest publication", func() {
+	It("stores the time of its latest publication", func() {
 		article := in(Archived)
 		Expect(article.Publish(tuesday)).To(Succeed())
 		Expect(article.Published).To(HaveValue(Equal(tuesday)))
@@ -94,7 +94,7 @@ var _ = Describe("Writing an article", func() {
 		Expect(article.State).To(Equal(Draft))
 	})
 
-	It("keeps what a revision leaves out, and refuses one that says nothing", func() {
+	It("keeps the text that a revision leaves out, and refuses an empty revision", func() {
 		article := in(Draft)
 		Expect(article.Revise("Olds", "", tuesday)).To(Succeed())
 		Expect(article.Revise("", "words", tuesday)).To(Succeed())
@@ -102,10 +102,10 @@ var _ = Describe("Writing an article", func() {
 		Expect(article.Revise("", "", tuesday)).To(MatchError(ContainSubstring("give a new title")))
 	})
 
-	DescribeTable("names it in ASCII",
+	DescribeTable("has a slug in ASCII",
 		func(title, slug string) { Expect(slugOf(title)).To(Equal(slug)) },
-		Entry("when there are accents and signs", "  Crème brûlée, 2nd try! ", "creme-brulee-2nd-try"),
-		Entry("when nothing is left", "日本語 — ?", "article"),
-		Entry("when it is long", strings.Repeat("abcde ", 30), strings.TrimSuffix(strings.Repeat("abcde-", 10), "-")),
+		Entry("when the title has accents and punctuation", "  Crème brûlée, 2nd try! ", "creme-brulee-2nd-try"),
+		Entry("when no letters remain", "日本語 — ?", "article"),
+		Entry("when the title is long", strings.Repeat("abcde ", 30), strings.TrimSuffix(strings.Repeat("abcde-", 10), "-")),
 	)
 })

@@ -15,7 +15,7 @@ import (
 )
 
 func TestDemosite(t *testing.T) {
-	suite.Run(t, "The demo site")
+	suite.Run(t, "Demo site")
 }
 
 func newFile() string { return filepath.Join(GinkgoT().TempDir(), "site.db") }
@@ -57,7 +57,7 @@ func visitWith(ctx context.Context, site *Site, callerOf func(mcp.Request) (oaut
 
 type arguments = map[string]any
 
-// call returns the tool's text if it refused; a protocol error fails the spec.
+// call returns the text of a refusal, or ""; a protocol error fails the spec.
 func (v visitor) call(ctx context.Context, tool string, in arguments, out any) (refusal string) {
 	GinkgoHelper()
 	result, err := v.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: in})
@@ -100,7 +100,7 @@ func slugsOf(articles []*Article) []string {
 	return slugs
 }
 
-// place puts an article of the owner's on the site, in the state.
+// place adds an article of the owner in this state.
 func place(ctx context.Context, site *Site, owner string, state State) *Article {
 	GinkgoHelper()
 	article, err := NewDraft(owner, string(state)+" of "+owner, "text", site.now())

@@ -18,12 +18,12 @@ const (
 func (d *desk) addResources() {
 	d.server.AddResourceTemplate(&mcp.ResourceTemplate{
 		Name: "article", Title: "Article", URITemplate: articleScheme + "{slug}", MIMEType: markdown,
-		Description: "An article as Markdown, its title as the heading. You see what get_article would show you.",
+		Description: "An article as Markdown, with its title as heading. The same articles are visible as with get_article.",
 	}, d.readArticle)
 	d.server.AddReceivingMiddleware(d.listResources)
 }
 
-// readArticle does not reveal that an article exists which the caller may not see.
+// readArticle returns the same error for a missing article and for one that the caller may not see.
 func (d *desk) readArticle(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := req.Params.URI
 	acting, err := d.actor(req, "get_article")
@@ -38,7 +38,7 @@ func (d *desk) readArticle(ctx context.Context, req *mcp.ReadResourceRequest) (*
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: markdown, Text: text}}}, nil
 }
 
-// listResources answers from the database for each caller, because the SDK has one list for all callers.
+// listResources lists from the database for each caller, because the SDK's own list is the same for all callers.
 func (d *desk) listResources(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if list, ok := req.(*mcp.ListResourcesRequest); ok {
@@ -77,7 +77,7 @@ func resourceOf(article *Article) *mcp.Resource {
 	}
 }
 
-// wireError returns the error for a request whose result cannot carry a refusal.
+// wireError returns the JSON-RPC error for a request whose result cannot contain a refusal.
 func wireError(ctx context.Context, err, refusal error) error {
 	if _, refused := errors.AsType[Refusal](err); refused {
 		return refusal

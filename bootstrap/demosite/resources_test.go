@@ -8,18 +8,18 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Reading articles as MCP resources", func() {
+var _ = Describe("Articles as MCP resources", func() {
 	var site *Site
 	BeforeEach(func() { site = openSite(newFile()) })
 
-	It("names them by a template", func(ctx SpecContext) {
+	It("have a resource template", func(ctx SpecContext) {
 		found, err := visit(ctx, site, "eve", Reader).session.ListResourceTemplates(ctx, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.ResourceTemplates).To(HaveLen(1))
 		Expect(found.ResourceTemplates[0].URITemplate).To(Equal("article://{slug}"))
 	})
 
-	It("gives the title as heading and the body as Markdown", func(ctx SpecContext) {
+	It("are read as Markdown with the title as heading", func(ctx SpecContext) {
 		found, err := visit(ctx, site, "eve", Reader).session.ReadResource(ctx, &mcp.ReadResourceParams{URI: "article://house-style"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.Contents).To(HaveLen(1))
@@ -28,7 +28,7 @@ var _ = Describe("Reading articles as MCP resources", func() {
 		Expect(found.CacheScope).To(Equal("private"))
 	})
 
-	DescribeTable("hides what get_article hides",
+	DescribeTable("are visible to the same callers as with get_article",
 		func(ctx SpecContext, role Role, uri string, readable bool) {
 			place(ctx, site, "ada", Draft)
 			place(ctx, site, "bob", Draft)
@@ -44,11 +44,11 @@ var _ = Describe("Reading articles as MCP resources", func() {
 		Entry("when a reader reads a draft", Reader, "article://draft-of-ada", false),
 		Entry("when an editor reads a draft", Editor, "article://draft-of-bob", true),
 		Entry("when a caller without a role reads a published article", Role("admin"), "article://house-style", false),
-		Entry("when there is no such article", Editor, "article://nothing", false),
-		Entry("when it is no article", Editor, "file:///etc/passwd", false),
+		Entry("when the article does not exist", Editor, "article://nothing", false),
+		Entry("when the URI is not an article", Editor, "file:///etc/passwd", false),
 	)
 
-	It("lists them with title and state, for this caller only", func(ctx SpecContext) {
+	It("are listed with title and state, not cacheable for other callers", func(ctx SpecContext) {
 		found, err := visit(ctx, site, "eve", Reader).session.ListResources(ctx, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.CacheScope).To(Equal("private"))
@@ -57,7 +57,7 @@ var _ = Describe("Reading articles as MCP resources", func() {
 		Expect(found.Resources[1].Description).To(Equal("By editor, published"))
 	})
 
-	It("pages through long lists", func(ctx SpecContext) {
+	It("are listed in pages", func(ctx SpecContext) {
 		ada := visit(ctx, site, "ada", Author)
 		for n := range maxLimit {
 			ada.must(ctx, "create_article", arguments{"title": fmt.Sprint("Note ", n)})
@@ -67,7 +67,7 @@ var _ = Describe("Reading articles as MCP resources", func() {
 		Expect(err).To(MatchError(ContainSubstring("unknown cursor")))
 	})
 
-	It("follows the articles from one moment to the next", func(ctx SpecContext) {
+	It("are listed with their current state", func(ctx SpecContext) {
 		eve, reader := visit(ctx, site, "eve", Editor), visit(ctx, site, "rob", Reader)
 		eve.must(ctx, "archive_article", arguments{"slug": "house-style"})
 		Expect(resourceSlugs(ctx, reader)).To(Equal([]string{"welcome-to-the-demo-site"}))

@@ -6,14 +6,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Role is what an API token permits on the site.
+// Role is the role of an API token on the site.
 type Role string
 
-// The roles; each may do everything that the one before it may.
+// The roles, lowest first; each includes the rights of the previous one.
 const (
-	Reader Role = "reader" // reads what is published
-	Author Role = "author" // also writes drafts, and sees and changes those of their own
-	Editor Role = "editor" // does everything to every article
+	Reader Role = "reader" // reads published articles
+	Author Role = "author" // also writes drafts, and sees and changes their own drafts
+	Editor Role = "editor" // may do everything with every article
 )
 
 var ranks = []Role{Reader, Author, Editor}
@@ -29,7 +29,7 @@ var needed = map[string]Role{
 	"delete_article":  Editor,
 }
 
-// atLeast is false for every role that the site does not know.
+// atLeast returns false for an unknown role.
 func (r Role) atLeast(lowest Role) bool {
 	rank := slices.Index(ranks, r)
 	return rank >= 0 && rank >= slices.Index(ranks, lowest)
@@ -40,16 +40,16 @@ func (r Role) mayUse(tool string) bool {
 	return known && r.atLeast(lowest)
 }
 
-// MayCall is the tool policy of the site: it reports whether the caller's roles allow the tool at all. Which articles the
-// tool may touch is decided when it runs.
+// MayCall is the tool policy of the site: it reports whether the caller's roles allow the tool. The tool itself checks the
+// article.
 func (s *Site) MayCall(caller oauth.Caller, tool string) bool {
 	return actorOf(caller).role.mayUse(tool)
 }
 
-// actor is who acts on articles, with the highest of their roles.
+// actor is the person of a request with the highest of their roles.
 type actor struct {
 	subject string
-	role    Role // "" when the site knows none of the caller's roles
+	role    Role // "" if all of the caller's roles are unknown
 }
 
 func actorOf(caller oauth.Caller) actor {
@@ -62,7 +62,7 @@ func actorOf(caller oauth.Caller) actor {
 	return acting
 }
 
-// sees is the rule that visibleTo repeats in SQL.
+// sees reports whether the actor may read the article; visibleTo is the same rule in SQL.
 func (a actor) sees(article *Article) bool {
 	switch a.role {
 	case Editor:
@@ -75,7 +75,7 @@ func (a actor) sees(article *Article) bool {
 	return false
 }
 
-// checkRevise lets editors change everything and authors their own drafts.
+// checkRevise allows editors to change every article, and authors their own drafts.
 func (a actor) checkRevise(article *Article) error {
 	ownDraft := article.State == Draft && article.Author == a.subject
 	if a.role == Editor || a.role == Author && ownDraft {

@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Deciding by role", func() {
-	DescribeTable("lets a caller use tools",
+var _ = Describe("Roles of the demo site", func() {
+	DescribeTable("allow tools",
 		func(allowed string, roles ...Role) {
 			var usable []string
 			site := &Site{}
@@ -22,19 +22,19 @@ var _ = Describe("Deciding by role", func() {
 			}
 			Expect(strings.Join(usable, " ")).To(Equal(allowed))
 		},
-		Entry("that read, as a reader", "get list", Reader),
-		Entry("that write, as an author", "create get list update", Author),
-		Entry("of every kind, as an editor", "archive create delete get list publish update", Editor),
+		Entry("that read, for a reader", "get list", Reader),
+		Entry("that write, for an author", "create get list update", Author),
+		Entry("of every kind, for an editor", "archive create delete get list publish update", Editor),
 		Entry("by the highest of several roles", "create get list update", Author, Reader, Role("owner")),
-		Entry("never, without a role", ""),
-		Entry("never, with a role that the site does not know", "", Role("admin"), Role("EDITOR"), Role("")),
+		Entry("none, without a role", ""),
+		Entry("none, for an unknown role", "", Role("admin"), Role("EDITOR"), Role("")),
 	)
 
-	It("refuses an unknown tool to every role", func() {
+	It("do not allow an unknown tool", func() {
 		Expect((&Site{}).MayCall(callerWith("ada", Editor), "drop_tables")).To(BeFalse())
 	})
 
-	It("covers exactly the tools that are served", func(ctx SpecContext) {
+	It("are defined for exactly the served tools", func(ctx SpecContext) {
 		var served []string
 		for tool, err := range visit(ctx, openSite(newFile()), "ada", Editor).session.Tools(ctx, nil) {
 			Expect(err).NotTo(HaveOccurred())
@@ -50,7 +50,7 @@ var _ = Describe("Deciding by role", func() {
 		return arguments{"slug": slug}
 	}
 
-	DescribeTable("lets them touch an article",
+	DescribeTable("allow the tools for an article",
 		func(ctx SpecContext, role Role, owner string, state State, allowed string) {
 			site := openSite(newFile())
 			ada := visit(ctx, site, "ada", role)
@@ -68,7 +68,7 @@ var _ = Describe("Deciding by role", func() {
 		Entry("as a reader, a draft", Reader, "bob", Draft, ""),
 		Entry("as a reader, a published one", Reader, "bob", Published, "get"),
 		Entry("as a reader, an archived one", Reader, "bob", Archived, ""),
-		Entry("as a reader, a draft from when they were an author", Reader, "ada", Draft, ""),
+		Entry("as a reader, a draft of their own", Reader, "ada", Draft, ""),
 		Entry("as a reader, an archived one of their own", Reader, "ada", Archived, ""),
 		Entry("as an author, a draft of their own", Author, "ada", Draft, "get update"),
 		Entry("as an author, a published one of their own", Author, "ada", Published, "get"),
@@ -81,7 +81,7 @@ var _ = Describe("Deciding by role", func() {
 		Entry("as an editor, an archived one", Editor, "bob", Archived, "get publish delete"),
 	)
 
-	DescribeTable("keeps to one's own drafts, whatever one may see",
+	DescribeTable("allow changes",
 		func(role Role, owner string, state State, allowed bool) {
 			err := actor{"ada", role}.checkRevise(&Article{Author: owner, State: state})
 			Expect(err == nil).To(Equal(allowed))
@@ -93,7 +93,7 @@ var _ = Describe("Deciding by role", func() {
 		Entry("as an editor with another author's published one", Editor, "bob", Published, true),
 	)
 
-	DescribeTable("lists what they may read, as tool and as resources",
+	DescribeTable("limit the lists of the tool and of the resources",
 		func(ctx SpecContext, role Role, expected ...string) {
 			site := openSite(newFile())
 			Expect(site.db.Where("TRUE").Delete(&Article{}).Error).To(Succeed())

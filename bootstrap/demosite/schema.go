@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// migrations only grows: a released migration never changes.
+// migrations is append-only: a released migration must not change.
 var migrations = []*gormigrate.Migration{
 	{ID: "0001 articles", Migrate: run(articlesTable)},
 	{ID: "0002 tokens", Migrate: run(tokensTable)},
@@ -32,7 +32,7 @@ const tokensTable = `CREATE TABLE tokens (
 	role   TEXT NOT NULL CHECK (role IN ('reader', 'author', 'editor'))
 ) WITHOUT ROWID`
 
-// migrate brings the schema up to date and refuses a file that a newer version has changed.
+// migrate updates the schema, and refuses a file with migrations of a newer version.
 func migrate(db *gorm.DB) error {
 	options := *gormigrate.DefaultOptions
 	options.UseTransaction, options.ValidateUnknownMigrations = true, true
@@ -48,7 +48,7 @@ var samples = []struct{ title, body string }{
 	{"Welcome to the demo site", "Everything here is **plain Markdown**. Ask your AI client to list the articles, or to write one."},
 }
 
-// addSamples is a migration, so that deleted samples do not come back at the next start.
+// addSamples is a migration, so that deleted samples do not return at the next start.
 func addSamples(tx *gorm.DB) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	for _, sample := range samples {

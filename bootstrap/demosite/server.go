@@ -10,8 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const instructions = `A small content-management site. Articles are Markdown texts that are drafts, published or archived.
-Your role decides which tools you may use: a reader reads what is published, an author also writes drafts, an editor does everything.
+const instructions = `A small content management site. Articles are Markdown texts that are drafts, published or archived.
+Your role decides which tools you may use: a reader reads published articles, an author also writes drafts, and an editor may use all tools.
 A new article is a draft; tell the person its slug, and publish it only when asked to.`
 
 // MCPServer serves the site's articles as tools and as resources. callerOf returns the caller of a request. A request without a caller is
@@ -30,7 +30,7 @@ func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.S
 	return server
 }
 
-// private keeps shared caches away from answers that depend on the role.
+// private is the cache scope of all results, because they depend on the caller's role.
 const private = "private"
 
 type desk struct {
@@ -43,19 +43,19 @@ type desk struct {
 func (d *desk) actor(req mcp.Request, tool string) (actor, error) {
 	caller, known := d.callerOf(req)
 	if !known {
-		return actor{}, refuse("this site does not know who is calling; sign in first")
+		return actor{}, refuse("the caller is unknown; sign in first")
 	}
 	acting := actorOf(caller)
 	switch {
 	case acting.role == "":
 		return actor{}, refuse("you have no role on this site; ask an editor for a token")
 	case !acting.role.mayUse(tool):
-		return actor{}, refuse("the role %s may not use %s; that takes the role %s", acting.role, tool, needed[tool])
+		return actor{}, refuse("the role %s may not use %s; it needs the role %s", acting.role, tool, needed[tool])
 	}
 	return acting, nil
 }
 
-// addTool binds a tool to a verb of the site. An error becomes the tool's result, where the model can read it.
+// addTool binds a tool to a method of the site. An error becomes the tool's result, so that the model can read it.
 func addTool[In, Out any](d *desk, tool *mcp.Tool, verb func(context.Context, actor, In) (Out, error)) {
 	mcp.AddTool(d.server, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		acting, err := d.actor(req, tool.Name)
@@ -68,7 +68,7 @@ func addTool[In, Out any](d *desk, tool *mcp.Tool, verb func(context.Context, ac
 	})
 }
 
-// told returns refusals unchanged, and logs any other error instead of returning its text.
+// told returns a refusal unchanged, and replaces any other error by a general refusal after logging it.
 func told(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -77,5 +77,5 @@ func told(ctx context.Context, err error) error {
 		return refused
 	}
 	slog.ErrorContext(ctx, "the demo site failed", "error", err)
-	return refuse("the site cannot do this just now; try again later")
+	return refuse("internal error; try again later")
 }

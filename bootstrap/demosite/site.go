@@ -1,6 +1,6 @@
-// Package demosite is a small content-management site on its own SQLite file: articles that are drafted, published and
-// archived, API tokens with roles, and an MCP server through which both are used. It stands for any site that embeds
-// Pasteport: its only tie to OAuth is the caller of a request. Site holds the database, and Site.MCPServer serves it.
+// Package demosite is a small content management site on its own SQLite file: articles that are drafted, published and
+// archived, API tokens with roles, and an MCP server for the articles. It is an example of a site that embeds
+// Pasteport: its only connection to OAuth is the caller of a request. Site holds the database, and Site.MCPServer serves it.
 package demosite
 
 import (
@@ -19,13 +19,13 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite": pure Go
 )
 
-// Site is the content database and everything that can be done to it. It is safe for concurrent use.
+// Site is the content database with its operations. It is safe for concurrent use.
 type Site struct {
 	db    *gorm.DB
 	clock func() time.Time
 }
 
-// Open opens the content database, or makes it with a few sample articles. The file is readable by its owner only.
+// Open opens the content database, or creates it with a few sample articles. Only the owner can read the file.
 func Open(file string) (*Site, error) {
 	conn, err := connect(file)
 	if err != nil {
@@ -44,7 +44,7 @@ func Open(file string) (*Site, error) {
 	return &Site{db: db, clock: time.Now}, nil
 }
 
-// Ping reads the newest article and rewrites user_version with its value, to force a write to the disk.
+// Ping reads the newest article and rewrites user_version with its current value, which forces a write to the disk.
 func (s *Site) Ping(ctx context.Context) error {
 	var newest []Article
 	if err := s.db.WithContext(ctx).Order("id DESC").Limit(1).Find(&newest).Error; err != nil {
@@ -88,8 +88,8 @@ func connect(file string) (*sql.DB, error) {
 	return conn, nil
 }
 
-// createPrivate comes before SQLite because SQLite would make the file with the mode of the umask; WAL and index files
-// take their mode from it.
+// createPrivate creates the file with mode 0600, because SQLite would create it with the umask's mode; WAL and index files
+// inherit its mode.
 func createPrivate(file string) error {
 	handle, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("Opening the content database", func() {
-	It("keeps its files from other users", func() {
+	It("creates files that other users cannot read", func() {
 		file := newFile()
 		openSite(file)
 		for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -20,7 +20,7 @@ var _ = Describe("Opening the content database", func() {
 		}
 	})
 
-	It("writes ahead, waits for locks and checks foreign keys", func() {
+	It("uses WAL, waits for locks and checks foreign keys", func() {
 		site := openSite(newFile())
 		for pragma, expected := range map[string]string{"journal_mode": "wal", "busy_timeout": "5000", "foreign_keys": "1", "synchronous": "2"} {
 			var actual string
@@ -29,7 +29,7 @@ var _ = Describe("Opening the content database", func() {
 		}
 	})
 
-	It("takes file names as they are", func() {
+	It("accepts any file name", func() {
 		folder := GinkgoT().TempDir()
 		GinkgoT().Chdir(folder)
 		openSite("my site? 100% #1.db")
@@ -38,7 +38,7 @@ var _ = Describe("Opening the content database", func() {
 			filepath.Join(folder, "my site? 100% #1.db"), filepath.Join(folder, "here.db")))
 	})
 
-	It("keeps everything over a restart", func(ctx SpecContext) {
+	It("keeps all data across a restart", func(ctx SpecContext) {
 		file := newFile()
 		site := openSite(file)
 		token, err := site.IssueToken(ctx, "ada", Author)
@@ -64,7 +64,7 @@ var _ = Describe("Opening the content database", func() {
 		Expect(visit(ctx, other, "rob", Reader).must(ctx, "get_article", arguments{"slug": article.Slug}).Title).To(Equal(article.Title))
 	})
 
-	It("lets exactly one of two overlapping changes win, even from two processes", func(ctx SpecContext) {
+	It("applies exactly one of two conflicting changes, even from two processes", func(ctx SpecContext) {
 		file := newFile()
 		one, other := openSite(file), openSite(file)
 		eve := actor{"eve", Editor}
@@ -75,7 +75,7 @@ var _ = Describe("Opening the content database", func() {
 				close(inFirst)
 				select {
 				case <-inSecond:
-				case <-time.After(50 * time.Millisecond): // the second is kept out, as it must be
+				case <-time.After(50 * time.Millisecond): // the second transaction waits, as it must
 				}
 				return article.Publish(one.now())
 			})
@@ -90,7 +90,7 @@ var _ = Describe("Opening the content database", func() {
 		Expect(<-first).NotTo(HaveOccurred())
 	})
 
-	It("says so when a newer version has changed the schema", func() {
+	It("refuses a file with migrations of a newer version", func() {
 		file := newFile()
 		site := openSite(file)
 		Expect(site.db.Exec("INSERT INTO migrations (id) VALUES ('9999 from the future')").Error).To(Succeed())
@@ -99,27 +99,27 @@ var _ = Describe("Opening the content database", func() {
 		Expect(err).To(MatchError(ContainSubstring("migration")))
 	})
 
-	DescribeTable("says what is wrong",
+	DescribeTable("reports the cause of a failure",
 		func(prepare func(folder string) string, why string) {
 			file := prepare(GinkgoT().TempDir())
 			_, err := Open(file)
 			Expect(err).To(MatchError(And(ContainSubstring(file), ContainSubstring(why))))
 		},
-		Entry("when there is no folder", func(folder string) string {
+		Entry("when the folder does not exist", func(folder string) string {
 			return filepath.Join(folder, "missing", "site.db")
 		}, "folder must exist and be writable"),
 		Entry("when the folder cannot be written", func(folder string) string {
 			protect(folder)
 			return filepath.Join(folder, "site.db")
 		}, "folder must exist and be writable"),
-		Entry("when the folder lost its write permission later", func(folder string) string {
+		Entry("when the folder of an existing file cannot be written", func(folder string) string {
 			file := filepath.Join(folder, "site.db")
 			Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 			protect(folder)
 			return file
 		}, "folder must exist and be writable"),
 		Entry("when the file is a folder", func(folder string) string { return folder }, "is a directory"),
-		Entry("when the file is no database", func(folder string) string {
+		Entry("when the file is not a database", func(folder string) string {
 			file := filepath.Join(folder, "site.db")
 			Expect(os.WriteFile(file, []byte("certainly not a database, but long enough to be looked at"), 0o600)).To(Succeed())
 			return file

@@ -17,18 +17,18 @@ const (
 
 // pageRequest selects one page of articles.
 type pageRequest struct {
-	State  State  `json:"state,omitempty" jsonschema:"only articles in this state: draft, published or archived; left out: every state"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many articles at most, 1 to 100; left out: 20"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"nextCursor of the page before; left out: the first page"`
+	State  State  `json:"state,omitempty" jsonschema:"only articles in this state: draft, published or archived; default: every state"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"maximum number of articles, 1 to 100; default: 20"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"nextCursor of the previous page; default: the first page"`
 }
 
 // page holds articles without their bodies.
 type page struct {
 	Articles   []*Article `json:"articles"`
-	NextCursor string     `json:"nextCursor,omitempty" jsonschema:"asks for the next page; absent on the last one"`
+	NextCursor string     `json:"nextCursor,omitempty" jsonschema:"cursor for the next page; absent on the last page"`
 }
 
-// add stores a new article under a slug of its own.
+// add stores a new article with a unique slug.
 func (s *Site) add(ctx context.Context, article *Article) error {
 	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return insert(tx, article) })
 	if err != nil {
@@ -55,7 +55,7 @@ func freeSlug(tx *gorm.DB, wanted string) (string, error) {
 	return free, err
 }
 
-// find returns the article if the actor sees it, and otherwise does not reveal whether it exists.
+// find returns the article if the actor may see it. The error does not reveal whether the article exists.
 func (s *Site) find(ctx context.Context, by actor, slug string) (*Article, error) {
 	return find(s.db.WithContext(ctx), by, slug)
 }
@@ -65,14 +65,14 @@ func find(tx *gorm.DB, by actor, slug string) (*Article, error) {
 	err := tx.Where("slug = ?", slug).Take(article).Error
 	switch {
 	case errors.Is(err, gorm.ErrRecordNotFound), err == nil && !by.sees(article):
-		return nil, refuse("there is no article %q; list_articles shows those that you may see", slug)
+		return nil, refuse("there is no article %q; list_articles lists the articles that you may see", slug)
 	case err != nil:
 		return nil, fmt.Errorf("finding an article: %w", err)
 	}
 	return article, nil
 }
 
-// change applies verb to the article and stores the result in one transaction, or nothing when verb refuses.
+// change applies verb to the article and stores the result in one transaction. It stores nothing if verb returns an error.
 func (s *Site) change(ctx context.Context, by actor, slug string, verb func(*Article) error) (article *Article, err error) {
 	err = s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) (err error) {
 		if article, err = find(tx, by, slug); err != nil {
@@ -92,7 +92,7 @@ func (s *Site) change(ctx context.Context, by actor, slug string, verb func(*Art
 	return article, nil
 }
 
-// list returns a page of what the actor sees, newest first.
+// list returns a page of the articles that the actor may see, newest first.
 func (s *Site) list(ctx context.Context, by actor, wanted pageRequest) (page, error) {
 	query, err := wanted.apply(visibleTo(by, s.db.WithContext(ctx)))
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Site) list(ctx context.Context, by actor, wanted pageRequest) (page, er
 	if err := query.Omit("body").Order("id DESC").Limit(limit + 1).Find(&found.Articles).Error; err != nil {
 		return page{}, fmt.Errorf("listing articles: %w", err)
 	}
-	if len(found.Articles) > limit { // the extra one shows that there are more
+	if len(found.Articles) > limit { // the extra article shows that there is another page
 		found.Articles = found.Articles[:limit]
 		found.NextCursor = strconv.FormatInt(found.Articles[limit-1].ID, 36)
 	}

@@ -19,19 +19,19 @@ import (
 const firstEditor = "editor"
 
 const (
-	tokenPrefix = "demo_" // recognisable for people and secret scanners
-	maxToken    = 4096    // bytes; more cannot be pasted into the consent page (B7)
+	tokenPrefix = "demo_" // for people and secret scanners
+	maxToken    = 4096    // bytes; the limit of the consent page (B7)
 	maxOwner    = 100     // bytes
 )
 
-// tokenRow is a stored token, with its digest only.
+// tokenRow is a stored token: only its digest is stored.
 type tokenRow struct {
 	Digest []byte `gorm:"primaryKey"`
 	Owner  string
 	Role   string
 }
 
-// TableName is read by GORM.
+// TableName implements GORM's schema.Tabler.
 func (tokenRow) TableName() string { return "tokens" }
 
 func newTokenRow(token, owner string, role Role) *tokenRow {
@@ -45,8 +45,8 @@ func digestOf(token string) []byte {
 
 func newToken() string { return tokenPrefix + rand.Text() }
 
-// EnsureEditorToken makes sure that the site has an editor. A given token becomes an editor's token. Without one, and while there is no
-// editor, it creates a token and returns it, once, because the site keeps only the digest.
+// EnsureEditorToken makes sure that the site has an editor. If token is not empty, it becomes an editor's token. Otherwise, if there is no
+// editor yet, it creates a token and returns it; the site stores only the digest.
 func (s *Site) EnsureEditorToken(ctx context.Context, token string) (created string, err error) {
 	if token == "" {
 		created, err = s.createEditor(ctx)
@@ -80,7 +80,7 @@ func (s *Site) adoptEditor(ctx context.Context, token string) error {
 	return s.db.WithContext(ctx).Clauses(known).Create(newTokenRow(token, firstEditor, Editor)).Error
 }
 
-// CheckToken refuses a token that EnsureEditorToken cannot use. The error does not repeat it.
+// CheckToken returns an error for a token that EnsureEditorToken cannot use. The error does not contain the token.
 func CheckToken(token string) error {
 	if len(token) > maxToken || strings.ContainsFunc(token, notPrintable) {
 		return refuse("a token is at most %d printable ASCII characters without spaces", maxToken)
@@ -90,7 +90,7 @@ func CheckToken(token string) error {
 
 func notPrintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// IssueToken makes a token for the owner and returns it, this once. An owner may have several.
+// IssueToken creates a token for the owner and returns it; the site stores only the digest. An owner may have several tokens.
 func (s *Site) IssueToken(ctx context.Context, owner string, role Role) (token string, err error) {
 	switch {
 	case strings.TrimSpace(owner) == "", len(owner) > maxOwner, strings.ContainsFunc(owner, unicode.IsControl):
@@ -105,7 +105,7 @@ func (s *Site) IssueToken(ctx context.Context, owner string, role Role) (token s
 	return token, nil
 }
 
-// RevokeToken forgets the token; it returns oauth.ErrUnknownBearer when the site had not known it.
+// RevokeToken deletes the token. It returns oauth.ErrUnknownBearer if the token is unknown.
 func (s *Site) RevokeToken(ctx context.Context, token string) error {
 	deleted := s.db.WithContext(ctx).Where("digest = ?", digestOf(token)).Delete(&tokenRow{})
 	switch {
@@ -117,7 +117,7 @@ func (s *Site) RevokeToken(ctx context.Context, token string) error {
 	return nil
 }
 
-// VerifyBearer implements oauth.BearerVerifier: the token's owner is the subject, its role the only role.
+// VerifyBearer implements oauth.BearerVerifier: the subject is the token's owner, and the only role is the token's.
 func (s *Site) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
 	var row tokenRow
 	err := s.db.WithContext(ctx).Where("digest = ?", digestOf(token)).Take(&row).Error

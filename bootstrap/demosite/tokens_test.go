@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Giving out API tokens", func() {
+var _ = Describe("API tokens", func() {
 	var (
 		file string
 		site *Site
@@ -21,7 +21,7 @@ var _ = Describe("Giving out API tokens", func() {
 		site = openSite(file)
 	})
 
-	DescribeTable("knows its tokens by owner and role",
+	DescribeTable("are verified with owner and role",
 		func(ctx SpecContext, role Role) {
 			token, err := site.IssueToken(ctx, "ada@example.com", role)
 			Expect(err).NotTo(HaveOccurred())
@@ -31,7 +31,7 @@ var _ = Describe("Giving out API tokens", func() {
 		Entry("when it is a reader's", Reader), Entry("when it is an author's", Author), Entry("when it is an editor's", Editor),
 	)
 
-	DescribeTable("does not know any other text",
+	DescribeTable("are unknown",
 		func(ctx SpecContext, spoil func(string) string) {
 			token, err := site.IssueToken(ctx, "ada", Editor)
 			Expect(err).NotTo(HaveOccurred())
@@ -40,11 +40,11 @@ var _ = Describe("Giving out API tokens", func() {
 		},
 		Entry("when it is empty", func(string) string { return "" }),
 		Entry("when the case differs", strings.ToLower),
-		Entry("when more follows", func(token string) string { return token + "A" }),
+		Entry("when text is appended", func(token string) string { return token + "A" }),
 		Entry("when it is the stored digest", func(token string) string { return string(digestOf(token)) }),
 	)
 
-	It("forgets a revoked token, and no other", func(ctx SpecContext) {
+	It("are unknown after revocation, without affecting others", func(ctx SpecContext) {
 		kept, _ := site.IssueToken(ctx, "ada", Author)
 		lost, _ := site.IssueToken(ctx, "ada", Author)
 		Expect(site.RevokeToken(ctx, lost)).To(Succeed())
@@ -54,7 +54,7 @@ var _ = Describe("Giving out API tokens", func() {
 		Expect(site.RevokeToken(ctx, lost)).To(MatchError(oauth.ErrUnknownBearer))
 	})
 
-	It("does not call a token unknown because the database failed", func(ctx SpecContext) {
+	It("are not reported as unknown when the database fails", func(ctx SpecContext) {
 		token, _ := site.IssueToken(ctx, "ada", Author)
 		Expect(site.Close()).To(Succeed())
 		_, err := site.VerifyBearer(ctx, token)
@@ -63,25 +63,25 @@ var _ = Describe("Giving out API tokens", func() {
 		Expect(err.Error()).NotTo(ContainSubstring(token))
 	})
 
-	DescribeTable("refuses to issue a token",
+	DescribeTable("are not issued",
 		func(ctx SpecContext, owner string, role Role) {
 			token, err := site.IssueToken(ctx, owner, role)
 			Expect(err).To(HaveOccurred())
 			Expect(token).To(BeEmpty())
 		},
 		Entry("without an owner", " ", Reader), Entry("for an owner on two lines", "a\nb", Reader),
-		Entry("for an endless owner", strings.Repeat("x", 101), Reader),
+		Entry("for an owner that is too long", strings.Repeat("x", 101), Reader),
 		Entry("with an unknown role", "ada", Role("admin")), Entry("without a role", "ada", Role("")),
 	)
 
-	It("makes the first editor's token once", func(ctx SpecContext) {
+	It("are created for the first editor once", func(ctx SpecContext) {
 		created, err := site.EnsureEditorToken(ctx, "")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(site.VerifyBearer(ctx, created)).To(Equal(oauth.Principal{Subject: "editor", Roles: []string{"editor"}}))
 		Expect(site.EnsureEditorToken(ctx, "")).To(BeEmpty())
 	})
 
-	It("makes one only, however many start at once", func(ctx SpecContext) {
+	It("are created for the first editor once by concurrent starts", func(ctx SpecContext) {
 		created := make(chan string, 8)
 		var running sync.WaitGroup
 		for range cap(created) {
@@ -98,7 +98,7 @@ var _ = Describe("Giving out API tokens", func() {
 		Expect(created).To(HaveLen(1))
 	})
 
-	It("takes the token that it is given, as often as it is given, and makes none up", func(ctx SpecContext) {
+	It("can be given for the first editor, repeatedly, and none is generated then", func(ctx SpecContext) {
 		for range 2 {
 			Expect(site.EnsureEditorToken(ctx, "chosen-by-the-operator")).To(BeEmpty())
 		}
@@ -106,23 +106,23 @@ var _ = Describe("Giving out API tokens", func() {
 		Expect(site.EnsureEditorToken(ctx, "")).To(BeEmpty())
 	})
 
-	It("makes an editor of the owner whose token it is given", func(ctx SpecContext) {
+	It("become editor tokens when they are given for the first editor", func(ctx SpecContext) {
 		token, _ := site.IssueToken(ctx, "ada", Reader)
 		Expect(site.EnsureEditorToken(ctx, token)).To(BeEmpty())
 		Expect(site.VerifyBearer(ctx, token)).To(Equal(oauth.Principal{Subject: "ada", Roles: []string{"editor"}}))
 	})
 
-	DescribeTable("refuses a given token that cannot be pasted, without repeating it",
+	DescribeTable("are refused without being printed",
 		func(ctx SpecContext, token string) {
 			_, err := site.EnsureEditorToken(ctx, token)
 			Expect(err).To(MatchError(ContainSubstring("printable ASCII")))
 			Expect(err.Error()).NotTo(ContainSubstring(token))
 		},
 		Entry("when it has a space", "two words"), Entry("when it ends in a line break", "token\n"),
-		Entry("when it is no ASCII", "schlüssel"), Entry("when it is too long", strings.Repeat("x", 4097)),
+		Entry("when it is not ASCII", "schlüssel"), Entry("when it is too long", strings.Repeat("x", 4097)),
 	)
 
-	It("keeps no token in clear, in any of its files", func(ctx SpecContext) {
+	It("are not stored in plain text in any file", func(ctx SpecContext) {
 		made, _ := site.EnsureEditorToken(ctx, "")
 		issued, _ := site.IssueToken(ctx, "a-name-that-is-found", Reader)
 		given := "chosen-by-the-operator"

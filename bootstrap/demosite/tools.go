@@ -8,18 +8,18 @@ import (
 )
 
 type slugInput struct {
-	Slug string `json:"slug" jsonschema:"the article's slug, as list_articles gives it"`
+	Slug string `json:"slug" jsonschema:"the article's slug, from list_articles"`
 }
 
 type createInput struct {
 	Title string `json:"title" jsonschema:"one line, at most 200 characters"`
-	Body  string `json:"body,omitempty" jsonschema:"Markdown, at most 100000 characters; may follow later"`
+	Body  string `json:"body,omitempty" jsonschema:"Markdown, at most 100000 characters; can be added later"`
 }
 
 type updateInput struct {
 	Slug  string `json:"slug" jsonschema:"the article's slug; it stays the same when the title changes"`
-	Title string `json:"title,omitempty" jsonschema:"the new title, one line of at most 200 characters; left out: unchanged"`
-	Body  string `json:"body,omitempty" jsonschema:"the whole new Markdown text, at most 100000 characters; left out: unchanged"`
+	Title string `json:"title,omitempty" jsonschema:"the new title, one line of at most 200 characters; default: unchanged"`
+	Body  string `json:"body,omitempty" jsonschema:"the whole new Markdown text, at most 100000 characters; default: unchanged"`
 }
 
 func (d *desk) addTools() {
@@ -28,16 +28,16 @@ func (d *desk) addTools() {
 	addTool(d, &mcp.Tool{Name: "get_article", Title: "Read an article", Annotations: reads(),
 		Description: "Returns one article with its Markdown text."}, d.site.getArticle)
 	addTool(d, &mcp.Tool{Name: "create_article", Title: "Create an article", Annotations: writes(false, false),
-		Description: "Creates a draft of yours. Readers see it only after publish_article."}, d.site.createArticle)
+		Description: "Creates a draft with you as the author. Readers see it only after publish_article."}, d.site.createArticle)
 	addTool(d, &mcp.Tool{Name: "update_article", Title: "Update an article", Annotations: writes(true, true),
-		Description: "Replaces the title, the text or both; earlier text is not kept. Authors may update their own drafts, " +
+		Description: "Replaces the title, the text or both; the previous version is not kept. Authors may update their own drafts, " +
 			"editors every draft and published article."}, d.site.updateArticle)
 	addTool(d, &mcp.Tool{Name: "publish_article", Title: "Publish an article", Annotations: writes(false, true),
-		Description: "Shows a draft or an archived article to every reader."}, d.site.changeBy((*Article).Publish))
+		Description: "Makes a draft or an archived article visible to all readers."}, d.site.changeBy((*Article).Publish))
 	addTool(d, &mcp.Tool{Name: "archive_article", Title: "Archive an article", Annotations: writes(false, true),
 		Description: "Hides a published article from readers; publish_article brings it back."}, d.site.changeBy((*Article).Archive))
 	addTool(d, &mcp.Tool{Name: "delete_article", Title: "Delete an article", Annotations: writes(true, true),
-		Description: "Deletes a draft or an archived article for good, and returns it for the last time."}, d.site.changeBy((*Article).Delete))
+		Description: "Deletes a draft or an archived article permanently, and returns it."}, d.site.changeBy((*Article).Delete))
 }
 
 func reads() *mcp.ToolAnnotations {
@@ -69,7 +69,7 @@ func (s *Site) updateArticle(ctx context.Context, by actor, in updateInput) (*Ar
 	})
 }
 
-// changeBy serves the verbs of editors, who may apply them to every article.
+// changeBy returns the handler of a tool for editors, who may use it on every article.
 func (s *Site) changeBy(verb func(*Article, time.Time) error) func(context.Context, actor, slugInput) (*Article, error) {
 	return func(ctx context.Context, by actor, in slugInput) (*Article, error) {
 		return s.change(ctx, by, in.Slug, func(article *Article) error { return verb(article, s.now()) })

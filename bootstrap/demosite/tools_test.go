@@ -15,18 +15,18 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Using the site through MCP tools", func() {
+var _ = Describe("The MCP tools of the demo site", func() {
 	var site *Site
 	BeforeEach(func() { site = openSite(newFile()) })
 
-	It("lists the samples on the first day", func(ctx SpecContext) {
+	It("list the sample articles of a new site", func(ctx SpecContext) {
 		found := visit(ctx, site, "eve", Reader).list(ctx, nil)
 		Expect(slugsOf(found.Articles)).To(Equal([]string{"welcome-to-the-demo-site", "house-style"}))
 		Expect(found.Articles[0].Body).To(BeEmpty())
 		Expect(found.NextCursor).To(BeEmpty())
 	})
 
-	It("takes an article from draft to deletion", func(ctx SpecContext) {
+	It("create, update, publish, archive and delete an article", func(ctx SpecContext) {
 		noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 		site.clock = func() time.Time { return noon.Add(400 * time.Millisecond) }
 		ada, eve := visit(ctx, site, "ada", Author), visit(ctx, site, "eve", Editor)
@@ -49,7 +49,7 @@ var _ = Describe("Using the site through MCP tools", func() {
 		Expect(eve.refused(ctx, "get_article", arguments{"slug": "my-garden"})).To(ContainSubstring("no article"))
 	})
 
-	It("tells apart articles of one title", func(ctx SpecContext) {
+	It("give articles with the same title different slugs", func(ctx SpecContext) {
 		ada := visit(ctx, site, "ada", Author)
 		for _, slug := range []string{"house-style-2", "house-style-3"} {
 			Expect(ada.must(ctx, "create_article", arguments{"title": "House style"}).Slug).To(Equal(slug))
@@ -57,7 +57,7 @@ var _ = Describe("Using the site through MCP tools", func() {
 		Expect(ada.must(ctx, "create_article", arguments{"title": "House"}).Slug).To(Equal("house"))
 	})
 
-	It("pages through lists, newest first, while others write", func(ctx SpecContext) {
+	It("list in pages, newest first, while other people write", func(ctx SpecContext) {
 		ada := visit(ctx, site, "ada", Author)
 		for n := range 5 {
 			ada.must(ctx, "create_article", arguments{"title": fmt.Sprint("Note ", n)})
@@ -70,7 +70,7 @@ var _ = Describe("Using the site through MCP tools", func() {
 		Expect(second.NextCursor).To(BeEmpty())
 	})
 
-	It("gives 20 articles when no limit is asked for", func(ctx SpecContext) {
+	It("list 20 articles by default", func(ctx SpecContext) {
 		for range 21 {
 			place(ctx, site, "ada", Draft)
 		}
@@ -79,26 +79,26 @@ var _ = Describe("Using the site through MCP tools", func() {
 		Expect(found.NextCursor).NotTo(BeEmpty())
 	})
 
-	DescribeTable("refuses in words that help",
+	DescribeTable("explain a refusal",
 		func(ctx SpecContext, role Role, tool string, in arguments, why string) {
 			Expect(visit(ctx, site, "ada", role).refused(ctx, tool, in)).To(ContainSubstring(why))
 		},
-		Entry("when there is no such article", Editor, "publish_article", arguments{"slug": "nothing"}, `no article "nothing"; list_articles shows`),
-		Entry("when the role is too low", Reader, "create_article", arguments{"title": "News"}, "that takes the role author"),
+		Entry("when the article does not exist", Editor, "publish_article", arguments{"slug": "nothing"}, `no article "nothing"; list_articles lists`),
+		Entry("when the role is too low", Reader, "create_article", arguments{"title": "News"}, "it needs the role author"),
 		Entry("when the role is unknown", Role("admin"), "list_articles", nil, "you have no role"),
-		Entry("when an author changes what others published", Author, "update_article", arguments{"slug": "house-style", "title": "x"}, "only an editor"),
+		Entry("when an author changes a published article of another person", Author, "update_article", arguments{"slug": "house-style", "title": "x"}, "only an editor"),
 		Entry("when the title is blank", Author, "create_article", arguments{"title": " "}, "needs a title"),
 		Entry("when the title is missing", Author, "create_article", arguments{"body": "x"}, "title"),
-		Entry("when the title is no text", Author, "create_article", arguments{"title": 7}, "title"),
+		Entry("when the title is not a text", Author, "create_article", arguments{"title": 7}, "title"),
 		Entry("when an input is unknown", Author, "create_article", arguments{"title": "x", "state": "published"}, "state"),
-		Entry("when nothing is to be updated", Editor, "update_article", arguments{"slug": "house-style"}, "give a new title"),
+		Entry("when an update is empty", Editor, "update_article", arguments{"slug": "house-style"}, "give a new title"),
 		Entry("when the limit is too high", Reader, "list_articles", arguments{"limit": 101}, "limit must be 1 to 100"),
 		Entry("when the limit is negative", Reader, "list_articles", arguments{"limit": -1}, "limit must be 1 to 100"),
 		Entry("when the state is unknown", Reader, "list_articles", arguments{"state": "lost"}, "draft, published or archived"),
 		Entry("when the cursor is made up", Reader, "list_articles", arguments{"cursor": "not a cursor"}, "nextCursor"),
 	)
 
-	It("refuses an unknown caller", func(ctx SpecContext) {
+	It("refuse an unknown caller", func(ctx SpecContext) {
 		stranger := visitWith(ctx, site, func(mcp.Request) (oauth.Caller, bool) { return callerWith("ada", Editor), false })
 		Expect(stranger.refused(ctx, "list_articles", nil)).To(ContainSubstring("sign in first"))
 		Expect(resourceSlugs(ctx, stranger)).To(BeEmpty())
@@ -106,7 +106,7 @@ var _ = Describe("Using the site through MCP tools", func() {
 		Expect(err).To(MatchError(ContainSubstring("not found")))
 	})
 
-	It("asks who is calling at every call", func(ctx SpecContext) {
+	It("check the role at every call", func(ctx SpecContext) {
 		role := Editor
 		ada := visitWith(ctx, site, func(mcp.Request) (oauth.Caller, bool) { return callerWith("ada", role), true })
 		ada.must(ctx, "create_article", arguments{"title": "One"})
@@ -114,7 +114,7 @@ var _ = Describe("Using the site through MCP tools", func() {
 		Expect(ada.refused(ctx, "create_article", arguments{"title": "Two"})).To(ContainSubstring("role"))
 	})
 
-	It("says what each tool does to the site", func(ctx SpecContext) {
+	It("have annotations", func(ctx SpecContext) {
 		hints := map[string]string{}
 		for tool, err := range visit(ctx, site, "ada", Editor).session.Tools(ctx, nil) {
 			Expect(err).NotTo(HaveOccurred())
@@ -137,7 +137,7 @@ var _ = Describe("Using the site through MCP tools", func() {
 		}))
 	})
 
-	It("keeps faults to its log", func(ctx SpecContext) {
+	It("log internal errors and do not return them", func(ctx SpecContext) {
 		var log bytes.Buffer
 		before := slog.Default()
 		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
@@ -145,15 +145,15 @@ var _ = Describe("Using the site through MCP tools", func() {
 		eve := visit(ctx, site, "eve", Editor)
 		Expect(site.Close()).To(Succeed())
 
-		Expect(eve.refused(ctx, "list_articles", nil)).To(Equal("the site cannot do this just now; try again later"))
+		Expect(eve.refused(ctx, "list_articles", nil)).To(Equal("internal error; try again later"))
 		_, err := eve.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: "article://house-style"})
-		Expect(err).To(MatchError(HaveSuffix("the site cannot do this just now; try again later")))
+		Expect(err).To(MatchError(HaveSuffix("internal error; try again later")))
 		_, err = eve.session.ListResources(ctx, nil)
-		Expect(err).To(MatchError(HaveSuffix("the site cannot do this just now; try again later")))
+		Expect(err).To(MatchError(HaveSuffix("internal error; try again later")))
 		Expect(strings.Count(log.String(), "database is closed")).To(Equal(3))
 	})
 
-	It("creates every one of many articles at once, each under its own slug", func(ctx SpecContext) {
+	It("create many articles concurrently, each with its own slug", func(ctx SpecContext) {
 		var running sync.WaitGroup
 		for n := range 8 {
 			ada := visit(ctx, site, fmt.Sprint("author-", n), Author)

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// browser is a person's, who pastes a token of the site into its consent page.
+// browser simulates a person who pastes a token of the site into its consent page.
 type browser struct{ token string }
 
-// approve opens the authorization URL, approves, and returns what the site sends back to the client.
+// approve opens the authorization URL, approves, and returns the authorization response.
 func (b browser) approve(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	shown, err := load(ctx, http.MethodGet, args.URL, nil)
 	if err == nil && shown.fields.Has("bearer_token") {
@@ -36,17 +36,17 @@ func (b browser) approve(ctx context.Context, args *auth.AuthorizationArgs) (*au
 	return &auth.AuthorizationResult{Code: answer.Get("code"), State: answer.Get("state"), Iss: answer.Get("iss")}, nil
 }
 
-// page is an answer of the site to a browser.
+// page is a response of the site to a browser.
 type page struct {
 	status        int
-	location      *url.URL // nil unless it is a redirect
+	location      *url.URL // target of a redirect, else nil
 	action        string   // of the form
 	fields        url.Values
 	alert         string
 	title, advice string
 }
 
-// message returns what the page tells the person.
+// message returns the message of the page for the person.
 func (p *page) message() string {
 	if p.alert != "" {
 		return p.alert

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// redirectURI is where the site sends a browser back to. The browser of the test reads the answer and does not follow it.
+// redirectURI is the client's redirect URI. The simulated browser reads the redirect and does not follow it.
 const redirectURI = "http://127.0.0.1/callback"
 
 // publishedClient is an MCP client with its metadata document, served over TLS.
@@ -32,7 +32,7 @@ func publishClient(t testing.TB) *publishedClient {
 
 func (c *publishedClient) id() string { return c.server.URL + "/client.json" }
 
-// host returns the host of the client_id without its port, as AllowClient gets it.
+// host returns the host of the client_id without its port, which is the argument of AllowClient.
 func (c *publishedClient) host() string {
 	address := c.server.Listener.Addr().String()
 	return address[:strings.LastIndexByte(address, ':')]

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// patience is how long the site may take for a whole step, such as a connection.
+// patience is the timeout of a whole step, such as a connection.
 const patience = 30 * time.Second
 
-// Connect connects the client as TryConnect does, and fails the test when the site refuses.
+// Connect is TryConnect that fails the test on an error.
 func (s *Site) Connect(token string, scopes ...string) *Connection {
 	s.t.Helper()
 	c, err := s.TryConnect(token, scopes...)
@@ -42,13 +42,13 @@ func (s *Site) checkServed() {
 	s.t.Helper()
 	switch {
 	case s.issuer == "":
-		s.t.Fatalf("pasteporttest: no client can connect yet: build the OAuth server from Site.Config")
+		s.t.Fatalf("pasteporttest: the site is not ready: build the OAuth server from Site.Config")
 	case s.server.URL == "":
-		s.t.Fatalf("pasteporttest: no client can connect yet: pass the site's Echo to Site.Serve")
+		s.t.Fatalf("pasteporttest: the site is not ready: pass the site's Echo to Site.Serve")
 	}
 }
 
-// hint returns what a host can do about an error, "" when the error is enough.
+// hint returns advice about an error to append to it, or "".
 func (s *Site) hint(err error) string {
 	var refusal *Refusal
 	if errors.As(err, &refusal) && refusal.Status == http.StatusBadGateway && s.client.fetches.Load() == 0 {
@@ -57,7 +57,7 @@ func (s *Site) hint(err error) string {
 	return ""
 }
 
-// open goes through the authorization code flow of the official Go SDK, which begins with the challenge of the MCP server.
+// open runs the authorization code flow of the official Go SDK, which starts with the challenge of the MCP server.
 func (c *Connection) open(ctx context.Context, token string, scopes []string) error {
 	config := &auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: c.site.client.id()},
@@ -82,12 +82,12 @@ func (c *Connection) open(ctx context.Context, token string, scopes []string) er
 	}
 	defer challenge.Body.Close()
 	if challenge.StatusCode != http.StatusUnauthorized {
-		return fmt.Errorf("there is no MCP server with OAuth: it answered %s", challenge.Status)
+		return fmt.Errorf("the site has no MCP server with OAuth: it returned %s", challenge.Status)
 	}
 	return flow.Authorize(ctx, request, challenge)
 }
 
-// keep takes over what the token endpoint has answered.
+// keep stores the tokens from the token endpoint.
 func (c *Connection) keep(_ context.Context, config *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 	c.oauth = config
 	c.take(token)

@@ -73,7 +73,7 @@ func TestRefusedByAllowClient(t *testing.T) {
 	site.Connect("ada-token")
 	adjusted := site.Config(config)
 	if !adjusted.AllowClient("claude.ai") || adjusted.AllowClient("other.example") {
-		t.Error("AllowClient does not decide about other clients as the site's own does")
+		t.Error("AllowClient does not apply the site's own rule to other clients")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestFurtherServer(t *testing.T) {
 		t.Errorf("the session is with %q", name)
 	}
 	if got := status(t, ada, site.URL()+"/mcp"); got != http.StatusUnauthorized {
-		t.Errorf("the token of the archive is answered %d elsewhere", got)
+		t.Errorf("the token of the archive returns %d at another server", got)
 	}
 }
 
@@ -130,13 +130,13 @@ func TestMessagesOfFailures(t *testing.T) {
 			site.Config(libraryConfig())
 			site.Serve(echo.New())
 			site.Connect("ada-token")
-		}, "there is no MCP server with OAuth: it answered 404"},
+		}, "the site has no MCP server with OAuth: it returned 404"},
 		"refused refresh": {func(t testing.TB) {
 			site, _ := open(t, libraryConfig())
 			ada := site.Connect("ada-token")
 			ada.End()
 			ada.Refresh()
-		}, "refreshing the connection: the site answered 400 Bad Request: invalid_grant"},
+		}, "refreshing the connection: the site returned 400 Bad Request: invalid_grant"},
 		"refused session": {func(t testing.TB) {
 			site, _ := open(t, libraryConfig())
 			ada := site.Connect("ada-token")

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Connection is a client that a person has connected to the site. Its tokens change only by Refresh. Its methods are for the goroutine of the
-// test; what Client and Session return is safe for concurrent use.
+// Connection is a client that a person has connected to the site. Only Refresh changes its tokens. Call its methods from the goroutine of the
+// test only; the results of Client and Session are safe for concurrent use.
 type Connection struct {
 	site      *Site
 	oauth     *oauth2.Config
@@ -49,7 +49,7 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(request)
 }
 
-// Session returns a session of the official Go SDK with the MCP server, the same one every time. When the server refuses the access token or
+// Session returns a session of the official Go SDK with the MCP server, the same one every time. If the server refuses the access token or
 // its scopes, a call returns a *Refusal, and the session stays open for calls after Refresh.
 func (c *Connection) Session() *mcp.ClientSession {
 	c.site.t.Helper()
@@ -70,7 +70,7 @@ func (c *Connection) Session() *mcp.ClientSession {
 	return session
 }
 
-// noAuthorization keeps a session open when the server refuses a request, and does not authorize the client again.
+// noAuthorization returns a *Refusal when the server refuses a request. The SDK then keeps the session open and does not authorize again.
 type noAuthorization struct{ auth.OAuthHandler }
 
 // TokenSource implements auth.OAuthHandler.
@@ -82,14 +82,14 @@ func (noAuthorization) Authorize(_ context.Context, _ *http.Request, response *h
 	return challengeOf(response)
 }
 
-// Expire moves the clock of the site to the end of the access token. Access tokens of other connections may expire too.
+// Expire moves the clock of the site to the expiry of the access token. Access tokens of other connections may expire too.
 func (c *Connection) Expire() {
 	if left := c.expiresAt.Sub(c.site.Now()); left > 0 {
 		c.site.Advance(left)
 	}
 }
 
-// Refresh refreshes the tokens as TryRefresh does, and fails the test when the site refuses.
+// Refresh is TryRefresh that fails the test on an error.
 func (c *Connection) Refresh() {
 	c.site.t.Helper()
 	if err := c.TryRefresh(); err != nil {
@@ -97,7 +97,7 @@ func (c *Connection) Refresh() {
 	}
 }
 
-// TryRefresh exchanges the refresh token for new tokens. The error is a *Refusal when the site refuses, for example because it has revoked the
+// TryRefresh exchanges the refresh token for new tokens. The error is a *Refusal if the site refuses, for example because it has revoked the
 // token that the person pasted.
 func (c *Connection) TryRefresh() error {
 	ctx, cancel := context.WithTimeout(c.site.t.Context(), patience)
@@ -110,7 +110,7 @@ func (c *Connection) TryRefresh() error {
 	return nil
 }
 
-// End ends the connection as a client does: it revokes the refresh token, with which the access token ends.
+// End ends the connection like a client: it revokes the refresh token, which also ends the access token.
 func (c *Connection) End() {
 	c.site.t.Helper()
 	if err := c.revoke(); err != nil {
@@ -137,7 +137,7 @@ func (c *Connection) revoke() error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the site answered %s", response.Status)
+		return fmt.Errorf("the site returned %s", response.Status)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
 )
 
-// status returns how an MCP server answers a request of the connection. A request that is let through has no body and gets 400.
+// status returns the status of an MCP server for a request of the connection. An accepted request has no body and gets 400.
 func status(t *testing.T, c *pasteporttest.Connection, endpoint string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, http.NoBody)
@@ -21,11 +21,11 @@ func status(t *testing.T, c *pasteporttest.Connection, endpoint string) int {
 	return response.StatusCode
 }
 
-// expectOpen fails the test unless the MCP server lets requests of the connection through.
+// expectOpen fails the test unless the MCP server accepts requests of the connection, or refuses them if open is false.
 func expectOpen(t *testing.T, site *pasteporttest.Site, c *pasteporttest.Connection, open bool) {
 	t.Helper()
 	if got := status(t, c, site.URL()+"/mcp"); (got == http.StatusUnauthorized) == open {
-		t.Errorf("the MCP server answers %d", got)
+		t.Errorf("the MCP server returns %d", got)
 	}
 }
 

@@ -32,6 +32,6 @@ func TestDocsShowTestRead(t *testing.T) {
 	_, after, _ := strings.Cut(string(source), "\nfunc TestRead(")
 	body, _, found := strings.Cut(after, "\n}\n")
 	if !found || !strings.Contains(string(page), "```go\nfunc TestRead("+body+"\n}\n```\n") {
-		t.Error("docs/testing.md does not show TestRead as it is")
+		t.Error("docs/testing.md does not contain the current TestRead")
 	}
 }

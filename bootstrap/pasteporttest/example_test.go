@@ -40,5 +40,5 @@ func Example() {
 	// Emma for ada
 	// true
 	// <nil>
-	// connecting: the site answered 403 Forbidden: This site does not know that token. Check that you copied all of it and that it has not expired.
+	// connecting: the site returned 403 Forbidden: This site does not know that token. Check that you copied all of it and that it has not expired.
 }

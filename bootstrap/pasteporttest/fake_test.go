@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fakeT stands for the *testing.T of a test: in Example, which has none, and where a test has to fail.
+// fakeT replaces *testing.T in Example, which has none, and in tests that must fail.
 type fakeT struct {
 	testing.TB
 	ctx     context.Context
@@ -17,7 +17,7 @@ type fakeT struct {
 	cleanup []func()
 }
 
-// failure is the message with which a fakeT has failed.
+// failure is the message of a failed fakeT.
 type failure string
 
 func newFakeT() *fakeT {
@@ -25,7 +25,7 @@ func newFakeT() *fakeT {
 	return &fakeT{ctx: ctx, end: cancel}
 }
 
-// failureOf returns how test fails, "" when it passes.
+// failureOf returns the failure message of a test, or "" if it passes.
 func failureOf(test func(t testing.TB)) (message string) {
 	defer func() {
 		switch reason := recover().(type) {
@@ -59,7 +59,7 @@ func (f *fakeT) TempDir() string {
 	return folder
 }
 
-// finish ends the test as the testing package does.
+// finish ends the test like the testing package.
 func (f *fakeT) finish() {
 	f.end()
 	for _, act := range slices.Backward(f.cleanup) {

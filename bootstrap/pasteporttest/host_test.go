@@ -13,13 +13,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// library is a site as a host writes it.
+// library is an example of a host.
 type library struct {
 	*echo.Echo
 	authz *bootstrap.OAuthServer
 }
 
-// libraryConfig is what the library runs with in public.
+// libraryConfig returns the production config of the library.
 func libraryConfig() oauth.Config {
 	return oauth.Config{
 		Issuer: "https://library.example", Verifier: members{

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Refusal is the answer with which a site refuses a connection, a refresh or a call in a session.
+// Refusal is the error response of a site to a connection, a refresh or a call in a session.
 type Refusal struct {
 	Status      int    // of the HTTP response
 	Code        string // the OAuth error code, such as invalid_scope; empty for a page, such as the one after a wrong token
@@ -19,7 +19,7 @@ type Refusal struct {
 
 // Error implements error.
 func (r *Refusal) Error() string {
-	text := fmt.Sprintf("the site answered %d %s", r.Status, http.StatusText(r.Status))
+	text := fmt.Sprintf("the site returned %d %s", r.Status, http.StatusText(r.Status))
 	for _, part := range []string{r.Code, r.Description} {
 		if part != "" {
 			text += ": " + part
@@ -28,7 +28,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// refusalOf returns the Refusal of a token endpoint's error, any other error as it is.
+// refusalOf converts an error of the token endpoint to a Refusal, and returns any other error unchanged.
 func refusalOf(err error) error {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
@@ -37,7 +37,7 @@ func refusalOf(err error) error {
 	return &Refusal{answer.Response.StatusCode, answer.ErrorCode, answer.ErrorDescription}
 }
 
-// challengeOf returns the Refusal of an MCP server's answer.
+// challengeOf returns the Refusal in the response of an MCP server.
 func challengeOf(response *http.Response) *Refusal {
 	refusal := &Refusal{Status: response.StatusCode}
 	challenges, err := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))

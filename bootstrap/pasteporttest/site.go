@@ -1,17 +1,17 @@
-// Package pasteporttest helps a site to test its own MCP server with a real client.
+// Package pasteporttest tests a site's own MCP server with a real client.
 //
 // New opens a loopback address and publishes the metadata document of an MCP client. The site builds its OAuth server from Site.Config, with
-// bootstrap.WithRootCAs(site.RootCAs()), and Site.Serve runs its Echo. Site.Connect is a person who connects the client: it goes through the
+// bootstrap.WithRootCAs(site.RootCAs()), and Site.Serve runs its Echo. Site.Connect connects the client like a person: it uses the
 // site's metadata, consent page and token endpoint, and returns a Connection with an authorized http.Client and a session of the official
-// Go SDK. Connection.Expire, Refresh and End take it through its life.
+// Go SDK. Connection.Expire, Refresh and End simulate its later life.
 //
 //	site := pasteporttest.New(t)
 //	site.Serve(newEcho(site.Config(config), bootstrap.WithRootCAs(site.RootCAs())))
 //	ada := site.Connect("a-token-of-ada", "mcp")
 //	result, err := ada.Session().CallTool(t.Context(), &mcp.CallToolParams{Name: "greet"})
 //
-// Everything ends with the test, by its Cleanup. Connect, Refresh and the other methods without an error fail the test; TryConnect and
-// TryRefresh return a *Refusal when the site refuses. In Ginkgo, pass GinkgoTB() to New.
+// The test's Cleanup ends everything. Connect, Refresh and the other methods without an error result fail the test on an error; TryConnect and
+// TryRefresh return a *Refusal if the site refuses. In Ginkgo, pass GinkgoTB() to New.
 package pasteporttest
 
 import (
@@ -38,7 +38,7 @@ type Site struct {
 	t        testing.TB
 	server   *httptest.Server
 	client   *publishedClient
-	ahead    *atomic.Int64 // of the system's clock
+	ahead    *atomic.Int64 // nanoseconds that the site's clock is ahead of the system's
 	issuer   string        // empty before Config
 	endpoint string        // of the MCP server
 }
@@ -59,19 +59,19 @@ func (s *Site) close() {
 // URL returns the base URL of the site, which is the Issuer of a Config without a path.
 func (s *Site) URL() string { return "http://" + s.server.Listener.Addr().String() }
 
-// RootCAs returns the authority that has signed the certificate of the client. Pass it to bootstrap.WithRootCAs, so that the OAuth server can
+// RootCAs returns a pool with the certificate of the client's host. Pass it to bootstrap.WithRootCAs, so that the OAuth server can
 // fetch the client's metadata document.
 func (s *Site) RootCAs() *x509.CertPool { return s.client.rootCAs() }
 
-// Now returns the time of the site, which is the system's until Advance or Connection.Expire moves it.
+// Now returns the time of the site, which is the system time until Advance or Connection.Expire moves it forward.
 func (s *Site) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
 
 // Advance moves the time of the site forward.
 func (s *Site) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
 
-// Config returns the site's own config with what a test needs. Issuer, Resource and those of MoreServers keep their paths and move to the
-// address of the test. Now is Site.Now. The client of the test is allowed, its document is fetched from this computer and without a proxy.
-// The Logger, when there is none, writes to the test's output.
+// Config adapts the site's own config to the test. Issuer, Resource and the resources of MoreServers keep their paths and move to the
+// address of the test. Now becomes Site.Now. The client of the test is allowed, and its document is fetched from loopback without a proxy.
+// If Logger is nil, logs go to the test's output.
 func (s *Site) Config(config oauth.Config) oauth.Config {
 	config.Issuer, config.Resource = s.move(config.Issuer), s.move(config.Resource)
 	if config.Issuer == "" {
@@ -113,10 +113,10 @@ func (s *Site) Serve(handler http.Handler) {
 	}
 	s.server.Config = &http.Server{Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout}
 	s.server.Start()
-	s.t.Cleanup(s.close) // before the store of the site, whose Cleanup is older
+	s.t.Cleanup(s.close) // runs before the Cleanup of the site's store, which was registered earlier
 }
 
-// At returns the same site, whose Connect connects to the MCP server at path, one of Config.MoreServers.
+// At returns a copy of the site whose Connect uses the MCP server at path, one of Config.MoreServers.
 func (s *Site) At(path string) *Site {
 	other := *s
 	other.endpoint = s.URL() + path

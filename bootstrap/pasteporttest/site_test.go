@@ -42,7 +42,7 @@ func TestSiteBelowPath(t *testing.T) {
 	check(t, callTool(t, ada, "read"))
 	ada.End()
 	if got := status(t, ada, site.URL()+"/app/mcp"); got != http.StatusUnauthorized {
-		t.Errorf("the MCP server answers %d", got)
+		t.Errorf("the MCP server returns %d", got)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestClockOfSite(t *testing.T) {
 	}
 }
 
-// outputT keeps its output.
+// outputT records the output of the test.
 type outputT struct {
 	*fakeT
 	text bytes.Buffer
@@ -95,7 +95,7 @@ func TestSiteEndsBeforeItsStore(t *testing.T) {
 	fake := newFakeT()
 	site := pasteporttest.New(fake)
 	var open bool
-	fake.Cleanup(func() { open = site.IsOpen() }) // as the store's
+	fake.Cleanup(func() { open = site.IsOpen() }) // like the store's cleanup
 	site.Serve(newLibrary(fake, site.Config(libraryConfig()), bootstrap.WithRootCAs(site.RootCAs())))
 	site.Connect("ada-token").Session()
 	fake.finish()

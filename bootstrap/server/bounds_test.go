@@ -19,7 +19,7 @@ import (
 
 const soon = 10 * time.Second
 
-// served is a demo site whose listeners have the bounds of a spec.
+// served is a demo site with the listener bounds of a spec.
 type served struct {
 	*Service
 	addr string
@@ -53,7 +53,7 @@ func serveWithin(limits httpserver.Bounds, prepare ...func(*Service)) *served {
 	return s
 }
 
-// dial opens a connection on which nothing waits for longer than a spec would.
+// dial opens a connection with a deadline.
 func dial(ctx context.Context, addr string) net.Conn {
 	GinkgoHelper()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -76,7 +76,7 @@ var _ = Describe("Deadlines of the service's own listeners", Label("operations")
 		return b
 	}
 
-	DescribeTable("close a connection whose body does not come", func(ctx SpecContext, path string) {
+	DescribeTable("close a connection without a request body", func(ctx SpecContext, path string) {
 		s := serveWithin(short())
 		addr := s.addr
 		if strings.HasPrefix(path, "admin ") {
@@ -87,12 +87,12 @@ var _ = Describe("Deadlines of the service's own listeners", Label("operations")
 		_, err := io.Copy(io.Discard, conn)
 		Expect(err).NotTo(HaveOccurred(), "the server has closed it")
 	},
-		Entry("to the root", "/"), Entry("to nothing", "/nothing"), Entry("to a page of the authorization server that is not there", "/oauth/nothing"),
-		Entry("to its metadata", "/.well-known/oauth-authorization-server"), Entry("to that of the resource", "/.well-known/oauth-protected-resource/mcp"),
-		Entry("to readiness", "admin /readyz"), Entry("to nothing of the admin listener", "admin /nothing"),
+		Entry("to the root", "/"), Entry("to an unknown path", "/nothing"), Entry("to an unknown path of the authorization server", "/oauth/nothing"),
+		Entry("to its metadata", "/.well-known/oauth-authorization-server"), Entry("to the resource metadata", "/.well-known/oauth-protected-resource/mcp"),
+		Entry("to readiness", "admin /readyz"), Entry("to an unknown path of the admin listener", "admin /nothing"),
 	)
 
-	It("cut an answer that the client does not read", func(ctx SpecContext) {
+	It("cut a response that the client does not read", func(ctx SpecContext) {
 		wrote := make(chan error, 1)
 		s := serveWithin(short(), func(s *Service) {
 			s.Echo.GET("/large", func(c echo.Context) error {
@@ -111,8 +111,8 @@ var _ = Describe("Deadlines of the service's own listeners", Label("operations")
 	})
 })
 
-var _ = Describe("Choosing the number of connections", Label("operations"), func() {
-	It("goes by this process, or by the setting, and says so at the start", func() {
+var _ = Describe("The number of connections", Label("operations"), func() {
+	It("comes from the limits of the process or from the setting, and is logged at the start", func() {
 		s := serveWithin(httpserver.BoundsFor(10))
 		Expect(s.log).To(gbytes.Say(fmt.Sprintf(`limiting the connections .* connections=%d memory=\d+ files=\d+`, httpserver.ProcessCapacity().Connections())))
 		config := Config{MaxConnections: 7}

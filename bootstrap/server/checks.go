@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var errNoIssuer = errors.New("the issuer, the public https address of this service, is missing: add --issuer https://…, " +
+var errNoIssuer = errors.New("the issuer, the public https URL of this service, is missing: add --issuer https://…, " +
 	"or --dev and a loopback --addr to try it on this computer")
 
 // Load reads the settings of c's table and reports every mistake at once, before anything is opened. The additional checks run after the
@@ -36,7 +36,7 @@ func (c *Config) Load(table *settings.Table, checks ...func(Config) error) error
 func (c Config) checkSettings() error {
 	addr, err := net.ResolveTCPAddr("tcp", c.Addr)
 	if err != nil {
-		err = oauth.NewMistake("%s is %q, which is no address: write host:port, for example %s", oauth.Field("Addr"), c.Addr, DefaultAddr)
+		err = oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s", oauth.Field("Addr"), c.Addr, DefaultAddr)
 	}
 	switch {
 	case c.Issuer != "":
@@ -54,14 +54,14 @@ func (c Config) checkAdminAddr() error {
 		return nil
 	}
 	if _, err := net.ResolveTCPAddr("tcp", c.AdminAddr); err != nil {
-		return oauth.NewMistake("%s is %q, which is no address: write host:port, for example %s, or %s", oauth.Field("AdminAddr"), c.AdminAddr, DefaultAdminAddr, AdminOff)
+		return oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s, or %s", oauth.Field("AdminAddr"), c.AdminAddr, DefaultAdminAddr, AdminOff)
 	}
 	return nil
 }
 
 func (c Config) checkDemoToken() error {
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
-		return oauth.NewMistake("%s cannot be taken: %s", oauth.Field("DemoToken"), err)
+		return oauth.NewMistake("%s is invalid: %s", oauth.Field("DemoToken"), err)
 	}
 	return verifierField{"DemoToken", c.EditorToken != "", false, []string{VerifierSite}}.check(c.Verification.chosen(c.IsGateway()))
 }
@@ -80,7 +80,7 @@ func (c Config) LocalIssuer(listener net.Addr) string {
 	return "http://" + authority
 }
 
-// Resolve fills in the settings that follow from others. The issuer stays empty when the system is to choose the port.
+// Resolve fills in the settings that depend on others. The issuer stays empty if the system chooses the port.
 func (c *Config) Resolve() {
 	resource := c.Resource
 	if addr, err := net.ResolveTCPAddr("tcp", c.Addr); c.Issuer == "" && err == nil && addr.Port != 0 {
@@ -97,7 +97,7 @@ func (c *Config) Resolve() {
 	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
 }
 
-// check finds mistakes before any file is made. The store does not exist yet, so the server secret is all zeros.
+// check finds mistakes before any file is created. The store does not exist yet, so the server secret is all zeros.
 func (c Config) check() error {
 	config := c.oauth(func(string) oauth.BearerVerifier { return new(demosite.Site) })
 	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
@@ -135,7 +135,7 @@ func (c Config) checkMaxRequestBody() error {
 func (c Config) checkPages() error {
 	err := oauth.CheckPages(c.AllowedOrigins, c.AllowedHosts)
 	if len(c.AllowedHosts) > 0 && !c.OnThisComputer() {
-		err = errors.Join(err, oauth.NewMistake("%s is set, but a public server answers under every name: leave it out", oauth.Field("WithAllowedHosts")))
+		err = errors.Join(err, oauth.NewMistake("%s is set, but a server with a public issuer accepts every Host: leave it out", oauth.Field("WithAllowedHosts")))
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func (c Config) checkPages() error {
 func checkProxies(proxies []netip.Prefix) error {
 	for _, network := range proxies {
 		if network.Bits() == 0 {
-			return oauth.NewMistake("%s has %s, which is everybody: name the networks of your own proxies", oauth.Field("TrustedProxies"), network)
+			return oauth.NewMistake("%s has %s, which covers every address: name the networks of your own proxies", oauth.Field("TrustedProxies"), network)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ const (
 type Config struct {
 	oauth.Config
 	Addr           string               // listen address
-	DataDir        string               // folder of content.db and oauth.db; made when missing
+	DataDir        string               // folder of content.db and oauth.db; created if missing
 	Database       DatabaseConfig       // database server that holds the grants instead of oauth.db
 	Bus            string               // URL of the NATS server that connects the replicas, with its password; "" for none
 	Development    bool                 // allows an http issuer and metadata documents on this computer (C49)
@@ -37,7 +37,7 @@ type Config struct {
 	LogoFile       string               // read into Appearance.Logo
 	Verification   Verification         // how pasted tokens are verified
 	Gateway        GatewayConfig        // with upstreams, the service is a gateway and has no demo site
-	EditorToken    string               // token of the demo site's editor; when empty, the first start makes one
+	EditorToken    string               // token of the demo site's editor; if empty, the first start generates one
 	AdminAddr      string               // host:port of the admin listener; "" or "off" for none
 	AllowedOrigins []string             // origins of web pages that may call the MCP endpoints from a browser
 	AllowedHosts   []string             // additional Host names that a service on this computer accepts
@@ -63,10 +63,10 @@ func DefaultConfig() *Config {
 	return c
 }
 
-// IsGateway reports whether the service stands in front of other MCP servers instead of the demo site.
+// IsGateway reports whether the service is a gateway to other MCP servers instead of the demo site.
 func (c Config) IsGateway() bool { return len(c.Gateway.Upstreams) > 0 }
 
-// Listen opens Addr. It comes before everything else, so that a second start fails without leaving files behind.
+// Listen opens Addr. Call it before everything else, so that a second start fails without creating files.
 func (c Config) Listen() (net.Listener, error) {
 	return httpserver.Listen("--addr", c.Addr, DefaultAddr)
 }

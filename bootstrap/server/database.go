@@ -25,11 +25,11 @@ const defaultDatabaseConnections = persistence.DefaultConnections
 
 func (d *DatabaseConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
-		settings.Secret("database", &d.URL, "database server that replicas share, as postgres://user:password@host/name or mysql://user:password@host/name").
-			Checks("Database.URL").Otherwise("the SQLite file oauth.db in data").Like("postgres://pasteport:password@db.internal/pasteport"),
-		settings.File("server-secret", &d.SecretFile, "file with the server secret, the same one for every replica on a database server").
-			Checks("Database.SecretFile").Otherwise("oauth.db.secret in data").Like("/run/secrets/pasteport"),
-		settings.Number("database-connections", &d.Connections, "connections to the database server at most, of each replica"),
+		settings.Secret("database", &d.URL, "URL of a shared database server: postgres://user:password@host/name or mysql://user:password@host/name").
+			Fields("Database.URL").DefaultText("the SQLite file oauth.db in data").Example("postgres://pasteport:password@db.internal/pasteport"),
+		settings.File("server-secret", &d.SecretFile, "file with the server secret; the same for every replica on a database server").
+			Fields("Database.SecretFile").DefaultText("oauth.db.secret in data").Example("/run/secrets/pasteport"),
+		settings.Number("database-connections", &d.Connections, "maximum number of connections to the database server per replica"),
 	}
 }
 
@@ -39,7 +39,7 @@ func (d DatabaseConfig) check() error {
 	case d.URL == "" && d.SecretFile != "":
 		return oauth.NewMistake("%s is set without %s: the SQLite file has its secret beside it, leave it out", oauth.Field("Database.SecretFile"), oauth.Field("Database.URL"))
 	case d.URL != "" && !persistence.IsServer(d.URL):
-		return oauth.NewMistake("%s names no database server: write postgres://user:password@host/name or mysql://user:password@host/name, with %%2F for a slash of the password, %%23 for #, and so on", oauth.Field("Database.URL"))
+		return oauth.NewMistake("%s is not the URL of a database server: write postgres://user:password@host/name or mysql://user:password@host/name, with %%2F for a slash in the password, %%23 for #, and so on", oauth.Field("Database.URL"))
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (c Config) FileLocation() StoreLocation {
 	return StoreLocation{file: filepath.Join(c.DataDir, "oauth.db")}
 }
 
-// LocationOf returns the location that address names as sqlite:///path, postgres://… or mysql://…; ok is false for any other address.
+// LocationOf parses an address such as sqlite:///path, postgres://… or mysql://…; ok is false for any other address.
 func (c Config) LocationOf(address string) (_ StoreLocation, ok bool) {
 	if persistence.IsServer(address) {
 		return StoreLocation{url: address, options: c.Database.options(c.DataDir)}, true
@@ -82,7 +82,7 @@ func (c Config) LocationOf(address string) (_ StoreLocation, ok bool) {
 // IsServer reports whether the location is on a database server.
 func (l StoreLocation) IsServer() bool { return l.url != "" }
 
-// Open opens the database, and creates the file and its schema when they are missing.
+// Open opens the database, and creates the file and its schema if they are missing.
 func (l StoreLocation) Open() (*persistence.Store, error) {
 	if l.IsServer() {
 		return persistence.OpenServer(l.url, l.options)
@@ -101,7 +101,7 @@ func (l StoreLocation) OpenExisting() (*persistence.Store, error) {
 	return persistence.OpenExisting(l.file)
 }
 
-// OpenUnchecked opens a database whose schema or secret may be wrong.
+// OpenUnchecked opens a database without checking its schema and secret.
 func (l StoreLocation) OpenUnchecked() (*persistence.Store, error) {
 	if l.IsServer() {
 		return persistence.OpenUncheckedServer(l.url, l.options)
@@ -112,7 +112,7 @@ func (l StoreLocation) OpenUnchecked() (*persistence.Store, error) {
 	return persistence.OpenUnchecked(l.file)
 }
 
-// Migrate brings the schema up to date and returns the migrations that were missing.
+// Migrate updates the schema and returns the applied migrations.
 func (l StoreLocation) Migrate() (applied []string, err error) {
 	if l.IsServer() {
 		return persistence.MigrateServer(l.url, l.options)
@@ -120,7 +120,7 @@ func (l StoreLocation) Migrate() (applied []string, err error) {
 	return persistence.MigrateSQLite(l.file)
 }
 
-// MigrateOrMake is Migrate for the destination of a copy: it also makes a file that does not exist.
+// MigrateOrMake is Migrate for the destination of a copy: it also creates a missing file.
 func (l StoreLocation) MigrateOrMake() (err error) {
 	if l.IsServer() {
 		_, err = persistence.MigrateServer(l.url, l.options)

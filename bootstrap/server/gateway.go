@@ -38,19 +38,19 @@ type ToolScope struct {
 func (c *Config) gateway() settings.Group {
 	g := &c.Gateway
 	return settings.Group{Title: "Gateway", Settings: []*settings.Setting{
-		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a resource of its own").
-			Checks("Upstream", "MoreServers").
-			Like("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
-		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier upstream\", where they refuse the name in their URL").Checks("Gateway.Host").
-			Otherwise("the host of each upstream").Like("localhost:9000"),
-		settings.Choice("credential", &g.Credential, bootstrap.Credentials(), "bearer token that the upstreams receive: the token that the person pasted, one secret for everybody, or none"),
-		settings.Secret("upstream-secret", &g.Secret, "bearer token of credential static").Checks("Gateway.Secret").Like("a-long-random-text"),
-		settings.Secret("signing-secret", &g.SigningSecret, "signs the headers of credential static that say who is calling; 32 bytes or more").Checks("Gateway.SigningSecret").
-			Like("another-long-random-text-of-32-bytes"),
-		settings.Duration("upstream-timeout", &g.Patience, "how long an upstream may take until its answer to a call begins, 1s to 1h").Checks("Gateway.Patience"),
-		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem, "scopes that tools need, each as \"pattern = scope…\"; a tool that matches none needs default-scopes").
-			Checks("Gateway.ToolScopes").Like("delete_* = articles:write"),
-		settings.Texts("forward-headers", &g.Headers, "headers of clients that go on to the upstreams, besides those of MCP").Checks("Gateway.Headers").Like("X-Toolsets"),
+		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a separate resource").
+			Fields("Upstream", "MoreServers").
+			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
+		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").Fields("Gateway.Host").
+			DefaultText("the host of each upstream").Example("localhost:9000"),
+		settings.Choice("credential", &g.Credential, bootstrap.Credentials(), "bearer token for the upstreams: the pasted token of the person, one shared secret, or none"),
+		settings.Secret("upstream-secret", &g.Secret, "bearer token for \"credential: static\"").Fields("Gateway.Secret").Example("a-long-random-text"),
+		settings.Secret("signing-secret", &g.SigningSecret, "key that signs the caller's headers for \"credential: static\"; 32 bytes or more").Fields("Gateway.SigningSecret").
+			Example("another-long-random-text-of-32-bytes"),
+		settings.Duration("upstream-timeout", &g.Patience, "time limit for the start of an upstream's response, 1s to 1h").Fields("Gateway.Patience"),
+		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem, "scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
+			Fields("Gateway.ToolScopes").Example("delete_* = articles:write"),
+		settings.Texts("forward-headers", &g.Headers, "client headers that are forwarded to the upstreams, besides those of MCP").Fields("Gateway.Headers").Example("X-Toolsets"),
 	}}
 }
 
@@ -71,7 +71,7 @@ var upstreamItem = settings.Item[UpstreamAddress]{
 		}
 		return u.Path + " = " + u.URL
 	},
-	Ask: "MCP servers such as \"http://127.0.0.1:9000/mcp\" or \"/files = http://127.0.0.1:9001/mcp\"",
+	Expected: "MCP servers such as \"http://127.0.0.1:9000/mcp\" or \"/files = http://127.0.0.1:9001/mcp\"",
 }
 
 var toolScopeItem = settings.Item[ToolScope]{
@@ -83,8 +83,8 @@ var toolScopeItem = settings.Item[ToolScope]{
 		}
 		return ToolScope{strings.TrimSpace(pattern), scopes}, nil
 	},
-	Format: func(t ToolScope) string { return t.Pattern + " = " + strings.Join(t.Scopes, " ") },
-	Ask:    "scopes such as \"delete_* = articles:write\"",
+	Format:   func(t ToolScope) string { return t.Pattern + " = " + strings.Join(t.Scopes, " ") },
+	Expected: "scopes such as \"delete_* = articles:write\"",
 }
 
 func isPattern(text string) bool {
@@ -138,7 +138,7 @@ func (g GatewayConfig) checkIdle() error {
 		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
 	} {
 		if setting.set {
-			mistakes = append(mistakes, oauth.NewMistake("%s is set, but there is no %s: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))
+			mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -151,7 +151,7 @@ func (g GatewayConfig) checkUpstreams() error {
 			mistakes = append(mistakes, oauth.NewMistake("%s: number %d: %s", oauth.Field("Upstream"), i+1, err))
 		}
 		if u.Path == "" && i > 0 {
-			mistakes = append(mistakes, oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one can do without", oauth.Field("Upstream"), i+1))
+			mistakes = append(mistakes, oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one may have no path", oauth.Field("Upstream"), i+1))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -162,7 +162,7 @@ func (g GatewayConfig) checkKeys(v Verification) error {
 	if len(g.Upstreams) == 1 || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
 		return nil
 	}
-	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which of them a key belongs to: choose %s %q, or one gateway for each",
+	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: choose %s %q, or one gateway per upstream",
 		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), v.chosen(true), oauth.Field("Verifier"), VerifierUpstream)
 }
 
@@ -171,14 +171,14 @@ func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
 	for _, rule := range g.ToolScopes {
 		for _, name := range rule.Scopes {
 			if !slices.ContainsFunc(config.Scopes, func(s oauth.Scope) bool { return s.Name == name }) {
-				mistakes = append(mistakes, oauth.NewMistake("%s has %q, which is no scope: add it to %s", oauth.Field("Gateway.ToolScopes"), name, oauth.Field("Scopes")))
+				mistakes = append(mistakes, oauth.NewMistake("%s has %q, which is not in scopes: add it to %s", oauth.Field("Gateway.ToolScopes"), name, oauth.Field("Scopes")))
 			}
 		}
 	}
 	return errors.Join(mistakes...)
 }
 
-// toolScopes returns the scopes that a call of a tool needs: those of every pattern that matches, else the defaults.
+// toolScopes returns the scopes that a call of a tool requires: those of every matching pattern, else the defaults.
 func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth.Scopes {
 	return func(tool string) oauth.Scopes {
 		var needed oauth.Scopes

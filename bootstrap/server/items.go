@@ -22,19 +22,19 @@ var networkItem = settings.Item[netip.Prefix]{
 		}
 		return network, err
 	},
-	Format: netip.Prefix.String,
-	Ask:    "networks such as 10.0.0.0/8, or addresses",
+	Format:   netip.Prefix.String,
+	Expected: "networks such as 10.0.0.0/8, or addresses",
 }
 
 var hostItem = settings.Item[string]{
 	Parse: func(host string) (string, error) {
 		if host == "" || strings.ContainsAny(host, "/:@?# *") {
-			return "", errors.New("it is no host name")
+			return "", errors.New("it is not a host name")
 		}
 		return strings.ToLower(host), nil
 	},
-	Format: strings.Clone,
-	Ask:    "host names without scheme, port and path, such as claude.ai",
+	Format:   strings.Clone,
+	Expected: "host names without scheme, port and path, such as claude.ai",
 }
 
 // scopeItem is a scope in one line. Names are separated by spaces, which no scope contains (RFC 6749 §3.3).
@@ -54,5 +54,5 @@ var scopeItem = settings.Item[oauth.Scope]{
 		}
 		return line
 	},
-	Ask: "scopes such as \"articles:write articles:read = Change articles\"",
+	Expected: "scopes such as \"articles:write articles:read = Change articles\"",
 }

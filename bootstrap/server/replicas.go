@@ -19,8 +19,8 @@ const settleLimit = 5 * time.Second
 
 func (c *Config) replicas() settings.Group {
 	return settings.Group{Title: "Replicas", Settings: append(c.Database.settings(),
-		settings.Secret("bus", &c.Bus, "nats:// or tls:// URL of the NATS server over which replicas reach each other's sessions, or of several, separated by commas; "+
-			"one process alone and a gateway need none").Like("nats://pasteport:a-long-random-text@nats.internal:4222"),
+		settings.Secret("bus", &c.Bus, "nats:// or tls:// URLs of the NATS servers that connect the replicas' sessions, separated by commas; "+
+			"not needed for a single process or a gateway").Example("nats://pasteport:a-long-random-text@nats.internal:4222"),
 	)}
 }
 
@@ -32,7 +32,7 @@ func (c Config) checkBus() error {
 	for address := range strings.SplitSeq(c.Bus, ",") {
 		at, err := url.Parse(strings.TrimSpace(address))
 		if err != nil || !slices.Contains([]string{"nats", "tls"}, at.Scheme) || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") {
-			return oauth.NewMistake("%s is no URL of a NATS server: write nats://host:4222, or tls://host:4222, with %%2F for a slash of the password, and so on", oauth.Field("Bus"))
+			return oauth.NewMistake("%s is not the URL of a NATS server: write nats://host:4222, or tls://host:4222, with %%2F for a slash in the password, and so on", oauth.Field("Bus"))
 		}
 	}
 	return nil

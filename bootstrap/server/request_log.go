@@ -52,13 +52,13 @@ func accessLog(logger *slog.Logger) echo.MiddlewareFunc {
 	}
 }
 
-// logAccess is a function of its own, so that an idle stream does not keep its stack frame.
+// logAccess is a separate function, so that an idle stream does not keep its stack frame.
 func logAccess(handler slog.Handler, c echo.Context, began time.Time) {
 	r, now := c.Request(), time.Now()
 	if !handler.Enabled(r.Context(), slog.LevelInfo) {
 		return
 	}
-	line := slog.NewRecord(now, slog.LevelInfo, "request", 0) // unlike a Logger, this does not look up the source line
+	line := slog.NewRecord(now, slog.LevelInfo, "request", 0) // a Logger would look up the source line
 	line.AddAttrs(slog.String("method", r.Method), slog.String("path", cmp.Or(r.URL.Path, "/")),
 		slog.Int("status", c.Response().Status), slog.Duration("duration", now.Sub(began)), slog.String("address", c.RealIP()))
 	_ = handler.Handle(r.Context(), line) // a failure of the log must not fail the request

@@ -1,5 +1,5 @@
 // Package server is Pasteport as a service: the demo site, or a gateway to other MCP servers. The program fills in a Config from its settings;
-// Open checks it, opens the databases and mounts every endpoint; Service.Serve answers until its context ends.
+// Open checks it, opens the databases and mounts every endpoint; Service.Serve serves until its context ends.
 package server
 
 import (
@@ -29,7 +29,7 @@ import (
 // Service is the demo site with Pasteport built in, or a gateway to other MCP servers.
 type Service struct {
 	Site     *demosite.Site // nil in a gateway
-	NewToken string         // token that this first start has made, to be shown once; "" otherwise
+	NewToken string         // token that the first start has generated, to print once; "" otherwise
 	Authz    *bootstrap.OAuthServer
 	Echo     *echo.Echo
 
@@ -85,7 +85,7 @@ func (s *Service) openDatabases(config Config) (err error) {
 	return err
 }
 
-// MakeDataDir makes the data folder when it is missing. Other users cannot read it, because it holds the server secret.
+// MakeDataDir creates the data folder if it is missing. Other users cannot read it, because it holds the server secret.
 func MakeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the data folder: %w: choose one that can be written with --data", err)
@@ -131,8 +131,8 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	return nil
 }
 
-// Serve answers on the listener until ctx ends; then it ends open streams and lets other requests finish. The admin listener reports from
-// that moment on that the service is not ready, and serves to the end.
+// Serve serves on the listener until ctx ends; then it ends open streams and lets other requests finish. From then on, the admin listener
+// reports that the service is not ready; it is closed last.
 func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	server := httpserver.New(s.Echo, s.bounds, s.logger)
 	server.TLSConfig = s.tls

@@ -19,8 +19,8 @@ const (
 
 // TLSConfig chooses the source of the certificate: two files, an ACME authority, or none behind a proxy that terminates TLS.
 type TLSConfig struct {
-	CertFile, KeyFile string   // PEM; read again when they change
-	Domains           []string // to get certificates for by ACME
+	CertFile, KeyFile string   // PEM; reloaded when they change
+	Domains           []string // for certificates by ACME
 	Email             string   // contact address for the authority
 	Directory         string   // URL of the authority
 }
@@ -32,18 +32,18 @@ func (c TLSConfig) check() error {
 		mistakes = append(mistakes, oauth.NewMistake("%s and %s belong together: name both files", cert, key))
 	}
 	if c.CertFile != "" && len(c.Domains) > 0 {
-		mistakes = append(mistakes, oauth.NewMistake("%s and %s exclude each other: take the certificate from files or from an authority", cert, domains))
+		mistakes = append(mistakes, oauth.NewMistake("%s and %s exclude each other: use a certificate from files or from an ACME authority", cert, domains))
 	}
 	if c.Email != "" && len(c.Domains) == 0 {
 		mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is empty: leave it out, or name the domains", oauth.Field("ACMEEmail"), domains))
 	}
 	for _, domain := range c.Domains {
 		if !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "*/: ") {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q, which no authority can check: write domains like cms.example.com", domains, domain))
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q, which an ACME authority cannot validate: write domains like cms.example.com", domains, domain))
 		}
 	}
 	if !strings.HasPrefix(c.Directory, "https://") && len(c.Domains) > 0 {
-		mistakes = append(mistakes, oauth.NewMistake("%s is not https: name the directory of the authority, for example %s", directory, certificates.LetsEncrypt))
+		mistakes = append(mistakes, oauth.NewMistake("%s is not https: write the directory URL of the authority, for example %s", directory, certificates.LetsEncrypt))
 	}
 	return errors.Join(append(mistakes, c.checkFiles())...)
 }
@@ -95,12 +95,12 @@ func (c TLSConfig) server(config Config) (*tls.Config, error) {
 
 func (c *Config) tls() settings.Group {
 	return settings.Group{Title: "TLS", Settings: []*settings.Setting{
-		settings.File("tls-cert", &c.TLS.CertFile, "PEM file with the certificate and its chain, read again when it changes").
-			Otherwise("plain HTTP, for a proxy with TLS in front").Like("/etc/pasteport/cert.pem"),
-		settings.File("tls-key", &c.TLS.KeyFile, "PEM file with the private key of tls-cert").Like("/etc/pasteport/key.pem"),
-		settings.Texts("acme-domains", &c.TLS.Domains, "domains to get certificates for by ACME, whose terms are taken as accepted; "+
-			"the authority has to reach addr as port 443 of each").Like("cms.example.com"),
-		settings.Text("acme-email", &c.TLS.Email, "where the certificate authority may write about problems").Like("ada@example.com"),
-		settings.URL("acme-directory", &c.TLS.Directory, "directory of the certificate authority"),
+		settings.File("tls-cert", &c.TLS.CertFile, "PEM file with the certificate chain; reloaded when it changes").
+			DefaultText("plain HTTP, for a TLS proxy in front").Example("/etc/pasteport/cert.pem"),
+		settings.File("tls-key", &c.TLS.KeyFile, "PEM file with the private key of tls-cert").Example("/etc/pasteport/key.pem"),
+		settings.Texts("acme-domains", &c.TLS.Domains, "domains for certificates by ACME; you accept the terms of the certificate authority; "+
+			"it must reach addr at port 443 of each domain").Example("cms.example.com"),
+		settings.Text("acme-email", &c.TLS.Email, "contact address for the certificate authority").Example("ada@example.com"),
+		settings.URL("acme-directory", &c.TLS.Directory, "ACME directory URL of the certificate authority"),
 	}}
 }

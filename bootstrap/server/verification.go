@@ -65,9 +65,9 @@ func (v Verification) check(gateway bool) error {
 	case !slices.Contains(verifiers, chosen):
 		return oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Verifier"), chosen, strings.Join(verifiers, ", "))
 	case gateway && chosen == VerifierSite:
-		return oauth.NewMistake("%s is %q, but there is no demo site in a gateway: choose another", oauth.Field("Verifier"), chosen)
+		return oauth.NewMistake("%s is %q, but a gateway has no demo site: choose another", oauth.Field("Verifier"), chosen)
 	case !gateway && chosen == VerifierUpstream:
-		return oauth.NewMistake("%s is %q, but there is no upstream: choose another, or set upstream and start \"pasteport gateway\"", oauth.Field("Verifier"), chosen)
+		return oauth.NewMistake("%s is %q, but there is no upstream: choose another, or set upstream and run \"pasteport gateway\"", oauth.Field("Verifier"), chosen)
 	}
 	var mistakes []error
 	for _, field := range v.fields() {

@@ -106,7 +106,7 @@ func (t *Table) take(d document, key, value *yaml.Node) error {
 	case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
 		return fmt.Errorf("%s: this is not a setting: write \"name: value\"", place)
 	case t.lookup(name) == nil:
-		return fmt.Errorf("%s: there is no setting %q%s", place, name, t.suggestion(name))
+		return fmt.Errorf("%s: unknown setting %q%s", place, name, t.suggestion(name))
 	case d.places[name] != "":
 		return fmt.Errorf("%s: %s is already set in %s: keep one", place, name, d.places[name])
 	}

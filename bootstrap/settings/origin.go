@@ -45,8 +45,8 @@ func (s *Setting) from() string {
 	case byFile:
 		return "file " + o.place
 	}
-	if s.derived != "" && s.flag.Value.String() == "" {
-		return "default: " + s.derived
+	if s.defaultText != "" && s.flag.Value.String() == "" {
+		return "default: " + s.defaultText
 	}
 	return "default"
 }

@@ -60,10 +60,10 @@ func (s *Setting) take(value string) error {
 		return s.wrong(value)
 	}
 	if s.secret && value == hidden {
-		return fmt.Errorf("%s is %s, which stands for a hidden secret: write the secret itself", s.spelled(), hidden)
+		return fmt.Errorf("%s is %s, the placeholder for a hidden secret: write the secret itself", s.spelled(), hidden)
 	}
-	if s.keyed && strings.HasSuffix(value, "?"+hidden) {
-		return fmt.Errorf("%s has %s, which stands for a hidden secret: write the query itself", s.spelled(), hidden)
+	if s.hideQuery && strings.HasSuffix(value, "?"+hidden) {
+		return fmt.Errorf("%s has %s, the placeholder for a hidden secret: write the query itself", s.spelled(), hidden)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (s *Setting) wrong(value string) error {
 	if s.secret {
 		value = hidden
 	}
-	return fmt.Errorf("%s is %q: write %s", s.spelled(), value, s.shape.ask)
+	return fmt.Errorf("%s is %q: write %s", s.spelled(), value, s.shape.expected)
 }
 
 // takeNode is as strict as the JSON schema.
@@ -85,9 +85,9 @@ func (s *Setting) takeNode(node *yaml.Node) error {
 	case node.Kind == yaml.AliasNode || slices.ContainsFunc(items, func(n *yaml.Node) bool { return n.Kind == yaml.AliasNode }):
 		return fmt.Errorf("%s is an alias: write the value itself", s.spelled())
 	case node.ShortTag() == "!!null":
-		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.shape.ask)
+		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.shape.expected)
 	case s.shape.list != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
-		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.shown(node), s.shape.ask)
+		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.shown(node), s.shape.expected)
 	case !s.shape.list:
 		return s.take(node.Value)
 	}
@@ -146,7 +146,7 @@ func (t *Table) strayVariables() error {
 		rest, ours := strings.CutPrefix(typed, prefix)
 		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
 		if near := t.nearest(name); ours && near != "" && near != name && name != t.path.Name {
-			mistakes = append(mistakes, fmt.Errorf("there is no setting %s: did you mean %s?", typed, variable(near)))
+			mistakes = append(mistakes, fmt.Errorf("unknown setting %s: did you mean %s?", typed, variable(near)))
 		}
 	}
 	return errors.Join(mistakes...)

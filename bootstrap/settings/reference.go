@@ -22,8 +22,8 @@ func (t *Table) WriteReference(w io.Writer) error {
 
 func (s *Setting) standard() string {
 	switch value := s.flag.DefValue; {
-	case s.derived != "":
-		return s.derived
+	case s.defaultText != "":
+		return s.defaultText
 	case value == "" && s.shape.tags[0] != "!!bool":
 		return "none"
 	case value == "false":

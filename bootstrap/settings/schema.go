@@ -39,7 +39,7 @@ func (s *Setting) schema() (*jsonschema.Schema, error) {
 	}
 	values := s.values()
 	switch {
-	case s.shape.list || s.derived != "" || s.secret || values[0] == "":
+	case s.shape.list || s.defaultText != "" || s.secret || values[0] == "":
 		return property, nil // the description names the default
 	case s.shape.tags[0] == "!!bool", s.shape.tags[0] == "!!int":
 		property.Default = json.RawMessage(values[0])

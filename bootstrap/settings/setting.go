@@ -16,19 +16,19 @@ type Setting struct {
 	Name string
 	Doc  string
 
-	shape    shape
-	flag     *pflag.Flag // holds the value from any source
-	value    pflag.Value // of the flag
-	mistyped []string    // on the command line
-	fields   []oauth.Field
-	example  []string
-	derived  string // describes an empty default
-	pattern  string
-	required bool
-	secret   bool
-	keyed    bool     // its query may hold a secret
-	fromFile *Setting // names a file with the secret
-	origin   origin
+	shape       shape
+	flag        *pflag.Flag // holds the value from any source
+	value       pflag.Value // of the flag
+	mistyped    []string    // on the command line
+	fields      []oauth.Field
+	example     []string
+	defaultText string // describes an empty default
+	pattern     string
+	required    bool
+	secret      bool
+	hideQuery   bool     // the query of the URL may hold a secret
+	fromFile    *Setting // names a file with the secret
+	origin      origin
 }
 
 func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Setting {
@@ -85,7 +85,7 @@ func Folder(name string, target *string, doc string) *Setting {
 // Secret is a text that is never shown. NAME-file can name a file with the secret instead.
 func Secret(name string, target *string, doc string) *Setting {
 	s := Text(name, target, doc)
-	s.secret, s.fromFile = true, File(name+"-file", new(string), "file with the "+name+", instead of "+name+" itself").Like("/run/secrets/"+name)
+	s.secret, s.fromFile = true, File(name+"-file", new(string), "file that contains "+name).Example("/run/secrets/"+name)
 	return s
 }
 
@@ -124,45 +124,45 @@ func Choice(name string, target *string, words []string, doc string) *Setting {
 
 // Texts is a list of texts.
 func Texts(name string, target *[]string, doc string) *Setting {
-	return List(name, target, Item[string]{Parse: func(s string) (string, error) { return s, nil }, Format: func(s string) string { return s }, Ask: "texts"}, doc)
+	return List(name, target, Item[string]{Parse: func(s string) (string, error) { return s, nil }, Format: func(s string) string { return s }, Expected: "texts"}, doc)
 }
 
 // List is a list of items: a sequence in the file, a repeated flag, or separated by commas.
 func List[T any](name string, target *[]T, item Item[T], doc string) *Setting {
-	return newSetting(name, doc, listOf(item.Ask), func(f *pflag.FlagSet) { f.Var(&list[T]{target: target, item: item}, name, doc) })
+	return newSetting(name, doc, listOf(item.Expected), func(f *pflag.FlagSet) { f.Var(&list[T]{target: target, item: item}, name, doc) })
 }
 
-// Checks names the fields whose mistakes concern this setting. A field with the same letters as the setting is included.
-func (s *Setting) Checks(fields ...oauth.Field) *Setting {
+// Fields names the Config fields whose mistakes are about this setting. A field with the same letters as the setting is always included.
+func (s *Setting) Fields(fields ...oauth.Field) *Setting {
 	s.fields = fields
 	return s
 }
 
-// Like gives an example for a setting without a default. Only a list has several items.
-func (s *Setting) Like(example ...string) *Setting {
+// Example sets the value in the example file, for a setting without a default. Only a list has several items.
+func (s *Setting) Example(example ...string) *Setting {
 	s.example = example
 	return s
 }
 
-// Otherwise describes the default in words.
-func (s *Setting) Otherwise(derived string) *Setting {
-	s.derived = derived
+// DefaultText describes a default that depends on other settings.
+func (s *Setting) DefaultText(defaultText string) *Setting {
+	s.defaultText = defaultText
 	return s
 }
 
-// Keyed hides the query of a URL, which can hold a secret.
-func (s *Setting) Keyed() *Setting {
-	s.keyed = true
+// HideQuery hides the query of a URL in output, because it can hold a secret.
+func (s *Setting) HideQuery() *Setting {
+	s.hideQuery = true
 	return s
 }
 
-// Matching gives editors a pattern for the value.
-func (s *Setting) Matching(pattern string) *Setting {
+// Pattern sets the regular expression of the value in the JSON schema.
+func (s *Setting) Pattern(pattern string) *Setting {
 	s.pattern = pattern
 	return s
 }
 
-// Required sets the setting in the example file.
+// Required writes the setting into the example file without a comment mark.
 func (s *Setting) Required() *Setting {
 	s.required = true
 	return s

@@ -13,13 +13,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// withoutOrigins takes away what "pasteport config" says of where a value comes from.
+// withoutOrigins removes the comments of "pasteport config" about the source of a value.
 func withoutOrigins(printed string) string {
 	return regexp.MustCompile(`(?m) # (default|file f\.yaml:\d+)$`).ReplaceAllString(printed, "")
 }
 
 var _ = Describe("Printing durations", func() {
-	DescribeTable("leaves idle zeros out and nothing else", func(value time.Duration, text string) {
+	DescribeTable("omits zero units only", func(value time.Duration, text string) {
 		span := span{target: &value}
 		Expect(span.String()).To(Equal(text))
 		if value != 0 {
@@ -31,7 +31,7 @@ var _ = Describe("Printing durations", func() {
 })
 
 var _ = Describe("Reading sizes", func() {
-	DescribeTable("takes units, and prints the largest that fits", func(typed string, bytes int64, printed string) {
+	DescribeTable("accepts units, and prints the largest exact unit", func(typed string, bytes int64, printed string) {
 		var read int64
 		s := size{&read}
 		Expect(s.Set(typed)).To(Succeed())
@@ -52,7 +52,7 @@ var _ = Describe("Reading sizes", func() {
 })
 
 var _ = Describe("Reading lists", func() {
-	It("keeps what was there when an item is wrong", func() {
+	It("keeps the previous list when an item is wrong", func() {
 		ports := []int{1}
 		item := Item[int]{Parse: func(s string) (n int, err error) { _, err = fmt.Sscanf(s, "%d", &n); return }, Format: func(n int) string { return fmt.Sprint(n) }}
 		l := list[int]{target: &ports, item: item}
@@ -64,7 +64,7 @@ var _ = Describe("Reading lists", func() {
 		Expect(l.String()).To(Equal("2,3,4"))
 	})
 
-	It("refuses a quote that is not closed", func() {
+	It("refuses an unclosed quote", func() {
 		var texts []string
 		l := list[string]{target: &texts, item: Item[string]{Parse: func(s string) (string, error) { return s, nil }}}
 		Expect(l.Set(`"a,b`)).NotTo(Succeed())
@@ -76,7 +76,7 @@ var _ = Describe("Suggesting names", func() {
 		Expect(new(sample).table().nearest(typed)).To(Equal(meant))
 	},
 		Entry(nil, "a-txt", "a-text"), Entry(nil, "A-TEXT", "a-text"), Entry(nil, "a_switch", "a-switch"), Entry(nil, "a-secret-fil", "a-secret-file"),
-		Entry("or none at all", "b", ""), Entry("or none of another length", "completely-different", ""))
+		Entry("or none for a short name", "b", ""), Entry("or none for a different name", "completely-different", ""))
 })
 
 var _ = Describe("Explaining mistakes", func() {
@@ -89,19 +89,19 @@ var _ = Describe("Explaining mistakes", func() {
 
 	wrong := func(field oauth.Field) error { return oauth.NewMistake("%s is odd", field) }
 
-	It("finds each in a tree of errors", func() {
+	It("finds every mistake in a tree of errors", func() {
 		other := errors.New("something else")
 		tree := errors.Join(fmt.Errorf("configuration: %w", errors.Join(wrong("SomeTTL"), wrong("ASwitch"))), nil, fmt.Errorf("reading: %w", other))
 		Expect(table.Explain(tree)).To(MatchError("3 settings are wrong:\n  a-time is odd\n  a-switch is odd\n  reading: something else"))
 	})
 
-	It("keeps one in its line, and none", func() {
+	It("returns a single mistake on one line, and no error without mistakes", func() {
 		Expect(table.Explain(wrong("AText"))).To(MatchError("a-text is odd"))
 		Expect(table.Explain(wrong("Unknown"))).To(MatchError("Unknown is odd"))
 		Expect(table.Explain(errors.Join(nil, nil))).To(Succeed())
 	})
 
-	It("says where a value comes from", func() {
+	It("names the source of a value", func() {
 		Expect(errors.Join(table.readText([]byte("a-text: x\n\na-time: 2h\n"))...)).To(Succeed())
 		Expect(table.Explain(wrong("SomeTTL"))).To(MatchError("a-time (from f.yaml:3) is odd"))
 		Expect(s.long).To(Equal(2 * time.Hour))

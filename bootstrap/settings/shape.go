@@ -13,7 +13,7 @@ import (
 type shape struct {
 	tags     []string // of the value, or of the items of a list
 	list     bool
-	ask      string // completes "write ..." in errors
+	expected string // completes "write ..." in errors
 	schema   func() *jsonschema.Schema
 	complete cobra.CompletionFunc
 }
@@ -24,21 +24,21 @@ const sizePattern = `^[0-9]+(\.[0-9]+)? ?([kKMGT]i?)?[bB]?$`
 
 var (
 	text = shape{
-		tags: []string{"!!str"}, ask: "a text, in quotes if it begins with # or looks like a number",
+		tags: []string{"!!str"}, expected: "a text, in quotes if it begins with # or looks like a number",
 		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }, complete: cobra.NoFileCompletions,
 	}
 	onOff = shape{
-		tags: []string{"!!bool"}, ask: "true or false",
+		tags: []string{"!!bool"}, expected: "true or false",
 		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "boolean"} }, complete: words("true", "false"),
 	}
 	bytesOrUnits = shape{
-		tags: []string{"!!str", "!!int"}, ask: "a size such as 4MiB, or a number of bytes", complete: cobra.NoFileCompletions,
+		tags: []string{"!!str", "!!int"}, expected: "a size such as 4MiB, or a number of bytes", complete: cobra.NoFileCompletions,
 		schema: func() *jsonschema.Schema {
 			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: sizePattern}, {Type: "integer", Minimum: jsonschema.Ptr(1.0)}}}
 		},
 	}
 	duration = shape{
-		tags: []string{"!!str", "!!int"}, ask: "a duration such as 1h30m",
+		tags: []string{"!!str", "!!int"}, expected: "a duration such as 1h30m",
 		schema: func() *jsonschema.Schema {
 			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: spanPattern}, {Type: "integer", Enum: []any{0}}}}
 		},
@@ -49,16 +49,16 @@ var (
 	address = named("a URL", "uri", cobra.ShellCompDirectiveNoFileComp)
 )
 
-func named(ask, format string, directive cobra.ShellCompDirective) shape {
+func named(expected, format string, directive cobra.ShellCompDirective) shape {
 	return shape{
-		tags: []string{"!!str"}, ask: ask, complete: cobra.FixedCompletions(nil, directive),
+		tags: []string{"!!str"}, expected: expected, complete: cobra.FixedCompletions(nil, directive),
 		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Format: format} },
 	}
 }
 
 func oneOf(choices []string) shape {
 	return shape{
-		tags: []string{"!!str"}, ask: strings.Join(choices, " or "), complete: words(choices...),
+		tags: []string{"!!str"}, expected: strings.Join(choices, " or "), complete: words(choices...),
 		schema: func() *jsonschema.Schema {
 			var enum []any
 			for _, word := range choices {
@@ -69,9 +69,9 @@ func oneOf(choices []string) shape {
 	}
 }
 
-func listOf(ask string) shape {
+func listOf(expected string) shape {
 	return shape{
-		tags: []string{"!!str", "!!int"}, list: true, ask: "a list of " + ask, complete: cobra.NoFileCompletions,
+		tags: []string{"!!str", "!!int"}, list: true, expected: "a list of " + expected, complete: cobra.NoFileCompletions,
 		schema: func() *jsonschema.Schema {
 			return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Types: []string{"string", "integer"}}}
 		},
@@ -85,7 +85,7 @@ func words(choices ...string) cobra.CompletionFunc {
 // wholeFrom is the shape of a whole number with a minimum.
 func wholeFrom(least int) shape {
 	return shape{
-		tags: []string{"!!int"}, ask: fmt.Sprintf("a whole number of %d or more", least), complete: cobra.NoFileCompletions,
+		tags: []string{"!!int"}, expected: fmt.Sprintf("a whole number of %d or more", least), complete: cobra.NoFileCompletions,
 		schema: func() *jsonschema.Schema {
 			return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(least))}
 		},

@@ -24,11 +24,11 @@ func (s *sample) table() *Table {
 	return NewTable(Group{Title: "Every kind", Settings: []*Setting{
 		Text("a-text", &s.text, "a text"), File("a-file", &s.file, "a file"), Folder("a-folder", &s.folder, "a folder"), URL("a-url", &s.url, "a URL"),
 		Secret("a-secret", &s.secret, "a secret"), Switch("a-switch", &s.on, "a switch"), Choice("a-choice", &s.choice, []string{"red", "blue"}, "a choice"),
-		Duration("a-time", &s.long, "a time").Checks("SomeTTL"), Duration("a-pause", &s.orZero, "a pause"), Texts("some-texts", &s.texts, "some texts"),
+		Duration("a-time", &s.long, "a time").Fields("SomeTTL"), Duration("a-pause", &s.orZero, "a pause"), Texts("some-texts", &s.texts, "some texts"),
 	}})
 }
 
-// readText is what Read does with a file that has this text.
+// readText reads the settings from the text of a file.
 func (t *Table) readText(text []byte) []error {
 	document, err := t.parse("f.yaml", text)
 	mistakes := []error{err}

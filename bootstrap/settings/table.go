@@ -28,7 +28,7 @@ type Table struct {
 // NewTable returns a table of the groups. The names of settings must be unique.
 func NewTable(groups ...Group) *Table {
 	t := &Table{groups: groups}
-	t.path = File("config", &t.named, "file with settings; without one, "+defaultFile+" of the working folder if there is one")
+	t.path = File("config", &t.named, "file with settings (default: "+defaultFile+" in the working folder, if it exists)")
 	return t
 }
 

@@ -110,7 +110,7 @@ type choice struct {
 
 func (c *choice) Set(text string) error {
 	if !slices.Contains(c.words, text) {
-		return errors.New("it is none of " + strings.Join(c.words, ", "))
+		return errors.New("it is not one of " + strings.Join(c.words, ", "))
 	}
 	*c.target = text
 	return nil
@@ -122,9 +122,9 @@ func (c *choice) Type() string { return strings.Join(c.words, "|") }
 
 // Item parses and formats one item of a list.
 type Item[T any] struct {
-	Parse  func(string) (T, error)
-	Format func(T) string
-	Ask    string // what to write, in the plural, as in "host names"
+	Parse    func(string) (T, error)
+	Format   func(T) string
+	Expected string // what to write, in the plural, as in "host names"
 }
 
 // list is a flag that can be repeated, with items separated by commas or lines. An item with a comma needs quotes.

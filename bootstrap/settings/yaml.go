@@ -22,8 +22,8 @@ func (t *Table) WriteEffective(w io.Writer) error {
 // WriteExample prints a file that explains every setting. Required settings are set, all others are comments.
 func (t *Table) WriteExample(w io.Writer) error {
 	const schema = "pasteport.schema.json"
-	_, err := fmt.Fprintf(w, "# yaml-language-server: $schema=%s\n# Make that with: pasteport config schema >%s\n"+
-		"# Take away the # in front of a setting to change it.\n\n", schema, schema)
+	_, err := fmt.Fprintf(w, "# yaml-language-server: $schema=%s\n# To create this schema, run: pasteport config schema >%s\n"+
+		"# To change a setting, remove the # in front of it.\n\n", schema, schema)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Setting) values() []string {
 	switch {
 	case s.secret && value != "":
 		value = hidden
-	case s.keyed && hasQuery:
+	case s.hideQuery && hasQuery:
 		value = address + "?" + hidden
 	}
 	return []string{value}
@@ -95,10 +95,10 @@ func (s *Setting) line(values []string, how yaml.Style) (string, error) {
 	return text.String(), err
 }
 
-// meaning returns the doc with the derived default.
+// meaning returns the doc with the defaultText default.
 func (s *Setting) meaning() string {
-	if s.derived == "" {
+	if s.defaultText == "" {
 		return s.Doc
 	}
-	return s.Doc + " (default: " + s.derived + ")"
+	return s.Doc + " (default: " + s.defaultText + ")"
 }

@@ -20,7 +20,7 @@ var _ = Describe("Refreshing a grant", func() {
 	snapshot := func(f *family) GrantSnapshot { s, _ := f.grant.Snapshot(); return s }
 	narrowedTo := func(scopes ...string) Principal { return Principal{Subject: "ann", Scopes: scopes} }
 
-	It("takes a token of two generations ago for reuse, also inside the window", Label("D27"), func() {
+	It("treats a token of two generations ago as reuse, also inside the window", Label("D27"), func() {
 		f := redeemed(settings)
 		first, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 		Expect(err).NotTo(HaveOccurred())
@@ -29,7 +29,7 @@ var _ = Describe("Refreshing a grant", func() {
 		Expect(f.grant.MayRefresh(f.refreshment(f.refresh), settings, noon)).To(And(Refused(InvalidGrant), MatchError(ErrReused)))
 	})
 
-	It("refuses a scope that the site has withdrawn since, and rotates nothing", Label("D24", "B10"), func() {
+	It("refuses a scope that the site has withdrawn, and does not rotate", Label("D24", "B10"), func() {
 		f := redeemed(settings, broad)
 		by := f.refreshment(f.refresh)
 		by.Scope, by.Principal = "mcp:admin", narrowedTo("mcp")
@@ -42,7 +42,7 @@ var _ = Describe("Refreshing a grant", func() {
 		Expect(tokens.Scopes.String()).To(Equal("mcp offline_access"))
 	})
 
-	It("refuses an access token of which the site has withdrawn every scope", Label("G7", "B10"), func() {
+	It("refuses an access token after the site has withdrawn all its scopes", Label("G7", "B10"), func() {
 		f := redeemed(settings, broad)
 		by := f.refreshment(f.refresh)
 		by.Scope = "mcp:admin"
@@ -54,7 +54,7 @@ var _ = Describe("Refreshing a grant", func() {
 		Expect(err).To(Refused(InvalidToken))
 	})
 
-	DescribeTable("gives everything to who asks for offline_access only, which opens nothing", Label("A25", "D18", "D24"), func(scope string) {
+	DescribeTable("grants all scopes to a request for offline_access only, which allows no call", Label("A25", "D18", "D24"), func(scope string) {
 		f := approved(settings, broad)
 		by := f.redemption()
 		by.Scope = scope
@@ -68,14 +68,14 @@ var _ = Describe("Refreshing a grant", func() {
 		Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
 	}, Entry(nil, "offline_access"), Entry(nil, " offline_access  offline_access "))
 
-	It("keeps the later of two answers of the site, whichever comes first", Label("J8", "J6"), func() {
+	It("keeps the later of two verdicts of the site, in any order of arrival", Label("J8", "J6"), func() {
 		f := redeemed(settings)
 		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(4*time.Second))
 		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"editor"}}, settings, noon.Add(2*time.Second))
 		Expect(snapshot(f)).To(And(HaveField("Roles", "reader"), HaveField("VerifiedAt", noon.Add(4*time.Second))))
 	})
 
-	It("asks again, and believes the answer, after the clock went back", Label("J8", "I23"), func() {
+	It("rechecks after the clock went back", Label("J8", "I23"), func() {
 		f := redeemed(settings)
 		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon)).To(BeFalse())
 		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon.Add(-time.Hour))).To(BeTrue())
@@ -83,7 +83,7 @@ var _ = Describe("Refreshing a grant", func() {
 		Expect(snapshot(f)).To(And(HaveField("Roles", "reader"), HaveField("VerifiedAt", noon.Add(-time.Hour))))
 	})
 
-	It("leaves a grant alone that ended while the site was asked", Label("I18", "J8"), func() {
+	It("does not change a grant that ended during the recheck", Label("I18", "J8"), func() {
 		f := redeemed(settings)
 		f.grant.End(EndedByHost, noon)
 		before := snapshot(f)
@@ -92,11 +92,11 @@ var _ = Describe("Refreshing a grant", func() {
 	})
 })
 
-var _ = Describe("Handing the host token on", Label("J4"), func() {
+var _ = Describe("Passing the sealed host token on", Label("J4"), func() {
 	online := func(p Parameters) { p["scope"] = []string{"mcp"} }
 	sendingOn := func() *Settings { return settingsOf(func(c *Config) { c.HostTokenInUse = true }) }
 
-	It("to the refresh token: the code opens nothing any more", func() {
+	It("to the refresh token, so that the code cannot unseal it any more", func() {
 		settings := settingsOf()
 		f := redeemed(settings)
 		snapshot, _ := f.grant.Snapshot()
@@ -105,13 +105,13 @@ var _ = Describe("Handing the host token on", Label("J4"), func() {
 		Expect(f.grant.HostToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
 	})
 
-	It("to nobody when there is no refresh token, and then it is forgotten", Label("J3"), func() {
+	It("to no token when there is no refresh token, and deletes it", Label("J3"), func() {
 		f := redeemed(settingsOf(), online)
 		snapshot, _ := f.grant.Snapshot()
 		Expect([][]byte{snapshot.HostBox, snapshot.HostWrap}).To(HaveEach(BeNil()))
 	})
 
-	It("to the access token alone where the site is asked during use", Label("J8"), func() {
+	It("to the access token alone if the host token is rechecked during use", Label("J8"), func() {
 		settings := settingsOf(func(c *Config) { c.RecheckEvery = time.Minute })
 		f := redeemed(settings, online)
 		snapshot, _ := f.grant.Snapshot()
@@ -120,7 +120,7 @@ var _ = Describe("Handing the host token on", Label("J4"), func() {
 		Expect(f.grant.HostTokenInUse(f.access, settings)).To(HaveField("Reveal()", "host-token"))
 	})
 
-	DescribeTable("to each access token where it is sent on", Label("J3", "J5", "U6"), func(scope string) {
+	DescribeTable("to each access token if it is sent to the upstream", Label("J3", "J5", "U6"), func(scope string) {
 		settings := sendingOn()
 		f := redeemed(settings, func(p Parameters) { p["scope"] = []string{scope} })
 		Expect(f.grant.HostTokenInUse(f.access, settings)).To(HaveField("Reveal()", "host-token"))
@@ -135,7 +135,7 @@ var _ = Describe("Handing the host token on", Label("J4"), func() {
 		}
 	}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
 
-	It("to the next access token of a grant from before it was sent on, not to the one that there is", Label("J5", "U6"), func() {
+	It("to the next access token of an older grant, not to the existing one", Label("J5", "U6"), func() {
 		f := redeemed(settingsOf())
 		later := sendingOn()
 		_, err := f.grant.HostTokenInUse(f.access, later)
@@ -145,7 +145,7 @@ var _ = Describe("Handing the host token on", Label("J4"), func() {
 		Expect(f.grant.HostTokenInUse(tokens.Access, later)).To(HaveField("Reveal()", "host-token"))
 	})
 
-	It("to an access token no longer when it is revoked", Label("E7", "H6"), func() {
+	It("to no access token that is revoked", Label("E7", "H6"), func() {
 		f := redeemed(settingsOf(func(c *Config) { c.RecheckEvery = time.Minute }))
 		f.grant.Revoke(f.access.Digest(), clientURL, noon)
 		held, _ := f.grant.held(f.access.Digest())

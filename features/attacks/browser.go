@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// network connects to the site like a reverse proxy without stickiness: it sends each request to the next replica, with the address of the client
+// network connects to the site like a reverse proxy without sticky sessions: it sends each request to the next replica, with the address of the client
 // in X-Forwarded-For.
 type network struct {
 	issuer   string
@@ -48,7 +48,7 @@ type browser struct {
 	address string
 }
 
-// answer is a response whose body is read.
+// answer is a response with its body.
 type answer struct {
 	status int
 	header http.Header

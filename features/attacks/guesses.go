@@ -40,7 +40,7 @@ func guessRows() (all []row) {
 
 func ignore(ctx context.Context, s *scene, address func() string) { guessFrom(address)(ctx, s) }
 
-// wait guesses 600 times a second, more often than a thousand addresses have turns, and comes back when the page lets it.
+// wait guesses 600 times a second, more often than a thousand addresses have turns, and retries when the page allows it.
 func wait(ctx context.Context, s *scene, address func() string) {
 	g := &guesser{scene: s, address: address, answers: func(ctx context.Context, d demand) url.Values {
 		if d.wait == 0 || pause(ctx, d.wait) != nil {

@@ -66,7 +66,7 @@ func endAll(ctx context.Context, s *scene) {
 	<-ctx.Done()
 }
 
-// reconnecting are the clients of the office, which connect again, five in a second.
+// reconnecting connects the clients of the office again, five per second.
 func reconnecting() crowd {
 	c := crowd{size: 1, every: time.Second / 5, visit: (*Person).Visit}
 	c.person = func(s *scene, n int) (*Person, error) {

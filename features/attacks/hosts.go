@@ -24,7 +24,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// hosts are the hosts on which MCP clients publish their documents, those of honest people and of attackers. Each has an address of its own in
+// hosts are the hosts on which MCP clients publish their documents, those of honest people and of attackers. Each has a separate address in
 // 127.0.0.0/8, which the server limits like a domain. The answer depends on the path alone:
 //
 //	/client/...   the document of a client; it may be kept for an hour
@@ -36,7 +36,7 @@ import (
 type hosts struct {
 	certificates string // file with the certificate of the authority
 	parent       *x509.Certificate
-	key          *ecdsa.PrivateKey // of clients that sign, too
+	key          *ecdsa.PrivateKey // also the key of clients that use private_key_jwt
 	server       *http.Server
 
 	mu     sync.Mutex
@@ -111,7 +111,7 @@ func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "brief":
 	case "signing":
 		document["token_endpoint_auth_method"], document["jwks_uri"] = "private_key_jwt", origin+"/keys"
-	case "slow": // its header comes at once, so that the wait for the body counts
+	case "slow": // sends its header immediately, so that the wait is for the body
 		w.Header().Set("Content-Type", "application/json")
 		_ = http.NewResponseController(w).Flush()
 		select {

@@ -1,4 +1,4 @@
-// Command attacks runs the built binary under attack and measures how many honest people get in, and how long it takes. Each row of its table is
+// Command attacks runs the built binary under attack and measures how many honest people connect, and how long it takes. Each row of its table is
 // an attack on a new server, on SQLite and on PostgreSQL with two replicas. Start reading at rows, the table of attacks, and at Person, an honest
 // person. Run it from the module's root:
 //
@@ -6,7 +6,7 @@
 //	go run ./features/attacks -store sqlite -row office   one row
 //	go run ./features/attacks -table guesses              how many guesses reach the site
 //
-// It fails when too few honest people get in, and when too many guesses reach the site.
+// It fails when too few honest people connect, and when too many guesses reach the site.
 package main
 
 import (
@@ -40,13 +40,13 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.pasteport, "pasteport", "", "the built `binary`; without one, it is built first")
-	flag.StringVar(&o.row, "row", "", "run only the rows whose `name` begins with this")
-	flag.StringVar(&o.store, "store", "", "sqlite or postgres; both without one")
+	flag.StringVar(&o.row, "row", "", "run only the rows whose name starts with `name`")
+	flag.StringVar(&o.store, "store", "", "sqlite or postgres; default: both")
 	flag.StringVar(&o.table, "table", "attacks", "the `table` to measure: attacks or guesses")
 	flag.StringVar(&o.write, "write", "", "put the tables into the marked blocks of this `file`")
-	flag.IntVar(&o.seconds, "seconds", 30, "how long each attack lasts")
-	flag.IntVar(&o.maxGuesses, "max-guesses", 0, "guesses per hour that may be judged in any row; 0 is 50,000 for attacks and 2,000,000 for guesses")
-	flag.IntVar(&o.minSuccess, "min-success", 95, "percent of the honest people that have to get in, in every row")
+	flag.IntVar(&o.seconds, "seconds", 30, "duration of each attack in seconds")
+	flag.IntVar(&o.maxGuesses, "max-guesses", 0, "maximum of checked guesses per hour in any row; 0 means 50,000 for attacks and 2,000,000 for guesses")
+	flag.IntVar(&o.minSuccess, "min-success", 95, "minimum percentage of honest people who connect, in every row")
 	flag.IntVar(&o.minWithout, "min-success-without-script", 95, "the same for people whose browsers run no scripts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -117,13 +117,13 @@ func (o options) stores() ([]string, error) {
 	case "sqlite", "postgres":
 		return []string{o.store}, nil
 	}
-	return nil, fmt.Errorf("there is no store %q: choose sqlite or postgres", o.store)
+	return nil, fmt.Errorf("unknown store %q: choose sqlite or postgres", o.store)
 }
 
 func (o options) rows() (chosen []row, err error) {
 	all, known := map[string][]row{"attacks": rows(), "guesses": guessRows()}[o.table]
 	if !known {
-		return nil, fmt.Errorf("there is no table %q: choose attacks or guesses", o.table)
+		return nil, fmt.Errorf("unknown table %q: choose attacks or guesses", o.table)
 	}
 	for _, r := range all {
 		if strings.HasPrefix(r.name, o.row) {
@@ -131,7 +131,7 @@ func (o options) rows() (chosen []row, err error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no row has a name that begins with %q", o.row)
+		return nil, fmt.Errorf("no row has a name that starts with %q", o.row)
 	}
 	return chosen, nil
 }

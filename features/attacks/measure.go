@@ -61,7 +61,7 @@ func runRow(ctx context.Context, r row, on *store, o options, dir string) (found
 	return found, err
 }
 
-// underAttack measures during the attack, which goes on until the last honest person has got in or given up.
+// underAttack measures during the attack, which ends when the last honest person has connected or given up.
 func (found *result) underAttack(ctx context.Context, s *scene, lasting time.Duration) (err error) {
 	if found.memory, err = s.site.memory(resident); err != nil {
 		return err
@@ -126,11 +126,11 @@ func (found result) check(o options) (misses error) {
 		who   string
 	}{{found.people(false), o.minSuccess, "honest people"}, {found.people(true), o.minWithout, "honest people without script"}} {
 		if got := success(p.all); len(p.all) > 0 && got < float64(p.least) {
-			misses = errors.Join(misses, fmt.Errorf("%s: %.0f %% of %d %s get in, at least %d %% have to", at, got, len(p.all), p.who, p.least))
+			misses = errors.Join(misses, fmt.Errorf("%s: %.0f %% of %d %s connect; the minimum is %d %%", at, got, len(p.all), p.who, p.least))
 		}
 	}
 	if got := found.guessesPerHour(); got > float64(o.maxGuesses) {
-		misses = errors.Join(misses, fmt.Errorf("%s: %.0f guesses per hour are judged, at most %d may", at, got, o.maxGuesses))
+		misses = errors.Join(misses, fmt.Errorf("%s: %.0f guesses per hour are checked; the maximum is %d", at, got, o.maxGuesses))
 	}
 	return misses
 }
@@ -145,7 +145,7 @@ func (found result) people(noScript bool) (some []outcome) {
 	return some
 }
 
-// success returns the percentage of people who got in.
+// success returns the percentage of people who connected.
 func success(all []outcome) float64 {
 	good := 0
 	for _, o := range all {
@@ -156,7 +156,7 @@ func success(all []outcome) float64 {
 	return 100 * float64(good) / float64(max(len(all), 1))
 }
 
-// retried returns how many got in after a refusal for a few seconds.
+// retried returns how many connected after a retry.
 func retried(all []outcome) (count int) {
 	for _, o := range all {
 		if o.err == nil && o.retried {
@@ -166,7 +166,7 @@ func retried(all []outcome) (count int) {
 	return count
 }
 
-// quantile returns a quantile of the times of those who got in, in milliseconds.
+// quantile returns a quantile of the times of people who connected, in milliseconds.
 func quantile(all []outcome, part float64) string {
 	var took []time.Duration
 	for _, o := range all {
@@ -181,7 +181,7 @@ func quantile(all []outcome, part float64) string {
 	return fmt.Sprint(took[min(int(part*float64(len(took))), len(took)-1)].Milliseconds())
 }
 
-// summary returns the numbers, and the most frequent errors of those who did not get in.
+// summary returns the numbers, and the most frequent errors of people who did not connect.
 func (found result) summary() string {
 	reasons := map[string]int{}
 	for _, o := range slices.Concat(found.before, found.during) {

@@ -18,7 +18,7 @@ import (
 // redirect is where clients get their codes; nothing listens there.
 const redirect = "http://127.0.0.1:4321/callback"
 
-// Person is an honest person with a right token, a browser and an MCP client. The browser computes a proof of work or, without script, the
+// Person is an honest person with a valid token, a browser and an MCP client. The browser computes a proof of work or, without script, the
 // person waits. After a Retry-After of a few seconds, the person tries again.
 type Person struct {
 	browser
@@ -164,7 +164,7 @@ func (p *Person) satisfy(ctx context.Context, d demand) (url.Values, error) {
 	case d.wait == 0:
 		return nil, errors.New("the page has no wait for browsers without script")
 	case d.wait > maxWait:
-		return nil, fmt.Errorf("the page lets a browser without script wait %s", d.wait)
+		return nil, fmt.Errorf("the wait of the page for browsers without script is %s", d.wait)
 	}
 	return d.hidden, pause(ctx, d.wait)
 }
@@ -199,5 +199,5 @@ func failed(step string, got answer, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", step, err)
 	}
-	return fmt.Errorf("%s: the answer is %s", step, got)
+	return fmt.Errorf("%s: the response is %s", step, got)
 }

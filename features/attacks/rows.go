@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// row is an attack, and the people who meet it.
+// row is an attack, and the people who connect before and during it.
 type row struct {
 	name     string
-	attacker string // what the attack is, for the table
-	people   string // who meets it
+	attacker string // the attack, for the table
+	people   string // the honest people, for the table
 	settings []string
 	delay    time.Duration // of the verifier
 	before   crowd         // people before the attack
@@ -21,7 +21,7 @@ type row struct {
 	note     func(context.Context, *scene) (string, error)
 }
 
-// crowd describes the people who come: size at once, after every interval.
+// crowd describes arriving people: size at once, after every interval.
 type crowd struct {
 	size   int
 	every  time.Duration
@@ -29,12 +29,12 @@ type crowd struct {
 	visit  func(*Person, context.Context) error
 }
 
-// ordinary people come one by one, three in a second.
+// ordinary people arrive one by one, three per second.
 func ordinary(person func(s *scene, n int) (*Person, error)) crowd {
 	return crowd{size: 1, every: time.Second / 3, person: person, visit: (*Person).Visit}
 }
 
-// working people come one by one, one in a second: pages demand work of them, and all of them calculate on this one computer.
+// working people arrive one by one, one per second: pages demand work, and all of them compute on this one computer.
 func working(person func(s *scene, n int) (*Person, error)) crowd {
 	c := ordinary(person)
 	c.every = time.Second

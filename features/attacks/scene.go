@@ -112,7 +112,7 @@ type outcome struct {
 	err      error
 }
 
-// gather lets people come for a while, and returns when all of them have got in or given up.
+// gather starts visits for a while, and returns when all people have connected or given up.
 func (s *scene) gather(ctx context.Context, lasting time.Duration, c crowd) (all []outcome, err error) {
 	until, ticks := time.Now().Add(lasting), time.NewTicker(c.every)
 	defer ticks.Stop()
@@ -168,7 +168,7 @@ func flood(ctx context.Context, connections int, send func(context.Context)) {
 	}
 }
 
-// pace sends requests at a pace, whether they are answered or not, until the context ends. At most unanswered wait for their answers.
+// pace sends requests at a fixed rate until the context ends. At most unanswered requests are pending.
 func pace(ctx context.Context, perSecond float64, unanswered int, send func(context.Context)) {
 	ticks := time.NewTicker(time.Duration(float64(time.Second) / perSecond))
 	defer ticks.Stop()

@@ -54,7 +54,7 @@ func head(columns []string) string {
 	return "| " + strings.Join(columns, " | ") + " |\n" + strings.Repeat("|---", len(columns)) + "|\n"
 }
 
-// writeBlock replaces the text between the marks of the block in a Markdown file.
+// writeBlock replaces the text between the marker lines of the block in a Markdown file.
 func writeBlock(file, name, text string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Tokens of the site that the verifier stands for: those with the first prefix are right.
+// Prefixes of the site's tokens: tokens with the first prefix are valid.
 const (
 	rightPrefix = "right_"
 	wrongPrefix = "wrong_"

@@ -52,7 +52,7 @@ func (b *Broker) Watch() {
 	b.spy, err = nats.Connect(b.ClientURL())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(b.spy.Close)
-	b.heard = make(chan *nats.Msg, 100_000) // no callback: Flush would not wait for it
+	b.heard = make(chan *nats.Msg, 100_000) // not a callback, because Flush would not wait for it
 	_, err = b.spy.ChanSubscribe(">", b.heard)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(b.spy.Flush()).To(Succeed())

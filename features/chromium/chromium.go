@@ -1,4 +1,4 @@
-// Package chromium starts the browser in which the specs and the newcomer look at the pages.
+// Package chromium starts the browser for the specs and for the newcomer run.
 package chromium
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// ErrMissing means that there is no chromium to start; .ci/run installs one.
+// ErrMissing means that no chromium is installed; .ci/run installs one.
 var ErrMissing = errors.New("there is no chromium on the PATH")
 
-// Open starts a Chromium with a profile of its own and returns a window of it; leave ends the whole browser.
+// Open starts a Chromium with a new profile and returns a window; leave ends the browser.
 func Open() (window context.Context, leave func() error, err error) {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		return nil, nil, ErrMissing
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
-	if os.Geteuid() == 0 { // whose Chromium refuses to sandbox
+	if os.Geteuid() == 0 { // Chromium has no sandbox for root
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, release := chromedp.NewExecAllocator(context.Background(), options...)
@@ -30,13 +30,13 @@ func Open() (window context.Context, leave func() error, err error) {
 		defer release()
 		return chromedp.Cancel(window)
 	}
-	if err := chromedp.Do(window); err != nil { // with the window's own context, which the browser lives as long as
+	if err := chromedp.Do(window); err != nil { // with the window's own context, because the browser ends with it
 		return nil, nil, errors.Join(fmt.Errorf("starting chromium: %w", err), leave())
 	}
 	return window, leave, nil
 }
 
-// Window opens another window of the browser, which shares no cookie, cache or storage with the others, until it is closed.
+// Window opens another window of the browser with separate cookies, cache and storage.
 func Window(browser context.Context) (window context.Context, closeWindow func() error, err error) {
 	window, _ = chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	closeWindow = func() error { return chromedp.Cancel(window) }

@@ -23,8 +23,8 @@ var (
 	hiddenTicket = regexp.MustCompile(`name="ticket" value="([^"]*)"`)
 )
 
-// approve does what a person does in a browser: opens the authorization URL, pastes the token into the form, approves, and is
-// sent back to the client.
+// approve acts like a person in a browser: it opens the authorization URL, pastes the token into the form, approves, and follows
+// the redirect to the client.
 func approve(ctx context.Context, authorizeURL, token string) error {
 	page, err := request(ctx, http.MethodGet, authorizeURL, nil)
 	if err != nil {
@@ -32,7 +32,7 @@ func approve(ctx context.Context, authorizeURL, token string) error {
 	}
 	action, ticket := formAction.FindStringSubmatch(page), hiddenTicket.FindStringSubmatch(page)
 	if action == nil || ticket == nil {
-		return fmt.Errorf("opening the consent page: there is no form in it:\n%s", page)
+		return fmt.Errorf("opening the consent page: it has no form:\n%s", page)
 	}
 	form := url.Values{"ticket": {html.UnescapeString(ticket[1])}, "bearer_token": {token}, "decision": {"approve"}}
 	if _, err := request(ctx, http.MethodPost, html.UnescapeString(action[1]), form); err != nil {
@@ -41,7 +41,7 @@ func approve(ctx context.Context, authorizeURL, token string) error {
 	return nil
 }
 
-// request follows redirects, as a browser does, and wants 200 in the end.
+// request follows redirects like a browser and requires a final 200.
 func request(ctx context.Context, method, target string, form url.Values) (page string, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -62,7 +62,7 @@ func request(ctx context.Context, method, target string, form url.Values) (page 
 	case err != nil:
 		return "", err
 	case answer.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("the answer is %s:\n%s", answer.Status, body)
+		return "", fmt.Errorf("the response is %s:\n%s", answer.Status, body)
 	}
 	return string(body), nil
 }

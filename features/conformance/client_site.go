@@ -12,7 +12,7 @@ import (
 
 const documentPath = "/client.json"
 
-// clientSite is where the suite's client publishes its metadata document. Only who reads the authority's file trusts its TLS.
+// clientSite serves the metadata document of the suite's client over TLS, with a certificate of the authority in the file.
 type clientSite struct {
 	*httptest.Server
 	authority string // PEM file
@@ -43,5 +43,5 @@ func openClientSite(redirectURI, dir string) (*clientSite, error) {
 	return site, nil
 }
 
-// id is the client's: the URL of its document.
+// id returns the client_id: the URL of the document.
 func (s *clientSite) id() string { return s.URL + documentPath }

@@ -6,7 +6,7 @@
 //	go run ./features/conformance -pasteport dist/pasteport
 //
 // Everything runs on loopback: the binary, a client's site that serves its metadata document over TLS, the suite as the client,
-// and a browser of our own that pastes the token and approves.
+// and a simulated browser that pastes the token and approves.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// runLimit bounds the whole run; the suite alone would wait five minutes for a callback that never comes.
+// runLimit is the time limit of the whole run; the suite alone waits five minutes for a missing callback.
 const runLimit = 4 * time.Minute
 
 func main() {

@@ -9,10 +9,10 @@ import (
 	"text/tabwriter"
 )
 
-// passed is the only status that counts: a warning or a skipped check is a promise not kept.
+// passed is the only accepted status: warnings and skipped checks are failures too.
 const passed = "SUCCESS"
 
-// check is what the suite writes about each thing that it looked at.
+// check is one result of the suite.
 type check struct {
 	ID      string `json:"id"`
 	Status  string `json:"status"`
@@ -24,14 +24,14 @@ type outcome struct {
 	checks            []check
 }
 
-// readChecks reads the results of one scenario, for which the suite makes a folder of its own.
+// readChecks reads the results of one scenario from its folder.
 func readChecks(results, scenario string) ([]check, error) {
 	files, err := filepath.Glob(filepath.Join(results, "*"+scenario+"-*", "checks.json"))
 	if err != nil {
 		return nil, err
 	}
 	if len(files) != 1 {
-		return nil, fmt.Errorf("the suite left %d results instead of one", len(files))
+		return nil, fmt.Errorf("the suite wrote %d results instead of one", len(files))
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {
@@ -47,7 +47,7 @@ func readChecks(results, scenario string) ([]check, error) {
 	return checks, nil
 }
 
-// report prints the table and says how many checks did not pass.
+// report prints the table, and returns an error if checks did not pass.
 func report(w io.Writer, outcomes []outcome) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SPEC VERSION\tSCENARIO\tCHECK\tRESULT")

@@ -39,7 +39,7 @@ func (s *suite) runAll(ctx context.Context, server *server, clientID string) ([]
 
 func (s *suite) resultsOf(version string) string { return filepath.Join(s.results, version) }
 
-// run runs every scenario of one version and approves what the suite asks for.
+// run runs every scenario of one version and approves the suite's authorization requests.
 func (s *suite) run(ctx context.Context, server *server, clientID, version string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,14 +58,14 @@ func (s *suite) run(ctx context.Context, server *server, clientID, version strin
 		return errors.Join(err, child.Wait())
 	}
 	var failed *exec.ExitError
-	if err := child.Wait(); err != nil && !errors.As(err, &failed) { // what failed is in the results
+	if err := child.Wait(); err != nil && !errors.As(err, &failed) { // failures are in the results
 		return err
 	}
 	return ctx.Err()
 }
 
-// approveAll reads what the suite says to its end. The suite may print the authorization URL before its callback listens, so it
-// takes both lines to begin.
+// approveAll reads the output of the suite to its end. The suite may print the authorization URL before its callback listens, so
+// an approval waits for both lines.
 func approveAll(ctx context.Context, said io.Reader, server *server) error {
 	address, listening := "", false
 	for lines := bufio.NewScanner(said); lines.Scan(); {

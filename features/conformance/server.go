@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// stopLimit is how long a stopped process may take before it is killed.
+// stopLimit is the time between the stop signal and the kill.
 const stopLimit = 15 * time.Second
 
 var servingLine = regexp.MustCompile(`^serving (\S+) on `)
 
-// server is the binary under test, as `pasteport serve` on a port that the system chose.
+// server is the binary under test, running `pasteport serve` on a free port.
 type server struct {
 	process *exec.Cmd
 	issuer  string
@@ -28,7 +28,7 @@ type server struct {
 	log     bytes.Buffer
 }
 
-// startServer returns when the binary says that it serves. It trusts the metadata hosts that authority vouches for.
+// startServer returns when the binary serves. It trusts metadata hosts with certificates of the authority.
 func startServer(ctx context.Context, binary, authority, dir string) (*server, error) {
 	s := &server{token: rand.Text()}
 	s.process = command(ctx, binary, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", filepath.Join(dir, "data"))
@@ -47,21 +47,21 @@ func startServer(ctx context.Context, binary, authority, dir string) (*server, e
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("starting the server: %w\n%s", errors.Join(errors.New("it never said that it serves"), s.stop()), s.log.String())
+	return nil, fmt.Errorf("starting the server: %w\n%s", errors.Join(errors.New("it did not report that it serves"), s.stop()), s.log.String())
 }
 
-// stop ends the server the way that an operator does, and wants it to leave with 0.
+// stop ends the server with SIGTERM and requires exit code 0.
 func (s *server) stop() error {
 	kill := time.AfterFunc(stopLimit, func() { _ = s.process.Process.Kill() })
 	defer kill.Stop()
-	_ = s.process.Process.Signal(syscall.SIGTERM) // fails when the process has ended, and Wait tells
+	_ = s.process.Process.Signal(syscall.SIGTERM) // fails if the process has ended, which Wait reports
 	if err := s.process.Wait(); err != nil {
 		return fmt.Errorf("stopping the server: %w", err)
 	}
 	return nil
 }
 
-// command is a child that is asked to end when ctx does, and killed when it does not.
+// command returns a child process that gets SIGTERM when ctx ends, and is killed if it does not end then.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	child := exec.CommandContext(ctx, name, args...)
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }

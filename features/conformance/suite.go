@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// suite is the installed npm package, which plays the client.
+// suite is the installed npm package, which acts as the client.
 type suite struct {
-	programs string // npm's folder of programs: the suite and the Node that it needs
+	programs string // npm's folder of programs: the suite and Node
 	results  string
 	port     int // of its callback
 }
@@ -33,7 +33,7 @@ func openSuite(folder, dir string) (*suite, error) {
 	return &suite{programs: programs, results: filepath.Join(dir, "results"), port: port}, nil
 }
 
-// freePort finds a port for the suite, which takes no listener and no 0.
+// freePort finds a port for the suite, which does not support port 0.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,8 +44,8 @@ func freePort() (int, error) {
 
 func (s *suite) callback() string { return fmt.Sprintf("http://127.0.0.1:%d/callback", s.port) }
 
-// command finds the pinned Node first, because the suite dies at its import on anything older than 22. It is pinned by
-// platform, because npm's package "node" fetches the platform's by an install script, past the lock file.
+// command puts the pinned Node first, because the suite does not load on Node before 22. Node is pinned by
+// platform, because npm's package "node" downloads it by an install script that ignores the lock file.
 func (s *suite) command(ctx context.Context, args ...string) *exec.Cmd {
 	child := command(ctx, filepath.Join(s.programs, "conformance"), args...)
 	child.Env = append(os.Environ(), "PATH="+s.programs+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -54,7 +54,7 @@ func (s *suite) command(ctx context.Context, args ...string) *exec.Cmd {
 
 var listedScenario = regexp.MustCompile(`(?m)^\s*- (\S+) \[(\S+)\]$`)
 
-// scenarios asks the suite what it knows for authorization servers: scenarios by spec version. Its "draft" is another name for
+// scenarios returns the suite's scenarios for authorization servers by spec version. Its "draft" is another name for
 // the newest of these versions.
 func (s *suite) scenarios(ctx context.Context) (map[string][]string, error) {
 	list, err := s.command(ctx, "list", "--authorization").CombinedOutput()
@@ -68,7 +68,7 @@ func (s *suite) scenarios(ctx context.Context) (map[string][]string, error) {
 		}
 	}
 	if len(byVersion) == 0 {
-		return nil, fmt.Errorf("listing the suite's scenarios: there are none in\n%s", list)
+		return nil, fmt.Errorf("listing the suite's scenarios: none in\n%s", list)
 	}
 	return byVersion, nil
 }

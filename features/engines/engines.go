@@ -69,8 +69,8 @@ func (e *Endpoint) Hold(ctx context.Context, url string, statements ...string) (
 	return e.hold(ctx, url, statements)
 }
 
-// Ask runs a statement as an administrator.
-func (e *Endpoint) Ask(ctx context.Context, statement string) error {
+// Exec runs a statement as an administrator.
+func (e *Endpoint) Exec(ctx context.Context, statement string) error {
 	return e.exec(ctx, e, statement)
 }
 
@@ -93,7 +93,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := s.launch(); err != nil {
 		return err
 	}
-	for s.Ask(ctx, "SELECT 1") != nil {
+	for s.Exec(ctx, "SELECT 1") != nil {
 		select {
 		case <-s.exited: // a killed predecessor may hold the port or a lock for a moment
 			if err := s.launch(); err != nil {

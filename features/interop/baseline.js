@@ -1,4 +1,4 @@
-// What is known to fail, and why.
+// Known failures with their reasons.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -30,7 +30,7 @@ export class Baseline {
     this.#reasons.set(key, reason);
   }
 
-  // failed notes a check that did not pass.
+  // failed records a check that did not pass.
   failed(failure, message) {
     const key = keyOf(failure);
     this.#seen.add(key);
@@ -39,7 +39,7 @@ export class Baseline {
     }
   }
 
-  // report prints what is listed with its reason, and says whether exactly that failed.
+  // report prints the listed failures with their reasons, and returns whether exactly those failed.
   report() {
     const gone = [...this.#reasons.keys()].filter((key) => !this.#seen.has(key));
     for (const reason of new Set(this.#reasons.values())) {

@@ -1,4 +1,4 @@
-// The person with their browser, as far as the clients need one.
+// A simulated browser of the person who approves.
 
 // approve opens the authorization URL, pastes the site's token into the form, approves, and returns the URL of the client's
 // callback that the site sends the browser to.

@@ -1,4 +1,4 @@
-// The site where the clients under test publish their metadata document, over TLS that only we vouch for.
+// The site that serves the metadata document of the clients under test, over TLS with a certificate of a test CA.
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
@@ -7,7 +7,7 @@ import selfsigned from 'selfsigned';
 
 const path = '/client.json';
 
-// openClientSite publishes one document for every client; each may use any port for its callback on this computer.
+// openClientSite publishes one document for every client; each may use any loopback port for its callback.
 export async function openClientSite(dir) {
   const certificate = await throwAwayCertificate();
   const authority = join(dir, 'authority.pem');

@@ -1,11 +1,11 @@
 // Runs the official conformance suite in its server mode, through a proxy that adds the bearer token, against the demo site of a
-// built pasteport binary and against a server with the fixtures that the suite looks for, once for each spec version.
+// built pasteport binary and against a server with the suite's fixtures, once for each spec version.
 //
 //   npm ci --ignore-scripts --prefix features/conformance && npm ci --ignore-scripts --prefix features/interop
 //   go build -o dist/pasteport ./bootstrap/cmd/pasteport && go build -o dist/fixtures ./features/interop/fixtures
 //   features/interop/node_modules/.bin/node features/interop/conformance.js dist/pasteport dist/fixtures
 //
-// What fails has to be in baseline.json, with its reason, and what is there has to fail.
+// Exactly the checks in baseline.json must fail; each has its reason there.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -59,7 +59,7 @@ async function checkServer(world, byVersion, baseline) {
   return rows;
 }
 
-// judge counts what passed, and asks the baseline about the rest: a warning or a skipped check is a promise not kept, too.
+// judge counts passed checks and compares the others with the baseline: warnings and skipped checks are failures too.
 function judge(where, checks, baseline) {
   const judged = checks.filter((c) => c.status !== 'INFO');
   const failed = judged.filter((c) => c.status !== 'SUCCESS');

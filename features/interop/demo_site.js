@@ -1,7 +1,7 @@
-// What every client does with the demo site once it is let in.
+// The steps of every connected client at the demo site.
 import assert from 'node:assert/strict';
 
-// listTools checks the answer to tools/list.
+// listTools checks the response to tools/list.
 export async function listTools(list) {
   const names = (await list()).tools.map((tool) => tool.name);
   for (const name of ['list_articles', 'create_article', 'get_article']) {

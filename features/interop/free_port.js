@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-// freePort is one that nobody listens on, for programs that have to be told theirs.
+// freePort returns an unused port, for programs that do not support port 0.
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

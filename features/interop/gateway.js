@@ -1,5 +1,5 @@
-// Lets clients that other people wrote use servers that other people wrote, both unmodified, through the gateway of a built pasteport
-// binary: they connect with OAuth, list the tools, call one that reports while it runs, and cancel a call.
+// Runs unmodified third-party clients against unmodified third-party servers through the gateway of a built pasteport
+// binary: they connect with OAuth, list the tools, call one that reports progress, and cancel a call.
 //
 //   npm ci --ignore-scripts --prefix features/interop
 //   sdk=github.com/modelcontextprotocol/go-sdk
@@ -7,7 +7,7 @@
 //   go build -o dist/ $sdk/conformance/everything-server $sdk/examples/server/everything $sdk/examples/server/sse
 //   features/interop/node_modules/.bin/node features/interop/gateway.js dist/pasteport dist
 //
-// Each server stands behind a tap, where it is seen what arrives there.
+// A tap in front of each server records the requests that reach it.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ import { openTap } from './tap.js';
 import { tryOut } from './try_out.js';
 
 const steps = ['connect', 'list', 'stream', 'cancel', 'secrecy'];
-const attempts = 3; // to cancel a call before it is over
+const attempts = 3; // to cancel a call before it ends
 
 async function main(binary, folder) {
   const clients = [...goCallers(join(folder, 'goclient'), sdkVersion()), ...callers];
@@ -45,7 +45,7 @@ async function main(binary, folder) {
   return passed;
 }
 
-// behind puts the gateway in front of one server, lets every client use it, and returns the gateway's log.
+// behind starts the gateway in front of one server, runs every client, and returns the gateway's log.
 async function behind(server, dir, { binary, site, clients, outcomes, silent }) {
   const upstream = await server.start();
   const tap = await openTap(upstream.issuer);
@@ -67,7 +67,7 @@ async function behind(server, dir, { binary, site, clients, outcomes, silent }) 
   }
 }
 
-// through lets every client that speaks the revision use the server, if the server speaks it too.
+// through runs every client that supports the revision, if the server supports it too.
 async function through(world, revision, clients, silent) {
   const { server, direct } = world, outcomes = [];
   assert.equal(!direct.refusal, server.speaks.includes(revision), `${server.name} and ${revision}: ${direct.refusal ?? 'it speaks it'}`);
@@ -107,14 +107,14 @@ async function use(caller, { server: { tool }, tap, direct, token }, revision, s
   }
 }
 
-// list sees every tool that is there without the gateway; a client that can do more may be offered more.
+// list checks for every tool that the server lists without the gateway; it may list more to a client with more capabilities.
 async function list(caller, direct) {
   const names = await caller.list();
   assert(direct.names.every((name) => names.includes(name)), `the tools are ${names}, and directly ${direct.names}`);
   return `${names.length} tools`;
 }
 
-// stream sees that what the tool says arrives when it is said, not with the result.
+// stream checks that messages of a running tool arrive immediately, not with the result.
 async function stream(caller, tool) {
   const heard = [], all = Promise.withResolvers();
   const hear = () => {
@@ -130,7 +130,7 @@ async function stream(caller, tool) {
   return `${before} before the result`;
 }
 
-// log sees that what a brief tool says arrives at all.
+// log checks that messages of a short call arrive.
 async function log(caller, tool) {
   const heard = Promise.withResolvers();
   await caller.log();
@@ -139,7 +139,7 @@ async function log(caller, tool) {
   return 'one, with the result';
 }
 
-// cancel gives a call up at the first thing that the tool says, sees that the server learns of it, and that the session goes on.
+// cancel cancels a call at its first message, and checks that the server gets the cancellation and that the session continues.
 async function cancel(caller, tool, tap, revision) {
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const stop = new AbortController();

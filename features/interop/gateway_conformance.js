@@ -1,7 +1,7 @@
 // Runs the official conformance suite in its server mode against servers directly and through the gateway of a built pasteport
-// binary, and wants the same of every check, whether it passes or not.
+// binary, and requires the same result of every check.
 //
-// It needs what gateway.js needs, and the suite and the server of conformance.js:
+// It has the same requirements as gateway.js, and also needs the suite and the server of conformance.js:
 //
 //   npm ci --ignore-scripts --prefix features/conformance
 //   go build -o dist/fixtures ./features/interop/fixtures
@@ -36,7 +36,7 @@ async function main(binary, folder) {
   return report(rows, differences);
 }
 
-// fixtures has what the suite looks for, and wants a token, which the gateway has as its own.
+// fixtures is the server with the suite's fixtures; the gateway sends its token.
 function fixtures(binary, site) {
   const start = async (dir) => {
     const server = await startFixtures(binary, site.authority, dir);
@@ -74,7 +74,7 @@ async function compare(server, byVersion, { binary, site, home, rows, difference
   }
 }
 
-// judge notes each scenario of which the checks differ.
+// judge records each scenario whose checks differ.
 function judge(where, expected, directly, through, differences) {
   let same = 0, passed = 0, all = 0;
   for (const scenario of expected) {

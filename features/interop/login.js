@@ -1,11 +1,11 @@
-// What both TypeScript SDKs ask of the program that uses them: a place for tokens, and a browser to send the person to.
+// The OAuth provider that both TypeScript SDKs require of a program: token storage and a browser.
 import { randomUUID } from 'node:crypto';
 import { metadataOf } from './client_site.js';
 
 export class Login {
   redirectUrl = 'http://127.0.0.1:4321/callback';
-  asked = []; // the authorization URLs that the client wanted opened
-  saved = []; // every answer of the token endpoint
+  asked = []; // authorization URLs that the client has opened
+  saved = []; // every token response
   #kept = {};
 
   constructor(clientID) {
@@ -31,7 +31,7 @@ export class Login {
     }
   }
 
-  // answer checks what comes back to the callback, as the SDK's documentation asks of the program.
+  // answer checks the callback parameters, as the SDK's documentation requires.
   answer(callback) {
     if (callback.searchParams.get('state') !== this.#kept.state) {
       throw new Error('the state came back changed');

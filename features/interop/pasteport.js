@@ -1,4 +1,4 @@
-// The server under test: a built binary that serves its demo site, as its users start it.
+// The server under test: a built binary that serves its demo site with the usual command.
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 
 const startLimit = 15_000, stopLimit = 15_000; // ms
 
-// startPasteport returns when the binary says that it serves. It trusts the metadata hosts that authority vouches for.
+// startPasteport returns when the binary serves. It trusts metadata hosts with certificates of the authority.
 export async function startPasteport(binary, authority, dir) {
   const token = randomBytes(18).toString('base64url');
   const args = ['serve', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', join(dir, 'data')];
@@ -17,7 +17,7 @@ export async function startPasteport(binary, authority, dir) {
   return { ...server, token };
 }
 
-// startFixtures serves what the conformance suite looks for instead of the demo site.
+// startFixtures serves the fixtures of the conformance suite instead of the demo site.
 export async function startFixtures(binary, authority, dir) {
   const token = randomBytes(18).toString('base64url');
   const env = { ...process.env, FIXTURES_TOKEN: token, SSL_CERT_FILE: authority };
@@ -25,7 +25,7 @@ export async function startFixtures(binary, authority, dir) {
   return { ...server, token };
 }
 
-// startGateway puts the binary in front of a server that asks nobody for credentials, or for the one that is given.
+// startGateway starts the binary as a gateway to a server without credentials, or with the given one.
 export async function startGateway(binary, authority, dir, upstream, secret) {
   const token = randomBytes(18).toString('base64url'), tokens = join(dir, 'tokens');
   await writeFile(tokens, execFileSync(binary, ['hash-token', '--subject', 'interop'], { input: token }), { mode: 0o600 });
@@ -36,24 +36,24 @@ export async function startGateway(binary, authority, dir, upstream, secret) {
   return { ...server, token };
 }
 
-// startTrusting puts the binary in front of a server that knows the keys which people paste.
+// startTrusting starts the binary as a gateway to a server that verifies the keys that people paste.
 export function startTrusting(binary, authority, dir, upstream, ...more) {
   const args = ['gateway', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', join(dir, 'data'), '--upstream', upstream, ...more];
   return startServer(binary, args, { ...process.env, SSL_CERT_FILE: authority });
 }
 
-// startServer runs a program that says "serving ISSUER …" when it does, and ends on SIGTERM.
+// startServer runs a program that prints "serving ISSUER …" when it serves, and ends on SIGTERM.
 export async function startServer(program, args, env) {
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.on('data', (text) => { log += text; });
   const stopped = once(child, 'exit');
-  stopped.catch(() => {}); // a program that cannot be started is told below
+  stopped.catch(() => {}); // reported below
   const kill = setTimeout(() => child.kill('SIGKILL'), startLimit);
   const issuer = await servingAddress(child);
   clearTimeout(kill);
   if (!issuer) {
-    throw new Error(`starting ${program}: it never said that it serves\n${log}`);
+    throw new Error(`starting ${program}: it did not report that it serves\n${log}`);
   }
   return { issuer, mcp: `${issuer}/mcp`, log: () => log, stop: () => stop(child, stopped) };
 }
@@ -70,7 +70,7 @@ async function servingAddress(child) {
   return undefined;
 }
 
-// stop ends the server the way that an operator does, and wants it to leave with 0.
+// stop ends the server with SIGTERM and requires exit code 0.
 async function stop(child, stopped) {
   const kill = setTimeout(() => child.kill('SIGKILL'), stopLimit);
   child.kill('SIGTERM');

@@ -1,16 +1,16 @@
-// A proxy that adds nothing, or the bearer token for a suite that cannot, and lets somebody watch.
+// A proxy that can add a bearer token and report requests.
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 
-// openProxy returns the address under which the target is to be reached. What comes in is read to its end before it goes on,
-// because an answer that overtakes its question can be cut off. The watch is told of each request, and gives a function that is
-// told whether the client hung up.
+// openProxy returns the address of the proxy. It reads each request to its end before it forwards it,
+// because a response that arrives before the end of its request may be truncated. It calls watch with each request; watch returns a
+// function that is called with whether the client disconnected.
 export async function openProxy(target, { token, watch = () => () => {} } = {}) {
   const server = createServer(async (incoming, outgoing) => {
     try {
       forward(incoming, await read(incoming), outgoing);
     } catch {
-      outgoing.destroy(); // the client went away
+      outgoing.destroy(); // the client has disconnected
     }
   });
   const forward = (incoming, body, outgoing) => {
@@ -36,7 +36,7 @@ export async function openProxy(target, { token, watch = () => () => {} } = {}) 
   return { url: `http://127.0.0.1:${server.address().port}`, close };
 }
 
-// openBalancer sends each request on to the next target, without stickiness.
+// openBalancer forwards each request to the next target, without sticky sessions.
 export async function openBalancer(targets) {
   let next = 0;
   const server = createServer((incoming, outgoing) => {
@@ -58,7 +58,7 @@ export async function openBalancer(targets) {
   return { url: `http://127.0.0.1:${server.address().port}`, close };
 }
 
-// headersFor calls the proxy by the target's name, and leaves every other Host and Origin as they are: the target judges them.
+// headersFor replaces the proxy's own name by the target's, and leaves every other Host and Origin for the target to check.
 function headersFor(headers, port, target, token) {
   const own = `127.0.0.1:${port}`, changed = { ...headers, ...(token && { authorization: `Bearer ${token}` }) };
   if (headers.host === own) {

@@ -1,5 +1,5 @@
-// Lets clients that other people wrote use replicas behind a proxy without stickiness: each opens many connections, which stay open
-// together and are used again when all are there.
+// Runs third-party clients against replicas behind a proxy without sticky sessions: each opens many connections, keeps them open
+// together, and uses each again when all are open.
 //
 //   node replicas.js MCP_URL CLIENT_ID CONNECTIONS <token
 import assert from 'node:assert/strict';
@@ -10,10 +10,10 @@ import { table } from './report.js';
 const kinds = [
   ['SSE', '2024-11-05'], ['streamable', '2025-03-26'], ['streamable', '2025-06-18'], ['streamable', '2025-11-25'], ['streamable', '2026-07-28'],
 ];
-const atOnce = 4; // as many logins as one address may have judged at the same time, and one to spare
+const atOnce = 4; // one less than the limit of concurrent token checks per address
 const connections = Number(process.argv[4]);
 
-// inTurn does something for everybody, a few at a time.
+// inTurn runs a function for all items, a few at a time.
 async function inTurn(all, few, act) {
   const waiting = [...all];
   await Promise.all(Array.from({ length: few }, async () => {

@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-// versionOf is the installed version of a package, as the lock file pins it.
+// versionOf returns the version of a package in the lock file.
 export function versionOf(name) {
   return JSON.parse(readFileSync(join(import.meta.dirname, 'node_modules', name, 'package.json'), 'utf8')).version;
 }
 
-// report prints what every client did, and whether all of them did everything.
+// report prints the results of every client, and returns whether all passed.
 export function report(outcomes, steps, log) {
   const failed = outcomes.filter(({ done, error }) => error || steps.some((step) => !done[step]));
   for (const { who, error } of failed) {

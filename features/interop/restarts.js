@@ -1,5 +1,5 @@
-// Lets clients that other people wrote stay connected while the server behind the gateway restarts five times and forgets its sessions
-// each time. FastMCP and mcp-proxy, unmodified, answer 401 to a session that they do not know.
+// Keeps third-party clients connected while the server behind the gateway restarts five times and loses its sessions
+// each time. Unmodified FastMCP and mcp-proxy respond with 401 to an unknown session.
 //
 //   npm ci --ignore-scripts --prefix features/interop
 //   go build -o dist/ ./bootstrap/cmd/pasteport ./features/interop/goclient
@@ -23,7 +23,7 @@ const servers = [['fastmcp', 'fastmcp.js'], ['mcp-proxy', 'mcp_proxy.js']];
 
 const serve = (script, port) => startServer(process.execPath, [join(import.meta.dirname, 'servers', script), port], { ...process.env, KEY: key });
 
-// reconnect tries again while the gateway still leaves the server alone that was away (U10).
+// reconnect retries while the gateway pauses requests to the restarted server (U10).
 async function reconnect(client, limit) {
   for (;;) {
     try {
@@ -35,7 +35,7 @@ async function reconnect(client, limit) {
   }
 }
 
-// useAgain lists the tools, in a new session where the old one is gone, and returns whether that was so.
+// useAgain lists the tools, in a new session if the old one is lost, and returns whether it was.
 async function useAgain(client) {
   try {
     await client.list();

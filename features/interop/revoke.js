@@ -1,7 +1,7 @@
-// Revocation over plain HTTP, for the clients that cannot ask for it.
+// Revocation over plain HTTP, for clients without support for it.
 import assert from 'node:assert/strict';
 
-// revoke ends a refresh token with its whole grant, and an access token alone.
+// revoke revokes a refresh token with its grant, and an access token alone.
 export async function revoke(world, token) {
   const body = new URLSearchParams({ token, client_id: world.clientID });
   const answer = await fetch(`${world.issuer}/oauth/revoke`, { method: 'POST', body });

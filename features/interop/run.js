@@ -1,4 +1,4 @@
-// Lets clients that other people wrote connect, list, call, refresh and revoke against a built pasteport binary, unmodified.
+// Runs unmodified third-party clients against a built pasteport binary: they connect, list, call, refresh and revoke.
 //
 //   npm ci --ignore-scripts --prefix features/interop
 //   go build -o dist/pasteport ./bootstrap/cmd/pasteport

@@ -1,4 +1,4 @@
-// The MCP servers of other people that stand behind the gateway, unmodified, and what each of them has.
+// The unmodified third-party MCP servers behind the gateway, with their properties.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { versionOf } from './report.js';
@@ -12,24 +12,24 @@ const reference = (transport) => node(join(packages, 'server-everything/dist/ind
 export const revisions = ['2024-11-05', '2025-06-18', '2025-11-25', '2026-07-28'];
 const [oldest] = revisions, withHandshake = revisions.slice(0, 3);
 
-// Each of these tools says something ten times in a second: as progress, or in the log, of which all is waited for, because it bears
-// no sign of the call that it belongs to.
+// Each of these tools sends ten messages in a second: as progress, or in the log. All log messages are awaited, because they do
+// not name their call.
 const operation = { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 10 }, spread: 500 };
 const count = { name: 'count', arguments: {}, spread: 500 };
 const notifications = { name: 'start-notification-stream', arguments: { interval: 100, count: 10 }, spread: 500, logs: 10 };
 const announced = { ...notifications, logs: 11 };
-// This one does it thrice in 150 ms, and this one once and is done, for those who asked for a log.
+// This one sends three messages in 150 ms, and this one a single log message if the client has set a log level.
 const progress = { name: 'test_tool_with_progress', arguments: {}, spread: 50 };
 const log = { name: 'log', arguments: {}, logs: 1 };
 
-// sdkVersion is that of the Go SDK, as go.mod pins it.
+// sdkVersion is the version of the Go SDK in go.mod.
 export function sdkVersion() {
   const ask = ['list', '-m', '-f', '{{.Version}}', 'github.com/modelcontextprotocol/go-sdk'];
   return execFileSync('go', ask, { cwd: here, encoding: 'utf8' }).trim();
 }
 
-// serversOf lists them; the folder has the programs of the Go SDK. Whether a server speaks its revisions, and no others, is checked.
-// Those of suite are good enough for the conformance suite to find something.
+// serversOf lists the servers; the folder has the programs of the Go SDK. A run checks that a server supports exactly its revisions.
+// Servers with suite are complete enough for the conformance suite.
 export function serversOf(folder) {
   const names = ['sdk', 'server', 'server-everything'].map((name) => `${name} ${versionOf(`@modelcontextprotocol/${name}`)}`);
   const [first, second, everything] = names;

@@ -1,9 +1,9 @@
-// MCP 2026-07-28 by hand, for OAuth clients that know nothing of it.
+// A minimal client of MCP 2026-07-28, for OAuth clients without MCP support.
 import assert from 'node:assert/strict';
 
 const revision = '2026-07-28';
 
-// speech asks for a method through send(headers, body), which adds the token.
+// speech calls a method through send(headers, body), which adds the token.
 export function speech(send) {
   return async (method, params = {}) => {
     const headers = {
@@ -22,7 +22,7 @@ const meta = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
-// resultOf reads the only event of an answer.
+// resultOf reads the only event of a response.
 function resultOf(text) {
   const message = JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
   assert(message.result, text);

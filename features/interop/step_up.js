@@ -1,4 +1,4 @@
-// Lets clients that other people wrote call a tool that needs another scope: the person approves again, and the client goes on in its
+// Runs third-party clients that call a tool with another scope: the person approves again, and the client continues in its
 // session. The gateway protects the server; the fixtures are a site that uses the library.
 //
 //   npm ci --ignore-scripts --prefix features/interop
@@ -29,7 +29,7 @@ async function openGateway({ binary, site, dir }) {
   return { ...gateway, token: key, stop: () => gateway.stop().finally(server.stop) };
 }
 
-// openReplicas lets each request reach the next of three gateways, which share a folder.
+// openReplicas forwards each request to the next of three gateways, which share a folder.
 async function openReplicas({ binary, site, dir }) {
   const script = join(import.meta.dirname, 'servers', 'deleting.js');
   const server = await startServer(process.execPath, [script, await freePort()], { ...process.env, KEY: key });

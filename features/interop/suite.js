@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 const runLimit = 35_000; // ms for all scenarios of one version
 const programs = join(import.meta.dirname, '..', 'conformance', 'node_modules', '.bin');
 
-// scenarios asks the suite what it knows for servers: scenarios by spec version, and those of extensions, which no version holds.
+// scenarios returns the suite's scenarios for servers by spec version, and those of extensions, which belong to no version.
 export async function scenarios() {
   await access(join(programs, 'conformance'));
   const listed = await conformance('list', '--server');
@@ -44,7 +44,7 @@ export async function check(mcp, version, expected, results) {
   return found;
 }
 
-// conformance returns what the suite prints; that checks failed is in its results.
+// conformance returns the output of the suite; failed checks are in its results.
 function conformance(...args) {
   const env = { ...process.env, PATH: programs + delimiter + process.env.PATH };
   return new Promise((resolve, reject) => {

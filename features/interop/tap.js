@@ -1,4 +1,4 @@
-// What arrives at a server behind the gateway, seen from just before it.
+// Records the requests that reach a server behind the gateway.
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { openProxy } from './proxy.js';
@@ -10,7 +10,7 @@ const harmless = new RegExp(`^(${[
 ].join('|')})$`);
 const noticeLimit = 5_000; // ms
 
-// openTap stands before a server and keeps every request.
+// openTap starts a proxy in front of a server that records every request.
 export async function openTap(target) {
   const tap = new Tap();
   const { url, close } = await openProxy(target, { watch: (incoming, body) => tap.see(incoming, body) });
@@ -30,10 +30,10 @@ class Tap extends EventEmitter {
     };
   }
 
-  // forget lets the next client begin.
+  // forget clears the records for the next client.
   forget() { this.requests = []; }
 
-  // cancelled waits until the server learns, in the way of the revision, that its latest call is not wanted any more.
+  // cancelled waits until the server gets the cancellation of its latest call, in the form of the revision.
   async cancelled(revision) {
     const limit = AbortSignal.timeout(noticeLimit);
     const call = this.requests.findLast(({ message }) => message?.method === 'tools/call');
@@ -45,7 +45,7 @@ class Tap extends EventEmitter {
     return how;
   }
 
-  // secrecy sees that nothing arrived which is none of the server's business.
+  // secrecy checks that no header, cookie or token reached the server that it must not see.
   secrecy(secret) {
     for (const { method, url, headers } of this.requests) {
       const odd = Object.keys(headers).filter((name) => !harmless.test(name));
@@ -60,6 +60,6 @@ function parse(body) {
   try {
     return JSON.parse(body);
   } catch {
-    return undefined; // a GET, or not ours to judge
+    return undefined; // a GET, or another body
   }
 }

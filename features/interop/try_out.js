@@ -1,8 +1,8 @@
-// One client's way through its steps.
+// Runs the steps of one client.
 
 const limit = 20_000; // ms for each client
 
-// tryOut goes through the steps until one fails, and returns whose they were, what the table says of each, and what failed.
+// tryOut runs the steps until one fails, and returns the client, the table's text for each step, and the failure.
 export async function tryOut(who, run) {
   const outcome = { who, done: {} };
   const step = async (name, act) => {

@@ -56,7 +56,7 @@ func run(wanted selection) error {
 		return err
 	}
 	if len(list) == 0 {
-		fmt.Println("no mutation in mutations.tsv has the chosen rules or files")
+		fmt.Println("no mutation in mutations.tsv matches the chosen rules or files")
 		return nil
 	}
 	proofs, err := matrix.Read(".")

@@ -1,11 +1,11 @@
-// Command newcomer does what somebody does who finds the project: it installs the binary from a clean copy as README.md says,
-// starts the demo in a terminal, and goes on by what the terminal and the pages tell, with a browser of a phone's size. It ends its
-// own connection, sees the client refused, and finds all of it in the trace. Run it from the module's root, with tmux and
+// Command newcomer acts like a new user of the project: it installs the binary from a clean copy as README.md says,
+// starts the demo in a terminal, and follows the instructions in the terminal and on the pages, in a phone-sized browser. It ends its
+// own connection, checks that the client is refused, and finds all steps in the trace. Run it from the module's root, with tmux and
 // chromium on the PATH:
 //
 //	go run ./features/newcomer
 //
-// It leaves pictures of the pages and what the terminals showed in build/newcomer.
+// It saves screenshots of the pages and the output of the terminals in build/newcomer.
 package main
 
 import (
@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// limit is for all that the machine does, from installing to the end.
+// limit is the time limit of the whole run.
 const limit = 2 * time.Minute
 
-// left is where the run leaves what it saw.
+// left is the folder for screenshots and output.
 const left = "build/newcomer"
 
 func main() {
@@ -45,12 +45,12 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.leave()) }()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the run took longer than %s", limit))
 	defer cancel()
 	return n.live(ctx)
 }
 
-// live takes one step of the story after the other and stops at the first that goes wrong.
+// live runs the steps of the story in order and stops at the first failure.
 func (n *newcomer) live(ctx context.Context) error {
 	story, began := n.story(), time.Now()
 	for i, step := range story {

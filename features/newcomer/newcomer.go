@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// newcomer is somebody with Go, a terminal and a browser, and what they have read so far.
+// newcomer is a new user with Go, a terminal and a browser, and the values they have read so far.
 type newcomer struct {
 	home, clone   string
 	terminal      *terminal
@@ -20,16 +20,16 @@ type newcomer struct {
 	phone         *phone
 	installed     time.Duration
 
-	token, address, connections string // as the demo tells them
-	listing, tracing            string // the commands that it names
+	token, address, connections string // printed by the demo
+	listing, tracing            string // commands that the demo suggests
 	id                          string // of their own connection
 }
 
-// prepare is what is not counted: a clean copy of what is committed or about to be, and the modules that Go downloads once.
+// prepare runs before the clock starts: it makes a clean copy of the git index and downloads the modules.
 func (n *newcomer) prepare(ctx context.Context) error {
 	for _, program := range []string{"git", "tmux", "bash", "chromium"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("there is no %s on the PATH; .ci/run installs what it needs", program)
+			return fmt.Errorf("%s is not on the PATH; .ci/run installs it", program)
 		}
 	}
 	n.clone = filepath.Join(n.home, "pasteport")
@@ -50,7 +50,7 @@ func (n *newcomer) prepare(ctx context.Context) error {
 	n.terminal = &terminal{socket: filepath.Join(n.home, "tmux"), environment: append(os.Environ(),
 		"HOME="+n.home, "GOPATH=", "GOBIN=", "GOCACHE="+build, "GOMODCACHE="+modules,
 		"CGO_ENABLED=0",              // a newcomer needs no C compiler
-		"PASTEPORT_ADDR=127.0.0.1:0", // others on this computer may have taken the usual port
+		"PASTEPORT_ADDR=127.0.0.1:0", // the default port may be in use
 		"PASTEPORT_DATA=", "PASTEPORT_DEMO_TOKEN=", "LC_ALL=C.UTF-8", `PS1=[$?] newcomer$ `)}
 	return nil
 }
@@ -66,12 +66,12 @@ func output(ctx context.Context, folder, name string, arguments ...string) (stri
 	return strings.TrimSpace(string(printed)), err
 }
 
-// leave ends everything that was started, after keeping what the terminals showed.
+// leave saves the output of the terminals and ends all processes.
 func (n *newcomer) leave() error { return errors.Join(n.phone.close(), n.terminal.close()) }
 
 var tryIt = regexp.MustCompile("(?s)\n## Try it\n.*?\n```sh\n(.*?)\n```\n")
 
-// advice is what README.md says one should type: what installs, and what starts the demo.
+// advice returns the commands in README.md that install the program, and the one that starts the demo.
 func (n *newcomer) advice() (install []string, demo string, err error) {
 	text, err := os.ReadFile(filepath.Join(n.clone, "README.md"))
 	if err != nil {
@@ -79,7 +79,7 @@ func (n *newcomer) advice() (install []string, demo string, err error) {
 	}
 	found := tryIt.FindSubmatch(text)
 	if found == nil {
-		return nil, "", errors.New("README.md does not say under \"Try it\" what to type")
+		return nil, "", errors.New("README.md has no commands under \"Try it\"")
 	}
 	lines := strings.Split(string(found[1]), "\n")
 	last := len(lines) - 1

@@ -19,7 +19,7 @@ const (
 	height = 844
 )
 
-// phone is a browser with a phone's window, which is tapped.
+// phone is a browser window of a phone's size with touch input.
 type phone struct {
 	window context.Context
 	leave  func() error
@@ -51,7 +51,7 @@ func (p *phone) do(ctx context.Context, steps ...chromedp.Action[chromedp.Void])
 	return context.Cause(ctx)
 }
 
-// ask runs one action that has a result.
+// ask runs one action and returns its result.
 func ask[T any](ctx context.Context, p *phone, action chromedp.Action[T]) (result T, err error) {
 	err = p.do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
 		result, err = action(ctx, t)
@@ -64,21 +64,21 @@ func (p *phone) visits(ctx context.Context, address string) error {
 	return p.do(ctx, chromedp.Navigate(address))
 }
 
-// pastes puts the token into the one field that there is.
+// pastes puts the token into the only field.
 func (p *phone) pastes(ctx context.Context, token string) error {
 	return p.do(ctx, chromedp.SendKeys(chromedp.CSS(`input[type="password"], input[type="text"]`), token))
 }
 
-// taps the button that bears the words.
+// taps taps the button with this text.
 func (p *phone) taps(ctx context.Context, words string) error {
 	return p.do(ctx, chromedp.Tap(chromedp.Search(fmt.Sprintf(`//button[normalize-space()=%q]`, words))))
 }
 
-// sees waits for a page that has all the words, sees that it fits the phone, and takes its picture.
+// sees waits for a page with all the words, checks that it fits the screen, and takes a screenshot.
 func (p *phone) sees(ctx context.Context, picture string, words ...string) error {
 	text := ""
 	for ctx.Err() == nil {
-		if read, err := ask(ctx, p, chromedp.Evaluate[string]("document.body.innerText")); err == nil { // else the next page is on its way
+		if read, err := ask(ctx, p, chromedp.Evaluate[string]("document.body.innerText")); err == nil { // an error means that the next page is loading
 			text = read
 		}
 		if missing(text, words) == "" {
@@ -107,7 +107,7 @@ func (p *phone) takes(ctx context.Context, name string) error {
 		return err
 	}
 	if wide > width {
-		return fmt.Errorf("the page %s is %d pixels wide and has to be pushed sideways", name, wide)
+		return fmt.Errorf("the page %s is %d pixels wide and scrolls sideways", name, wide)
 	}
 	picture, err := ask(ctx, p, chromedp.FullScreenshot(100))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// whole is what the trace has to show of the newcomer's connection, in this order.
+// whole are the lines that the trace must show for the newcomer's connection, in this order.
 var whole = []string{
 	`^  1 .+ challenge +ok$`, `resource metadata +ok$`, `server metadata +ok$`, `authorization request +ok$`, `client metadata +ok$`,
 	`consent page +ok$`, `token judged +refused \[B8\]$`, `token judged +ok$`, `code issued +ok$`, `code exchanged +ok$`, `MCP call +ok$`,
@@ -35,5 +35,5 @@ func (n *newcomer) stopDemo(ctx context.Context) (string, error) {
 		return "", err
 	}
 	_, err := n.first.ends(ctx)
-	return "the demo is over", err
+	return "the demo has stopped", err
 }

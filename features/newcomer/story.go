@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// step is one thing that the newcomer does, and what they see then.
+// step is one action of the newcomer; seen describes the result.
 type step struct {
 	name     string
 	patience time.Duration

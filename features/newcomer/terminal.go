@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	glance   = 50 * time.Millisecond // between two looks at a window
+	glance   = 50 * time.Millisecond // interval of reading a window
 	farewell = 10 * time.Second
-	prompt   = `^(?:\^C)?\[(\d+)\] newcomer\$` // with how the last command ended
+	prompt   = `^(?:\^C)?\[(\d+)\] newcomer\$` // with the exit code of the last command
 )
 
-// terminal is a tmux server of our own with everything that runs in it.
+// terminal is a separate tmux server.
 type terminal struct {
 	socket      string
 	environment []string
@@ -29,7 +29,7 @@ type terminal struct {
 type pane struct {
 	terminal *terminal
 	name     string
-	read     int // how much of its text the newcomer has read
+	read     int // length of the text already read
 }
 
 func (t *terminal) tmux(ctx context.Context, arguments ...string) (string, error) {
@@ -43,7 +43,7 @@ func (t *terminal) tmux(ctx context.Context, arguments ...string) (string, error
 	return string(shown), err
 }
 
-// open opens a window with a shell that tells in its prompt how the last command ended.
+// open opens a window with a shell whose prompt shows the exit code of the last command.
 func (t *terminal) open(ctx context.Context, name, folder string) (*pane, error) {
 	p := &pane{terminal: t, name: name}
 	if _, err := t.tmux(ctx, "new-session", "-d", "-s", name, "-x", "100", "-y", "40", "-c", folder, "bash", "--noprofile", "--norc"); err != nil {
@@ -54,7 +54,7 @@ func (t *terminal) open(ctx context.Context, name, folder string) (*pane, error)
 	return p, err
 }
 
-// close leaves what the windows showed and ends the server, and with it whatever still runs in them.
+// close saves the output of the windows and ends the server with all processes in it.
 func (t *terminal) close() (err error) {
 	if len(t.panes) == 0 {
 		return nil
@@ -66,12 +66,12 @@ func (t *terminal) close() (err error) {
 	return errors.Join(err, t.end())
 }
 
-// end leaves every window as a person would, until the server is gone because it has none; what does not listen is killed.
+// end exits the shell of every window until the server ends because it has no windows, and kills it after a timeout.
 func (t *terminal) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	for {
-		for _, p := range t.panes { // one that is gone cannot be left any more
+		for _, p := range t.panes { // fails for a window that is closed
 			_ = p.presses(ctx, "C-c")
 			_ = p.types(ctx, "exit")
 		}
@@ -81,13 +81,13 @@ func (t *terminal) end() error {
 		select {
 		case <-ctx.Done():
 			_, err := t.tmux(context.Background(), "kill-server")
-			return errors.Join(fmt.Errorf("something in the terminal did not end within %s", farewell), err)
+			return errors.Join(fmt.Errorf("a process in the terminal did not end within %s", farewell), err)
 		case <-time.After(glance):
 		}
 	}
 }
 
-// text is everything that the window has shown, with each wrapped line in one piece.
+// text returns the whole output of the window with wrapped lines joined.
 func (p *pane) text(ctx context.Context) (string, error) {
 	text, err := p.terminal.tmux(ctx, "capture-pane", "-p", "-J", "-S", "-", "-t", p.name)
 	lines := strings.Split(text, "\n")
@@ -109,7 +109,7 @@ func (p *pane) presses(ctx context.Context, key string) error {
 	return err
 }
 
-// sees waits for what matches, returns its groups, and reads on behind it.
+// sees waits for a match, returns its groups, and continues after it.
 func (p *pane) sees(ctx context.Context, pattern string) (groups []string, err error) {
 	wanted, unread := regexp.MustCompile("(?m)"+pattern), ""
 	for ctx.Err() == nil {
@@ -130,7 +130,7 @@ func (p *pane) sees(ctx context.Context, pattern string) (groups []string, err e
 	return nil, fmt.Errorf("the terminal does not show %q (%w) but\n%s", pattern, context.Cause(ctx), unread)
 }
 
-// runs types a command, wants it to end well, and returns what it printed.
+// runs types a command, requires exit code 0, and returns its output.
 func (p *pane) runs(ctx context.Context, line string) (printed string, err error) {
 	if err := p.types(ctx, line); err != nil {
 		return "", err
@@ -138,7 +138,7 @@ func (p *pane) runs(ctx context.Context, line string) (printed string, err error
 	return p.ends(ctx)
 }
 
-// ends waits for the prompt and wants the command before it to have ended well.
+// ends waits for the prompt and requires exit code 0 of the last command.
 func (p *pane) ends(ctx context.Context) (printed string, err error) {
 	before := p.read
 	found, err := p.sees(ctx, prompt)
@@ -153,8 +153,8 @@ func (p *pane) ends(ctx context.Context) (printed string, err error) {
 	return printed, err
 }
 
-// asks runs a command until it prints what matches all patterns one after the other, because the trace is written a moment after
-// what happens. It returns the groups of the last pattern.
+// asks repeats a command until its output matches all patterns in order, because the trace is written a moment after
+// the events. It returns the groups of the last pattern.
 func (p *pane) asks(ctx context.Context, line string, patterns ...string) (groups []string, err error) {
 	missing, shown := "", ""
 	for {
@@ -176,7 +176,7 @@ func (p *pane) asks(ctx context.Context, line string, patterns ...string) (group
 	}
 }
 
-// inOrder returns the groups of the last pattern, or the first pattern that is missing behind those before it.
+// inOrder returns the groups of the last pattern, or the first pattern without a match after the previous ones.
 func inOrder(text string, patterns []string) (groups []string, missing string) {
 	for _, pattern := range patterns {
 		wanted := regexp.MustCompile("(?m)" + pattern)

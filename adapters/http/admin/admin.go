@@ -1,5 +1,5 @@
-// Package admin has the admin listener of a running service: health, readiness (Check), metrics, profiles and the connection trace (Connections). New
-// returns its handler. No response contains a secret.
+// Package admin is the admin listener of a service: health, readiness (Check), metrics, profiles and the connection trace (Connections). New
+// returns the handler. No response contains a secret.
 package admin
 
 import (
@@ -16,7 +16,7 @@ type Route struct {
 	Serve http.HandlerFunc
 }
 
-// Options configure the admin listener. Address is its listen address; requests may use its host name besides those of this computer. Routes are
+// Options configure the admin listener. Address is its listen address, whose host name requests may use besides localhost and loopback. Routes are
 // available on loopback addresses only.
 type Options struct {
 	Address string
@@ -43,7 +43,7 @@ func New(o Options) http.Handler {
 		{"/debug/pprof/profile", pprof.Profile},
 		{"/debug/pprof/symbol", pprof.Symbol},
 		{"/debug/pprof/trace", pprof.Trace},
-		{"/debug/pprof/*", pprof.Index}, // without cmdline, which may contain a secret
+		{"/debug/pprof/*", pprof.Index}, // without cmdline, because flags may contain a secret
 	}, o.Routes), loopbackOnly)
 	return site
 }

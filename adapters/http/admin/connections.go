@@ -18,19 +18,19 @@ import (
 const (
 	connectionsPath = "/connections"
 	jsonPath        = "/connections.json"
-	mostListed      = 200 // connections on one page; JSON has them all
+	mostListed      = 200 // connections on the page; JSON has all
 )
 
 //go:embed connections.css
 var style string
 
-// stylePolicy is a Content-Security-Policy that allows the style of the page only.
+// stylePolicy is a Content-Security-Policy that allows only the style of the page.
 var stylePolicy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// Connections returns the routes of the connection trace, as pages and as JSON, the newest connection first.
+// Connections returns the routes of the connection trace as pages and as JSON, newest connection first.
 func Connections(find func(context.Context) ([]trace.Connection, error), now func() time.Time) []Route {
 	page := tracePage{find, now}
 	return []Route{{"/", page.list}, {connectionsPath + "/*", page.one}, {jsonPath, page.json}}
@@ -58,7 +58,7 @@ func (p tracePage) one(w http.ResponseWriter, r *http.Request) {
 	}
 	found, only := trace.Find(all, strings.TrimPrefix(r.URL.Path, connectionsPath+"/"))
 	if !only {
-		http.Error(w, "there is not exactly one connection with this id: / lists them", http.StatusNotFound)
+		http.Error(w, "no connection, or more than one, has this id prefix: / lists all", http.StatusNotFound)
 		return
 	}
 	write(w, r, one(found))
@@ -71,7 +71,7 @@ func (p tracePage) json(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all) // the client has disconnected
+	_ = json.NewEncoder(w).Encode(all) // an error means that the client has disconnected
 }
 
 func unavailable(w http.ResponseWriter) {
@@ -80,5 +80,5 @@ func unavailable(w http.ResponseWriter) {
 
 func write(w http.ResponseWriter, r *http.Request, page templ.Component) {
 	w.Header().Set("Content-Security-Policy", stylePolicy)
-	templ.Handler(page).ServeHTTP(w, r) // writes nothing of a page that fails to render
+	templ.Handler(page).ServeHTTP(w, r) // renders the whole page before it writes
 }

@@ -155,7 +155,7 @@ func one(c trace.Connection) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = known("Calls itself", c.Agent).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = known("User agent", c.Agent).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -539,14 +539,14 @@ func list(all []trace.Connection, at time.Time) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<h1>Connections</h1><p class=\"soft\">Attempts of clients to connect during the last seven days, at ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<h1>Connections</h1><p class=\"soft\">Connection attempts of the last seven days, at ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var27 string
 			templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(at.UTC().Format(time.DateTime))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/admin/connections.templ`, Line: 89, Col: 97}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/admin/connections.templ`, Line: 89, Col: 82}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 			if templ_7745c5c3_Err != nil {
@@ -557,7 +557,7 @@ func list(all []trace.Connection, at time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(all) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"verdict\"><p>No client has reached this service.</p><p>If a client cannot connect, the fault is in front of this service: its DNS name, its certificate or its proxy. <code>pasteport doctor URL</code> checks it from outside.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"verdict\"><p>No client has reached this service.</p><p>If a client cannot connect, the cause is in front of this service: its DNS name, its certificate or its proxy. <code>pasteport doctor URL</code> checks it from the outside.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// checkTimeout bounds a check, because probes wait for a few seconds only.
+// checkTimeout limits a check, because probes wait only a few seconds.
 const checkTimeout = 2 * time.Second
 
 // Check is a condition of readiness. The response contains its error, which must not contain a secret.
 type Check struct {
 	Name      string
 	Run       func(context.Context) error
-	Tolerated bool // its failure is reported, and the service stays ready
+	Tolerated bool // the service stays ready if the check fails; the failure is reported
 }
 
 // result is the result of a check; Problem is empty when it passed.
@@ -33,12 +33,12 @@ type report struct {
 	Checks []result `json:"checks,omitempty"`
 }
 
-// healthy always answers 200.
+// healthy always returns 200.
 func healthy(w http.ResponseWriter, _ *http.Request) {
 	writeReport(w, http.StatusOK, report{Status: "ok"})
 }
 
-// ready answers 503 while a check fails that is not tolerated. The body lists all results.
+// ready returns 503 while a check fails that is not tolerated. The body lists all results.
 func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status, body := http.StatusOK, report{Status: "ok"}
@@ -67,13 +67,13 @@ func (c Check) within(ctx context.Context) error {
 func writeReport(w http.ResponseWriter, status int, body report) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client has disconnected
+	_ = json.NewEncoder(w).Encode(body) // an error means that the client has disconnected
 }
 
-// resultLife is how long the result of a shared check is reused.
+// resultLife is the time in which the result of a shared check is reused.
 const resultLife = time.Second
 
-// sharedCheck is an expensive check. Only run writes its fields.
+// sharedCheck runs an expensive check once for several callers. Only run writes its fields; singleflight runs it one at a time.
 type sharedCheck struct {
 	Check
 	logger *slog.Logger
@@ -98,7 +98,7 @@ func (s *sharedCheck) wait(ctx context.Context) error {
 	}
 }
 
-// run finishes after its callers have left, so that the next caller gets its result.
+// run does not stop when its callers do, so that the next caller gets the result.
 func (s *sharedCheck) run() (any, error) {
 	if time.Since(s.ran) < resultLife {
 		return nil, s.err

@@ -16,15 +16,15 @@ import (
 )
 
 func TestAdmin(t *testing.T) {
-	suite.Run(t, "The operator's listener")
+	suite.Run(t, "Admin listener")
 }
 
-var _ = Describe("A check that many ask for", Label("operations"), func() {
+var _ = Describe("A shared check", Label("operations"), func() {
 	const askers = 20
 	var runs atomic.Int32
 	BeforeEach(func() { runs.Store(0) })
 
-	It("runs once for all who ask at the same moment, and for those who ask soon after", func(ctx SpecContext) {
+	It("runs once for concurrent callers, and for callers within a second", func(ctx SpecContext) {
 		release := make(chan struct{})
 		check := Shared(Check{Name: "slow", Run: func(context.Context) error {
 			runs.Add(1)
@@ -58,7 +58,7 @@ var _ = Describe("A check that many ask for", Label("operations"), func() {
 		Expect(check.Run(impatient)).To(MatchError(context.DeadlineExceeded))
 	}, SpecTimeout(10*time.Second))
 
-	It("says in the log when its outcome changes, and no more", func(ctx SpecContext) {
+	It("logs only changes of its result", func(ctx SpecContext) {
 		log := gbytes.NewBuffer()
 		var failure error
 		shared := &sharedCheck{logger: slog.New(slog.NewTextHandler(log, nil)), Check: Check{Name: "disk", Run: func(context.Context) error { return failure }}}

@@ -1,5 +1,5 @@
-// Command byhand is the least that a flow, and a guarded call beside it, can cost on Echo and SQLite: it keeps the rows that our store keeps, for many at once, and nothing
-// else is done that a flow can do without. Nothing is sealed, bound to anybody or noted, and no metadata document is looked at.
+// Command byhand is a minimal code flow and guard on Echo and SQLite. It writes the same rows as Pasteport's store with shared transactions,
+// without sealing, client binding, trace or metadata documents.
 package main
 
 import (
@@ -38,7 +38,7 @@ func open(order server.Order, _ string) (server.Site, error) {
 	return server.Site{Handler: e, Close: db.Close}, nil
 }
 
-// issuer remembers whose codes and tokens there are, so that nothing has to be read.
+// issuer keeps codes and tokens in memory, so that it never reads the database.
 type issuer struct {
 	db     *raw.Database
 	writes *writer
@@ -49,7 +49,7 @@ type issuer struct {
 
 type holder struct{ grant, challenge string }
 
-// The page is as long as ours.
+// The page has the same length as Pasteport's.
 var beforeAction, behindAction = []byte("<!doctype html><title>Connect an app</title><!--" + strings.Repeat("x", 13_000) + `--><form method="post" action="`),
 	[]byte(`"><input type="password" name="bearer_token"><button name="decision" value="approve">Approve</button></form>`)
 
@@ -76,7 +76,7 @@ func (s *issuer) approve(c echo.Context) error {
 }
 
 func (s *issuer) token(c echo.Context) error {
-	presented := c.FormValue("code") + c.FormValue("refresh_token") // of which there is one
+	presented := c.FormValue("code") + c.FormValue("refresh_token") // only one of them is set
 	spent := sha256.Sum256([]byte(presented))
 	who, found := s.spend(spent)
 	if !found || who.challenge != "" && who.challenge != challengeOf(c.FormValue("code_verifier")) {

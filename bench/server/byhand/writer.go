@@ -6,13 +6,13 @@ import (
 	"github.com/pasteport/pasteport/bench/server/raw"
 )
 
-// writer takes whoever waits into one transaction.
+// writer runs all waiting writes in one transaction.
 type writer struct {
 	db      *raw.Database
 	waiting chan write
 }
 
-// write is one of them. None is refused here, so that one that fails may fail all.
+// write is a waiting write. One failure may fail the whole transaction, because no write is expected to fail.
 type write struct {
 	work     func() error
 	answered chan error
@@ -34,7 +34,7 @@ func (w *writer) do(work func() error) error {
 
 func (w *writer) run() {
 	for first := range w.waiting {
-		runtime.Gosched() // whoever is about to write joins
+		runtime.Gosched() // let other writers join
 		writes := []write{first}
 		for range min(len(w.waiting), mostAtOnce-1) {
 			writes = append(writes, <-w.waiting)

@@ -1,4 +1,4 @@
-// Command echo is the least that anything built on Echo costs, and the least that a guard on Echo can cost.
+// Command echo is the common handler on Echo without a guard, and behind a minimal guard.
 package main
 
 import (
@@ -25,7 +25,7 @@ func furnished(server.Order, string) (server.Site, error) {
 	return routes(e), nil
 }
 
-// guarded is the least that a guard can do, behind what the site has or behind nothing.
+// guarded adds the minimal guard after the given middleware.
 func guarded(behind func(*echo.Echo)) server.Open {
 	return func(server.Order, string) (server.Site, error) {
 		e := site.NewEcho()
@@ -35,7 +35,7 @@ func guarded(behind func(*echo.Echo)) server.Open {
 	}
 }
 
-// routes are the common handler, and a page and a document of the sizes of ours.
+// routes adds the common handler, and a page and a document of the same sizes as Pasteport's.
 func routes(e *echo.Echo) server.Site {
 	page, document := []byte(strings.Repeat("x", 13_700)), []byte(`{"x":"`+strings.Repeat("x", 900)+`"}`)
 	e.POST("/mcp", echo.WrapHandler(http.HandlerFunc(server.Answer)))

@@ -1,4 +1,4 @@
-// Command fosite is a site on the library of that name, with a store in memory or in SQLite.
+// Command fosite is a site on ory/fosite, with a store in memory or in SQLite.
 package main
 
 import (

@@ -15,7 +15,7 @@ const (
 	refreshKind = "refresh"
 )
 
-// What follows is what fosite asks of a store.
+// These methods implement fosite's storage interfaces.
 
 func (s *store) GetClient(_ context.Context, id string) (fosite.Client, error) {
 	if id != s.client.GetID() {

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/ory/fosite"
-	_ "modernc.org/sqlite" // the driver that Pasteport has
+	_ "modernc.org/sqlite" // Pasteport's driver
 
 	"github.com/pasteport/pasteport/bench/server"
 )
 
-// store keeps sessions as rows of JSON, in a SQLite database that is as durable as ours: WAL, synchronous=FULL, one connection that writes.
+// store keeps sessions as JSON rows in SQLite, with the same durability as Pasteport: WAL, synchronous=FULL, one write connection.
 type store struct {
 	db     *sql.DB // the connection that writes
 	reader *sql.DB
@@ -77,7 +77,7 @@ func (s *store) exec(ctx context.Context, statement string, values ...any) (err 
 	return err
 }
 
-// kept is what a row holds of a request.
+// kept is the JSON of a request in a row.
 type kept struct {
 	ID                                                     string
 	At                                                     time.Time

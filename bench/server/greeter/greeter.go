@@ -1,4 +1,4 @@
-// Package greeter has the one tool that both sides of the comparison with the SDK call.
+// Package greeter is the MCP server with one tool that all servers of tools/call serve.
 package greeter
 
 import (
@@ -13,7 +13,7 @@ type greeting struct {
 	Name string `json:"name"`
 }
 
-// New is a server of that tool.
+// New returns an MCP server with the tool.
 func New() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "Greets somebody"},
@@ -23,7 +23,7 @@ func New() *mcp.Server {
 	return server
 }
 
-// Handler is the SDK's own ones, with the settings that Pasteport has, and its own store of events.
+// Handler returns the SDK's own handlers with Pasteport's settings and the SDK's event store.
 func Handler() http.Handler {
 	greeter := New()
 	get := func(*http.Request) *mcp.Server { return greeter }

@@ -17,21 +17,21 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Servers are what such a site can be.
+// Servers are the variants of the site.
 var Servers = map[string]server.Open{
 	"pasteport": pasteport{furnished: true}.open, "pasteport-bare": pasteport{}.open, "pasteport-tools": pasteport{tools: true}.open,
 	"pasteport-unguarded": pasteport{tools: true, unguarded: true}.open, "pasteport one by one": pasteport{furnished: true, oneByOne: true}.open,
 }
 
-// answer is the common handler.
+// answer is the common handler of all servers.
 func answer(w http.ResponseWriter, r *http.Request, _ oauth.Caller) { server.Answer(w, r) }
 
 // pasteport is a site with Pasteport built in, as README.md shows it.
 type pasteport struct {
-	furnished bool // with what sites have around everything
-	tools     bool // the SDK's server is protected, and not the common handler
-	unguarded bool // the SDK's own handlers answer, in a process that holds everything else
-	oneByOne  bool // nobody shares a transaction
+	furnished bool // with the middleware of a site
+	tools     bool // protects the SDK's server, not the common handler
+	unguarded bool // the SDK's own handlers respond, in the same process
+	oneByOne  bool // one transaction per grant
 }
 
 func (p pasteport) open(order server.Order, address string) (server.Site, error) {
@@ -42,7 +42,7 @@ func (p pasteport) open(order server.Order, address string) (server.Site, error)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(order.Roots)
 	authz, err := bootstrap.NewOAuthServer(oauth.Config{
-		Issuer: address, AllowLoopbackIssuer: true, AllowLoopbackClients: true, // nothing here leaves this computer
+		Issuer: address, AllowLoopbackIssuer: true, AllowLoopbackClients: true, // all servers are on loopback
 		VerifyBearer: load.IsHostToken,
 		Logger:       site.Quiet(),
 	}, store, bootstrap.WithRootCAs(roots))
@@ -69,7 +69,7 @@ func (p pasteport) open(order server.Order, address string) (server.Site, error)
 	return server.Site{Handler: handler, Close: end}, protected.Register(e)
 }
 
-// store is one that can be closed.
+// store is an oauth.Store that can be closed.
 type store interface {
 	oauth.Store
 	Close() error

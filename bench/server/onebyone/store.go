@@ -1,4 +1,4 @@
-// Package onebyone is our store without company: each write has a transaction and a flush of the disk for itself, as it would without group commit.
+// Package onebyone is Pasteport's store without group commit: one transaction and one disk flush per write.
 package onebyone
 
 import (
@@ -9,13 +9,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Store lets one write at a time come.
+// Store runs one write at a time.
 type Store struct {
 	*persistence.Store
 	turn sync.Mutex
 }
 
-// Open opens a file.
+// Open opens a SQLite file.
 func Open(file string) (*Store, error) {
 	store, err := persistence.OpenSQLite(file)
 	if err != nil {
@@ -24,21 +24,21 @@ func Open(file string) (*Store, error) {
 	return &Store{Store: store}, nil
 }
 
-// AddCode waits for its turn.
+// AddCode implements oauth.Store.
 func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.Store.AddCode(ctx, code, supersede)
 }
 
-// RedeemCode waits for its turn.
+// RedeemCode implements oauth.Store.
 func (s *Store) RedeemCode(ctx context.Context, code oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.Store.RedeemCode(ctx, code, redeem)
 }
 
-// UpdateGrant waits for its turn.
+// UpdateGrant implements oauth.Store.
 func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -1,4 +1,4 @@
-// Command pasteport is a site whose grants are in a file.
+// Command pasteport is a site with Pasteport on SQLite.
 package main
 
 import (

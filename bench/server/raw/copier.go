@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// copier adds rows, some at once, that are like the first one of a table but for some columns.
+// copier inserts copies of the first row of a table with other values in some columns, several rows per statement.
 type copier struct {
 	insert  *sql.Stmt
 	values  []any
@@ -47,7 +47,7 @@ func copierOf(db *sql.DB, table string, atOnce int, changed ...string) (*copier,
 	return c, err
 }
 
-// copy is told what is different, for one row after the other.
+// copy inserts the rows; changes holds the changed columns row by row.
 func (c *copier) copy(changes ...any) error {
 	values := slices.Clone(c.values)
 	for i, change := range changes {

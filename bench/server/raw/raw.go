@@ -1,4 +1,4 @@
-// Package raw writes the rows that our store writes, with nothing between it and the driver: one connection and prepared statements.
+// Package raw writes the same rows as Pasteport's store directly through the driver: one connection and prepared statements.
 package raw
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Database is a file with our schema, of which one at a time may change something.
+// Database is a SQLite file with Pasteport's schema and one writer at a time.
 type Database struct {
 	mu                  sync.Mutex
 	pool                *sql.DB
@@ -25,13 +25,13 @@ type Database struct {
 
 const settings = "?_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(ON)"
 
-// The columns that change when a code is exchanged, and when a refresh token is.
+// The updates of a code exchange and of a refresh.
 const (
 	redeem = "UPDATE authorization_codes SET state = 'redeemed', redeemed_at = ?, forget_after = ?, host_box = NULL, host_wrap = NULL WHERE id = ?"
 	rotate = "UPDATE grants SET verified_at = ?, idle_end = ?, generation = generation + 1, refresh_digest = ?, successor_box = ?, grace_end = ?, host_wrap = ? WHERE id = ?"
 )
 
-// Open makes the schema and one grant, of which all others are copies.
+// Open creates the schema, and one code and grant that all others copy.
 func Open(file string) (*Database, error) {
 	if err := leaveOne(file); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (d *Database) prepare() error {
 // Close closes the file.
 func (d *Database) Close() error { return d.pool.Close() }
 
-// Together does work in one transaction. Nothing is undone when that fails: it is the end of the benchmark.
+// Together runs work in one transaction. It does not roll back on failure, because the benchmark ends then.
 func (d *Database) Together(work func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,13 +77,13 @@ func (d *Database) Together(work func() error) error {
 	return err
 }
 
-// Digest is what is kept of a code or token.
+// Digest is the stored digest of a code or token.
 type Digest = [32]byte
 
 // Approve adds a code.
 func (d *Database) Approve(id string, code Digest) error { return d.code.copy(id, code[:]) }
 
-// Redeem spends a code and adds its grant with the first tokens.
+// Redeem redeems a code and adds its grant with the first tokens.
 func (d *Database) Redeem(id string, access, refresh Digest) error {
 	_, err := d.redeem.Exec(inMillis(0), inMillis(24*time.Hour), id)
 	return errors.Join(err, d.grant.copy(id, refresh[:], random(60)), d.issue(id, access, refresh, nil))
@@ -103,7 +103,7 @@ const idle = 30 * 24 * time.Hour
 
 func inMillis(after time.Duration) int64 { return time.Now().Add(after).UnixMilli() }
 
-// leaveOne makes the schema, one code and one grant.
+// leaveOne creates the schema, one code and one grant.
 func leaveOne(file string) error {
 	store, err := persistence.OpenSQLite(file)
 	if err != nil {
@@ -144,7 +144,7 @@ func newGrant(id string) *oauth.AccessGrant {
 		oauth.SecretSnapshot{Digest: refresh, Grant: id, Kind: string(oauth.RefreshTokenSecret), Generation: 1})
 }
 
-// NewID is like that of a ticket: the time, and then chance.
+// NewID returns an id like a ticket's: the time followed by random bytes.
 func NewID() string { return fmt.Sprintf("%012x%x", time.Now().UnixMilli(), random(10)) }
 
 func random(size int) []byte {

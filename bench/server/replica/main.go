@@ -1,4 +1,4 @@
-// Command replica is a site whose grants are on a database server, with the drivers for that.
+// Command replica is a site with Pasteport on PostgreSQL or MariaDB.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command sdk is the official Go SDK's own handlers, without a guard, and behind others than Pasteport's.
+// Command sdk is the official Go SDK's own handlers, without a guard and behind guards other than Pasteport's.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	server.Main(map[string]server.Open{"sdk": sdk(), "sdk-guard": sdk(site.Guard(known)), "sdk-auth": sdk(ownGuard(known))})
 }
 
-// ownGuard is the one that the SDK brings.
+// ownGuard is the SDK's RequireBearerToken.
 func ownGuard(known *site.Tokens) echo.MiddlewareFunc {
 	return echo.WrapMiddleware(auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		if !known.Knows(token) {
@@ -30,7 +30,7 @@ func ownGuard(known *site.Tokens) echo.MiddlewareFunc {
 	}, nil))
 }
 
-// sdk is the SDK's own handlers with the same settings, behind what is given.
+// sdk serves the SDK's own handlers behind the given middleware.
 func sdk(behind ...echo.MiddlewareFunc) server.Open {
 	return func(server.Order, string) (server.Site, error) {
 		e := site.NewEcho()

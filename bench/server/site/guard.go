@@ -12,13 +12,13 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Tokens are known by their digests, in memory.
+// Tokens is an in-memory set of token digests.
 type Tokens struct {
-	mu    sync.RWMutex // somebody may revoke
+	mu    sync.RWMutex // a guard with revocation would need it
 	known map[[sha256.Size]byte]bool
 }
 
-// Known are those that are given, where nobody gives out any.
+// Known returns a set of fixed tokens, for servers that issue none.
 func Known(given ...string) *Tokens {
 	tokens := new(Tokens)
 	for _, token := range given {
@@ -27,7 +27,7 @@ func Known(given ...string) *Tokens {
 	return tokens
 }
 
-// Add is told of a new token.
+// Add adds a token.
 func (t *Tokens) Add(digest [sha256.Size]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -37,7 +37,7 @@ func (t *Tokens) Add(digest [sha256.Size]byte) {
 	t.known[digest] = true
 }
 
-// Knows reports that a token is one of them.
+// Knows reports whether the set holds a token.
 func (t *Tokens) Knows(token string) bool {
 	digest := sha256.Sum256([]byte(token))
 	t.mu.RLock()
@@ -45,7 +45,7 @@ func (t *Tokens) Knows(token string) bool {
 	return t.known[digest]
 }
 
-// Guard is the least that one can do: it looks the token up, and whether the body is JSON.
+// Guard is the minimal guard: it looks up the token and checks that the body is JSON.
 func Guard(known *Tokens) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

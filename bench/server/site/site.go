@@ -1,4 +1,4 @@
-// Package site is what sites that are built on Echo have around everything.
+// Package site is the usual middleware of sites on Echo, and a minimal guard.
 package site
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// NewEcho is an Echo that prints nothing.
+// NewEcho returns an Echo that prints nothing.
 func NewEcho() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	return e
 }
 
-// Quiet writes every line down, for nobody.
+// Quiet formats every log line and discards it.
 func Quiet() *slog.Logger { return slog.New(slog.NewJSONHandler(io.Discard, nil)) }
 
-// With is a site whose MCP endpoint is that of the handler; people log in at the other.
+// With serves endpoint at /mcp and login everywhere else.
 func With(endpoint, login http.Handler) http.Handler {
 	e := NewEcho()
 	e.Any("/mcp", echo.WrapHandler(endpoint))
@@ -28,7 +28,7 @@ func With(endpoint, login http.Handler) http.Handler {
 	return e
 }
 
-// Furnish adds what a site has around everything: ids of requests, an access log, headers for browsers, and a net under panics.
+// Furnish adds a site's middleware: request ids, an access log, security headers and panic recovery.
 func Furnish(e *echo.Echo) {
 	logger := Quiet()
 	e.Use(middleware.RequestID(), middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{

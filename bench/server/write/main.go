@@ -1,4 +1,4 @@
-// Command write keeps grants one after the other, each answered when the disk has it, and tells how fast that went.
+// Command write stores grants, each until the disk flush returns, and prints the rate.
 package main
 
 import (
@@ -20,10 +20,10 @@ func main() {
 	}
 }
 
-// run is told which store, how many write at once, for how long, and where.
+// run takes the store, the number of concurrent writers, the measuring time and the file.
 func run(arguments []string) (err error) {
 	if len(arguments) != 4 {
-		return errors.New("write needs a store, writers, a length and a file")
+		return errors.New("usage: write STORE WRITERS LENGTH FILE")
 	}
 	writers, wrong := strconv.Atoi(arguments[1])
 	length, mistaken := time.ParseDuration(arguments[2])
@@ -34,7 +34,7 @@ func run(arguments []string) (err error) {
 	switch arguments[0] {
 	case "raw database":
 		open = openRaw
-	case "raw database at once": // what one transaction for all can bring at most
+	case "raw database at once": // the upper limit of group commit
 		open, writers, together = openRaw, 1, writers
 	}
 	add, closeStore, err := open(arguments[3])

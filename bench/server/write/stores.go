@@ -8,10 +8,10 @@ import (
 	"github.com/pasteport/pasteport/bench/server/raw"
 )
 
-// adder keeps some more codes.
+// adder stores more codes.
 type adder func(together int) error
 
-// openStore opens our store in a file, which finds by itself what can be written together.
+// openStore opens Pasteport's store, which groups concurrent writes by itself.
 func openStore(file string) (add adder, closeStore func() error, err error) {
 	store, err := persistence.OpenSQLite(file)
 	if err != nil {
@@ -23,7 +23,7 @@ func openStore(file string) (add adder, closeStore func() error, err error) {
 	}, store.Close, nil
 }
 
-// openRaw writes the same rows, in a transaction for those that are added together.
+// openRaw opens the raw database, which writes the same rows with one transaction per call.
 func openRaw(file string) (add adder, closeRaw func() error, err error) {
 	db, err := raw.Open(file)
 	if err != nil {
@@ -36,7 +36,7 @@ func openRaw(file string) (add adder, closeRaw func() error, err error) {
 		}
 		all := make([]approved, 0, together)
 		for range together {
-			code, digest := raw.NewCode() // every approval makes one, for any store
+			code, digest := raw.NewCode() // every approval creates a code, for any store
 			all = append(all, approved{code.ID(), digest})
 		}
 		return db.Together(func() (err error) {

@@ -75,7 +75,7 @@ func (b *browser) arrive(context.Context) (outcome string, err error) {
 // resultOf parses the authorization response.
 func resultOf(answer url.Values) (*auth.AuthorizationResult, error) {
 	if refusal := answer.Get("error"); refusal != "" {
-		return nil, fmt.Errorf("the site answered %q: %q", refusal, answer.Get("error_description"))
+		return nil, fmt.Errorf("the site responded with %q: %q", refusal, answer.Get("error_description"))
 	}
 	return &auth.AuthorizationResult{Code: answer.Get("code"), State: answer.Get("state"), Iss: answer.Get("iss")}, nil
 }
@@ -84,12 +84,12 @@ func resultOf(answer url.Values) (*auth.AuthorizationResult, error) {
 func (b *browser) load(ctx context.Context, method, address string, status int) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(b.fields.Encode()))
 	if err != nil {
-		return nil, fmt.Errorf("asking the site: %w", err)
+		return nil, fmt.Errorf("requesting the site: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking the site: %w", err)
+		return nil, fmt.Errorf("requesting the site: %w", err)
 	}
 	defer response.Body.Close()
 	root, err := html.Parse(response.Body)
@@ -98,7 +98,7 @@ func (b *browser) load(ctx context.Context, method, address string, status int) 
 	}
 	b.read(root)
 	if response.StatusCode != status {
-		return nil, fmt.Errorf("the site answered %s: %q", response.Status, b.title)
+		return nil, fmt.Errorf("the site responded with %s: %q", response.Status, b.title)
 	}
 	return response, nil
 }

@@ -86,10 +86,10 @@ func refusedBy(response *http.Response) error {
 	challenges, _ := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
 	for _, challenge := range challenges {
 		if code := challenge.Params["error"]; code != "" {
-			return refusal(fmt.Sprintf("the MCP server answered %s, %s: %q", response.Status, code, challenge.Params["error_description"]))
+			return refusal(fmt.Sprintf("the MCP server returned %s, %s: %q", response.Status, code, challenge.Params["error_description"]))
 		}
 	}
-	return refusal("the MCP server answered " + response.Status)
+	return refusal("the MCP server returned " + response.Status)
 }
 
 func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
@@ -99,7 +99,7 @@ func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
 	}
 	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "create_article", Arguments: map[string]any{
 		"title": "Written by an MCP client on " + time.Now().Format("2 January 2006 at 15:04:05"),
-		"body":  "This draft was made with a token that lives for an hour and can be taken back at any time.",
+		"body":  "This draft was created with a token that is valid for an hour and can be revoked at any time.",
 	}})
 	if err != nil {
 		return "", fmt.Errorf("calling create_article: %w", err)
@@ -108,7 +108,7 @@ func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
 	slug, _ := article["slug"].(string)
 	if result.IsError || slug == "" {
 		said, _ := json.Marshal(result.Content) // all of it came as JSON
-		return "", fmt.Errorf("create_article made no article: %s", said)
+		return "", fmt.Errorf("create_article created no article: %s", said)
 	}
 	return fmt.Sprintf("%d tools; create_article made the draft %q", len(tools.Tools), slug), nil
 }

@@ -33,9 +33,9 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	command := &cobra.Command{
 		Use: "demo", Short: "Watch a client connect, then try it in a browser", Args: term.NoArguments,
-		Long: "Start the demo site on this computer and watch a real MCP client connect to it in nine steps; then do the same in a browser,\n" +
-			"let the client call a tool with Enter, and end its connection.\n" +
-			"The token that is pasted is taken from --demo-token (PASTEPORT_DEMO_TOKEN), or made for you. Ctrl-C ends the demo; its folder can be used again.",
+		Long: "Start the demo site on this computer and watch an MCP client connect to it in nine steps. Then connect in a browser yourself,\n" +
+			"press Enter to make the client call a tool, and end the connection.\n" +
+			"The token to paste comes from --demo-token (PASTEPORT_DEMO_TOKEN) or is generated. Ctrl-C ends the demo; you can reuse its folder.",
 		Example: "  pasteport demo\n" +
 			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,7 +67,7 @@ func runDemo(ctx context.Context, o demoOptions, in io.Reader, t term.Terminal) 
 	}
 	defer listener.Close()
 	if address, ok := listener.Addr().(*net.TCPAddr); !ok || !address.IP.IsLoopback() {
-		return fmt.Errorf("the demo is for this computer only, and %s is not: choose a loopback address with --addr, like %s", o.addr, server.DefaultAddr)
+		return fmt.Errorf("the demo runs on this computer only, and %s is not local: choose a loopback address with --addr, such as %s", o.addr, server.DefaultAddr)
 	}
 	client, err := openDemoClient()
 	if err != nil {
@@ -90,7 +90,7 @@ func openDemoLog(dir string) (*os.File, error) {
 	}
 	file, err := os.OpenFile(filepath.Join(dir, "demo.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the log: %w: choose a folder that can be written with --data", err)
+		return nil, fmt.Errorf("opening the log: %w: choose a writable folder with --data", err)
 	}
 	return file, nil
 }
@@ -126,7 +126,7 @@ func pastedToken(ctx context.Context, s *server.Service, given string) (string, 
 }
 
 func (d *demo) introduce(config server.Config) {
-	d.terminal.Printf("Pasteport demo: a site, an MCP client, and what they say to each other.\n\n"+
+	d.terminal.Printf("Pasteport demo: an MCP client connects to a site, step by step.\n\n"+
 		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: content.db, oauth.db, demo.log\ndemo token: %s\n\n",
 		config.Issuer, d.client.id, d.dir, d.token)
 }
@@ -138,7 +138,7 @@ func fromRoot(dir string) string {
 	return dir
 }
 
-// serve runs the site and the client until the demo is over or one of them fails.
+// serve runs the site and the client until the demo ends or one of them fails.
 func (d *demo) serve(ctx context.Context, listener net.Listener, once bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	parts, ctx := errgroup.WithContext(ctx)

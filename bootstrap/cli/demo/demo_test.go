@@ -28,7 +28,7 @@ var (
 	token = regexp.MustCompile(`(?m)^demo token: (\S+)$`)
 )
 
-// found returns what the first group of pattern matches, or the whole match if it has none.
+// found returns the first group of the match, or the whole match if the pattern has no group.
 func found(pattern *regexp.Regexp, text []byte) string {
 	GinkgoHelper()
 	match := pattern.FindSubmatch(text)
@@ -58,7 +58,7 @@ func stateOf(dir, slug string) (state string) {
 	return state
 }
 
-// tripwire trips when the word is written.
+// tripwire calls trip when the word is written.
 type tripwire struct {
 	bytes.Buffer
 	word string
@@ -74,7 +74,7 @@ func (t *tripwire) Write(text []byte) (int, error) {
 
 var nine = []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}
 
-var _ = Describe("Watching the demo", func() {
+var _ = Describe("The steps of the demo", func() {
 	var dir string
 
 	BeforeEach(func() {
@@ -86,7 +86,7 @@ var _ = Describe("Watching the demo", func() {
 		return run(ctx, append([]string{"--once", "--addr", "127.0.0.1:0", "--data", dir}, more...)...)
 	}
 
-	It("goes through nine steps in order and leaves an article behind", func(ctx SpecContext) {
+	It("run in order and create an article", func(ctx SpecContext) {
 		code, out, errOut := once(ctx)
 		Expect(errOut).To(BeEmpty())
 		Expect(code).To(Equal(0))
@@ -94,7 +94,7 @@ var _ = Describe("Watching the demo", func() {
 		Expect(stateOf(dir, found(made, []byte(out)))).To(Equal("draft"))
 	})
 
-	It("names the folder of both databases and of the log", func(ctx SpecContext) {
+	It("start with the folder of both databases and of the log", func(ctx SpecContext) {
 		_, out, _ := once(ctx)
 		Expect(out).To(ContainSubstring(dir + ": content.db, oauth.db, demo.log"))
 		for _, name := range []string{"content.db", "oauth.db", "demo.log"} {
@@ -102,7 +102,7 @@ var _ = Describe("Watching the demo", func() {
 		}
 	})
 
-	It("prints neither the client's tokens nor its code, nor colours where there is no terminal", func(ctx SpecContext) {
+	It("print neither the client's tokens nor its code, and no colours unless on a terminal", func(ctx SpecContext) {
 		_, out, _ := once(ctx)
 		log, err := os.ReadFile(filepath.Join(dir, "demo.log"))
 		Expect(err).NotTo(HaveOccurred())
@@ -111,7 +111,7 @@ var _ = Describe("Watching the demo", func() {
 		Expect(string(log)).NotTo(ContainSubstring(found(token, []byte(out))))
 	})
 
-	It("works again on the same folder, with a token that is valid there", func(ctx SpecContext) {
+	It("run again on the same folder, with a valid token", func(ctx SpecContext) {
 		_, first, _ := once(ctx)
 		code, second, errOut := once(ctx)
 		Expect(errOut).To(BeEmpty())
@@ -120,14 +120,14 @@ var _ = Describe("Watching the demo", func() {
 		Expect(found(token, []byte(second))).NotTo(Equal(found(token, []byte(first))))
 	})
 
-	It("pastes the token of PASTEPORT_DEMO_TOKEN", func(ctx SpecContext) {
+	It("use the token of PASTEPORT_DEMO_TOKEN", func(ctx SpecContext) {
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "the-reader-s-own")
 		code, out, _ := once(ctx)
 		Expect(code).To(Equal(0))
 		Expect(found(token, []byte(out))).To(Equal("the-reader-s-own"))
 	})
 
-	It("says which step failed, and why", func() {
+	It("report the failed step and the reason", func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		var errOut bytes.Buffer
@@ -138,7 +138,7 @@ var _ = Describe("Watching the demo", func() {
 		Expect(errOut.String()).To(And(ContainSubstring("step 6 of 9 failed"), ContainSubstring("context canceled")))
 	})
 
-	It("stops with a message and without a trace when the port is taken", func(ctx SpecContext) {
+	It("do not start and create no files when the port is in use", func(ctx SpecContext) {
 		taken, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		defer taken.Close()
@@ -148,14 +148,14 @@ var _ = Describe("Watching the demo", func() {
 		Expect(dir).NotTo(BeAnExistingFile())
 	})
 
-	It("stops with a message when the folder cannot be written", func(ctx SpecContext) {
+	It("do not start when the folder cannot be written", func(ctx SpecContext) {
 		Expect(os.WriteFile(dir, []byte("a file"), 0o600)).To(Succeed())
 		code, _, errOut := once(ctx)
 		Expect(code).To(Equal(1))
 		Expect(errOut).To(And(ContainSubstring(dir), ContainSubstring("--data")))
 	})
 
-	It("stays on this computer", func(ctx SpecContext) {
+	It("do not start on a public address", func(ctx SpecContext) {
 		code, _, errOut := once(ctx, "--addr", "0.0.0.0:0")
 		Expect(code).To(Equal(1))
 		Expect(errOut).To(ContainSubstring("choose a loopback address"))

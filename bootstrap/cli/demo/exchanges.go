@@ -30,10 +30,10 @@ func checkChallenge(response *http.Response) (string, error) {
 	for _, challenge := range challenges {
 		metadata := challenge.Params["resource_metadata"]
 		if metadata != "" && response.StatusCode == http.StatusUnauthorized {
-			return "401; more is told at " + metadata, nil
+			return "401, with the metadata at " + metadata, nil
 		}
 	}
-	return "", errors.Join(fmt.Errorf("the MCP server answered %s instead of a 401 that names its metadata", response.Status), err)
+	return "", errors.Join(fmt.Errorf("the MCP server responded with %s instead of a 401 with its metadata URL", response.Status), err)
 }
 
 func checkResource(response *http.Response) (string, error) {
@@ -66,12 +66,12 @@ func peek[T any](response *http.Response) (content T, err error) {
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	switch {
 	case err != nil:
-		return content, fmt.Errorf("reading the answer: %w", err)
+		return content, fmt.Errorf("reading the response: %w", err)
 	case response.StatusCode != http.StatusOK:
-		return content, fmt.Errorf("the answer is %s", response.Status)
+		return content, fmt.Errorf("the response is %s", response.Status)
 	}
 	if err := json.Unmarshal(body, &content); err != nil {
-		return content, fmt.Errorf("decoding the answer: %w", err)
+		return content, fmt.Errorf("decoding the response: %w", err)
 	}
 	return content, nil
 }

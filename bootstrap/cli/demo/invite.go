@@ -16,7 +16,7 @@ func (d *demo) invite(ctx context.Context) error {
 	if _, err := d.service.Authz.EndGrantsOf(ctx, d.token); err != nil {
 		return fmt.Errorf("ending the client's first connection: %w", err)
 	}
-	d.terminal.Printf("The site has ended this connection again, so that the next one is yours alone.\n")
+	d.terminal.Printf("The site has ended this connection, so that the next one is yours.\n")
 	enter := presses(ctx, d.in)
 	for {
 		session, err := d.connectInBrowser(ctx)
@@ -42,7 +42,7 @@ func (d *demo) connectInBrowser(ctx context.Context) (*sdk.ClientSession, error)
 		return resultOf(guest.answer)
 	})
 	if guest == nil {
-		return nil, fmt.Errorf("preparing the browser's turn: %w", err)
+		return nil, fmt.Errorf("preparing the browser login: %w", err)
 	}
 	reached := d.verdictOn(ctx, session, err)
 	guest.verdict <- reached

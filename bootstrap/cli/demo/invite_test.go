@@ -25,10 +25,10 @@ var (
 	action  = regexp.MustCompile(`<form method="post" action="([^"]+)"`)
 )
 
-// web has a timeout, so that a page that never answers fails the spec.
+// web has a timeout, so that a hanging page fails the spec.
 var web = &http.Client{Timeout: 10 * time.Second}
 
-var _ = Describe("Taking part in the demo", func() {
+var _ = Describe("Connecting in the demo with a browser", func() {
 	var (
 		dir  string
 		out  *gbytes.Buffer
@@ -96,7 +96,7 @@ var _ = Describe("Taking part in the demo", func() {
 		return read(web.PostForm(found(ending, out.Contents()), form))
 	}
 
-	It("calls a tool at each Enter, until the reader ends the one connection there is", func() {
+	It("calls a tool at each Enter, until the reader ends the connection", func() {
 		Expect(answer(newest(), "approve")).To(ContainSubstring(`/oauth/connections">see and end`))
 		for range 2 {
 			press()
@@ -107,12 +107,12 @@ var _ = Describe("Taking part in the demo", func() {
 		form := url.Values{"decision": {"end"}, "ticket": {found(ticket, page)}, "grant": {found(grant, page)}}
 		Expect(string(connections(form))).To(ContainSubstring("The connection has ended."))
 		press()
-		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Refused: the MCP server answered 401 .*invalid_token.*\nThe client has to connect again`))
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Refused: the MCP server returned 401 .*invalid_token.*\nThe client has to connect again`))
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Your turn"))
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 	})
 
-	It("names the commands that show each connection from its challenge on", func(ctx SpecContext) {
+	It("prints the commands that show each connection", func(ctx SpecContext) {
 		answer(newest(), "approve")
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(" connections --data " + dir + "\n.* trace ID --data " + dir))
 		shown := func(ctx context.Context) string {
@@ -129,7 +129,7 @@ var _ = Describe("Taking part in the demo", func() {
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("What next(.|\n)*Your turn"))
 	})
 
-	It("shows a refusal and offers another address, which works", func() {
+	It("shows a refusal and prints another address, which works", func() {
 		first := newest()
 		Expect(answer(first, "deny")).To(And(ContainSubstring("Not connected"), ContainSubstring("access_denied")))
 		Eventually(out).Should(gbytes.Say("\nNot connected: .*access_denied"))
@@ -138,7 +138,7 @@ var _ = Describe("Taking part in the demo", func() {
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 	})
 
-	It("takes no answer that was not asked for", func() {
+	It("ignores unexpected authorization responses", func() {
 		asked, err := url.Parse(newest())
 		Expect(err).NotTo(HaveOccurred())
 		stray := asked.Query().Get("redirect_uri") + "?code=made-up&state=another"
@@ -146,7 +146,7 @@ var _ = Describe("Taking part in the demo", func() {
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 	})
 
-	It("shows an exchange that fails", func() {
+	It("shows a failed code exchange", func() {
 		asked, err := url.Parse(newest())
 		Expect(err).NotTo(HaveOccurred())
 		forged := url.Values{"code": {"made-up"}, "state": {asked.Query().Get("state")}, "iss": {asked.Scheme + "://" + asked.Host}}
@@ -156,6 +156,6 @@ var _ = Describe("Taking part in the demo", func() {
 
 	It("ends while the consent page is open", func() {
 		Expect(string(read(web.Get(newest())))).To(MatchRegexp(ticket.String()))
-		stop() // what follows every spec expects code 0
+		stop() // the cleanup of every spec expects exit code 0
 	})
 })

@@ -32,9 +32,9 @@ func presses(ctx context.Context, in io.Reader) <-chan struct{} {
 func (d *demo) use(ctx context.Context, session *sdk.ClientSession, enter <-chan struct{}) {
 	program, dir := term.Quote(thisProgram()), term.Quote(d.dir)
 	d.terminal.Printf("\n%s\n\n"+
-		"Press Enter, as often as you like, and the client calls a tool.\n\n"+
-		"Paste the same token here to see your connection and to end it; the client's next call will be refused:\n%s\n\n"+
-		"See in another terminal what has happened, and step by step for the ID of a connection:\n%s connections --data %s\n%s trace ID --data %s\n\n"+
+		"Press Enter to make the client call a tool, as often as you like.\n\n"+
+		"Paste the same token here to see and end your connection; the client's next call is then refused:\n%s\n\n"+
+		"In another terminal, list the connections and show one step by step by its ID:\n%s connections --data %s\n%s trace ID --data %s\n\n"+
 		"Ctrl-C ends the demo.\n\n",
 		d.terminal.Bold("What next?"), d.connectionsPage(), program, dir, program, dir)
 	for {

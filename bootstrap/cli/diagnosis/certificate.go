@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/certificates"
 )
 
-// readCertificate reads certificate and key from one file, which is made when it is missing.
+// readCertificate reads the certificate and key from one file, and creates the file if it is missing.
 func readCertificate(file string) (tls.Certificate, error) {
 	certificate, err := tls.LoadX509KeyPair(file, file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -25,7 +25,7 @@ func readCertificate(file string) (tls.Certificate, error) {
 	return certificate, nil
 }
 
-// makeCertificate makes a certificate for this computer; a server trusts it when SSL_CERT_FILE names the file.
+// makeCertificate creates a certificate for 127.0.0.1; a server trusts it if SSL_CERT_FILE names the file.
 func makeCertificate(file string) (tls.Certificate, error) {
 	certificate, err := certificates.SelfSigned(net.IPv4(127, 0, 0, 1))
 	if err != nil {
@@ -38,7 +38,7 @@ func makeCertificate(file string) (tls.Certificate, error) {
 	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Leaf.Raw}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return certificate, fmt.Errorf("keeping the certificate: %w: choose a file that can be written with --certificate", err)
+		return certificate, fmt.Errorf("writing the certificate: %w: name a writable file with --certificate", err)
 	}
 	return certificate, nil
 }

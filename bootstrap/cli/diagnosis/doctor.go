@@ -1,4 +1,4 @@
-// Package diagnosis is the command "doctor": it examines an MCP server with package doctor and prints the findings.
+// Package diagnosis is the command "doctor": it checks an MCP server with package doctor and prints the findings.
 package diagnosis
 
 import (
@@ -30,11 +30,11 @@ type doctorOptions struct {
 func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	var o doctorOptions
 	command := &cobra.Command{
-		Use: "doctor URL", Short: "Check an MCP server with OAuth from outside",
-		Long: "Check the MCP server at URL, ours or any other, as clients meet it: TLS, challenge, metadata, CORS, caches, clock and proxy mistakes.\n" +
-			"With --token, a token of the site, it also goes through the whole login: it opens the consent page, approves, exchanges the code,\n" +
-			"uses the MCP server, and gives everything back. It prints neither that token nor any other secret.\n" +
-			"Exit code 0: nothing failed. 1: something failed. 2: wrong usage.",
+		Use: "doctor URL", Short: "Check an MCP server with OAuth from the outside",
+		Long: "Check any MCP server at URL like a client: TLS, challenge, metadata, CORS, caching, clock and proxy mistakes.\n" +
+			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
+			"uses the MCP server, and revokes its tokens. It prints no tokens or other secrets.\n" +
+			"Exit codes: 0: no check failed; 1: a check failed; 2: wrong usage.",
 		Example: "  pasteport doctor https://cms.example.com/mcp\n" +
 			"  pasteport doctor --print-client-document --client-id https://ops.example.com/doctor.json > doctor.json\n" +
 			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token - < token.txt",
@@ -48,14 +48,14 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.token, "token", "", "token of the site, to go through the whole login; - reads it from standard input")
-	flags.StringVar(&o.clientID, "client-id", "", "https URL at which you host the client's document (default: served from here for a server on this computer)")
-	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "certificate and key of the document that is served from here, made when missing")
-	flags.StringVar(&o.authorities, "ca", "", "file with authorities to trust besides the system's")
-	flags.StringVar(&o.origin, "origin", "", "origin of a page that shall be able to connect, for example http://localhost:6274")
-	flags.DurationVar(&o.limit, "timeout", 10*time.Second, "how long to wait for each answer")
+	flags.StringVar(&o.token, "token", "", "token of the site for a whole login; - reads it from standard input")
+	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: served by this command, for a server on this computer)")
+	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "file with the certificate and key for serving the client document; created if missing")
+	flags.StringVar(&o.authorities, "ca", "", "PEM file with additional root certificates")
+	flags.StringVar(&o.origin, "origin", "", "origin of a web page that must be able to connect, for example http://localhost:6274")
+	flags.DurationVar(&o.limit, "timeout", 10*time.Second, "timeout for each response")
 	flags.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
-	flags.BoolVar(&o.printDocument, "print-client-document", false, "print what to host at --client-id, and stop")
+	flags.BoolVar(&o.printDocument, "print-client-document", false, "print the client document to host at --client-id, and exit")
 	return command
 }
 
@@ -73,13 +73,13 @@ func (o doctorOptions) check(args []string) error {
 	endpoint, err := url.Parse(args[0])
 	switch {
 	case err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || endpoint.User != nil || endpoint.Fragment != "":
-		return term.Usagef("this is no URL of an MCP server: it looks like https://cms.example.com/mcp, without a password and without #")
+		return term.Usagef("invalid URL of an MCP server: write it like https://cms.example.com/mcp, without a password and without #")
 	case o.token != "" && o.clientID == "" && !doctor.IsLoopback(endpoint):
-		return term.Usagef("for a server elsewhere, --token needs --client-id: host what --print-client-document prints, and name its https URL")
+		return term.Usagef("for a remote server, --token needs --client-id: host the output of --print-client-document, and pass its https URL")
 	case o.clientID != "" && !strings.HasPrefix(o.clientID, "https://"):
 		return term.Usagef("--client-id %q is not https", o.clientID)
 	case o.origin != "" && !isOrigin(o.origin):
-		return term.Usagef("--origin %q is no origin: it looks like http://localhost:6274, without a slash at its end", o.origin)
+		return term.Usagef("--origin %q is not an origin: write it like http://localhost:6274, without a trailing slash", o.origin)
 	case o.limit <= 0:
 		return term.Usagef("--timeout must be positive")
 	}
@@ -130,14 +130,14 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading the authorities: %w: name a PEM file with --ca", err)
+		return nil, fmt.Errorf("reading the root certificates: %w: name a PEM file with --ca", err)
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		return nil, fmt.Errorf("reading the system's authorities: %w", err)
+		return nil, fmt.Errorf("reading the system's root certificates: %w", err)
 	}
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("reading the authorities: there is no certificate in %s: name a PEM file with --ca", file)
+		return nil, fmt.Errorf("reading the root certificates: %s has no certificate: name a PEM file with --ca", file)
 	}
 	return roots, nil
 }

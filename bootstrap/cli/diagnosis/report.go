@@ -40,7 +40,7 @@ func (r *reporter) end(f doctor.Finding) {
 	}
 	r.out.Printf("%s %-22s %s\n", status, f.ID, f.Seen)
 	if f.Mend != "" {
-		r.out.Printf("         asked:  %s\n         why:    %s\n         breaks: %s\n         mend:   %s\n", f.Asks, f.Why, strings.Join(f.Breaks, "; "), f.Mend)
+		r.out.Printf("         check:   %s\n         why:     %s\n         affects: %s\n         fix:     %s\n", f.Asks, f.Why, strings.Join(f.Breaks, "; "), f.Mend)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package term is what the commands share: a Terminal with colours, mistakes of usage, the prompt for a token, and the formats of what they
-// print.
+// Package term has the terminal functions of the commands: a Terminal with colours, usage errors, the prompt for a token, and output
+// formats.
 package term
 
 import (
@@ -17,7 +17,7 @@ type Terminal struct {
 	Colour bool
 }
 
-// New returns the terminal that out is, or one without colours.
+// New returns a Terminal for out, with colours if out is a terminal.
 func New(out io.Writer) Terminal {
 	file, ok := out.(*os.File)
 	if !ok || !isatty.IsTerminal(file.Fd()) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
@@ -29,7 +29,7 @@ func New(out io.Writer) Terminal {
 // Printf writes formatted text.
 func (t Terminal) Printf(format string, values ...any) { _, _ = fmt.Fprintf(t.Out, format, values...) }
 
-// ClearLine erases a line of progress; without colours there is none.
+// ClearLine erases the progress line of a colour terminal; others print no progress.
 func (t Terminal) ClearLine() {
 	if t.Colour {
 		t.Printf("\r\x1b[K")

@@ -13,10 +13,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// typedLimit is more than a token may have.
+// typedLimit is larger than the longest valid token, which is checked later.
 const typedLimit = 8 << 10
 
-// ReadToken reads one token, from a terminal without showing it. It accepts the same spellings as the consent page (B7).
+// ReadToken reads one token; on a terminal, without echo. It accepts the same spellings as the consent page (B7).
 func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostToken, error) {
 	text, err := readTyped(ctx, in, prompt)
 	if err != nil {
@@ -42,7 +42,7 @@ func readTyped(ctx context.Context, in io.Reader, prompt io.Writer) (string, err
 	return string(piped), err
 }
 
-// readHidden restores the terminal, also after Ctrl-C.
+// readHidden reads a line without echo. It restores the terminal also after Ctrl-C.
 func readHidden(ctx context.Context, terminal int) (typed string, err error) {
 	before, err := xterm.GetState(terminal)
 	if err != nil {

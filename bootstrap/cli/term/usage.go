@@ -15,7 +15,7 @@ func Usage(err error) error { return UsageError{err} }
 // Usagef is Usage for a formatted error.
 func Usagef(format string, values ...any) error { return UsageError{fmt.Errorf(format, values...)} }
 
-// NoArguments refuses arguments. It does not repeat them, because one may be a secret that lost its flag.
+// NoArguments refuses arguments. The error does not contain them, because one may be a secret whose flag is missing.
 func NoArguments(command *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usagef("unexpected argument: %q takes flags only, each as --name=value", command.CommandPath())

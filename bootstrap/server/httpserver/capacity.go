@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// connectionMemory is the most that a connection keeps before its request is authenticated: 32 KiB of headers in short lines take
+	// connectionMemory is the maximum memory of a connection before its request is authenticated: 32 KiB of headers in short lines take
 	// 510 KiB in net/http.
 	connectionMemory = 512 << 10
-	// minConnections lets a service work whose process has hardly any memory or files.
+	// minConnections keeps a service usable if its process has hardly any memory or files.
 	minConnections = 16
 	unlimited      = math.MaxInt64
 )

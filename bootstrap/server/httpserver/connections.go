@@ -122,7 +122,7 @@ func (l *limitedListener) evict(now time.Time) bool {
 	return true
 }
 
-// evictable returns the connection that has been idle longest, or else the oldest that has been silent for silentLimit; nil for none.
+// evictable returns the longest idle connection, or else the oldest one that has been silent for silentLimit, or nil.
 func (l *limitedListener) evictable(now time.Time) net.Conn {
 	if oldest := l.idle.Front(); oldest != nil {
 		return oldest.Value.(net.Conn)
@@ -159,7 +159,7 @@ func (l *limitedListener) follow(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// hangUp closes a connection without TLS's closing message, which may have to wait for the client.
+// hangUp closes a connection without the TLS close message, which may have to wait for the client.
 func hangUp(conn net.Conn) {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
@@ -179,7 +179,7 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets a client read the answer to a request that it has not sent in full; net/http looks for this method.
+// CloseWrite lets a client read the response to a request that it has not sent in full; net/http looks for this method.
 func (c *limitedConn) CloseWrite() error {
 	if half, can := c.Conn.(interface{ CloseWrite() error }); can {
 		return half.CloseWrite()

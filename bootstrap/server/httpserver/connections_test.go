@@ -24,7 +24,7 @@ type served struct {
 	log  *gbytes.Buffer
 }
 
-// serve runs a server with that many connections until the spec ends. Its root answers at once, /slow when release is closed.
+// serve runs a server with that many connections until the spec ends. Its root responds immediately, /slow when release is closed.
 func serve(connections int, release <-chan struct{}) *served {
 	GinkgoHelper()
 	s := &served{log: gbytes.NewBuffer()}
@@ -45,7 +45,7 @@ func serve(connections int, release <-chan struct{}) *served {
 	return s
 }
 
-// dial opens a connection on which nothing waits for longer than a spec would.
+// dial opens a connection with a deadline.
 func dial(ctx context.Context, addr string) net.Conn {
 	GinkgoHelper()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -61,7 +61,7 @@ func say(conn net.Conn, request string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// get asks once and leaves the connection open.
+// get sends one request and leaves the connection open.
 func get(conn net.Conn) int {
 	GinkgoHelper()
 	say(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -73,7 +73,7 @@ func get(conn net.Conn) int {
 }
 
 var _ = Describe("Limiting connections", Label("operations"), func() {
-	It("lets a new connection take the place of the one that has been idle longest", func(ctx SpecContext) {
+	It("closes the longest idle connection for a new one", func(ctx SpecContext) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		log := gbytes.NewBuffer()
@@ -98,7 +98,7 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Expect(log.Contents()).To(BeEmpty())
 	})
 
-	It("lets a new connection wait while none is idle, says so, and takes the next one that is", func(ctx SpecContext) {
+	It("makes a new connection wait while none is idle, logs it, and then replaces the next idle one", func(ctx SpecContext) {
 		release := make(chan struct{})
 		s := serve(1, release)
 		busy, next := dial(ctx, s.addr), dial(ctx, s.addr)
@@ -114,7 +114,7 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Eventually(answered).WithTimeout(soon).Should(Receive(Equal(http.StatusOK)))
 	})
 
-	It("closes connections that send nothing for a while when every place is taken", func(ctx SpecContext) {
+	It("closes silent connections at the limit", func(ctx SpecContext) {
 		s := serve(2, nil)
 		silent := []net.Conn{dial(ctx, s.addr), dial(ctx, s.addr)}
 		Expect(get(dial(ctx, s.addr))).To(Equal(http.StatusOK))
@@ -142,7 +142,7 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Eventually(ended).WithTimeout(soon).Should(Receive(MatchError(net.ErrClosed)))
 	})
 
-	It("answers no more requests of HTTP/2 at once than there may be connections", func(ctx SpecContext) {
+	It("limits concurrent HTTP/2 requests to the number of connections", func(ctx SpecContext) {
 		release, came := make(chan struct{}), make(chan struct{}, 1)
 		server := httptest.NewUnstartedServer(limitRequests(1, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			came <- struct{}{}
@@ -174,7 +174,7 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Eventually(first).WithTimeout(soon).Should(Receive(HaveField("StatusCode", http.StatusOK)))
 	})
 
-	It("hangs up on a connection of TLS without waiting for its client", func() {
+	It("closes a TLS connection without waiting for its client", func() {
 		ours, theirs := net.Pipe()
 		DeferCleanup(theirs.Close)
 		hangUp(tls.Server(ours, &tls.Config{MinVersion: tls.VersionTLS12}))
@@ -182,10 +182,10 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Expect(err).To(MatchError(io.EOF))
 	})
 
-	DescribeTable("leaves half of the files and of the memory for everything else", func(has Capacity, connections int) {
+	DescribeTable("leaves half of the files and of the memory to everything else", func(has Capacity, connections int) {
 		Expect(has.Connections()).To(Equal(connections))
 	},
 		Entry("files", Capacity{Files: 1024, Memory: unlimited}, 512), Entry("memory", Capacity{Files: unlimited, Memory: 512 << 20}, 512),
-		Entry("little", Capacity{Files: 1 << 20, Memory: 200 << 20}, 200), Entry("next to nothing", Capacity{Files: 10, Memory: 1 << 20}, minConnections),
+		Entry("little", Capacity{Files: 1 << 20, Memory: 200 << 20}, 200), Entry("hardly any", Capacity{Files: 10, Memory: 1 << 20}, minConnections),
 	)
 })

@@ -1,10 +1,10 @@
-// The official Go SDK's client, as a caller of the servers behind the gateway; goclient is the program around it.
+// The official Go SDK's client as a caller of the servers behind the gateway; the program goclient runs it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { approve } from '../browser.js';
 
-// goCallers are those of a built goclient.
+// goCallers returns the callers of a built goclient.
 export function goCallers(program, version) {
   return [{
     name: 'github.com/modelcontextprotocol/go-sdk', version, speaks: () => true,
@@ -53,12 +53,12 @@ class Caller {
 
   connect() { return this.#order({ do: 'connect' }); }
 
-  // reconnect opens a new session with the tokens that the program has.
+  // reconnect opens a new session with the same tokens.
   reconnect() { return this.connect(); }
 
   list() { return this.#order({ do: 'list' }); }
 
-  // stepUp is a call: the SDK sends the person to approve what it lacks, and repeats the call.
+  // stepUp is a call: the SDK opens the consent page for the missing scope, and repeats the call.
   stepUp(tool) { return this.call(tool, () => {}); }
 
   session() { return this.#order({ do: 'session' }); }

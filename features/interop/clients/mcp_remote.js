@@ -1,4 +1,4 @@
-// mcp-remote, a program between a client that speaks only stdio and our server. It knows metadata documents and has no command
+// mcp-remote, a bridge from stdio clients to HTTP servers. It supports metadata documents and has no command
 // to revoke.
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ export const clients = [
   { transport: 'SSE', options: ['--transport', 'sse-only'] },
 ].map((kind) => ({ ...kind, name: 'mcp-remote', run: (world, step) => new Host(world, kind).run(step) }));
 
-// Host is a desktop program that starts mcp-remote and speaks to it over stdio.
+// Host is a desktop program that starts mcp-remote and uses it over stdio.
 class Host {
   constructor(world, kind) {
     Object.assign(this, { world, kind, said: '', heard: () => {} });
@@ -42,12 +42,12 @@ class Host {
     this.dir = await mkdtemp(join(this.world.dir, 'mcp-remote-'));
     this.port = await freePort();
     const connected = this.start();
-    connected.catch(() => {}); // told below
+    connected.catch(() => {}); // reported below
     await this.arrive(await approve(await this.nextApproval(), this.world.token));
     await connected;
   }
 
-  // start gives mcp-remote a browser that does nothing, because the person reads what it says.
+  // start gives mcp-remote a browser command that does nothing, because the run reads the URL from its output.
   start() {
     const transport = new StdioClientTransport({
       command: process.execPath,
@@ -64,7 +64,7 @@ class Host {
     return this.client.connect(transport);
   }
 
-  // nextApproval waits until mcp-remote asks the person to open another page.
+  // nextApproval waits until mcp-remote prints another authorization URL.
   async nextApproval() {
     this.pages = (this.pages ?? 0) + 1;
     for (;;) {
@@ -91,7 +91,7 @@ class Host {
     return undefined;
   }
 
-  // refresh ends only the access token. The stream of SSE ends with its token, and then the host starts mcp-remote again.
+  // refresh revokes only the access token. The SSE stream ends with its token, and then the host restarts mcp-remote.
   async refresh() {
     const before = await this.tokens();
     await revoke(this.world, before.access_token);
@@ -107,7 +107,7 @@ class Host {
 
   async revoke() {
     await revoke(this.world, (await this.tokens()).refresh_token);
-    this.client.listTools().catch(() => {}); // hangs until somebody approves again
+    this.client.listTools().catch(() => {}); // hangs until the next approval
     await this.nextApproval();
     return 'plain HTTP; the client asks for a new approval';
   }

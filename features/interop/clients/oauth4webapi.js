@@ -1,4 +1,4 @@
-// oauth4webapi, which knows every step of OAuth and nothing of MCP.
+// oauth4webapi, an OAuth library without MCP support.
 import assert from 'node:assert/strict';
 import * as oauth from 'oauth4webapi';
 import { approve } from '../browser.js';
@@ -53,7 +53,7 @@ class Program {
     this.tokens = await oauth.processAuthorizationCodeResponse(this.server, this.client, response);
   }
 
-  // discover finds the authorization server as a client does that only knows the resource.
+  // discover finds the authorization server from the resource URL.
   async discover() {
     const mcp = new URL(this.world.mcp);
     const resource = await oauth.processResourceDiscoveryResponse(mcp, await oauth.resourceDiscoveryRequest(mcp, insecure));

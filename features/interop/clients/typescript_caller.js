@@ -8,7 +8,7 @@ import { first, pinned, Program, second } from './typescript_sdk.js';
 
 const newest = '2026-07-28';
 
-// The first SDK always offers its newest revision; a program that speaks an older one says so in its stead.
+// Version 1 of the SDK always offers its newest revision; a program that uses an older one replaces it.
 function offering(Transport, revision) {
   return class extends Transport {
     send(message, options) {
@@ -28,7 +28,7 @@ const one = {
   call: (client, call, options) => client.callTool(call, undefined, options),
 };
 
-// optionsFor lets the second SDK speak one revision and no other.
+// optionsFor limits version 2 of the SDK to one revision.
 export function optionsFor(revision) {
   return revision === newest ? pinned : { supportedProtocolVersions: [revision] };
 }
@@ -60,21 +60,21 @@ class Caller {
 
   get #client() { return this.#program.client; }
 
-  // connect returns the revision that was agreed upon.
+  // connect returns the negotiated revision.
   async connect() {
     const revision = await this.#program.signIn();
     this.#sdk.listen(this.#client, () => this.#hear());
     return revision;
   }
 
-  // reconnect opens a new session with the tokens that the program has.
+  // reconnect opens a new session with the same tokens.
   reconnect() { return this.#program.reopen(); }
 
   async list() { return (await this.#client.listTools()).tools.map((tool) => tool.name); }
 
   log() { return this.#client.setLoggingLevel('debug'); }
 
-  // call hears what the tool says while it runs.
+  // call receives the messages of the running tool.
   call(tool, hear, signal) {
     this.#hear = tool.logs ? hear : () => {};
     const onprogress = tool.logs ? undefined : hear;

@@ -1,4 +1,4 @@
-// Both TypeScript SDKs, over both transports. Neither can revoke; what they do when their tokens are revoked is seen here.
+// Both TypeScript SDKs over both transports. Neither can revoke tokens; this tests their reaction to revoked tokens.
 import assert from 'node:assert/strict';
 import * as v2 from '@modelcontextprotocol/client';
 import { auth, UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
@@ -10,14 +10,14 @@ import { callTools, listTools } from '../demo_site.js';
 import { Login } from '../login.js';
 import { revoke } from '../revoke.js';
 
-// The first SDK asks only for the scope of the challenge, which never names offline_access; a program that wants to refresh asks
-// through the SDK's auth.
+// Version 1 of the SDK requests only the scope of the challenge, which never names offline_access; a program that needs refresh
+// tokens requests it through the SDK's auth.
 export const first = {
   name: '@modelcontextprotocol/sdk', Client, UnauthorizedError, revision: '2025-11-25',
   ask: (login, serverUrl) => auth(login, { serverUrl, scope: 'mcp offline_access' }),
   callback: (answer) => [answer.get('code'), answer.get('iss')],
 };
-// The second asks for offline_access by itself.
+// Version 2 requests offline_access by itself.
 export const second = {
   name: '@modelcontextprotocol/client', Client: v2.Client, UnauthorizedError: v2.UnauthorizedError,
   ask: () => {},
@@ -35,7 +35,7 @@ export const clients = [
   { ...second, transport: 'SSE', Transport: v2.SSEClientTransport, revision: '2025-11-25' },
 ].map((kind) => ({ ...kind, run: (world, step) => new Program(world, kind).run(step) }));
 
-// Program is what somebody writes around the SDK.
+// Program is a program that uses the SDK.
 export class Program {
   constructor(world, kind) {
     Object.assign(this, { world, kind, login: new Login(world.clientID) });
@@ -72,8 +72,8 @@ export class Program {
     return this.kind.revision;
   }
 
-  // stepUp lets the SDK be refused for want of a scope, and approves what it asks for. The program goes on with the same transport. The
-  // first SDK only refreshes when it holds a refresh token, which brings no scope, and then gives up; so it has to do without.
+  // stepUp makes a call without the required scope, and approves the new request. The program continues with the same transport.
+  // Version 1 of the SDK only refreshes if it has a refresh token, which adds no scope, and then fails; so it runs without one.
   async stepUp(call) {
     this.login.forgetRefreshToken();
     const { transport } = this.client, asked = this.login.asked.length;
@@ -93,8 +93,8 @@ export class Program {
     assert.ifError(error);
   }
 
-  // refresh ends only the access token, which the SDK notices as it notices one that has expired. The stream of SSE ends with
-  // its token, and then the program connects again.
+  // refresh revokes only the access token, which the SDK treats like an expired one. The SSE stream ends with
+  // its token, and then the program reconnects.
   async refresh() {
     const before = this.login.tokens(), asked = this.login.asked.length;
     await revoke(this.world, before.access_token);

@@ -12,13 +12,13 @@ import (
 
 const redirectURL = "http://127.0.0.1:4324/callback"
 
-// target is the server, and how it is spoken to.
+// target is the server with the transport and the revision to use.
 type target struct {
 	server, client, revision string
 	sse                      bool
 }
 
-// connect returns the revision that was agreed upon.
+// connect returns the negotiated revision.
 func (p *program) connect(ctx context.Context) (string, error) {
 	transport, err := p.transport()
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *program) transport() (mcp.Transport, error) {
 	return &mcp.StreamableClientTransport{Endpoint: p.target.server, OAuthHandler: handler}, nil
 }
 
-// authorization keeps its tokens for all connections of the program.
+// authorization holds the tokens for all connections of the program.
 func (p *program) authorization() (auth.OAuthHandler, error) {
 	if p.handler != nil {
 		return p.handler, nil
@@ -66,7 +66,7 @@ func (p *program) authorization() (auth.OAuthHandler, error) {
 	return handler, nil
 }
 
-// browse leaves the page to the person, and waits until their browser comes back.
+// browse reports the page for the person, and waits until their browser returns.
 func (p *program) browse(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	p.say(word{Open: args.URL})
 	select {
@@ -82,7 +82,7 @@ func (p *program) browse(ctx context.Context, args *auth.AuthorizationArgs) (*au
 	}
 }
 
-// bearer does for HTTP with SSE what the SDK does for its other transport.
+// bearer adds OAuth to HTTP with SSE, which the SDK supports only for its other transport.
 type bearer struct{ handler auth.OAuthHandler }
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -110,7 +110,7 @@ func (b bearer) send(r *http.Request) (*http.Response, error) {
 	if source != nil {
 		token, err := source.Token()
 		if err != nil {
-			return nil, fmt.Errorf("taking a token: %w", err)
+			return nil, fmt.Errorf("getting a token: %w", err)
 		}
 		token.SetAuthHeader(r)
 	}

@@ -1,5 +1,5 @@
-// Command goclient is a program around the client of the official Go SDK. It is told on standard input what to do, one JSON object
-// after another, and says on standard output what became of it; the end of the input ends its session.
+// Command goclient runs the client of the official Go SDK. It reads orders from standard input, one JSON object
+// after another, and writes the results to standard output; the end of the input ends its session.
 package main
 
 import (
@@ -20,8 +20,8 @@ func main() {
 	var to target
 	flag.StringVar(&to.server, "mcp", "", "the `URL` of the server")
 	flag.StringVar(&to.client, "client", "", "the `URL` of the client's metadata document")
-	flag.StringVar(&to.revision, "revision", "", "the `revision` to speak")
-	flag.BoolVar(&to.sse, "sse", false, "speak HTTP with SSE")
+	flag.StringVar(&to.revision, "revision", "", "the `revision` to use")
+	flag.BoolVar(&to.sse, "sse", false, "use HTTP with SSE")
 	flag.Parse()
 	p := &program{target: to, words: json.NewEncoder(os.Stdout), callbacks: make(chan string), cancel: func() {}}
 	if err := p.obey(context.Background(), os.Stdin); err != nil {
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// order is what the program is told.
+// order is one line of the input.
 type order struct {
 	Do        string         `json:"do"`
 	Callback  string         `json:"callback"`  // of arrive: where the browser was sent
@@ -38,7 +38,7 @@ type order struct {
 	Arguments map[string]any `json:"arguments"` // of call
 }
 
-// word is what the program says.
+// word is one line of the output.
 type word struct {
 	Open  string `json:"open,omitempty"`  // a page for the person
 	Heard string `json:"heard,omitempty"` // "progress" or "log"
@@ -63,7 +63,7 @@ func (p *program) say(w word) {
 	p.speaking.Lock()
 	defer p.speaking.Unlock()
 	if err := p.words.Encode(w); err != nil {
-		panic(err) // nobody is listening
+		panic(err) // the output is closed
 	}
 }
 
@@ -94,7 +94,7 @@ func (p *program) close() error {
 	return p.session.Close()
 }
 
-// begin carries an order out while the program listens for the next.
+// begin executes an order while the program reads the next.
 func (p *program) begin(ctx context.Context, next order) {
 	ctx, p.cancel = context.WithCancel(ctx)
 	go func() {
@@ -120,7 +120,7 @@ func (p *program) do(ctx context.Context, next order) (any, error) {
 	case "call":
 		return p.call(ctx, next.Tool, next.Arguments)
 	}
-	return nil, fmt.Errorf("there is no order %q", next.Do)
+	return nil, fmt.Errorf("unknown order %q", next.Do)
 }
 
 func (p *program) list(ctx context.Context) (names []string, err error) {

@@ -1,4 +1,4 @@
-// A server with sessions on the official TypeScript SDK that knows one key, and has a tool which deletes: node deleting.js PORT, KEY in
+// A server with sessions on the official TypeScript SDK, with one key and a tool that deletes: node deleting.js PORT, KEY in
 // the environment.
 import { randomUUID } from 'node:crypto';
 import { createMcpExpressApp } from '@modelcontextprotocol/sdk/server/express.js';

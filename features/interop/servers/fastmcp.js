@@ -1,4 +1,4 @@
-// FastMCP as its documentation starts it, with one key for everybody: node fastmcp.js PORT, KEY in the environment.
+// FastMCP as in its documentation, with one shared key: node fastmcp.js PORT, KEY in the environment.
 import { FastMCP } from 'fastmcp';
 
 const port = Number(process.argv[2]);

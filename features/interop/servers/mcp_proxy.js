@@ -1,4 +1,4 @@
-// mcp-proxy in front of a server without HTTP, with one key for everybody: node mcp_proxy.js PORT, KEY in the environment.
+// mcp-proxy in front of a stdio server, with one shared key: node mcp_proxy.js PORT, KEY in the environment.
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { startHTTPServer } from 'mcp-proxy';
 

@@ -1,5 +1,5 @@
-// Loaded into Node before a server of other people: whatever port it asks for, it listens on one of this computer's own that the
-// system chooses, says so, and ends on SIGTERM as our own servers do.
+// Loaded into Node before a third-party server: it makes the server listen on a free loopback port instead of the
+// requested one, prints the address, and ends the server on SIGTERM.
 import { Server } from 'node:net';
 
 const { listen } = Server.prototype;

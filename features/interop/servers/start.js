@@ -1,4 +1,4 @@
-// Programs of other people, started as their users start them.
+// Starts third-party programs.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -10,12 +10,12 @@ import { startServer } from '../pasteport.js';
 const startLimit = 15_000; // ms
 const onLoopback = join(import.meta.dirname, 'on_loopback.js');
 
-// node returns what starts a server on Node.
+// node returns a function that starts a server on Node.
 export function node(script, ...args) {
   return () => startServer(process.execPath, ['--import', onLoopback, script, ...args], process.env);
 }
 
-// program returns what starts a program that is told its port and does not say when it serves.
+// program returns a function that starts a program with a port argument that does not report when it serves.
 export function program(path, args) {
   return async () => {
     const port = await freePort(), child = spawn(path, args(port), { stdio: 'ignore' });

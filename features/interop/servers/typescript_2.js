@@ -1,4 +1,4 @@
-// A server on version 2 of the official TypeScript SDK, of which no example is published: the SDK is unmodified, the tool is ours.
+// A server on version 2 of the official TypeScript SDK, which has no published example server. The SDK is unmodified.
 import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from '@modelcontextprotocol/node';
@@ -21,7 +21,7 @@ function newServer() {
   return server;
 }
 
-// What the SDK's documentation asks of a server on node:http.
+// As the SDK's documentation requires for a server on node:http.
 const named = localhostHostValidation(), called = localhostOriginValidation(), handle = toNodeHandler(createMcpHandler(newServer));
 
 createServer((request, response) => {
