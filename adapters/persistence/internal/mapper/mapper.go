@@ -1,16 +1,18 @@
-// Package mapper reads and writes the rows of a table without GORM's reflection, which costs as much as SQLite itself. A Table names the columns and
-// where their values are in a struct. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ; Normalize makes a row equal to
-// what the database returns for it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
+// Package mapper reads and writes the rows of a table without GORM's clauses, which cost as much as SQLite itself. A Table has the columns of a GORM
+// model. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ; Normalize makes a row equal to what the database returns for
+// it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
 package mapper
 
 import (
 	"bytes"
 	"database/sql"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 )
 
 // Table maps structs of type R to the rows of a table.
@@ -23,16 +25,35 @@ type Table[R any] struct {
 
 type column[R any] struct {
 	name  string
-	field func(row *R) any
+	index []int // of the field, for reflect
 }
 
-// NewTable describes a table by its columns, the key first.
-func NewTable[R any](name string, columns ...column[R]) *Table[R] {
-	return &Table[R]{name: name, columns: columns}
+// NewTable describes the table of a GORM model, whose first column is the key. It omits a number that the database assigns.
+func NewTable[R any]() *Table[R] {
+	model, err := schema.Parse(new(R), new(sync.Map), schema.NamingStrategy{})
+	if err != nil {
+		panic(err)
+	}
+	t := &Table[R]{name: model.Table}
+	for _, field := range model.Fields {
+		if !field.AutoIncrement {
+			t.columns = append(t.columns, column[R]{field.DBName, field.StructField.Index})
+		}
+	}
+	return t
 }
 
-// Column describes a column by the field that holds its value. field returns a *string, *int, *[]byte or *Moment.
-func Column[R any](name string, field func(row *R) any) column[R] { return column[R]{name, field} }
+// field returns a *string, *int, *[]byte or *Moment.
+func (c column[R]) field(row *R) any {
+	field := reflect.ValueOf(row).Elem().FieldByIndex(c.index)
+	switch at := field.Addr().Interface().(type) {
+	case *time.Time:
+		return (*Moment)(at)
+	case *string, *int, *[]byte:
+		return at
+	}
+	return field.Addr().Convert(reflect.TypeFor[*string]()).Interface() // of a named string type
+}
 
 // valueOf is the value that the column keeps: NULL for a zero time and for no bytes.
 func valueOf(field any) any {
