@@ -86,9 +86,9 @@ func (e *examination) authorize(ctx context.Context) verdict {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
 	e.flow.address = e.authorizationURL()
-	a, err := e.wire.get(ctx, e.flow.address, "Accept", "text/html")
-	if err != nil {
-		return fail("See the log of the authorization server.", "%v", err)
+	a := e.wire.get(ctx, e.flow.address, "Accept", "text/html")
+	if a.err != nil {
+		return fail("See the log of the authorization server.", "%s", a)
 	}
 	e.flow.page = readPage(a)
 	if e.Client.server != nil && e.Client.fetches.Load() == 0 {
@@ -148,13 +148,12 @@ func (e *examination) approve(ctx context.Context) verdict {
 	form := e.flow.page.fields
 	form.Set("bearer_token", e.Token)
 	form.Set("decision", "approve")
-	a, err := e.wire.post(ctx, e.flow.page.action, form, "Accept", "text/html")
-	if err != nil {
-		return fail("See the log of the authorization server.", "%v", err)
-	}
+	a := e.wire.post(ctx, e.flow.page.action, form, "Accept", "text/html")
 	back := a.location()
 	e.hide(back.Query().Get("code"))
 	switch answer := readPage(a); {
+	case a.err != nil:
+		return fail("See the log of the authorization server.", "%s", a)
 	case a.status == http.StatusForbidden:
 		return fail("Pass a --token that the site accepts, or find out why the site refuses it.", "the page shows %d: %q", a.status, answer.title)
 	case a.status == http.StatusServiceUnavailable:
@@ -189,15 +188,14 @@ func (e *examination) readCallback(query url.Values) verdict {
 func (e *examination) redeem(ctx context.Context, form url.Values) verdict {
 	form.Set("client_id", e.Client.ID)
 	form.Set("resource", e.resource.text("resource"))
-	a, err := e.wire.post(ctx, e.server.text("token_endpoint"), form)
-	if err != nil {
-		return fail("See the log of the authorization server.", "%v", err)
-	}
-	d, err := parse(a)
+	a := e.wire.post(ctx, e.server.text("token_endpoint"), form)
+	d := parse(a)
 	e.hide(d.text("access_token"), d.text("refresh_token"))
 	switch {
-	case err != nil:
-		return fail("Return JSON.", "%v", err)
+	case a.err != nil:
+		return fail("See the log of the authorization server.", "%s", a)
+	case d.malformed != nil:
+		return fail("Return JSON.", "%v", d.malformed)
 	case a.status != http.StatusOK:
 		return fail("See the log of the authorization server; a code can be used once, within minutes, by the client that requested it.",
 			"%d %s: %s", a.status, d.text("error"), d.text("error_description"))

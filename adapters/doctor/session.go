@@ -186,11 +186,7 @@ func (e *examination) revoke(ctx context.Context) verdict {
 		if token == "" {
 			continue
 		}
-		a, err := e.wire.post(ctx, endpoint, url.Values{"token": {token}, "client_id": {e.Client.ID}})
-		switch {
-		case err != nil:
-			return fail(mend, "%v", err)
-		case a.status != http.StatusOK:
+		if a := e.wire.post(ctx, endpoint, url.Values{"token": {token}, "client_id": {e.Client.ID}}); a.status != http.StatusOK {
 			return fail(mend, "%s", a)
 		}
 	}
@@ -198,10 +194,10 @@ func (e *examination) revoke(ctx context.Context) verdict {
 }
 
 func (e *examination) revoked(ctx context.Context) verdict {
-	a, err := e.call(ctx, "Authorization", "Bearer "+e.flow.access)
+	a := e.call(ctx, "Authorization", "Bearer "+e.flow.access)
 	switch {
-	case err != nil:
-		return fail("See the log of the MCP server.", "%v", err)
+	case a.err != nil:
+		return fail("See the log of the MCP server.", "%s", a)
 	case a.status != http.StatusUnauthorized:
 		return fail("Make the MCP server check each token with the authorization server, or issue short-lived access tokens.", "%s to the access token", a)
 	}
