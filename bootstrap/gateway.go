@@ -130,9 +130,11 @@ func (u Upstream) checkSecrets() error {
 func (u Upstream) credential(protection mcp.Options) upstream.Credential {
 	switch u.Credential {
 	case CredentialStatic:
-		return upstream.Static(u.Secret, upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now}, protection.Resource)
+		return upstream.Static{
+			Secret: u.Secret, Signer: upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now}, Resource: protection.Resource,
+		}
 	case CredentialNone:
-		return upstream.None()
+		return upstream.None{}
 	}
-	return upstream.HostToken()
+	return upstream.HostToken{}
 }

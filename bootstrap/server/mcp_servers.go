@@ -27,10 +27,8 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
 	for i, address := range g.Upstreams {
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
-		server, err := bootstrap.NewGateway(bootstrap.Upstream{
-			URL: address.URL, Host: g.Host, Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret,
-			Headers: g.Headers, Patience: g.Patience, Reach: config.reach(), Logger: config.Logger,
-		}, options...)
+		g.URL, g.Reach, g.Logger = address.URL, config.reach(), config.Logger
+		server, err := bootstrap.NewGateway(g.Upstream, options...)
 		if err != nil {
 			return nil, err
 		}

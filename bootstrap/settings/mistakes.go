@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,7 +65,7 @@ func ExplainFlag(command *cobra.Command, err error) error {
 	}
 	var known []string
 	command.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
-	if near := nearest(unknown.GetSpecifiedName(), slices.Values(known)); near != "" {
+	if near := nearest(unknown.GetSpecifiedName(), known); near != "" {
 		return fmt.Errorf("%w: did you mean --%s?", err, near)
 	}
 	return err

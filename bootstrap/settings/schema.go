@@ -29,7 +29,7 @@ func (t *Table) WriteSchema(w io.Writer) error {
 }
 
 func (s *Setting) schema() (*jsonschema.Schema, error) {
-	property := s.shape.schema()
+	property := s.shape.schema
 	property.Description = s.meaning()
 	if s.example != nil && !s.shape.list {
 		property.Examples = []any{s.example[0]}
@@ -40,12 +40,12 @@ func (s *Setting) schema() (*jsonschema.Schema, error) {
 	values := s.values()
 	switch {
 	case s.shape.list || s.defaultText != "" || s.secret || values[0] == "":
-		return property, nil // the description names the default
+		return &property, nil // the description names the default
 	case s.shape.tags[0] == "!!bool", s.shape.tags[0] == "!!int":
 		property.Default = json.RawMessage(values[0])
-		return property, nil
+		return &property, nil
 	}
 	value, err := json.Marshal(values[0])
 	property.Default = value
-	return property, err
+	return &property, err
 }

@@ -14,7 +14,7 @@ type shape struct {
 	tags     []string // of the value, or of the items of a list
 	list     bool
 	expected string // completes "write ..." in errors
-	schema   func() *jsonschema.Schema
+	schema   jsonschema.Schema
 	complete cobra.CompletionFunc
 }
 
@@ -25,24 +25,19 @@ const sizePattern = `^[0-9]+(\.[0-9]+)? ?([kKMGT]i?)?[bB]?$`
 var (
 	text = shape{
 		tags: []string{"!!str"}, expected: "a text, in quotes if it begins with # or looks like a number",
-		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }, complete: cobra.NoFileCompletions,
+		schema: jsonschema.Schema{Type: "string"}, complete: cobra.NoFileCompletions,
 	}
 	onOff = shape{
 		tags: []string{"!!bool"}, expected: "true or false",
-		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "boolean"} }, complete: words("true", "false"),
+		schema: jsonschema.Schema{Type: "boolean"}, complete: words("true", "false"),
 	}
 	bytesOrUnits = shape{
 		tags: []string{"!!str", "!!int"}, expected: "a size such as 4MiB, or a number of bytes", complete: cobra.NoFileCompletions,
-		schema: func() *jsonschema.Schema {
-			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: sizePattern}, {Type: "integer", Minimum: jsonschema.Ptr(1.0)}}}
-		},
+		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: sizePattern}, {Type: "integer", Minimum: jsonschema.Ptr(1.0)}}},
 	}
 	duration = shape{
-		tags: []string{"!!str", "!!int"}, expected: "a duration such as 1h30m",
-		schema: func() *jsonschema.Schema {
-			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: spanPattern}, {Type: "integer", Enum: []any{0}}}}
-		},
-		complete: cobra.NoFileCompletions,
+		tags: []string{"!!str", "!!int"}, expected: "a duration such as 1h30m", complete: cobra.NoFileCompletions,
+		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: spanPattern}, {Type: "integer", Enum: []any{0}}}},
 	}
 	file    = named("the name of a file", "", cobra.ShellCompDirectiveDefault)
 	folder  = named("the name of a folder", "", cobra.ShellCompDirectiveFilterDirs)
@@ -52,29 +47,22 @@ var (
 func named(expected, format string, directive cobra.ShellCompDirective) shape {
 	return shape{
 		tags: []string{"!!str"}, expected: expected, complete: cobra.FixedCompletions(nil, directive),
-		schema: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Format: format} },
+		schema: jsonschema.Schema{Type: "string", Format: format},
 	}
 }
 
 func oneOf(choices []string) shape {
-	return shape{
-		tags: []string{"!!str"}, expected: strings.Join(choices, " or "), complete: words(choices...),
-		schema: func() *jsonschema.Schema {
-			var enum []any
-			for _, word := range choices {
-				enum = append(enum, word)
-			}
-			return &jsonschema.Schema{Type: "string", Enum: enum}
-		},
+	schema := jsonschema.Schema{Type: "string"}
+	for _, word := range choices {
+		schema.Enum = append(schema.Enum, word)
 	}
+	return shape{tags: []string{"!!str"}, expected: strings.Join(choices, " or "), complete: words(choices...), schema: schema}
 }
 
 func listOf(expected string) shape {
 	return shape{
 		tags: []string{"!!str", "!!int"}, list: true, expected: "a list of " + expected, complete: cobra.NoFileCompletions,
-		schema: func() *jsonschema.Schema {
-			return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Types: []string{"string", "integer"}}}
-		},
+		schema: jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Types: []string{"string", "integer"}}},
 	}
 }
 
@@ -86,8 +74,6 @@ func words(choices ...string) cobra.CompletionFunc {
 func wholeFrom(least int) shape {
 	return shape{
 		tags: []string{"!!int"}, expected: fmt.Sprintf("a whole number of %d or more", least), complete: cobra.NoFileCompletions,
-		schema: func() *jsonschema.Schema {
-			return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(least))}
-		},
+		schema: jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(least))},
 	}
 }

@@ -114,18 +114,12 @@ func (t *Table) wants(s *Setting) bool {
 
 // nearest returns the name of the setting that is most similar to the given one, or "".
 func (t *Table) nearest(name string) string {
-	return nearest(name, func(yield func(string) bool) {
-		for s := range t.All() {
-			if !yield(s.Name) {
-				return
-			}
-		}
-	})
+	return nearest(name, t.NamesBut(nil))
 }
 
-func nearest(name string, known iter.Seq[string]) (found string) {
+func nearest(name string, known []string) (found string) {
 	least := min(len(name)/3, 3) + 1
-	for candidate := range known {
+	for _, candidate := range known {
 		if distance := levenshtein.ComputeDistance(strings.ToLower(name), candidate); distance < least {
 			found, least = candidate, distance
 		}

@@ -17,38 +17,30 @@ type Credential interface {
 }
 
 // HostToken sends the host token of the caller (U6, J13).
-func HostToken() Credential { return hostToken{} }
+type HostToken struct{}
 
-type hostToken struct{}
+func (HostToken) ofSender() bool { return true }
 
-func (hostToken) ofSender() bool { return true }
-
-func (hostToken) present(out *http.Request, x *forwarding) { setBearer(out, x.host.Reveal()) }
+func (HostToken) present(out *http.Request, x *forwarding) { setBearer(out, x.host.Reveal()) }
 
 // None sends no credential.
-func None() Credential { return none{} }
+type None struct{}
 
-type none struct{}
+func (None) ofSender() bool { return false }
 
-func (none) ofSender() bool { return false }
-
-func (none) present(*http.Request, *forwarding) {}
+func (None) present(*http.Request, *forwarding) {}
 
 // Static sends one secret for all callers, and identifies the caller in headers that are signed with another secret (U7).
-func Static(secret string, signer Signer, resource oauth.Resource) Credential {
-	return static{secret, signer, resource}
+type Static struct {
+	Secret   string
+	Signer   Signer
+	Resource oauth.Resource
 }
 
-type static struct {
-	secret   string
-	signer   Signer
-	resource oauth.Resource
-}
+func (Static) ofSender() bool { return false }
 
-func (static) ofSender() bool { return false }
-
-func (s static) present(out *http.Request, x *forwarding) {
-	setBearer(out, s.secret)
+func (s Static) present(out *http.Request, x *forwarding) {
+	setBearer(out, s.Secret)
 	header := out.Header
 	header.Set(ownPrefix+"Subject", encode(x.sender.Subject))
 	roles := make([]string, 0, len(x.sender.Roles))
@@ -58,8 +50,8 @@ func (s static) present(out *http.Request, x *forwarding) {
 	header.Set(ownPrefix+"Roles", strings.Join(roles, ","))
 	header.Set(ownPrefix+"Client", encode(x.sender.Client.String()))
 	header.Set(ownPrefix+"Grant", encode(x.sender.Grant))
-	header.Set(ownPrefix+"Resource", encode(s.resource.String()))
-	s.signer.sign(out, x.body)
+	header.Set(ownPrefix+"Resource", encode(s.Resource.String()))
+	s.Signer.sign(out, x.body)
 }
 
 func setBearer(out *http.Request, token string) { out.Header.Set("Authorization", "Bearer "+token) }
