@@ -1,6 +1,7 @@
 package pasteporttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -8,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
+
+	"github.com/pasteport/pasteport/adapters/htmlpage"
 )
 
 // browser simulates a person who pastes a token of the site into its consent page.
@@ -18,10 +19,10 @@ type browser struct{ token string }
 // approve opens the authorization URL, approves, and returns the authorization response.
 func (b browser) approve(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	shown, err := load(ctx, http.MethodGet, args.URL, nil)
-	if err == nil && shown.fields.Has("bearer_token") {
-		shown.fields.Set("bearer_token", b.token)
-		shown.fields.Set("decision", "approve")
-		shown, err = load(ctx, http.MethodPost, shown.action, shown.fields)
+	if err == nil && shown.Fields.Has("bearer_token") {
+		shown.Fields.Set("bearer_token", b.token)
+		shown.Fields.Set("decision", "approve")
+		shown, err = load(ctx, http.MethodPost, shown.Action, shown.Fields)
 	}
 	if err != nil {
 		return nil, err
@@ -38,20 +39,14 @@ func (b browser) approve(ctx context.Context, args *auth.AuthorizationArgs) (*au
 
 // page is a response of the site to a browser.
 type page struct {
-	status        int
-	location      *url.URL // target of a redirect, else nil
-	action        string   // of the form
-	fields        url.Values
-	alert         string
-	title, advice string
+	htmlpage.Page
+	status   int
+	location *url.URL // target of a redirect, else nil
 }
 
 // message returns the message of the page for the person.
 func (p *page) message() string {
-	if p.alert != "" {
-		return p.alert
-	}
-	return strings.Trim(p.title+": "+p.advice, ": ")
+	return cmp.Or(p.Alert, strings.Trim(p.Heading+": "+p.Lead, ": "))
 }
 
 // noRedirects returns redirects instead of following them.
@@ -68,53 +63,14 @@ func load(ctx context.Context, method, address string, form url.Values) (*page, 
 		return nil, fmt.Errorf("opening a page of the site: %w", err)
 	}
 	defer response.Body.Close()
-	root, err := html.Parse(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("reading a page of the site: %w", err)
+	p := &page{status: response.StatusCode}
+	if p.Page, err = htmlpage.Read(response.Body); err != nil {
+		return nil, err
 	}
-	p := &page{status: response.StatusCode, fields: url.Values{}}
 	if response.Header.Get("Location") != "" {
 		if p.location, err = response.Location(); err != nil {
 			return nil, fmt.Errorf("reading a redirect of the site: %w", err)
 		}
 	}
-	p.read(root)
 	return p, nil
-}
-
-func (p *page) read(root *html.Node) {
-	for node := range root.Descendants() {
-		switch {
-		case node.DataAtom == atom.Form:
-			p.action = attribute(node, "action")
-		case node.DataAtom == atom.Input:
-			p.fields.Set(attribute(node, "name"), attribute(node, "value"))
-		case attribute(node, "role") == "alert":
-			p.alert = text(node)
-		case node.DataAtom == atom.H1:
-			p.title = text(node)
-		case attribute(node, "class") == "lead":
-			p.advice = text(node)
-		}
-	}
-}
-
-func attribute(node *html.Node, name string) string {
-	for _, attribute := range node.Attr {
-		if attribute.Key == name {
-			return attribute.Val
-		}
-	}
-	return ""
-}
-
-// text returns the words inside a node.
-func text(node *html.Node) string {
-	var words []string
-	for inner := range node.Descendants() {
-		if inner.Type == html.TextNode {
-			words = append(words, strings.Fields(inner.Data)...)
-		}
-	}
-	return strings.Join(words, " ")
 }
