@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
 	"github.com/pasteport/pasteport/domain/oauth"
+	"math/rand/v2"
 )
+
 
 // secretInterval is the interval of the check for a replaced server secret.
 const secretInterval = time.Second / 2
@@ -46,5 +47,25 @@ func (a *OAuthServer) watchSecret(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			a.config.Logger.WarnContext(ctx, "cannot store the fingerprint of the new server secret", "error", err)
 		}
+	}
+}
+
+
+// sweepEvery is the interval of the deletion of expired rows (H6). Up to a tenth of it is added at random, so that processes do not coincide.
+const sweepEvery = 10 * time.Minute
+
+func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every + rand.N(every/10)):
+		}
+		rows, err := a.server.Sweep(ctx)
+		if err != nil {
+			a.config.Logger.WarnContext(ctx, "cannot delete expired rows", "error", err)
+			continue
+		}
+		a.config.Logger.DebugContext(ctx, "deleted expired rows", "rows", rows)
 	}
 }
