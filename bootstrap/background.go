@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
-	"github.com/pasteport/pasteport/domain/oauth"
 	"math/rand/v2"
-)
+	"time"
 
+	"github.com/pasteport/pasteport/domain/oauth"
+)
 
 // secretInterval is the interval of the check for a replaced server secret.
 const secretInterval = time.Second / 2
@@ -26,19 +26,12 @@ func (a *OAuthServer) agreeOnSecret() error {
 // watchSecret stores the fingerprint of a new server secret, so that replicas that do not have it yet treat a failed unsealing as an outage and do not end
 // the grant (J6).
 func (a *OAuthServer) watchSecret(ctx context.Context) {
-	ticks := time.NewTicker(secretInterval)
-	defer ticks.Stop()
 	keys := a.server.Settings().Keys
 	agreed, _ := keys.SecretFingerprints() // at the start
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-		}
+	go every(ctx, secretInterval, func(ctx context.Context) {
 		prints, err := keys.SecretFingerprints()
 		if err != nil || len(agreed) > 0 && prints[0] == agreed[0] {
-			continue
+			return
 		}
 		err = a.server.AgreeOnSecret(ctx)
 		if err == nil || errors.Is(err, oauth.ErrOtherSecret) {
@@ -47,9 +40,22 @@ func (a *OAuthServer) watchSecret(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			a.config.Logger.WarnContext(ctx, "cannot store the fingerprint of the new server secret", "error", err)
 		}
-	}
+	})
 }
 
+// every calls work at each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, work func(context.Context)) {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			work(ctx)
+		}
+	}
+}
 
 // sweepEvery is the interval of the deletion of expired rows (H6). Up to a tenth of it is added at random, so that processes do not coincide.
 const sweepEvery = 10 * time.Minute

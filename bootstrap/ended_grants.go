@@ -42,7 +42,7 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 	watcher, watches := store.(oauth.EndWatcher)
 	a.ended = &endedGrants{watcher: watcher, now: a.config.Now, logger: a.config.Logger, since: a.config.Now()}
 	if watches {
-		go a.ended.watch(ctx)
+		go every(ctx, endedInterval, a.ended.close)
 	}
 }
 
@@ -63,19 +63,6 @@ func (e *endedGrants) busy() (busy []streamCloser) {
 		}
 	}
 	return busy
-}
-
-func (e *endedGrants) watch(ctx context.Context) {
-	ticks := time.NewTicker(endedInterval)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-			e.close(ctx)
-		}
-	}
 }
 
 // close queries the ended grants once and closes their streams. It makes no query while nothing is open, because a new stream checks its own grant.

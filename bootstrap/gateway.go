@@ -48,10 +48,7 @@ type Upstream struct {
 // NewGateway protects an MCP server at a URL, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
 // WithToolPolicy has no effect on it.
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
-	m := new(MCPServer)
-	for _, option := range options {
-		option(m)
-	}
+	m := newMCPServer(options)
 	if m.authz == nil {
 		return nil, errors.New("opening the gateway to an upstream: it has no OAuth server: pass WithOAuth to NewGateway")
 	}
@@ -145,10 +142,7 @@ type Handler func(w http.ResponseWriter, r *http.Request, caller oauth.Caller)
 
 // Guard protects a Handler; Register needs WithOAuth. WithToolPolicy has no effect on it, because only the handler knows its tools.
 func Guard(serve Handler, options ...MCPOption) *MCPServer {
-	m := new(MCPServer)
-	for _, option := range options {
-		option(m)
-	}
+	m := newMCPServer(options)
 	if serve != nil { // Register reports a nil handler
 		m.mounted = mcp.NewGateway(inProcess(serve), m.protection())
 	}

@@ -86,12 +86,8 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 }
 
 func preflight(c echo.Context) error {
-	header := c.Response().Header()
-	header.Set(echo.HeaderAccessControlAllowOrigin, "*")
-	header.Set(echo.HeaderAccessControlAllowMethods, http.MethodPost)
-	header.Set(echo.HeaderAccessControlAllowHeaders, "Authorization, Content-Type, Accept, MCP-Protocol-Version")
-	header.Set(echo.HeaderAccessControlMaxAge, "86400")
-	return c.NoContent(http.StatusNoContent)
+	wellknown.AnswerPreflight(c.Response(), http.MethodPost, "Authorization, Content-Type, Accept, MCP-Protocol-Version")
+	return nil
 }
 
 // serverMetadata is the document of RFC 8414. It contains every field, because RFC 8414 gives a default to most absent ones (F2, F3).
@@ -117,6 +113,10 @@ type serverMetadata struct {
 func (e *Endpoints) metadata() serverMetadata {
 	settings := e.server.Settings()
 	methods, algorithms := authMethods(settings)
+	var resources []string
+	for _, protected := range settings.Resources {
+		resources = append(resources, protected.Resource.String())
+	}
 	return serverMetadata{
 		Issuer:                   settings.Issuer,
 		AuthorizationEndpoint:    settings.Issuer + authorizePath,
@@ -133,15 +133,8 @@ func (e *Endpoints) metadata() serverMetadata {
 		Scopes:                   settings.Catalogue.Known().With(oauth.OfflineAccess).Values(),
 		IssParameter:             true,
 		ClientMetadataDocuments:  true,
-		ProtectedResources:       resourcesOf(settings),
+		ProtectedResources:       resources,
 	}
-}
-
-func resourcesOf(settings *oauth.Settings) (uris []string) {
-	for _, protected := range settings.Resources {
-		uris = append(uris, protected.Resource.String())
-	}
-	return uris
 }
 
 // authMethods returns the authentication methods of clients and their signature algorithms (D33, RFC 8414 §2).

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"net/http"
@@ -92,7 +93,7 @@ func newServer(o Options, upstream Upstream) *Server {
 // trailing slash.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
-	e.Match(methods, orRoot(s.path), s.protect(s.endpoint))
+	e.Match(methods, cmp.Or(s.path, "/"), s.protect(s.endpoint))
 	e.Match([]string{http.MethodPost, http.MethodOptions}, s.path+messagePath, s.protect(s.message))
 
 	s.metadata.Mount(e, wellKnown+s.path, s.options.Follow)
@@ -145,11 +146,4 @@ func splitOrigin(uri string) (origin, path string) {
 		path = "/" + path
 	}
 	return scheme + "://" + authority, strings.TrimSuffix(path, "/")
-}
-
-func orRoot(path string) string {
-	if path == "" {
-		return "/"
-	}
-	return path
 }
