@@ -71,17 +71,12 @@ func (e *examination) wellKnownURL() string {
 	return originOf(e.Endpoint) + resourceWellKnown + path
 }
 
-// resourceURLs returns the possible URLs of the document, the preferred one first, without a challenge of another origin, which addresses reports.
-func (e *examination) resourceURLs() []string {
+func (e *examination) readResource(ctx context.Context) (v verdict) {
 	places := []string{e.wellKnownURL(), strings.TrimSuffix(e.wellKnownURL(), "/"), originOf(e.Endpoint) + resourceWellKnown}
-	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) {
+	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) { // addresses reports a challenge of another origin
 		places = slices.Insert(places, 0, e.challenge)
 	}
-	return slices.Compact(places)
-}
-
-func (e *examination) readResource(ctx context.Context) (v verdict) {
-	for _, place := range e.resourceURLs() {
+	for _, place := range slices.Compact(places) {
 		if e.resource, v = e.wire.document(ctx, place); v.status == OK || e.resource.status != http.StatusNotFound {
 			return v
 		}

@@ -1,14 +1,36 @@
+// Package mcp protects an MCP server with OAuth access tokens (RFC 6750, RFC 9728). New protects a server of the official Go SDK: a Server serves all
+// revisions from 2024-11-05 (HTTP+SSE) to 2026-07-28 (stateless) at one endpoint, and ServeStdio serves it to a local client.
+//
+// A request passes these steps in order:
+//
+//	gate      checks Host and Origin, and sets CORS headers (G1, G2)
+//	guard     checks the bearer token (G3-G9), sets the caller and removes the token from the headers (G14)
+//	admit     reads the body (package jsonrpc) and checks the scopes that it needs (G10)
+//	dispatch  selects the SDK's handler for sessions or without sessions, or HTTP+SSE of this package
+//	policy    inside the SDK: filters and checks tools, for all transports
+//
+// The response is a Writer of package response, which ends with the token or the grant (G16). Package eventstore lets a client resume a stream.
+//
+// A session is in one process, whose random name is part of the session id. With a Bus, another replica passes a request through gate, guard and
+// admit, and then package replica forwards it to the replica that owns the session (R1-R5).
+//
+// NewGateway protects an MCP server elsewhere: relay replaces dispatch, and an Upstream answers (U4-U15).
 package mcp
 
 import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/labstack/echo/v4"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/eventstore"
@@ -186,4 +208,44 @@ func (s *Server) withSlashInChallenge(next echo.HandlerFunc) echo.HandlerFunc {
 		})
 		return next(c)
 	}
+}
+
+// ServeStdio serves one local client in newline-delimited JSON, without OAuth, until in or ctx ends. Requests have the given caller, to which the
+// tool policy applies.
+func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
+	if s.mcp == nil {
+		return errors.New("serving stdio: the server does not use the official SDK")
+	}
+	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: (&response.Identity{Sender: response.Sender{Caller: caller}}).TokenInfo()}
+	if err := s.mcp.Run(ctx, local); err != nil {
+		return fmt.Errorf("serving stdio: %w", err)
+	}
+	return nil
+}
+
+type localTransport struct {
+	sdk.Transport
+	info *auth.TokenInfo
+}
+
+func (t localTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	connection, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting stdio: %w", err)
+	}
+	return localConnection{connection, t.info}, nil
+}
+
+// localConnection adds the caller to each request.
+type localConnection struct {
+	sdk.Connection
+	info *auth.TokenInfo
+}
+
+func (c localConnection) Read(ctx context.Context) (rpc.Message, error) {
+	m, err := c.Connection.Read(ctx)
+	if request, ok := m.(*rpc.Request); ok {
+		request.Extra = &sdk.RequestExtra{TokenInfo: c.info}
+	}
+	return m, err
 }
