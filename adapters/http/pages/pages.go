@@ -84,10 +84,11 @@ func (e Edition) WriteProblem(w http.ResponseWriter, status int, p Problem) erro
 // sheet is one page of an edition.
 type sheet struct {
 	Edition
-	nonce string // of its style and script
+	nonce   string // of its style and script
+	scripts bool   // browsers may run its scripts
 }
 
-func (e Edition) sheet(nonce string) sheet { return sheet{e, nonce} }
+func (e Edition) sheet(nonce string) sheet { return sheet{Edition: e, nonce: nonce} }
 
 // initialSize fits a page without a logo.
 const initialSize = 16 << 10
@@ -110,17 +111,9 @@ func draw(page templ.Component) ([]byte, error) {
 
 func (s sheet) send(w http.ResponseWriter, status int, body []byte) error {
 	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
-	return s.sendBody(w, status, body)
-}
-
-// sendWithScript is like send, with a policy that allows the scripts of the page.
-func (s sheet) sendWithScript(w http.ResponseWriter, status int, body []byte) error {
-	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
-	w.Header().Set(policyHeader, w.Header().Get(policyHeader)+"; script-src 'nonce-"+s.nonce+"'")
-	return s.sendBody(w, status, body)
-}
-
-func (s sheet) sendBody(w http.ResponseWriter, status int, body []byte) error {
+	if s.scripts {
+		w.Header().Set(policyHeader, w.Header().Get(policyHeader)+"; script-src 'nonce-"+s.nonce+"'")
+	}
 	w.Header().Set("Content-Language", s.language.String())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
@@ -156,7 +149,7 @@ func (s sheet) style() markup {
 	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.pages.colours) + `</style>`
 }
 
-// script returns an inline script with the nonce of the page. Only the policy of sendWithScript lets browsers run it.
+// script returns an inline script with the nonce of the page. Browsers run it only if s.scripts is set.
 func (s sheet) script(source string) markup {
 	return `<script nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(source) + `</script>`
 }
