@@ -27,9 +27,11 @@ func (w *World) RotateKeys(ctx context.Context, flags ...string) {
 var _ = Describe("Replacing the server secret beside a running service", Label("J2"), func() {
 	var world *World
 	var client *Client
-	BeforeEach(func(ctx SpecContext) {
-		file := NewTokenFile(ctx, []string{editorToken, "--role=editor"}) // without a subject; identified by the fingerprint
-		world = NewWorld(file.verify, func(config *server.Config) { config.RecheckEvery = time.Minute })
+	BeforeEach(func() {
+		site := NewTokenSite(`{"roles":["editor"]}`) // without a subject; identified by the fingerprint
+		world = NewWorld(func(config *server.Config) {
+			config.Verification, config.RecheckEvery = overHTTP.configure(site.site.URL("/token")), time.Minute
+		})
 		client = world.NewClient()
 	})
 
