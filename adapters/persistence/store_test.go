@@ -14,7 +14,7 @@ import (
 
 var _ = Describe("Keeping grants in SQLite", func() {
 	var store *Store
-	BeforeEach(func() { store = openIn(GinkgoT().TempDir()) })
+	BeforeEach(func() { store = openFresh() })
 
 	It("forgets more than one batch", Label("H6"), func(ctx SpecContext) {
 		for i := range 2 * grantsAtOnce {

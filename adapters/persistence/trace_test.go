@@ -13,7 +13,7 @@ import (
 
 var _ = Describe("A trace in a SQLite file", func() {
 	var store *Store
-	BeforeEach(func() { store = openIn(GinkgoT().TempDir()) })
+	BeforeEach(func() { store = openFresh() })
 	steps := func(count int, attempt string, at time.Time) []trace.Step {
 		made := make([]trace.Step, count)
 		for i := range made {
