@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -132,11 +133,13 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 
 	It("does not disturb concurrent refreshes", Label("I15"), func(ctx SpecContext) {
 		var refreshing sync.WaitGroup
+		var rotated atomic.Bool
 		for range 4 {
 			tokens := client.Connect(ctx)
 			refreshing.Go(func() {
 				defer GinkgoRecover()
-				for range 8 {
+				for last := false; !last; {
+					last = rotated.Load()
 					answer := client.Token(ctx, client.Refresh(tokens.Refresh))
 					Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
 					tokens = answer.Tokens()
@@ -146,6 +149,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 		for range 4 {
 			world.RotateKeys(ctx)
 		}
+		rotated.Store(true)
 		refreshing.Wait()
 	})
 
