@@ -2,14 +2,15 @@ package features_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gexec"
 )
 
 // binariesVariable names the folder with the program that all processes of a run share.
@@ -33,13 +34,7 @@ func BuildBinary() Binary {
 	file := filepath.Join(os.Getenv(binariesVariable), "pasteport")
 	switch err := os.Mkdir(file+".building", 0o700); {
 	case err == nil:
-		DeferCleanup(gexec.CleanupBuildArtifacts)
-		built, err := gexec.BuildWithEnvironment("github.com/pasteport/pasteport/bootstrap/cmd/pasteport", []string{"CGO_ENABLED=0"}, "-buildvcs=false")
-		if err != nil {
-			Expect(os.WriteFile(file+".failed", []byte(err.Error()), 0o600)).To(Succeed())
-		}
-		Expect(err).NotTo(HaveOccurred())
-		Expect(os.Rename(built, file)).To(Succeed())
+		Expect(build(file)).To(Succeed())
 	case !errors.Is(err, fs.ErrExist):
 		Expect(err).NotTo(HaveOccurred())
 	}
@@ -51,4 +46,24 @@ func BuildBinary() Binary {
 		return err
 	}).WithTimeout(buildTime).Should(Succeed())
 	return Binary(file)
+}
+
+// build makes file, and beside it a list of which symbol needs which.
+func build(file string) error {
+	linking := exec.Command("go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags=-s -dumpdep", "-o", file+".new", module+"bootstrap/cmd/pasteport")
+	linking.Env = append(os.Environ(), "CGO_ENABLED=0")
+	said, err := linking.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, said)
+		return errors.Join(err, os.WriteFile(file+".failed", []byte(err.Error()), 0o600))
+	}
+	return errors.Join(os.WriteFile(file+".needs", said, 0o600), os.Rename(file+".new", file))
+}
+
+// Needs returns the lines in which the linker reported which symbol needs which.
+func (b Binary) Needs() string {
+	GinkgoHelper()
+	lines, err := os.ReadFile(string(b) + ".needs")
+	Expect(err).NotTo(HaveOccurred())
+	return string(lines)
 }

@@ -21,7 +21,9 @@ func (w *World) NewReplica() *World {
 	replica := newWorld(w.adjust, func(config *server.Config) { config.Issuer = w.Issuer })
 	replica.Clients, replica.Clock, replica.Database = w.Clients, w.Clock, w.Database
 	if w.Database == "" {
-		Expect(os.Symlink(filepath.Join(w.Dir, "oauth.db"), filepath.Join(replica.Dir, "oauth.db"))).To(Succeed())
+		own := filepath.Join(replica.Dir, oauthDatabase)
+		Expect(os.Remove(own)).To(Succeed())
+		Expect(os.Symlink(filepath.Join(w.Dir, oauthDatabase), own)).To(Succeed())
 	}
 	replica.keepSecrets(serverSecret(w))
 	replica.start("127.0.0.1:0")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -27,9 +28,11 @@ func (w *World) RotateKeys(ctx context.Context, flags ...string) {
 var _ = Describe("Replacing the server secret beside a running service", Label("J2"), func() {
 	var world *World
 	var client *Client
-	BeforeEach(func(ctx SpecContext) {
-		file := NewTokenFile(ctx, []string{editorToken, "--role=editor"}) // without a subject; identified by the fingerprint
-		world = NewWorld(file.verify, func(config *server.Config) { config.RecheckEvery = time.Minute })
+	BeforeEach(func() {
+		site := NewTokenSite(`{"roles":["editor"]}`) // without a subject; identified by the fingerprint
+		world = NewWorld(func(config *server.Config) {
+			config.Verification, config.RecheckEvery = overHTTP.configure(site.site.URL("/token")), time.Minute
+		})
 		client = world.NewClient()
 	})
 
@@ -130,11 +133,13 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 
 	It("does not disturb concurrent refreshes", Label("I15"), func(ctx SpecContext) {
 		var refreshing sync.WaitGroup
+		var rotated atomic.Bool
 		for range 4 {
 			tokens := client.Connect(ctx)
 			refreshing.Go(func() {
 				defer GinkgoRecover()
-				for range 8 {
+				for last := false; !last; {
+					last = rotated.Load()
 					answer := client.Token(ctx, client.Refresh(tokens.Refresh))
 					Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
 					tokens = answer.Tokens()
@@ -144,6 +149,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 		for range 4 {
 			world.RotateKeys(ctx)
 		}
+		rotated.Store(true)
 		refreshing.Wait()
 	})
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"net/netip"
 	"sync"
@@ -26,9 +25,9 @@ func (s *ClientSite) Down() (up func()) {
 		GinkgoHelper()
 		listener, err := net.Listen("tcp", addr)
 		Expect(err).NotTo(HaveOccurred())
-		again := httptest.NewUnstartedServer(s)
+		again := newSiteServer(s)
 		Expect(again.Listener.Close()).To(Succeed())
-		again.Listener, again.Config.ErrorLog = listener, s.server.Config.ErrorLog
+		again.Listener = listener
 		again.StartTLS()
 		DeferCleanup(again.Close)
 		s.server = again

@@ -15,8 +15,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
-// The number of callers of a race, and how often it runs (N10).
-const crowd, repetitions = 16, 100
+// crowd is the number of callers of a race (N10).
+const crowd = 16
 
 // BeGrantedOrRefused matches the possible responses to the callers of a race to the token endpoint.
 func BeGrantedOrRefused() types.GomegaMatcher {
@@ -24,6 +24,11 @@ func BeGrantedOrRefused() types.GomegaMatcher {
 }
 
 var _ = Describe("Racing", Label("N10"), func() {
+	Context("in 20 rounds", func() { racing(20) })
+	Context("in 100 rounds", Label("soak"), func() { racing(100) })
+})
+
+func racing(rounds int) {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
@@ -69,7 +74,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 	}
 
 	It("sixteen exchanges of one code succeeds once, and a later replay ends the grant", Label("I14", "D19", "D20"), func(ctx SpecContext) {
-		for range repetitions {
+		for range rounds {
 			form := client.Exchange(client.Authorize(ctx))
 			var granted []Response
 			for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, form) }) {
@@ -88,7 +93,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 
 	It("sixteen refreshes with one token returns the same refresh token and different access tokens", Label("I15", "D27"), func(ctx SpecContext) {
 		refresh := client.Connect(ctx).Refresh
-		for range repetitions {
+		for range rounds {
 			successors, accesses := map[string]bool{}, map[string]bool{}
 			for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, client.Refresh(refresh)) }) {
 				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
@@ -101,7 +106,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("refreshes against a revocation leaves no valid token after the response to the revocation", Label("I16", "E6", "E9"), func(ctx SpecContext) {
-		for range repetitions {
+		for range rounds {
 			tokens := client.Connect(ctx)
 			refresh := func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) }
 			told := against(refresh, func() Response {
@@ -116,7 +121,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("refreshes against the reuse of a replaced token leaves no valid token", Label("I17", "D27"), func(ctx SpecContext) {
-		for range repetitions {
+		for range rounds {
 			stolen := client.Connect(ctx)
 			next := client.Token(ctx, client.Refresh(stolen.Refresh)).Tokens()
 			next = client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
@@ -131,7 +136,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("refreshes against revocation by the site leaves no valid token", Label("I17", "J10"), func(ctx SpecContext) {
-		for range repetitions {
+		for range rounds {
 			host := world.TokenFor(ctx, "ada", demosite.Author)
 			tokens := client.ConnectAs(ctx, host)
 			refresh := func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) }
@@ -147,7 +152,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("exchanges against revocation by the site leaves no valid token or code", Label("I17", "I8", "J10", "D21"), func(ctx SpecContext) {
-		for i := range repetitions {
+		for i := range rounds {
 			host := world.TokenFor(ctx, "ada", demosite.Author)
 			scope := []string{"mcp", "mcp offline_access"}[i%2]
 			approved := client.Consent(ctx, set("scope", scope)).Approve(ctx, host)
@@ -161,7 +166,7 @@ var _ = Describe("Racing", Label("N10"), func() {
 			expectAllDead(ctx, told)
 		}
 	}, SpecTimeout(5*time.Minute))
-})
+}
 
 var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19"), func() {
 	var world *World

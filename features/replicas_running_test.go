@@ -22,7 +22,7 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 			It("returns the same refresh token for sixteen refreshes of one token, spread over all replicas", Label("I15", "D27"), func(ctx SpecContext) {
 				client := fleet.NewClient()
 				tokens := client.Connect(ctx)
-				for range repetitions {
+				for range 100 {
 					spread := map[int]func() Response{}
 					for i := range crowd {
 						at := *client

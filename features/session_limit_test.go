@@ -20,10 +20,19 @@ var _ = Describe("The session limits", Label("G20"), func() {
 	listTools := func(ctx context.Context, talk *Conversation) int {
 		return talk.Post(ctx, "tools/list", params{}).StatusCode
 	}
+	// open opens a session that is idle from then on. The server answers the notification that it begins with before handling it, and answers a request
+	// after both.
+	open := func(ctx context.Context, world *World, access string) *Conversation {
+		GinkgoHelper()
+		talk := world.Converse(ctx, sessions, access)
+		Expect(listTools(ctx, talk)).To(Equal(http.StatusOK))
+		return talk
+	}
 	// hoard opens sessions of one person, each with another client.
 	hoard := func(ctx context.Context, world *World, n int) (talks []*Conversation) {
+		GinkgoHelper()
 		for range n {
-			talks = append(talks, world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access))
+			talks = append(talks, open(ctx, world, world.NewClient().Connect(ctx).Access))
 		}
 		return talks
 	}
@@ -34,7 +43,7 @@ var _ = Describe("The session limits", Label("G20"), func() {
 		hoarded := hoard(ctx, world, 3*share)
 		other := world.NewClient().ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author)).Access
 		for range share {
-			Expect(listTools(ctx, world.Converse(ctx, sessions, other))).To(Equal(http.StatusOK))
+			open(ctx, world, other)
 		}
 		for i, talk := range hoarded {
 			Expect(listTools(ctx, talk)).To(Equal(map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[i < 2*share]), "session %d", i)
@@ -47,7 +56,7 @@ var _ = Describe("The session limits", Label("G20"), func() {
 		var others []*Conversation
 		for _, name := range []string{"ada", "bob", "cyd"} {
 			access := world.NewClient().ConnectAs(ctx, world.TokenFor(ctx, name, demosite.Author)).Access
-			others = append(others, world.Converse(ctx, sessions, access))
+			others = append(others, open(ctx, world, access))
 		}
 		for _, talk := range append(others, hoarded[3:]...) {
 			Expect(listTools(ctx, talk)).To(Equal(http.StatusOK))

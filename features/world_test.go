@@ -3,7 +3,6 @@ package features_test
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
@@ -51,6 +50,7 @@ func newWorld(adjust ...func(*server.Config)) *World {
 	if worldsOn != "" {
 		w.Database = databaseServers[worldsOn].database()
 	}
+	w.copyDatabases()
 	w.adjust = func(config *server.Config) {
 		for _, change := range adjust {
 			change(config)
@@ -174,65 +174,6 @@ func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
-}
-
-// ClientSite is the web site of an MCP client's vendor: it publishes metadata documents over TLS and counts requests.
-type ClientSite struct {
-	server    *httptest.Server
-	mu        sync.Mutex
-	documents map[string]http.HandlerFunc
-	fetches   atomic.Int64
-}
-
-// NewClientSite starts an empty site that ends with the spec.
-func NewClientSite() *ClientSite {
-	s := &ClientSite{documents: map[string]http.HandlerFunc{}}
-	s.server = httptest.NewUnstartedServer(s)
-	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	s.server.StartTLS()
-	DeferCleanup(s.server.Close)
-	return s
-}
-
-func (s *ClientSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.fetches.Add(1)
-	s.mu.Lock()
-	serve, found := s.documents[r.URL.Path]
-	s.mu.Unlock()
-	if !found {
-		http.NotFound(w, r)
-		return
-	}
-	serve(w, r)
-}
-
-// Roots returns a pool with the site's certificate.
-func (s *ClientSite) Roots() *x509.CertPool {
-	roots := x509.NewCertPool()
-	roots.AddCert(s.server.Certificate())
-	return roots
-}
-
-// Fetches returns the number of requests so far.
-func (s *ClientSite) Fetches() int64 { return s.fetches.Load() }
-
-// URL returns the URL of path on the site.
-func (s *ClientSite) URL(path string) string { return s.server.URL + path }
-
-// Serve sets the handler of path.
-func (s *ClientSite) Serve(path string, serve http.HandlerFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.documents[path] = serve
-}
-
-// Publish serves the document as JSON and returns its URL, the client_id.
-func (s *ClientSite) Publish(path, document string) string {
-	s.Serve(path, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, document)
-	})
-	return s.URL(path)
 }
 
 // noRedirects is an HTTP client that returns redirects instead of following them.

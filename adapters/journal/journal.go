@@ -33,6 +33,7 @@ type Journal struct {
 	lost    atomic.Int64
 	mu      sync.Mutex
 	seen    *lru.Cache[source, trace.Step] // the last step of each source
+	pause   time.Duration                  // after each batch
 	end     sync.Once
 	closing chan struct{}
 	closed  chan struct{}
@@ -46,10 +47,12 @@ type source struct {
 }
 
 // New starts a goroutine that writes to log until Close.
-func New(log trace.Log, logger *slog.Logger) *Journal {
+func New(log trace.Log, logger *slog.Logger) *Journal { return start(log, logger, batchPause) }
+
+func start(log trace.Log, logger *slog.Logger, pause time.Duration) *Journal {
 	seen, _ := lru.New[source, trace.Step](maxRemembered) // fails only for a size below one
 	j := &Journal{
-		log: log, logger: logger, queue: make(chan *trace.Step, queueSize), seen: seen,
+		log: log, logger: logger, queue: make(chan *trace.Step, queueSize), seen: seen, pause: pause,
 		closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go j.write()
@@ -167,7 +170,7 @@ func (j *Journal) write() {
 			j.trim()
 		}
 		select {
-		case <-time.After(batchPause):
+		case <-time.After(j.pause):
 		case <-j.closing:
 		}
 	}

@@ -87,10 +87,11 @@ var _ = Describe("A journal", func() {
 		kept = &shelf{}
 		logged = gbytes.NewBuffer()
 	})
-	open := func() {
-		journal = New(kept, slog.New(slog.NewTextHandler(logged, nil)))
+	openWith := func(pause time.Duration) {
+		journal = start(kept, slog.New(slog.NewTextHandler(logged, nil)), pause)
 		DeferCleanup(journal.Close)
 	}
+	open := func() { openWith(batchPause) }
 
 	It("writes all steps in order before it closes", func() {
 		open()
@@ -174,7 +175,7 @@ var _ = Describe("A journal", func() {
 	})
 
 	It("deletes the oldest steps regularly", func() {
-		open()
+		openWith(0)
 		for range trimInterval + batchSize {
 			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
 			for len(journal.queue) > queueSize/2 {

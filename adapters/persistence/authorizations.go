@@ -18,7 +18,7 @@ type authorizationRows struct {
 }
 
 const (
-	issuedCodesOf = " FROM authorization_codes WHERE host_print = ? AND state = '" + string(oauth.IssuedCode) + "' ORDER BY created_at, id"
+	issuedCodesOf = " FROM authorization_codes WHERE host_print = ? AND state = '" + oauth.IssuedCode + "' ORDER BY created_at, id"
 	grantsOf      = " FROM grants WHERE host_print = ? ORDER BY created_at, id"
 )
 

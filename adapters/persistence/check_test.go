@@ -116,7 +116,7 @@ var _ = Describe("Checking a store", func() {
 	}
 
 	It("finds refresh tokens without a grant", func(ctx SpecContext) {
-		store := openIn(GinkgoT().TempDir())
+		store := openFresh()
 		Expect(addAlone(store.writer, 0, oauth.AccessTokenSecret)).To(Succeed()) // goes by itself
 		Expect(addAlone(store.writer, 1, oauth.RefreshTokenSecret)).To(Succeed())
 		Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("secrets of grants", ContainSubstring("1 refresh tokens belong to no grant"))))
@@ -139,14 +139,14 @@ var _ = Describe("Checking a store", func() {
 	})
 
 	It("is content with a grant that another version would have forgotten at another time", func(ctx SpecContext) {
-		store := openIn(GinkgoT().TempDir())
+		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.writer.Exec("UPDATE grants SET forget_after = forget_after + 1000").Error).To(Succeed())
 		Expect(problems(store.Checks(ctx))).To(BeEmpty())
 	})
 
 	It("is content with whatever was in use", Label("H5"), func(ctx SpecContext) {
-		store := openIn(GinkgoT().TempDir())
+		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {
 			g.Used(then)

@@ -51,10 +51,10 @@ func itListsClients(open func(ctx context.Context) *Store) {
 }
 
 var _ = Describe("Listing the clients in use from a SQLite file", func() {
-	itListsClients(func(context.Context) *Store { return openIn(GinkgoT().TempDir()) })
+	itListsClients(func(context.Context) *Store { return openFresh() })
 
 	It("reports a database that cannot answer", Label("C54", "N14"), func(ctx SpecContext) {
-		store := openIn(GinkgoT().TempDir())
+		store := openFresh()
 		Expect(store.Close()).To(Succeed())
 		Expect(store.Clients(ctx, then, 1)).Error().To(MatchError(oauth.ErrUnavailable))
 	})

@@ -44,7 +44,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 	})
 
 	It("goes on with the file that takes its place", func(ctx SpecContext) {
-		other := openIn(GinkgoT().TempDir())
+		other := openFresh()
 		Expect(keep(ctx, other, aGrant("restored", 2))).To(Succeed())
 		Expect(other.Close()).To(Succeed())
 		Expect(os.Remove(file)).To(Succeed())
@@ -59,7 +59,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 
 var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 	It("ends before a writer does that never comes to an end", func(ctx SpecContext) {
-		store := openIn(GinkgoT().TempDir())
+		store := openFresh()
 		store.patience = 20 * time.Millisecond
 		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error {
@@ -69,7 +69,7 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 	}, NodeTimeout(time.Minute))
 
 	It("does not cut work short once it has begun", func(ctx SpecContext) {
-		store := openIn(GinkgoT().TempDir())
+		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		store.patience = 20 * time.Millisecond
 		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {

@@ -17,7 +17,7 @@ import (
 
 // openNew are empty stores by the engine that keeps them.
 var openNew = map[string]func(context.Context) *Store{
-	"SQLite":     func(context.Context) *Store { return openIn(GinkgoT().TempDir()) },
+	"SQLite":     func(context.Context) *Store { return openFresh() },
 	"PostgreSQL": func(ctx context.Context) *Store { return engineServers["PostgreSQL"].place(ctx).open() },
 	"MariaDB":    func(ctx context.Context) *Store { return engineServers["MariaDB"].place(ctx).open() },
 }
@@ -167,7 +167,7 @@ var _ = Describe("Copying a store", func() {
 
 	It("blocks writes to a SQLite file meanwhile", func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
-		source, service, target := openIn(directory), openIn(directory), openIn(GinkgoT().TempDir())
+		source, service, target := openIn(directory), openIn(directory), openFresh()
 		Expect(Copy(ctx, source, target, comparing(func() {
 			short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			defer cancel()
@@ -178,7 +178,7 @@ var _ = Describe("Copying a store", func() {
 
 	for name, engine := range engineServers {
 		It("notices a source on "+name+" that was written meanwhile", Label("engines"), func(ctx SpecContext) {
-			source, target := engine.place(ctx).open(), openIn(GinkgoT().TempDir())
+			source, target := engine.place(ctx).open(), openFresh()
 			fill(source)
 			Expect(Copy(ctx, source, target, comparing(func() { Expect(source.UseOnce(ctx, digest(8), then)).To(Succeed()) }))).
 				To(MatchError(ContainSubstring("used_assertions of the source has changed meanwhile: stop every service on it")))
@@ -186,7 +186,7 @@ var _ = Describe("Copying a store", func() {
 	}
 
 	It("takes along every column of every table that is not of the moment", func() {
-		store := openIn(GinkgoT().TempDir())
+		store := openFresh()
 		var columns []string
 		Expect(store.reader.Raw(`SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c
 			WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name NOT IN ('schema_migrations', 'counters', 'secret_witness')`).Scan(&columns).Error).To(Succeed())

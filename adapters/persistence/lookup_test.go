@@ -14,7 +14,7 @@ import (
 var _ = Describe("Looking up a grant in a SQLite file", Label("E9", "G7"), func() {
 	var store *Store
 	BeforeEach(func(ctx SpecContext) {
-		store = openIn(GinkgoT().TempDir())
+		store = openFresh()
 		Expect(keep(ctx, store, aGrant("g", 2))).To(Succeed())
 	})
 

@@ -29,7 +29,7 @@ var _ = Describe("A race of the end of a grant against its use", Label("E9", "I2
 		}, NodeTimeout(time.Hour))
 
 		It("never shows a grant alive after its end was answered in one process", func(ctx SpecContext) {
-			store := openIn(GinkgoT().TempDir())
+			store := openFresh()
 			race(ctx, rounds, store, store, func(secret oauth.Digest) { end(ctx, store, secret) })
 		}, NodeTimeout(time.Hour))
 

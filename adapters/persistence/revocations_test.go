@@ -10,7 +10,7 @@ import (
 
 var _ = Describe("Asking what has ended", Label("G16"), func() {
 	var store *Store
-	BeforeEach(func() { store = openIn(GinkgoT().TempDir()) })
+	BeforeEach(func() { store = openFresh() })
 
 	DescribeTable("tells all of it, however much ended in one millisecond or shortly after it:", func(ctx SpecContext, apart int) {
 		const many = 2*endedPage + 7

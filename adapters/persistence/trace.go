@@ -93,36 +93,40 @@ const (
 
 // ForgetSteps implements trace.Log. When ctx ends early, the deleted steps stay deleted.
 func (s *Store) ForgetSteps(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
-	numbers, err := s.oldSteps(ctx, before)
+	return s.forgetStepsOf(ctx, before, keep, mostSteps)
+}
+
+func (s *Store) forgetStepsOf(ctx context.Context, before time.Time, keep, most int) (deleted int, err error) {
+	numbers, err := s.oldSteps(ctx, before, most)
 	if err == nil {
 		deleted, err = s.forgetSteps(ctx, numbers)
 	}
 	if err != nil {
 		return deleted, failed("forgetting what is old in the trace", err)
 	}
-	if numbers, err = s.exceedingSteps(ctx, keep); err != nil {
+	if numbers, err = s.exceedingSteps(ctx, keep, most); err != nil {
 		return deleted, failed("counting the trace", err)
 	}
 	gone, err := s.forgetSteps(ctx, numbers)
 	return deleted + gone, failed("forgetting the trace", err)
 }
 
-func (s *Store) oldSteps(ctx context.Context, before time.Time) (numbers []int64, err error) {
+func (s *Store) oldSteps(ctx context.Context, before time.Time, most int) (numbers []int64, err error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	err = s.reader.WithContext(ctx).Raw(oldSteps, before.UnixMilli(), mostSteps).Scan(&numbers).Error
+	err = s.reader.WithContext(ctx).Raw(oldSteps, before.UnixMilli(), most).Scan(&numbers).Error
 	return numbers, err
 }
 
 // exceedingSteps returns the steps beyond keep among the newest; the next call reaches the older ones.
-func (s *Store) exceedingSteps(ctx context.Context, keep int) ([]int64, error) {
+func (s *Store) exceedingSteps(ctx context.Context, keep, most int) ([]int64, error) {
 	retention, attempt := trace.Retain(keep), sql.RawBytes{}
 	err := s.eachRow(ctx, func() { retention.Prove(attempt) }, []any{&attempt}, provingSteps, trace.Unproven)
 	if err != nil {
 		return nil, err
 	}
 	var number int64
-	err = s.eachRow(ctx, func() { retention.Count(number, attempt) }, []any{&number, &attempt}, newestSteps, 2*keep+mostSteps)
+	err = s.eachRow(ctx, func() { retention.Count(number, attempt) }, []any{&number, &attempt}, newestSteps, 2*keep+most)
 	return retention.Exceeding(), err
 }
 

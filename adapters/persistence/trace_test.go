@@ -13,7 +13,7 @@ import (
 
 var _ = Describe("A trace in a SQLite file", func() {
 	var store *Store
-	BeforeEach(func() { store = openIn(GinkgoT().TempDir()) })
+	BeforeEach(func() { store = openFresh() })
 	steps := func(count int, attempt string, at time.Time) []trace.Step {
 		made := make([]trace.Step, count)
 		for i := range made {
@@ -85,9 +85,10 @@ var _ = Describe("A trace in a SQLite file", func() {
 	})
 
 	It("looks at so many at once, and the next time at the rest, so that no flood of strangers takes what belongs to a grant", func(ctx SpecContext) {
-		Expect(store.AddSteps(ctx, append(steps(5, "a", then), knocks(mostSteps+10)...))).To(Succeed())
-		Expect(store.ForgetSteps(ctx, then, 2)).To(Equal(mostSteps + 2))
-		Expect(store.ForgetSteps(ctx, then, 2)).To(Equal(6 + 3))
+		const most = 2 * forgetsSteps
+		Expect(store.AddSteps(ctx, append(steps(5, "a", then), knocks(most+10)...))).To(Succeed())
+		Expect(store.forgetStepsOf(ctx, then, 2, most)).To(Equal(most + 2))
+		Expect(store.forgetStepsOf(ctx, then, 2, most)).To(Equal(6 + 3))
 	})
 
 	It("forgets those of strangers first", func(ctx SpecContext) {
@@ -120,7 +121,8 @@ var _ = Describe("A trace in a SQLite file", func() {
 func itForgetsMany(open func(SpecContext) *Store) {
 	It("deletes all surplus steps after an outage", func(ctx SpecContext) {
 		store := open(ctx)
-		some := make([]trace.Step, trace.Capacity)
+		const keep = 2 * forgetsSteps
+		some := make([]trace.Step, keep)
 		for part := range 3 {
 			for i := range some {
 				some[i] = trace.Step{At: then, Kind: trace.Page, Outcome: trace.Passed, Attempt: "reloaded"}
@@ -135,10 +137,10 @@ func itForgetsMany(open func(SpecContext) *Store) {
 			}
 			Expect(store.AddSteps(ctx, some)).To(Succeed())
 		}
-		Expect(store.ForgetSteps(ctx, then, trace.Capacity)).To(Equal(trace.Capacity))
+		Expect(store.ForgetSteps(ctx, then, keep)).To(Equal(keep))
 		found, err := store.Steps(ctx, 0)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(found).To(HaveLen(2 * trace.Capacity))
-		Expect(found).To(HaveEach(HaveField("Number", BeNumerically(">", trace.Capacity))))
+		Expect(found).To(HaveLen(2 * keep))
+		Expect(found).To(HaveEach(HaveField("Number", BeNumerically(">", keep))))
 	})
 }

@@ -21,6 +21,7 @@ import (
 var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 	storespec.Contract(func() oauth.Store {
 		directory := GinkgoT().TempDir()
+		copyMigrated(directory)
 		return &alternating{stores: []oauth.Store{openIn(directory), openIn(directory)}}
 	})
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,9 @@ func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Wr
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
+	if len(args) > 0 && slices.Contains([]string{cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, args[0]) {
+		settings.Complete(root)
+	}
 	err := root.ExecuteContext(ctx)
 	var usage term.UsageError
 	switch {

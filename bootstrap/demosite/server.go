@@ -21,6 +21,7 @@ func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.S
 		&mcp.Implementation{Name: "demosite", Title: "Demo site", Version: "1.0.0"},
 		&mcp.ServerOptions{
 			Instructions: instructions,
+			SchemaCache:  schemas,
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = private },
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		})
@@ -29,6 +30,9 @@ func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.S
 	desk.addResources()
 	return server
 }
+
+// schemas is shared by all servers of the process, because deriving schemas from the tools' types is the most expensive part of MCPServer.
+var schemas = mcp.NewSchemaCache()
 
 // private is the cache scope of all results, because they depend on the caller's role.
 const private = "private"

@@ -144,8 +144,11 @@ func (t *Table) strayVariables() error {
 	for _, line := range os.Environ() {
 		typed, _, _ := strings.Cut(line, "=")
 		rest, ours := strings.CutPrefix(typed, prefix)
+		if !ours {
+			continue
+		}
 		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
-		if near := t.nearest(name); ours && near != "" && near != name && name != t.path.Name {
+		if near := t.nearest(name); near != "" && near != name && name != t.path.Name {
 			mistakes = append(mistakes, fmt.Errorf("unknown setting %s: did you mean %s?", typed, variable(near)))
 		}
 	}

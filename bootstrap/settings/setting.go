@@ -69,6 +69,8 @@ func (t typed) Set(text string) error {
 	return nil
 }
 
+func (t typed) setting() *Setting { return t.of }
+
 type typedList struct {
 	typed
 	pflag.SliceValue

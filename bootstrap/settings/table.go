@@ -65,7 +65,7 @@ func (t *Table) lookup(name string) *Setting {
 	return nil
 }
 
-// Flags gives a command the flags of the named settings, or of all when none is named, with their help and completion. The settings are read
+// Flags gives a command the flags of the named settings, or of all when none is named, with their help. The settings are read
 // before the command runs, unless it has a PreRunE of its own.
 func (t *Table) Flags(command *cobra.Command, names ...string) {
 	t.wanted = names
@@ -81,13 +81,25 @@ func (t *Table) Flags(command *cobra.Command, names ...string) {
 		for _, s := range group.Settings {
 			flags.AddFlag(s.flag)
 			command.Flags().AddFlag(s.flag)
-			_ = command.RegisterFlagCompletionFunc(s.Name, s.shape.complete) // fails only for an unknown or a second flag
 		}
 		titled = append(titled, titledFlags{group.Title, flags})
 	}
 	command.SetUsageFunc(usageIn(titled))
 	if command.PreRunE == nil {
 		command.PreRunE = func(*cobra.Command, []string) error { return t.Explain(t.Read()) }
+	}
+}
+
+// Complete registers the completion of the settings among the flags of a command and its subcommands. Cobra keeps registered flags until the
+// process ends, so only a completion request may call it.
+func Complete(command *cobra.Command) {
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if value, isSetting := flag.Value.(interface{ setting() *Setting }); isSetting {
+			_ = command.RegisterFlagCompletionFunc(flag.Name, value.setting().shape.complete) // fails only for an unknown or a second flag
+		}
+	})
+	for _, sub := range command.Commands() {
+		Complete(sub)
 	}
 }
 

@@ -5,9 +5,7 @@ import (
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
-	"hash"
 	"io"
-	"sync"
 )
 
 // Tag is a keyed hash (HMAC-SHA256). It reveals nothing about its text to a reader without the server secret.
@@ -30,27 +28,15 @@ func (k KeyRing) Tags(purpose string, parts ...string) ([]Tag, error) {
 	return tags, nil
 }
 
-// keyedHash is HMAC-SHA256 under one key (RFC 2104). It keeps instances that have absorbed the key already.
-type keyedHash struct{ macs sync.Pool }
+// keyedHash is HMAC-SHA256 under one key (RFC 2104).
+type keyedHash struct{ key []byte }
 
-type keyedMAC struct {
-	hash.Hash
-	sum Tag
-}
-
-func newKeyedHash(key []byte) *keyedHash {
-	own := bytes.Clone(key)
-	return &keyedHash{sync.Pool{New: func() any { return &keyedMAC{Hash: hmac.New(sha256.New, own)} }}}
-}
+func newKeyedHash(key []byte) *keyedHash { return &keyedHash{bytes.Clone(key)} }
 
 func (h *keyedHash) of(parts ...string) Tag {
-	mac := h.macs.Get().(*keyedMAC)
+	mac := hmac.New(sha256.New, h.key)
 	for _, part := range parts {
 		_, _ = io.WriteString(mac, part)
 	}
-	sum := Tag(mac.Sum(mac.sum[:0]))
-	mac.Reset()
-	clear(mac.sum[:]) // it may be a key
-	h.macs.Put(mac)
-	return sum
+	return Tag(mac.Sum(nil))
 }

@@ -38,16 +38,9 @@ type Endpoint struct {
 }
 
 // Database creates an empty database and returns its URL.
-func (e *Endpoint) Database(ctx context.Context) (string, error) { return e.create(ctx, "") }
-
-// Copy creates a copy of another database of the server, and returns its URL. Only PostgreSQL supports it.
-func (e *Endpoint) Copy(ctx context.Context, url string) (string, error) {
-	return e.create(ctx, " TEMPLATE "+e.nameIn(url))
-}
-
-func (e *Endpoint) create(ctx context.Context, clause string) (string, error) {
+func (e *Endpoint) Database(ctx context.Context) (string, error) {
 	name := "specs_" + strings.ToLower(crand.Text())
-	if err := e.exec(ctx, e, "CREATE DATABASE "+name+clause); err != nil {
+	if err := e.exec(ctx, e, "CREATE DATABASE "+name); err != nil {
 		return "", fmt.Errorf("creating a database: %w", err)
 	}
 	return fmt.Sprintf(e.url, name), nil

@@ -54,9 +54,9 @@ async function use(caller, revision, step) {
     await step('connect', async () => assert.equal(await caller.connect(), revision));
     await step('call', async () => { await caller.call({ name: 'test_simple_text', arguments: {} }, () => {}); });
     const before = await caller.session();
-    await step('step up', () => caller.stepUp({ name: 'delete_all', arguments: {} }));
+    await step('step up', () => caller.stepUp({ name: 'wipe_all', arguments: {} }));
     await step('go on', async () => {
-      await caller.call({ name: 'delete_all', arguments: {} }, () => {});
+      await caller.call({ name: 'wipe_all', arguments: {} }, () => {});
       assert(before, 'there is no session');
       assert.equal(await caller.session(), before, 'the session is another');
       return 'in the same session';

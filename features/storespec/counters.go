@@ -12,6 +12,10 @@ import (
 
 // Counting adds the specs of oauth.WindowCounter, for a store that implements it.
 func Counting(open func() oauth.Store) {
+	apart(func() { counting(open) })
+}
+
+func counting(open func() oauth.Store) {
 	w := &world{}
 	var counter oauth.WindowCounter
 	BeforeEach(func() {

@@ -12,6 +12,10 @@ import (
 
 // WatchingEnds adds the specs of oauth.EndWatcher, for a store that implements it.
 func WatchingEnds(open func() oauth.Store) {
+	apart(func() { watchingEnds(open) })
+}
+
+func watchingEnds(open func() oauth.Store) {
 	w := &world{}
 	var watcher oauth.EndWatcher
 	BeforeEach(func() {

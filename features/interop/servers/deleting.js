@@ -9,7 +9,7 @@ const port = Number(process.argv[2]), open = new Map(), app = createMcpExpressAp
 
 function newServer() {
   const server = new McpServer({ name: 'deleting', version: '1.0.0' });
-  for (const name of ['test_simple_text', 'delete_all']) {
+  for (const name of ['test_simple_text', 'wipe_all']) {
     server.registerTool(name, { description: name }, async () => ({ content: [{ type: 'text', text: name }] }));
   }
   return server;

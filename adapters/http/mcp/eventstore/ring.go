@@ -2,8 +2,8 @@ package eventstore
 
 const chunkBytes = 64 << 10
 
-// ring keeps the newest of the bytes that it is given. It takes memory as they come, a chunk at a time, up to its capacity, which is a
-// number of whole chunks. Places count on for ever; those from begin to end can be read.
+// ring is a ring buffer. It allocates chunk by chunk up to its capacity. Positions count all bytes that were ever written; those from begin to end can
+// be read.
 type ring struct {
 	begin, end uint64
 	chunks     [][]byte

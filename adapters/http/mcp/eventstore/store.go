@@ -16,42 +16,40 @@ import (
 )
 
 const (
-	leastSpan   = 256 // bytes that an event takes at least, so that there are never many more streams than can be looked after
-	sizeAt      = 16  // in a header, behind the key
-	beforeAt    = sizeAt + 4
-	headerBytes = beforeAt + 8
-	tooLong     = math.MaxUint32 // instead of the size of an event that does not fit
-	openStreams = 1000           // of a session that are not answered: some never are, as of a request whose id is in use
+	minEventBytes  = 256 // bounds the number of events, and so of streams
+	sizeAt         = 16  // in a header, after the key
+	previousAt     = sizeAt + 4
+	headerBytes    = previousAt + 8
+	tooLong        = math.MaxUint32 // replaces the size of an event that does not fit
+	maxOpenStreams = 1000           // unanswered streams of a session; some are never answered, such as that of a request whose id is in use
 )
 
-// Store lets clients resume a stream that broke: an sdk.EventStore of the newest events. The SDK also tells it when a session has ended:
-// a goroutine that waits for that would cost as much as the session.
+// Store is an sdk.EventStore of the newest events of all sessions.
 //
-// The SDK's own keeps something of every call until its session ends, and drops the first event of all streams when it is full. This one
-// forgets what is oldest, and a stream that was answered with the last of its events; so of a batch, whose stream has several answers, the
-// later ones may be lost. Nothing of an event is a pointer, which garbage collection would follow at every turn.
+// The SDK's own store keeps a record of every call until its session ends, and drops the first event of every stream when it is full. Store drops the
+// oldest events, and an answered stream with its last event. A batch has several answers in one stream; the later ones may be lost. Events are bytes
+// of a ring and have no pointers: as values of Go they cost a call in a session an eighth of its CPU, for garbage collection.
 type Store struct {
 	ended func(session string)
 
 	mu      sync.Mutex
 	kept    ring // headers and events, the oldest first
-	streams map[streamKey]progress
-	open    map[string][]streamKey // by session: streams that are not answered, of which the first, "", never is
+	streams map[streamKey]streamState
+	open    map[string][]streamKey // unanswered streams by session; the first, "", never has an answer
 }
 
-// streamKey stands for a stream of a session.
+// streamKey is a hash of the ids of a session and a stream.
 type streamKey [sizeAt]byte
 
-// progress is how far a stream has come.
-type progress struct {
-	first, next int    // indexes of the first event that is kept, and of the one that follows the last
-	last        uint64 // where the last is
+type streamState struct {
+	first, next int    // indexes of the first event that is kept, and of the one after the last
+	last        uint64 // position of the last event
 	answered    bool
 }
 
-// New makes a store of that many bytes. It calls ended when a session has ended.
+// New returns a store of that many bytes. It calls ended when the SDK reports that a session has ended.
 func New(bytes int, ended func(session string)) *Store {
-	return &Store{ended: ended, kept: newRing(bytes), streams: map[streamKey]progress{}, open: map[string][]streamKey{}}
+	return &Store{ended: ended, kept: newRing(bytes), streams: map[streamKey]streamState{}, open: map[string][]streamKey{}}
 }
 
 func keyOf(session, stream string) streamKey {
@@ -69,15 +67,16 @@ func (s *Store) Open(_ context.Context, session, stream string) error {
 	if _, known := s.streams[key]; known || !live && stream != "" { // a request may come to a session that has just ended
 		return nil
 	}
-	if len(open) == openStreams {
+	if len(open) == maxOpenStreams {
 		s.answered(open[1])
 		open = slices.Delete(open, 1, 2)
 	}
-	s.streams[key], s.open[session] = progress{}, append(open, key)
+	s.streams[key], s.open[session] = streamState{}, append(open, key)
 	return nil
 }
 
-// Append implements sdk.EventStore. It returns sdk.ErrEventsPurged when the event is not kept; whoever reads the stream gets it all the same.
+// Append implements sdk.EventStore. It returns sdk.ErrEventsPurged when it does not keep the event; a client that reads the stream
+// still gets it.
 func (s *Store) Append(_ context.Context, session, stream string, event []byte) error {
 	head := header{key: keyOf(session, stream), size: uint32(len(event))}
 	answer := answers(event)
@@ -90,7 +89,7 @@ func (s *Store) Append(_ context.Context, session, stream string, event []byte) 
 		return sdk.ErrEventsPurged
 	}
 	p := s.streams[head.key]
-	head.before, p.last = p.last, s.kept.end
+	head.previous, p.last = p.last, s.kept.end
 	p.next++
 	p.answered = p.answered || answer
 	s.streams[head.key] = p
@@ -107,25 +106,25 @@ func (s *Store) Append(_ context.Context, session, stream string, event []byte) 
 	return nil
 }
 
-// makeRoom forgets what is oldest, and reports that the stream of the event is not forgotten by then.
+// makeRoom drops the oldest events, and reports whether the stream of the new event still exists then.
 func (s *Store) makeRoom(h header) (known bool) {
 	_, known = s.streams[h.key]
 	for known && s.kept.room() < h.span() {
-		s.forgetOldest()
+		s.dropOldest()
 		_, known = s.streams[h.key]
 	}
 	return known
 }
 
-// answered notes that nothing more is awaited of a stream.
+// answered marks a stream that gets no further events.
 func (s *Store) answered(key streamKey) {
 	p := s.streams[key]
 	p.answered = true
 	s.keep(key, p)
 }
 
-// keep remembers the progress of a stream for as long as somebody can ask for it.
-func (s *Store) keep(key streamKey, p progress) {
+// keep stores the state of a stream, or deletes a stream that no client can resume any more.
+func (s *Store) keep(key streamKey, p streamState) {
 	if p.answered && p.first == p.next {
 		delete(s.streams, key)
 		return
@@ -133,7 +132,7 @@ func (s *Store) keep(key streamKey, p progress) {
 	s.streams[key] = p
 }
 
-func (s *Store) forgetOldest() {
+func (s *Store) dropOldest() {
 	head := s.header(s.kept.begin)
 	s.kept.begin += uint64(head.span())
 	p := s.streams[head.key]
@@ -151,7 +150,7 @@ func (s *Store) SessionClosed(_ context.Context, session string) error {
 	}
 	delete(s.open, session)
 	if len(s.open) == 0 { // no session can resume, so the memory is freed
-		s.kept, s.streams = newRing(s.kept.capacity()), map[streamKey]progress{}
+		s.kept, s.streams = newRing(s.kept.capacity()), map[streamKey]streamState{}
 	}
 	return nil
 }
@@ -176,7 +175,7 @@ func (s *Store) after(key streamKey, index int) (missed [][]byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, known := s.streams[key]
-	if known && index < 0 { // whoever has seen nothing begins with what there is, instead of never again
+	if known && index < 0 { // a client that has seen nothing begins with the first event that is left
 		index, p.first, p.next = -1, 0, p.next-p.first
 	}
 	if !known || index+1 < p.first || index >= p.next {
@@ -190,32 +189,32 @@ func (s *Store) after(key streamKey, index int) (missed [][]byte, err error) {
 		}
 		event := make([]byte, head.size)
 		s.kept.read(place+headerBytes, event)
-		missed, place = append(missed, event), head.before
+		missed, place = append(missed, event), head.previous
 	}
 	slices.Reverse(missed)
 	s.streams[key] = p
 	return missed, nil
 }
 
-// header is before each event.
+// header precedes each event.
 type header struct {
-	key    streamKey
-	size   uint32
-	before uint64 // where the one before it in its stream is, or was
+	key      streamKey
+	size     uint32
+	previous uint64 // position of the event before it in its stream
 }
 
-// span is how many bytes it takes, with its event.
+// span is the number of bytes of a header and its event.
 func (h header) span() int {
 	if h.size == tooLong {
-		return leastSpan
+		return minEventBytes
 	}
-	return max(leastSpan, headerBytes+int(h.size))
+	return max(minEventBytes, headerBytes+int(h.size))
 }
 
 func (h header) encode() (bytes [headerBytes]byte) {
 	copy(bytes[:], h.key[:])
 	binary.LittleEndian.PutUint32(bytes[sizeAt:], h.size)
-	binary.LittleEndian.PutUint64(bytes[beforeAt:], h.before)
+	binary.LittleEndian.PutUint64(bytes[previousAt:], h.previous)
 	return bytes
 }
 
@@ -223,11 +222,11 @@ func (s *Store) header(place uint64) (h header) {
 	var bytes [headerBytes]byte
 	s.kept.read(place, bytes[:])
 	copy(h.key[:], bytes[:])
-	h.size, h.before = binary.LittleEndian.Uint32(bytes[sizeAt:]), binary.LittleEndian.Uint64(bytes[beforeAt:])
+	h.size, h.previous = binary.LittleEndian.Uint32(bytes[sizeAt:]), binary.LittleEndian.Uint64(bytes[previousAt:])
 	return h
 }
 
-// answers reports that an event answers a request, after which its stream has no other.
+// answers reports whether an event answers a request; its stream has no further events then.
 func answers(event []byte) bool {
 	t := segjson.NewTokenizer(event)
 	defer t.Reset(nil)

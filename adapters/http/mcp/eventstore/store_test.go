@@ -38,7 +38,7 @@ func (s *Store) keepAll(ctx context.Context, stream string, all ...string) {
 	}
 }
 
-// read is what an sdk.EventStore gives to somebody who has seen the event of that index.
+// read returns what a client gets that has seen the event of that index.
 func read(ctx context.Context, store sdk.EventStore, session, stream string, index int) (missed []string, err error) {
 	for event, wrong := range store.After(ctx, session, stream, index) {
 		if wrong != nil {
@@ -49,7 +49,7 @@ func read(ctx context.Context, store sdk.EventStore, session, stream string, ind
 	return missed, nil
 }
 
-// flood fills the store with calls of another session, whatever has been there.
+// flood displaces all events by calls of another session.
 func (s *Store) flood(ctx context.Context) {
 	GinkgoHelper()
 	event := []byte(`{"result":"` + strings.Repeat("x", 1000) + `"}`)
@@ -71,7 +71,7 @@ var _ = Describe("Keeping events", func() {
 		e = New(2*chunkBytes, func(session string) { ended = append(ended, session) })
 	})
 
-	It("gives out what came after the one that was seen, of one stream", func(ctx SpecContext) {
+	It("returns the events of one stream that came after the one the client has seen", func(ctx SpecContext) {
 		e.keepAll(ctx, "a", "a0", "a1")
 		e.keepAll(ctx, "b", "b0")
 		e.keepAll(ctx, "a", "", "a3")
@@ -84,7 +84,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "T", "a", -1)).To(BeEmpty())
 	})
 
-	DescribeTable("gives out nothing", func(ctx SpecContext, session, stream string, index int) {
+	DescribeTable("returns nothing", func(ctx SpecContext, session, stream string, index int) {
 		e.keepAll(ctx, "a", "a0")
 		_, err := read(ctx, e, session, stream, index)
 		Expect(err).To(MatchError(sdk.ErrEventsPurged))
@@ -92,11 +92,11 @@ var _ = Describe("Keeping events", func() {
 		Entry("of another session", "T", "a", -1),
 		Entry("of another stream", "S", "b", -1),
 		Entry("after an event that never was", "S", "a", 1),
-		Entry("after one that nobody can count to", "S", "a", math.MaxInt),
-		Entry("of names that only look alike", "Sa", "", -1),
+		Entry("after the largest index", "S", "a", math.MaxInt),
+		Entry("of names that are equal when joined", "Sa", "", -1),
 	)
 
-	It("forgets what is oldest, and a stream that was answered with the last of its events", func(ctx SpecContext) {
+	It("drops the oldest events, and an answered stream with its last event", func(ctx SpecContext) {
 		e.keepAll(ctx, "old", "", answered)
 		e.flood(ctx)
 		_, err := read(ctx, e, "S", "old", 0)
@@ -108,16 +108,16 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "old", -1)).To(Equal([]string{"again"}))
 	})
 
-	It("goes on with a stream that is still open, however long it said nothing", func(ctx SpecContext) {
+	It("keeps a stream that is still open, even when all its events are dropped", func(ctx SpecContext) {
 		e.keepAll(ctx, "slow", "", progressed)
 		e.flood(ctx)
 		_, err := read(ctx, e, "S", "slow", 0)
-		Expect(err).To(MatchError(sdk.ErrEventsPurged), "the progress is lost")
+		Expect(err).To(MatchError(sdk.ErrEventsPurged), "the notification is dropped")
 		e.keepAll(ctx, "slow", answered)
 		Expect(read(ctx, e, "S", "slow", 1)).To(Equal([]string{answered}))
 	})
 
-	It("lets somebody who has seen nothing begin with what there is", func(ctx SpecContext) {
+	It("lets a client that has seen nothing begin with the first event that is left", func(ctx SpecContext) {
 		e.keepAll(ctx, "", "lost")
 		e.flood(ctx)
 		e.keepAll(ctx, "", "first", "second")
@@ -125,27 +125,27 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "", 0)).To(Equal([]string{"second"}))
 	})
 
-	It("has never more streams than it can look after, however short their answers are", func(ctx SpecContext) {
-		for i := range 2 * e.kept.capacity() / leastSpan {
+	It("bounds the number of streams, however short their answers are", func(ctx SpecContext) {
+		for i := range 2 * e.kept.capacity() / minEventBytes {
 			e.keepAll(ctx, fmt.Sprint(i), answered)
 		}
-		Expect(len(e.streams)).To(BeNumerically("<=", e.kept.capacity()/leastSpan+1))
+		Expect(len(e.streams)).To(BeNumerically("<=", e.kept.capacity()/minEventBytes+1))
 	})
 
-	It("forgets the oldest of a session's streams that are never answered", func(ctx SpecContext) {
+	It("drops the oldest unanswered streams of a session", func(ctx SpecContext) {
 		e.keepAll(ctx, "", progressed)
-		for i := range 3 * openStreams {
+		for i := range 3 * maxOpenStreams {
 			e.begin(ctx, "S", fmt.Sprint(i))
 		}
-		Expect(e.open["S"]).To(HaveLen(openStreams))
-		Expect(e.streams).To(HaveLen(openStreams))
+		Expect(e.open["S"]).To(HaveLen(maxOpenStreams))
+		Expect(e.streams).To(HaveLen(maxOpenStreams))
 		Expect(e.Append(ctx, "S", "0", []byte(answered))).To(MatchError(sdk.ErrEventsPurged))
-		Expect(e.Append(ctx, "S", fmt.Sprint(3*openStreams-1), []byte(answered))).To(Succeed())
-		Expect(e.open["S"]).To(HaveLen(openStreams - 1))
+		Expect(e.Append(ctx, "S", fmt.Sprint(3*maxOpenStreams-1), []byte(answered))).To(Succeed())
+		Expect(e.open["S"]).To(HaveLen(maxOpenStreams - 1))
 		Expect(read(ctx, e, "S", "", -1)).To(Equal([]string{progressed}))
 	})
 
-	It("forgets nothing for an event that it does not keep", func(ctx SpecContext) {
+	It("drops nothing for an event that it does not keep", func(ctx SpecContext) {
 		e.keepAll(ctx, "a", "oldest")
 		for head := e.header(0); e.kept.room() >= head.span(); {
 			e.keepAll(ctx, "", progressed)
@@ -154,7 +154,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "a", -1)).To(Equal([]string{"oldest"}))
 	})
 
-	It("says so when the later answers of a batch come after the first is forgotten", func(ctx SpecContext) {
+	It("refuses the later answers of a batch when the first one is dropped", func(ctx SpecContext) {
 		e.keepAll(ctx, "batch", answered)
 		for head := e.header(0); e.kept.room() >= head.span(); { // all that is missing is a place for the next
 			e.keepAll(ctx, "", progressed)
@@ -165,7 +165,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(e.streams).To(HaveLen(1))
 	})
 
-	It("does not keep an event for which there is no room at all, and says so", func(ctx SpecContext) {
+	It("reports an event that is longer than the store", func(ctx SpecContext) {
 		huge := strings.Repeat("x", e.kept.capacity())
 		e.keepAll(ctx, "a", "before")
 		Expect(e.Append(ctx, "S", "a", []byte(huge))).To(MatchError(sdk.ErrEventsPurged))
@@ -180,7 +180,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "b", -1)).To(Equal([]string{fits}))
 	})
 
-	It("changes nothing for somebody who has seen something when another reads in vain", func(ctx SpecContext) {
+	It("changes no indexes when a client reads in vain", func(ctx SpecContext) {
 		e.keepAll(ctx, "", "lost")
 		e.flood(ctx)
 		e.keepAll(ctx, "", "seen")
@@ -191,7 +191,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "", 2)).To(Equal([]string{"missed"}))
 	})
 
-	It("forgets the open streams of a session that has ended, and tells", func(ctx SpecContext) {
+	It("forgets the open streams of a session that has ended, and reports the end", func(ctx SpecContext) {
 		e.begin(ctx, "T")
 		e.keepAll(ctx, "", progressed)
 		e.keepAll(ctx, "a")
@@ -205,7 +205,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(e.streams).NotTo(Or(HaveKey(keyOf("S", "")), HaveKey(keyOf("S", "a")), HaveKey(keyOf("S", "late"))))
 	})
 
-	It("gives all memory back when nobody has a session", func(ctx SpecContext) {
+	It("frees all memory when no session is left", func(ctx SpecContext) {
 		e.keepAll(ctx, "a", "secret")
 		Expect(e.SessionClosed(ctx, "S")).To(Succeed())
 		Expect(e.streams).To(BeEmpty())
@@ -214,7 +214,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "a", -1)).To(Equal([]string{"again"}))
 	})
 
-	It("takes memory as events come", func(ctx SpecContext) {
+	It("allocates memory as events come", func(ctx SpecContext) {
 		e := New(10<<20, func(string) {})
 		Expect(e.kept.chunks).To(HaveEach(BeEmpty()))
 		e.keepAll(ctx, "a", "event")
@@ -222,7 +222,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(e.kept.chunks[1:]).To(HaveEach(BeEmpty()))
 	})
 
-	It("agrees with the SDK's own store in whatever both still have", func(ctx SpecContext) {
+	It("agrees with the SDK's own store about the events that both still have", func(ctx SpecContext) {
 		theirs := sdk.NewMemoryEventStore(nil)
 		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		stream := func() string { return fmt.Sprint("stream", random.IntN(5)) }
@@ -255,7 +255,7 @@ var _ = Describe("Keeping events", func() {
 		Expect(compared).To(BeNumerically(">", 500))
 	})
 
-	It("is used by many at once", func(ctx SpecContext) {
+	It("is safe for concurrent use", func(ctx SpecContext) {
 		e := New(2*chunkBytes, func(string) {})
 		var (
 			all     sync.WaitGroup
@@ -270,14 +270,14 @@ var _ = Describe("Keeping events", func() {
 					Expect(e.Append(ctx, session, "a", []byte(strings.Repeat(who, 1000)))).To(Succeed())
 					missed, err := read(ctx, e, session, "a", -1)
 					Expect(err).NotTo(HaveOccurred())
-					Expect(strings.Trim(strings.Join(missed, ""), who)).To(BeEmpty(), "nobody else's")
+					Expect(strings.Trim(strings.Join(missed, ""), who)).To(BeEmpty(), "no event of another session")
 					brought.Add(int32(len(missed)))
 					Expect(e.SessionClosed(ctx, session)).To(Succeed())
 				}
 			})
 		}
 		all.Wait()
-		Expect(brought.Load()).To(BeNumerically(">", 1000), "what others have not displaced")
+		Expect(brought.Load()).To(BeNumerically(">", 1000), "events that others have not displaced")
 		Expect(e.streams).To(BeEmpty())
 	})
 })
