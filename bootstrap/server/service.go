@@ -187,7 +187,10 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
 	}
 	if !config.IsGateway() {
-		options := slices.Concat(s.busOptions(), common, []bootstrap.MCPOption{bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall)})
+		options := append(common, bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
+		if s.bus != nil {
+			options = append(options, bootstrap.WithBus(s.bus))
+		}
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
