@@ -1,6 +1,6 @@
 // Package mapper reads and writes the rows of a table without GORM's clauses, which cost as much as SQLite itself. A Table has the columns of a GORM
-// model. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ; Normalize makes a row equal to what the database returns for
-// it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
+// model. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ; Normalize makes a row equal to what the database returns
+// for it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
 package mapper
 
 import (
