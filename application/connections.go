@@ -41,18 +41,18 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 		return Connections{}, err
 	}
 	found, err := s.connectionsOf(ctx, a.host)
-	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOfSearch(found, err), s.now())
+	s.ports.Guesses.RecordResult(ctx, a.Guess, outcomeOfSearch(found, err), s.now())
 	return found, err
 }
 
-func outcomeOfSearch(found Connections, err error) oauth.Outcome {
+func outcomeOfSearch(found Connections, err error) oauth.GuessResult {
 	switch {
 	case err != nil:
-		return oauth.Undecided
+		return oauth.GuessUndecided
 	case len(found.Living) == 0:
-		return oauth.Wrong
+		return oauth.GuessWrong
 	}
-	return oauth.Right
+	return oauth.GuessRight
 }
 
 func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Connections, error) {

@@ -22,9 +22,9 @@ func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, r
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
-	host, err := grant.HostTokenInUse(token, s.settings)
+	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		err = cmp.Or(s.checkSecretAgreement(ctx), oauth.UnopeningToken())
+		err = cmp.Or(s.checkSecretAgreement(ctx), oauth.RefuseTokenWithoutKey())
 	}
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err

@@ -29,7 +29,7 @@ type attempt struct {
 type checked struct {
 	host      oauth.HostToken
 	principal oauth.Principal
-	place     *fairqueue.Place // held until the second verification
+	place     *fairqueue.Slot // held until the second verification
 }
 
 // checkPasted verifies the token within the limits on wrong tokens (B6, B18, B20). The caller has to call place.Leave.
@@ -45,14 +45,14 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	}
 	place, err := s.enterQueueAdmitted(ctx, resource, a)
 	if err != nil {
-		s.ports.Guesses.Settle(ctx, a.Guess, oauth.Undecided, s.now())
+		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
 		return nil, err
 	}
 	// The verification ignores a canceled request: a client that hangs up could otherwise have tokens verified without being counted.
 	principal, err := s.verify(context.WithoutCancel(ctx), resource, a.host)
-	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOf(err), s.now())
+	s.ports.Guesses.RecordResult(ctx, a.Guess, outcomeOf(err), s.now())
 	if err != nil {
-		place.Leave()
+		place.Release()
 		return nil, err
 	}
 	return &checked{a.host, principal, place}, nil
@@ -60,27 +60,27 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 
 // enterQueueAdmitted waits for a place and admits the attempt again if it had to wait, because wrong tokens of others may have been counted since.
 // Attempts with weak tokens are counted at admission, and are not admitted twice.
-func (s *Server) enterQueueAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
+func (s *Server) enterQueueAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
 	place, err := s.enterQueue(ctx, resource, a)
 	if err != nil || !place.Waited || s.settings.Limits.WeakTokens {
 		return place, err
 	}
 	if err := s.admitAttempt(ctx, a); err != nil {
-		place.Leave()
+		place.Release()
 		return nil, err
 	}
 	return place, nil
 }
 
-func outcomeOf(err error) oauth.Outcome {
+func outcomeOf(err error) oauth.GuessResult {
 	kind, _ := oauth.KindOf(err)
 	switch {
 	case err == nil:
-		return oauth.Right
+		return oauth.GuessRight
 	case kind == oauth.WrongHostToken:
-		return oauth.Wrong
+		return oauth.GuessWrong
 	}
-	return oauth.Undecided
+	return oauth.GuessUndecided
 }
 
 // newAttempt parses the token or proof from the form of a ticket; ticket is "" for the connections page.
@@ -106,11 +106,11 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 		return err
 	}
 	a.host = proof.Host
-	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.Turn(a.By, proof.Digest(), now)) {
+	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.AdmitAfterWait(a.By, proof.Digest(), now)) {
 		a.failed = proof
 		return nil
 	}
-	a.Proven = s.ports.Guesses.Spend(proof.Digest())
+	a.Proven = s.ports.Guesses.UseProof(proof.Digest())
 	return nil
 }
 
@@ -119,18 +119,18 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	now := s.now()
 	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
-	if err == nil && admission.Proof && s.ports.Guesses.MayLookUp(a.By, now) {
-		a.Holder, err = s.holdsGrants(ctx, a.host)
-		if err == nil && a.Holder {
+	if err == nil && admission.NeedsProof && s.ports.Guesses.MayLookUp(a.By, now) {
+		a.HasGrants, err = s.holdsGrants(ctx, a.host)
+		if err == nil && a.HasGrants {
 			admission, err = s.ports.Guesses.Admit(ctx, a.Guess, now)
 		}
 	}
 	switch {
 	case err != nil:
 		return err
-	case admission.Wrong:
+	case admission.KnownWrong:
 		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site did not know this token a moment ago")
-	case admission.Proof:
+	case admission.NeedsProof:
 		s.ports.Limited.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
 		return s.demandProof(a, now)
 	case admission.Wait > 0:

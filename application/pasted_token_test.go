@@ -185,9 +185,9 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 })
 
 var _ = Describe("Counting the outcome of a pasted token", Label("B6"), func() {
-	DescribeTable("counts", func(err error, outcome oauth.Outcome) { Expect(outcomeOf(err)).To(Equal(outcome)) },
-		Entry("a right token as right", nil, oauth.Right),
-		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""), oauth.Wrong),
-		Entry("one that the site cannot check as undecided", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""), oauth.Undecided),
+	DescribeTable("counts", func(err error, outcome oauth.GuessResult) { Expect(outcomeOf(err)).To(Equal(outcome)) },
+		Entry("a right token as right", nil, oauth.GuessRight),
+		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""), oauth.GuessWrong),
+		Entry("one that the site cannot check as undecided", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""), oauth.GuessUndecided),
 	)
 })

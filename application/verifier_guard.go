@@ -36,8 +36,8 @@ type verifierGuard struct {
 
 func newVerifierGuard(verifier oauth.BearerVerifier, limits oauth.Limits) verifierGuard {
 	queue := fairqueue.New(fairqueue.Limits{
-		Places: limits.MaxVerifications, Waiting: waitingPerPlace * limits.MaxVerifications,
-		WaitingPerAddress: waitingPerPlaceAndAddress * limits.MaxVerificationsPerAddress,
+		Slots: limits.MaxVerifications, MaxWaiting: waitingPerPlace * limits.MaxVerifications,
+		MaxWaitingPerAddress: waitingPerPlaceAndAddress * limits.MaxVerificationsPerAddress,
 	})
 	return verifierGuard{verifier, make(chan struct{}, grantedPlaces), make(chan struct{}, limits.MaxVerifications), queue}
 }
@@ -52,15 +52,15 @@ func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 
 // enterQueue waits for one of the places for pasted tokens, which networks share fairly, and within a network its tokens (B20). It refuses with
 // TooManyGuesses, for a second, when the queue is full.
-func (s *Server) enterQueue(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
+func (s *Server) enterQueue(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	token := string(a.Token[:])
-	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token, Shares: []fairqueue.Share{{Key: token, Max: placesPerToken}}}
+	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token, Quotas: []fairqueue.Quota{{Key: token, Max: placesPerToken}}}
 	if a.By.Limited() {
-		claim.Shares = append(claim.Shares, fairqueue.Share{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
+		claim.Quotas = append(claim.Quotas, fairqueue.Quota{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
 	}
-	place, err := s.guardFor(resource).queue.Enter(ctx, claim)
+	place, err := s.guardFor(resource).queue.Acquire(ctx, claim)
 	switch {
 	case err != nil:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)

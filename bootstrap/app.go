@@ -41,7 +41,7 @@ type OAuthServer struct {
 	stop      context.CancelFunc
 	journal   *journal.Journal
 	ended     *endedGrants
-	host      hostServer
+	host      serverCheck
 	bodies    *jsonrpc.BodyMemory
 	limited   oauth.LimitObserver
 }
@@ -221,7 +221,7 @@ func (m *MCPServer) protection() mcp.Options {
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited = settings.Limits, m.authz.limited
-	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.checkBefore(m.authz.follow.Begin, m.authz.config.Logger)
+	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.before(m.authz.follow.Begin, m.authz.config.Logger)
 	return o
 }
 
@@ -239,7 +239,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.resourceIndex() < 0 {
 		return m.errUnknownResource()
 	}
-	if err := oauth.CheckPages(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
+	if err := oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
 	if err := m.mounted.Join(); err != nil {

@@ -40,7 +40,7 @@ type budget struct {
 func newBudget(l oauth.Limits, wait time.Duration) *budget {
 	return &budget{
 		limits: l, wait: wait, rates: newRates(l), breaker: newBreaker(),
-		queue: fairqueue.New(fairqueue.Limits{Places: l.MaxFetches, Waiting: maxWaiting, WaitingPerAddress: maxWaitingPerAddress}),
+		queue: fairqueue.New(fairqueue.Limits{Slots: l.MaxFetches, MaxWaiting: maxWaiting, MaxWaitingPerAddress: maxWaitingPerAddress}),
 	}
 }
 
@@ -94,7 +94,7 @@ func (t target) breakerKey() string {
 func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	claim := fairqueue.Claim{Networks: t.requester.Networks()}
 	share := func(limit int, key ...string) {
-		claim.Shares = append(claim.Shares, fairqueue.Share{Key: strings.Join(key, " "), Max: max(limit, 1)})
+		claim.Quotas = append(claim.Quotas, fairqueue.Quota{Key: strings.Join(key, " "), Max: max(limit, 1)})
 	}
 	if slow {
 		share(1, "slow", t.breakerKey())
@@ -115,25 +115,25 @@ func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 
 // enter waits for a place. It returns oauth.ErrMetadataBudget if the requester has no fetches left or no place becomes free in time, and
 // oauth.ErrMetadataSlow during a pause of the breaker. The caller must call Leave after the fetch.
-func (b *budget) enter(ctx context.Context, t target, now func() time.Time) (*fairqueue.Place, error) {
+func (b *budget) enter(ctx context.Context, t target, now func() time.Time) (*fairqueue.Slot, error) {
 	if err := b.rates.admits(t, now()); err != nil {
 		return nil, err
 	}
-	slow, err := b.breaker.admits(t.breakerKey(), now())
+	slow, err := b.breaker.check(t.breakerKey(), now())
 	if err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, b.wait, errNoPlace)
 	defer cancel()
-	place, err := b.queue.Enter(waiting, b.claim(t, slow))
+	place, err := b.queue.Acquire(waiting, b.claim(t, slow))
 	switch {
 	case errors.Is(err, fairqueue.ErrFull), err != nil && errors.Is(context.Cause(waiting), errNoPlace):
 		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataBudget, cmp.Or(context.Cause(waiting), err))
 	case err != nil:
 		return nil, fmt.Errorf("%w: wait for a place: %w", oauth.ErrMetadataUnreachable, err)
 	}
-	if _, err := b.breaker.admits(t.breakerKey(), now()); err != nil { // it may have timed out meanwhile
-		place.Leave()
+	if _, err := b.breaker.check(t.breakerKey(), now()); err != nil { // it may have timed out meanwhile
+		place.Release()
 		return nil, err
 	}
 	return place, nil

@@ -178,7 +178,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		for i := range maxTimeouts {
 			Expect(ask(ctx, fmt.Sprintf("192.0.2.%d", i), client.client(fmt.Sprint("/", i)))).To(MatchError(oauth.ErrMetadataUnreachable))
 			Eventually(func() bool {
-				slow, err := directory.budget.breaker.admits(target{at: client.client("/"), requester: requesterAt("192.0.2.9")}.breakerKey(), clock.now())
+				slow, err := directory.budget.breaker.check(target{at: client.client("/"), requester: requesterAt("192.0.2.9")}.breakerKey(), clock.now())
 				return slow && (i < 2 || err != nil)
 			}).Should(BeTrue())
 		}

@@ -101,7 +101,7 @@ func (d *Directory) exchangeLimit() time.Duration {
 // cached one stays in use (C50). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41),
 // oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53), oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
-	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.Lacks(redirectURI, d.options.Rules) })
+	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) })
 	if err == nil {
 		return found, nil
 	}

@@ -119,13 +119,13 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 	case err != nil:
 		return err
 	case !c.flights.begin(f):
-		place.Leave()
+		place.Release()
 		return nil
 	}
 	go func() {
 		// The request that started the flight may end without failing the others.
 		value, err := c.refresh(context.WithoutCancel(ctx), t, known)
-		place.Leave()
+		place.Release()
 		c.flights.land(at, f, value, err)
 	}()
 	return nil

@@ -115,15 +115,15 @@ func fill(ctx context.Context, d *Directory) (leave func()) {
 	GinkgoHelper()
 	wait := d.budget.wait
 	d.budget.wait = 20 * time.Millisecond
-	var places []*fairqueue.Place
+	var places []*fairqueue.Slot
 	for range d.budget.limits.MaxFetches {
-		place, err := d.budget.queue.Enter(ctx, fairqueue.Claim{})
+		place, err := d.budget.queue.Acquire(ctx, fairqueue.Claim{})
 		Expect(err).NotTo(HaveOccurred())
 		places = append(places, place)
 	}
 	return func() {
 		for _, place := range places {
-			place.Leave()
+			place.Release()
 		}
 		d.budget.wait = wait
 	}

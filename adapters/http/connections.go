@@ -23,7 +23,7 @@ func (e *Endpoints) change(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := form.OnceEach(); err != nil {
+	if err := form.CheckNoneRepeated(); err != nil {
 		return err
 	}
 	switch form.Get("decision") {

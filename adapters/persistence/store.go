@@ -25,7 +25,7 @@ type Store struct {
 	writer, reader *gorm.DB
 	secretFile     *secretfile.File
 	secrets        atomic.Pointer[cachedSecrets]
-	patience       time.Duration
+	lockTimeout    time.Duration
 	counting       slots
 }
 

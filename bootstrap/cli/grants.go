@@ -25,7 +25,7 @@ import (
 type grantFilter struct{ id, client, subject string }
 
 func (f grantFilter) chooses(grant oauth.Connection) bool {
-	return oauth.NamesID(f.id, grant.ID) &&
+	return oauth.MatchesID(f.id, grant.ID) &&
 		(f.client == "" || strings.EqualFold(f.client, grant.ClientHost)) &&
 		(f.subject == "" || f.subject == grant.Subject)
 }

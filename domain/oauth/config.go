@@ -41,12 +41,12 @@ type Config struct {
 	Scopes        []Scope           // one scope, "mcp"
 	DefaultScopes []string          // granted when a client names none: the first of Scopes
 
-	// Secret seals tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store's own is used.
+	// Secret is the key material for tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store provides it.
 	Secret []byte
 	// PreviousSecrets are the secrets that Secret has replaced, the newest first. They still open what was sealed with them. Remove a secret
 	// GrantTTL after it was replaced.
 	PreviousSecrets [][]byte
-	// Secrets replaces Secret and PreviousSecrets by secrets that may change at any time. When Secret is empty, the store's own is used.
+	// Secrets provides secrets that may change at any time, instead of Secret and PreviousSecrets. When both are empty, the store provides them.
 	Secrets SecretKeeper
 
 	// AllowClient reports whether clients may connect whose client_id has this host, in lower case and without its port; nil allows all (A8).
@@ -75,7 +75,8 @@ type Config struct {
 // Settings fills in the defaults and checks the result. Its error joins one Mistake for each wrong field (F9).
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
-	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkRest(), c.Limits.check())
+	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkVerifier(), c.checkSecrets(),
+		c.checkClientRules(), c.checkRuntime(), c.Limits.check())
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
 	}
@@ -95,14 +96,14 @@ func (c Config) Settings() (*Settings, error) {
 
 // WithDefaults returns the Config with a value in every field that has a default. Settings calls it.
 func (c Config) WithDefaults() Config {
-	orElse(&c.AccessTokenTTL, DefaultAccessTokenTTL)
-	orElse(&c.AuthCodeTTL, DefaultAuthCodeTTL)
-	orElse(&c.RefreshIdleTTL, DefaultRefreshIdleTTL)
-	orElse(&c.GrantTTL, DefaultGrantTTL)
-	orElse(&c.RefreshGrace, DefaultRefreshGrace)
-	orElse(&c.TicketTTL, DefaultTicketTTL)
-	orElse(&c.Resource, c.Issuer+"/mcp")
-	orElse(&c.ResourceName, hostPort(c.Issuer))
+	setDefault(&c.AccessTokenTTL, DefaultAccessTokenTTL)
+	setDefault(&c.AuthCodeTTL, DefaultAuthCodeTTL)
+	setDefault(&c.RefreshIdleTTL, DefaultRefreshIdleTTL)
+	setDefault(&c.GrantTTL, DefaultGrantTTL)
+	setDefault(&c.RefreshGrace, DefaultRefreshGrace)
+	setDefault(&c.TicketTTL, DefaultTicketTTL)
+	setDefault(&c.Resource, c.Issuer+"/mcp")
+	setDefault(&c.ResourceName, hostPort(c.Issuer))
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
 		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, as far as your token allows"}}
@@ -113,7 +114,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-func orElse[T comparable](value *T, fallback T) {
+func setDefault[T comparable](value *T, fallback T) {
 	var zero T
 	if *value == zero {
 		*value = fallback
@@ -130,19 +131,19 @@ const (
 	DefaultTicketTTL      = 10 * time.Minute
 )
 
-// MaxGrantTTL is the upper bound of GrantTTL. Nothing that is sealed is needed for longer.
+// MaxGrantTTL is the upper bound of GrantTTL. No sealed data is needed for longer.
 const MaxGrantTTL = 365 * 24 * time.Hour
 
-// MinSecretLength is the least length of the server secret, in bytes.
+// MinSecretLength is the minimum length of the server secret, in bytes.
 const MinSecretLength = seal.MinSecretLength
 
-// SecretKeeper keeps the server secrets for Config.Secrets. A Store may be one.
+// SecretKeeper provides the server secrets for Config.Secrets. A Store may implement it.
 type SecretKeeper = seal.SecretKeeper
 
 // Fingerprint is the keyed hash of a host token by which a Store finds its grants.
 type Fingerprint = seal.Fingerprint
 
-// keeper prefers the secrets of the Config. checkSecrets refuses an empty one.
+// keeper returns Secret and PreviousSecrets, or Secrets when Secret is empty. checkSecrets refuses an empty Secret.
 func (c Config) keeper() SecretKeeper {
 	if len(c.Secret) == 0 && c.Secrets != nil {
 		return c.Secrets

@@ -85,9 +85,9 @@ func open(path string, dsn func(path string, more ...string) string) (d *Databas
 }
 
 // Write carries out a change in a transaction that it may share with other changes. An error of the change undoes that change alone. The change may
-// run more than once. It waits for its turn no longer than patience.
-func (d *Database) Write(ctx context.Context, patience time.Duration, change func(*Tx) error) error {
-	return d.batcher.do(ctx, patience, change)
+// run more than once. It waits for its turn no longer than lockTimeout.
+func (d *Database) Write(ctx context.Context, lockTimeout time.Duration, change func(*Tx) error) error {
+	return d.batcher.do(ctx, lockTimeout, change)
 }
 
 // Close writes the log back into the file and closes every connection.

@@ -75,7 +75,7 @@ func (o *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 	if o.draining || o.evicted.has(id) {
 		return nil, false
 	}
-	if other, evicts := o.occupancy.Open(id, caller.Subject); evicts {
+	if other, evicts := o.limiter.Add(id, caller.Subject); evicts {
 		evicted = o.sessions[other]
 		delete(o.sessions, other)
 		o.evicted.add(other)
@@ -113,7 +113,7 @@ func (o *Registry) BeginCall(session string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.occupancy.Begin(session)
+	o.limiter.BeginCall(session)
 }
 
 // EndCall ends what BeginCall began.
@@ -123,7 +123,7 @@ func (o *Registry) EndCall(session string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.occupancy.End(session)
+	o.limiter.EndCall(session)
 }
 
 // RemoveSession removes a session that has ended.
@@ -131,7 +131,7 @@ func (o *Registry) RemoveSession(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.sessions, id)
-	o.occupancy.Close(id)
+	o.limiter.Remove(id)
 }
 
 // WasEvicted reports whether a session was evicted recently.
