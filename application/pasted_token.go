@@ -115,7 +115,7 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 }
 
 // admitAttempt refuses with WrongHostToken for a token that the verifier has just refused, and with TooManyGuesses beyond the limits. A token with
-// living grants has a limit of its own. It looks up the grants only when the limits of the network are reached, at a limited rate.
+// active grants has a separate limit. It looks up the grants only when the limits of the network are reached, at a limited rate.
 func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	now := s.now()
 	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
@@ -148,7 +148,7 @@ func (s *Server) demandProof(a *attempt, now time.Time) error {
 	return oauth.NewProofDemand(a.host, a.Ticket, s.settings, now)
 }
 
-// holdsGrants reports whether the token has living grants.
+// holdsGrants reports whether the token has active grants.
 func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, error) {
 	prints, err := s.settings.Keys.Fingerprints(host)
 	if err != nil {
@@ -173,17 +173,17 @@ func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth
 	return s.withSubject(principal, err, host, "")
 }
 
-// verifyAgain verifies the host token of a grant (U3) with the subject before.
-func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
+// verifyAgain verifies the host token of a grant whose subject is previous (U3).
+func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken, previous string) (oauth.Principal, error) {
 	principal, err := s.guardFor(resource).verifyGranted(ctx, host)
-	return s.withSubject(principal, err, host, before)
+	return s.withSubject(principal, err, host, previous)
 }
 
-// withSubject sets a missing subject to the keyed fingerprint of the token; the grant keeps its subject before.
-func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken, before string) (oauth.Principal, error) {
+// withSubject sets a missing subject by oauth.KeyedSubject.
+func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken, previous string) (oauth.Principal, error) {
 	if err != nil || principal.Subject != "" {
 		return principal, err
 	}
-	principal.Subject, err = oauth.KeyedSubject(host, before, s.settings.Keys)
+	principal.Subject, err = oauth.KeyedSubject(host, previous, s.settings.Keys)
 	return principal, err
 }

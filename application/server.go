@@ -87,13 +87,13 @@ func (s *Server) newSecrets(kinds ...oauth.SecretKind) ([]oauth.Secret, error) {
 // end ends the grant of a secret and closes its open streams.
 func (s *Server) end(ctx context.Context, secret oauth.Digest, reason oauth.EndReason) error {
 	var grant string
-	var alive bool
+	var active bool
 	now := s.now()
 	err := s.ports.Store.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error {
-		grant, alive = g.ID(), g.End(reason, now)
+		grant, active = g.ID(), g.End(reason, now)
 		return nil
 	})
-	if err != nil || !alive {
+	if err != nil || !active {
 		return err
 	}
 	s.announceEnd(ctx, grant, reason)

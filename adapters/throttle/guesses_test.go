@@ -125,7 +125,7 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		Expect(f.admit(f.guess(office), noon.Add(time.Minute))).To(Equal(admitted))
 	})
 
-	It("admits thirty attempts a minute with each token that has living grants", func() {
+	It("admits thirty attempts a minute with each token that has active grants", func() {
 		f.fail(5, office, noon)
 		holder := f.guess(office)
 		holder.HasGrants = true
@@ -139,7 +139,7 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		Expect(f.admit(another, noon)).To(Equal(admitted))
 	})
 
-	It("does not count a token with living grants against its network", func() {
+	It("does not count a token with active grants against its network", func() {
 		f.fail(4, office, noon)
 		revoked := f.guess(office)
 		revoked.HasGrants = true

@@ -117,11 +117,11 @@ func withGrants(config *server.Config, errOut io.Writer, use func(*application.S
 
 // chosenGrants refuses an id that does not match exactly one grant, so that end does not end more than intended.
 func chosenGrants(ctx context.Context, grants *application.Server, filter grantFilter) (chosen []oauth.Connection, err error) {
-	living, err := grants.Grants(ctx)
+	found, err := grants.Grants(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, grant := range living {
+	for _, grant := range found {
 		if filter.chooses(grant) {
 			chosen = append(chosen, grant)
 		}

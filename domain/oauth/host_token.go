@@ -62,9 +62,9 @@ func wrapSealers(holder Secret, grant string, keys seal.KeyRing) (seal.Sealers, 
 	return keys.HolderSealers(holder, seal.Binding{Kind: "wrap/" + string(holder.kind()), Owner: grant})
 }
 
-func sealHostToken(host HostToken, holder Secret, grant string, chance io.Reader, keys seal.KeyRing) (sealedHostToken, error) {
+func sealHostToken(host HostToken, holder Secret, grant string, random io.Reader, keys seal.KeyRing) (sealedHostToken, error) {
 	dataKey := make([]byte, seal.KeySize)
-	if _, err := io.ReadFull(chance, dataKey); err != nil {
+	if _, err := io.ReadFull(random, dataKey); err != nil {
 		return sealedHostToken{}, fmt.Errorf("generating a data key: %w", err)
 	}
 	defer clear(dataKey)

@@ -33,10 +33,10 @@ type Ticket struct {
 
 // NewTicket returns a ticket with a random id, which is also that of the code and the grant. The id begins with the time in milliseconds, so that new
 // rows are adjacent in the index of a store.
-func NewTicket(request *AuthorizationRequest, chance io.Reader, now time.Time) (*Ticket, error) {
+func NewTicket(request *AuthorizationRequest, random io.Reader, now time.Time) (*Ticket, error) {
 	var id [ticketIDBytes]byte
 	binary.BigEndian.PutUint64(id[:], uint64(now.UnixMilli())<<(64-8*ticketIDClock))
-	if _, err := io.ReadFull(chance, id[ticketIDClock:]); err != nil {
+	if _, err := io.ReadFull(random, id[ticketIDClock:]); err != nil {
 		return nil, fmt.Errorf("generating a ticket id: %w", err)
 	}
 	return &Ticket{id: hex.EncodeToString(id[:]), issuedAt: now, request: request}, nil

@@ -45,7 +45,7 @@ type Registry struct {
 	ticks     int
 	responses map[*Writer]struct{}
 	sessions  map[string]*openSession // by id
-	limiter *oauth.SessionLimiter[string]
+	limiter   *oauth.SessionLimiter[string]
 	relayed   *oauth.SessionLimiter[*Writer] // long streams of the upstream
 	evicted   recentSessions
 	ended     map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
