@@ -172,7 +172,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 	})
 
 	It("tries a slow host again after a pause, which is for one network only", Label("C53"), func(ctx SpecContext) {
-		bounds.exchange = 50 * time.Millisecond
+		bounds.fetch = 50 * time.Millisecond
 		open()
 		release := hold()
 		for i := range maxTimeouts {
@@ -189,7 +189,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(fetches(client)()).To(Equal(before))
 		Expect(seen.count(oauth.LimitRefused)).To(Equal(1))
 		release()
-		directory.limits.exchange = time.Minute
+		directory.limits.fetch = time.Minute
 		for i, other := range []string{"198.51.100.1", "2001:db8::1", ""} {
 			Expect(ask(ctx, other, client.client(fmt.Sprint("/other-", i)))).To(Succeed())
 		}

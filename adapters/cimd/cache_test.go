@@ -155,7 +155,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 	})
 
 	It("limits every wait to the time of one exchange", Label("C39"), func(ctx SpecContext) {
-		directory.limits.exchange = 20 * time.Millisecond
+		directory.limits.fetch = 20 * time.Millisecond
 		directory.documents.flights.begin(directory.documents.flights.join(id))
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))

@@ -50,7 +50,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 			return latest, nil
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.exchange)
+	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.fetch)
 	defer cancel()
 	f := c.flights.join(at)
 	defer c.flights.leave(at, f)

@@ -106,7 +106,7 @@ func (c *handClock) advance(by time.Duration) {
 // patient are limits that no response on loopback exceeds.
 func patient() limits {
 	l := defaultLimits
-	l.dial, l.handshake, l.header, l.exchange, l.crowded = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
+	l.dial, l.handshake, l.header, l.fetch, l.crowded = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
 	return l
 }
 

@@ -19,7 +19,7 @@ import (
 const (
 	networkWindow = 5 * time.Minute
 	allWindow     = time.Minute
-	ticketWindow  = time.Hour // longer than a ticket lives
+	ticketWindow  = time.Hour // longer than the lifetime of a ticket
 
 	cacheSize    = 10_000          // entries of each cache
 	rejectedFor  = 5 * time.Second // how long a rejected token is refused without verification

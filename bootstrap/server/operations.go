@@ -55,8 +55,8 @@ func (o *operations) observe(site *echo.Echo) {
 	o.traces.Follow(site)
 }
 
-// watch adds the gauges and the admin handler of an assembled service.
-func (o *operations) watch(s *Service, now func() time.Time) {
+// attach adds the gauges and the admin handler of an assembled service.
+func (o *operations) attach(s *Service, now func() time.Time) {
 	o.metrics.Gauge("pasteport_mcp_streams", "MCP streams that are open.", func() float64 {
 		streams, _ := s.servers.Open()
 		return float64(streams)

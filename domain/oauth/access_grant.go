@@ -106,7 +106,7 @@ func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Ca
 	}, nil
 }
 
-// refuseToken gives the client the same description for every reason. Only the log has the reason.
+// refuseToken returns the same description for every reason. The reason is the cause, which only the log contains.
 func refuseToken(rule, reason string) error {
 	return Refuse(InvalidToken, rule, "The access token is invalid or has expired", fmt.Errorf("the access token is %s", reason))
 }

@@ -37,7 +37,7 @@ type AuthorizationCode struct {
 	host        sealedHostToken // sealed for the holder of the code
 }
 
-// Approval is a person's consent: what they were shown, the host token that the site confirmed, and the code to issue.
+// Approval is a person's consent: the ticket of the consent page, the verified host token with its principal, and the code to issue.
 type Approval struct {
 	Ticket    *Ticket
 	Host      HostToken
@@ -127,7 +127,7 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 	return err
 }
 
-// Redeem spends the code and opens its grant (I2). A refusal leaves the code unchanged.
+// Redeem redeems the code and creates its grant (I2). After a refusal the code is unchanged.
 func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.Time) (*AccessGrant, *Tokens, error) {
 	if err := c.MayRedeem(by, settings, now); err != nil {
 		return nil, nil, err
@@ -162,7 +162,7 @@ func (c *AuthorizationCode) narrowed(scope string) (Scopes, error) {
 	switch {
 	case kept.Empty():
 		return Scopes{}, Refuse(InvalidScope, "D18", "none of the requested scopes was granted")
-	case kept.Without(OfflineAccess).Empty(): // it gives no access by itself (A25)
+	case kept.Without(OfflineAccess).Empty(): // OfflineAccess alone permits nothing (A25)
 		return c.scopes, nil
 	}
 	return kept, nil

@@ -121,7 +121,7 @@ func (r *AuthorizationRequest) Client() ClientID { return r.client }
 // ClientName returns the name that the client claims.
 func (r *AuthorizationRequest) ClientName() string { return r.clientName }
 
-// DeclaresClientID reports whether the client's document carries its own client_id (C23).
+// DeclaresClientID reports whether the client's document contains its client_id (C23).
 func (r *AuthorizationRequest) DeclaresClientID() bool { return r.declaresClientID }
 
 // RedirectURI returns the verified target.
@@ -133,7 +133,7 @@ func (r *AuthorizationRequest) Resource() Resource { return r.resource }
 // Scopes returns the requested scopes.
 func (r *AuthorizationRequest) Scopes() Scopes { return r.scopes }
 
-// ForeignRedirect reports whether the answer goes to another host than the one that published the client (A36).
+// ForeignRedirect reports whether the redirect URI is on another host than the client's document (A36).
 func (r *AuthorizationRequest) ForeignRedirect() bool {
 	return !r.redirect.Loopback() && !r.redirect.PrivateScheme() && r.redirect.Host() != r.client.Host()
 }

@@ -84,7 +84,7 @@ func RefuseClient(causes ...error) error {
 type clientAuthentication struct {
 	method    AuthMethod
 	algorithm string   // the only one that the client signs with; "" is any of AssertionAlgorithms
-	keys      KeySet   // as the document holds them
+	keys      KeySet   // in the document
 	keysAt    ClientID // the jwks_uri; it is fetched like a document, under the same rules (C20)
 }
 
@@ -140,7 +140,7 @@ func (d clientDocument) signsAsOffered() bool {
 // Key is a client's public key: a decoded JSON Web Key (RFC 7517).
 type Key map[string]any
 
-// KeySet holds the keys that a client publishes.
+// KeySet is the set of public keys of a client (RFC 7517 §5).
 type KeySet struct{ keys []Key }
 
 var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}

@@ -43,13 +43,13 @@ type Config struct {
 
 	// Secret is the key material for tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store provides it.
 	Secret []byte
-	// PreviousSecrets are the secrets that Secret has replaced, the newest first. They still open what was sealed with them. Remove a secret
+	// PreviousSecrets are the secrets that Secret has replaced, the newest first. They still open data that was sealed with them. Remove a secret
 	// GrantTTL after it was replaced.
 	PreviousSecrets [][]byte
 	// Secrets provides secrets that may change at any time, instead of Secret and PreviousSecrets. When both are empty, the store provides them.
 	Secrets SecretKeeper
 
-	// AllowClient reports whether clients may connect whose client_id has this host, in lower case and without its port; nil allows all (A8).
+	// AllowClient reports whether clients with this client_id host, in lower case and without a port, may connect; nil allows all (A8).
 	AllowClient func(host string) bool
 
 	TrustedRedirectHosts          []string       // hosts to which an error is redirected without a click (M13)
@@ -65,7 +65,7 @@ type Config struct {
 	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
 	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
 
-	Limits Limits // on what one address, one person and all together may use
+	Limits Limits // for each address, each person, and all clients together
 
 	Now    func() time.Time // the clock; the system's
 	Random io.Reader        // the random source; the system's
@@ -83,8 +83,11 @@ func (c Config) Settings() (*Settings, error) {
 	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
 	return &Settings{
 		Issuer: c.Issuer, Resources: c.resources(),
-		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
-		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID, PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID},
+		Catalogue: ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
+		Metadata: ClientMetadataRules{
+			AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
+			PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID,
+		},
 		ClientID:       clientID,
 		Keys:           seal.NewKeyRing(c.keeper()),
 		Limits:         c.Limits,

@@ -1,5 +1,5 @@
-// Package oauth holds the rules of an OAuth 2.1 authorization server whose only credential is a token that the protected site has issued
-// itself. It does no I/O; the clock and the random source are parameters.
+// Package oauth implements the rules of an OAuth 2.1 authorization server for a site whose users authenticate with an API token of the site. It
+// does no I/O; the clock and the random source are parameters.
 //
 // Glossary
 //

@@ -51,8 +51,8 @@ func (u *UnsealedHostToken) opens(h sealedHostToken) bool {
 	return u != nil && u.wrap != nil && bytes.Equal(u.wrap, h.wrap)
 }
 
-// sealedHostToken is a host token under envelope encryption: box is the token encrypted with a data key, wrap is the data key encrypted for the holder
-// of the grant's current secret (J3).
+// sealedHostToken is a host token under envelope encryption: box is the token, encrypted with a data key; wrap is the data key, encrypted for the
+// holder of the grant's current secret (J3).
 type sealedHostToken struct{ box, wrap []byte }
 
 const hostBox = "host"

@@ -54,7 +54,7 @@ func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time
 	return err
 }
 
-// scopes returns the scopes of the new access token, empty for all. OfflineAccess gives no access by itself (A25).
+// scopes returns the scopes of the new access token, empty for all. OfflineAccess alone permits nothing (A25).
 func (r RefreshRequest) scopes() (Scopes, error) {
 	asked, err := ParseScopes(r.Scope)
 	if asked.Without(OfflineAccess).Empty() {

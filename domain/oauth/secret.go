@@ -66,7 +66,7 @@ func decode32(encoded string) (decoded [secretBytes]byte, ok bool) {
 
 var strictBase64 = base64.RawURLEncoding.Strict()
 
-// Digest is the hash of a secret under which the store finds it (H2).
+// Digest is the hash by which a store finds a secret (H2).
 type Digest [sha256.Size]byte
 
 const digestLabel = "pasteport/v1/id\x00"

@@ -113,7 +113,7 @@ type SecretSnapshot struct {
 	ForgetAfter time.Time // of an access token when it expires; zero for a refresh token, which is deleted with its grant
 }
 
-// Snapshot returns the grant and the secrets that it holds in memory. Its bytes are shared with the grant and must not be changed.
+// Snapshot returns the state of the grant and of its loaded secrets. Its bytes are shared with the grant and must not be changed.
 func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 	secrets := make([]SecretSnapshot, 0, len(g.secrets))
 	for i := range g.secrets {

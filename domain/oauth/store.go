@@ -40,8 +40,8 @@ type Store interface {
 	// UseOnce records that an assertion was used, until forgetAfter. Of several calls with one assertion exactly one succeeds. ErrDuplicate.
 	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
 
-	// DeleteExpired deletes codes, grants, secrets and used assertions whose ForgetAfter has come, with a grant all its secrets, and returns how many
-	// rows it deleted. A secret without a ForgetAfter is deleted with its grant, never earlier. It also clears the SuccessorBox of grants whose
+	// DeleteExpired deletes codes, grants, secrets and used assertions whose ForgetAfter has passed, a grant with all its secrets, and returns the
+	// number of deleted rows. A secret without a ForgetAfter is deleted with its grant, never earlier. It also clears the SuccessorBox of grants whose
 	// GraceEnd has come (J9).
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }

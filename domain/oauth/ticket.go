@@ -24,7 +24,7 @@ const (
 	ticketIDClock  = 6 // of these, the time at the beginning
 )
 
-// Ticket is the state of a consent page. The page carries it sealed, so nothing is stored until the person approves (A34, B4).
+// Ticket is the state of a consent page. The page contains it sealed, so that nothing is stored before the person approves (A34, B4).
 type Ticket struct {
 	id       string
 	issuedAt time.Time

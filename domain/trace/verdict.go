@@ -63,7 +63,7 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 	switch {
 	case c.reached(Ended) != nil:
 		reason := oauth.EndReason(c.reached(Ended).Reason)
-		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(endings[reason], string(reason)), endHints[reason]
+		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(endReasonTexts[reason], string(reason)), endHints[reason]
 	case last.Outcome != Passed && !c.isUsed(last) && !c.hasDocument(last):
 		c.State, c.Verdict, c.Hint = Stopped, "The attempt stopped at the step \""+last.Kind.Name()+"\": "+last.Reason, hintFor(last)
 	case c.isUsed(last) && last.Outcome == Failed:

@@ -18,13 +18,13 @@ type Session interface {
 type openSession struct {
 	grants  map[string]bool // that have used it and have not ended
 	session Session
-	ending  bool
+	closing bool
 }
 
 // end closes the session in the background, because Close waits for its calls.
 func (s *openSession) end() {
-	if !s.ending {
-		s.ending = true
+	if !s.closing {
+		s.closing = true
 		go s.session.Close()
 	}
 }
@@ -103,7 +103,7 @@ func (o *Registry) UseSession(id, grant string) (usable bool) {
 	if _, ended := o.ended[grant]; !ended {
 		session.grants[grant] = true
 	}
-	return !session.ending
+	return !session.closing
 }
 
 // BeginCall marks a session as busy until EndCall, so that it is not evicted as idle.
