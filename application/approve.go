@@ -29,7 +29,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err != nil {
 		return oauth.Redirect{}, s.auditRejection(ctx, request, err)
 	}
-	defer token.place.Release()
+	defer token.slot.Release()
 	recorder.Record(trace.CodeIssued)
 	return s.issueCode(ctx, consent.Ticket, token)
 }

@@ -29,10 +29,10 @@ type attempt struct {
 type checked struct {
 	host      oauth.HostToken
 	principal oauth.Principal
-	place     *fairqueue.Slot // held until the second verification
+	slot      *fairqueue.Slot // held until the second verification
 }
 
-// checkPasted verifies the token within the limits on wrong tokens (B6, B18, B20). The caller has to call place.Leave.
+// checkPasted verifies the token within the limits on wrong tokens (B6, B18, B20). The caller must call slot.Release.
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*checked, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.newAttempt(pasted, ticket.ID())
@@ -43,36 +43,36 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	if err := s.admitAttempt(ctx, a); err != nil {
 		return nil, err
 	}
-	place, err := s.enterQueueAdmitted(ctx, resource, a)
+	slot, err := s.acquireAdmitted(ctx, resource, a)
 	if err != nil {
 		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
 		return nil, err
 	}
 	// The verification ignores a canceled request: a client that hangs up could otherwise have tokens verified without being counted.
 	principal, err := s.verify(context.WithoutCancel(ctx), resource, a.host)
-	s.ports.Guesses.RecordResult(ctx, a.Guess, outcomeOf(err), s.now())
+	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
 	if err != nil {
-		place.Release()
+		slot.Release()
 		return nil, err
 	}
-	return &checked{a.host, principal, place}, nil
+	return &checked{a.host, principal, slot}, nil
 }
 
-// enterQueueAdmitted waits for a place and admits the attempt again if it had to wait, because wrong tokens of others may have been counted since.
+// acquireAdmitted waits for a slot and admits the attempt again if it had to wait, because wrong tokens of others may have been counted since.
 // Attempts with weak tokens are counted at admission, and are not admitted twice.
-func (s *Server) enterQueueAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
-	place, err := s.enterQueue(ctx, resource, a)
-	if err != nil || !place.Waited || s.settings.Limits.WeakTokens {
-		return place, err
+func (s *Server) acquireAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
+	slot, err := s.acquireSlot(ctx, resource, a)
+	if err != nil || !slot.Waited || s.settings.Limits.WeakTokens {
+		return slot, err
 	}
 	if err := s.admitAttempt(ctx, a); err != nil {
-		place.Release()
+		slot.Release()
 		return nil, err
 	}
-	return place, nil
+	return slot, nil
 }
 
-func outcomeOf(err error) oauth.GuessResult {
+func resultOf(err error) oauth.GuessResult {
 	kind, _ := oauth.KindOf(err)
 	switch {
 	case err == nil:

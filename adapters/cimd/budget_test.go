@@ -165,10 +165,10 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 
 	It("shortens the time of fetches while all places are taken", func() {
 		open()
-		Expect(directory.exchangeLimit()).To(Equal(time.Minute))
+		Expect(directory.fetchLimit()).To(Equal(time.Minute))
 		directory.limits.crowded = time.Second
 		fill(context.Background(), directory)
-		Expect(directory.exchangeLimit()).To(Equal(time.Second))
+		Expect(directory.fetchLimit()).To(Equal(time.Second))
 	})
 
 	It("tries a slow host again after a pause, which is for one network only", Label("C53"), func(ctx SpecContext) {

@@ -39,8 +39,8 @@ type Options struct {
 // limits are the limits of one fetch (C15). They differ from the default only in tests.
 type limits struct {
 	dial, handshake, header, fetch time.Duration
-	wait                           time.Duration // for a place (C52), part of fetch
-	crowded                        time.Duration // fetch while all places are taken
+	wait                           time.Duration // for a slot (C52), part of fetch
+	crowded                        time.Duration // fetch while all slots are taken
 	headerBytes                    int64
 	bodyBytes, keySetBytes         int64 // of a document (C15) and of a key set (D33)
 }
@@ -88,8 +88,8 @@ func newDirectory(o Options, l limits) *Directory {
 	return d
 }
 
-// exchangeLimit returns how long a fetch may take. It is shorter while all places are taken, so that slow hosts free theirs earlier.
-func (d *Directory) exchangeLimit() time.Duration {
+// fetchLimit returns how long a fetch may take. It is shorter while all slots are taken, so that slow hosts release theirs earlier.
+func (d *Directory) fetchLimit() time.Duration {
 	if d.budget.crowded() {
 		return min(d.limits.crowded, d.limits.fetch)
 	}

@@ -223,15 +223,15 @@ func (g *AccessGrant) PermittedBy(principal Principal, settings *Settings) bool 
 	return principal.Subject == g.subject && !g.scopesFor(principal, settings).Without(OfflineAccess).Empty()
 }
 
-// RecordVerification records the principal of a verification that began at the time asked. It can remove scopes, but never adds one. It ignores
+// RecordVerification records the principal of a verification that began at the given time. It can remove scopes, but never adds one. It ignores
 // the roles of a verification older than the recorded one. It does not change an ended grant.
-func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings, asked time.Time) {
+func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings, began time.Time) {
 	if g.state == grantEnded {
 		return
 	}
 	g.scopes = g.scopesFor(principal, settings)
-	if age := g.verifiedAt.Sub(asked); age <= 0 || age > maxAnswerAge {
-		g.roles, g.verifiedAt = principal.Roles, asked
+	if age := g.verifiedAt.Sub(began); age <= 0 || age > maxAnswerAge {
+		g.roles, g.verifiedAt = principal.Roles, began
 	}
 }
 

@@ -47,8 +47,8 @@ func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time
 	if err := g.resource.Accepts(by.Resources); err != nil {
 		return err
 	}
-	asked, err := by.scopes()
-	if err == nil && !g.scopes.Contains(asked) {
+	requested, err := by.scopes()
+	if err == nil && !g.scopes.Contains(requested) {
 		return Refuse(InvalidScope, "D24", "a requested scope was not granted")
 	}
 	return err
@@ -56,11 +56,11 @@ func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time
 
 // scopes returns the scopes of the new access token, empty for all. OfflineAccess alone permits nothing (A25).
 func (r RefreshRequest) scopes() (Scopes, error) {
-	asked, err := ParseScopes(r.Scope)
-	if asked.Without(OfflineAccess).Empty() {
+	requested, err := ParseScopes(r.Scope)
+	if requested.Without(OfflineAccess).Empty() {
 		return Scopes{}, err
 	}
-	return asked, err
+	return requested, err
 }
 
 // inGrace reports whether the token is the direct predecessor of the newest one and was replaced within the grace window.
@@ -97,28 +97,28 @@ func (g *AccessGrant) Refresh(by RefreshRequest, settings *Settings, now time.Ti
 	if err := g.MayRefresh(by, settings, now); err != nil {
 		return nil, err
 	}
-	asked, err := by.scopes()
+	requested, err := by.scopes()
 	if err != nil {
 		return nil, err
 	}
 	g.RecordVerification(by.Principal, settings, now)
-	if !g.scopes.Contains(asked) { // RecordVerification may have removed one
+	if !g.scopes.Contains(requested) { // RecordVerification may have removed one
 		return nil, Refuse(InvalidScope, "D24", "a requested scope is not granted any more")
 	}
 	held, _ := g.findSecret(by.Token.Digest())
 	if held.generation != g.generation {
-		return g.repeat(by, asked, settings, now)
+		return g.repeat(by, requested, settings, now)
 	}
-	return g.rotate(by, asked, settings, now)
+	return g.rotate(by, requested, settings, now)
 }
 
 // rotate issues an access token and replaces the presented refresh token.
-func (g *AccessGrant) rotate(by RefreshRequest, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
+func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
 	keys, err := settings.Keys.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	access, err := g.accessWrap(by.Token, by.Access, settings)
+	wrap, err := g.accessWrap(by.Token, by.Access, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (g *AccessGrant) rotate(by RefreshRequest, asked Scopes, settings *Settings
 		return nil, err
 	}
 	g.host, g.successor, g.graceEndsAt = host, sealers.Seal([]byte(by.Successor.Reveal())), now.Add(settings.RefreshGrace)
-	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, access, asked, settings, now), settings, now), nil
+	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, wrap, requested, settings, now), settings, now), nil
 }
 
 func (g *AccessGrant) rewrapForSuccessor(by RefreshRequest, keys seal.KeyRing) (sealedHostToken, error) {
@@ -142,16 +142,16 @@ func (g *AccessGrant) rewrapForSuccessor(by RefreshRequest, keys seal.KeyRing) (
 }
 
 // repeat issues an access token with the existing successor of the presented refresh token.
-func (g *AccessGrant) repeat(by RefreshRequest, asked Scopes, settings *Settings, now time.Time) (*Tokens, error) {
+func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
 	successor, err := g.successorOf(by.Token, settings.Keys)
 	if err != nil {
 		return nil, err
 	}
-	access, err := g.accessWrap(successor, by.Access, settings)
+	wrap, err := g.accessWrap(successor, by.Access, settings)
 	if err != nil {
 		return nil, err
 	}
-	tokens := g.issueAccess(by.Access, access, asked, settings, now)
+	tokens := g.issueAccess(by.Access, wrap, requested, settings, now)
 	tokens.Refresh = successor
 	return tokens, nil
 }

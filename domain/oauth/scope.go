@@ -120,14 +120,14 @@ func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 // Resolve returns the known ones of the requested scopes (A23-A25). It refuses with InvalidScope when none is known, and adds the defaults when
 // OfflineAccess is the only one.
 func (c ScopeCatalogue) Resolve(text string) (Scopes, error) {
-	asked, err := ParseScopes(text)
+	requested, err := ParseScopes(text)
 	if err != nil {
 		return Scopes{}, err
 	}
-	if asked.Empty() {
+	if requested.Empty() {
 		return c.defaults, nil
 	}
-	known := asked.Intersect(c.Known().With(OfflineAccess))
+	known := requested.Intersect(c.Known().With(OfflineAccess))
 	switch {
 	case known.Empty():
 		return Scopes{}, Refuse(InvalidScope, "A25", "none of the requested scopes is known here")
