@@ -25,7 +25,7 @@ type attempt struct {
 	failed *oauth.Proof // an unsolved proof, to be demanded again; nil for none
 }
 
-// checked is a pasted token that the verifier knows.
+// checked is a verified pasted token.
 type checked struct {
 	host      oauth.HostToken
 	principal oauth.Principal

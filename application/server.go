@@ -22,7 +22,7 @@ type Ports struct {
 	Keys       oauth.KeyDirectory
 	Assertions oauth.AssertionReader
 	Verifier   oauth.BearerVerifier
-	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a verifier of their own (U3)
+	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier (U3)
 	Guesses    oauth.GuessLimit
 	Failures   oauth.FailureLimit   // counts unknown codes and refresh tokens
 	Witness    oauth.SecretVerifier // nil when no other process shares the store

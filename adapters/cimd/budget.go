@@ -77,8 +77,8 @@ func (t target) network() netip.Prefix {
 }
 
 // breakerKey returns the key under which the breaker counts the fetch. For an unknown document it is the host with the network of the requester:
-// an attacker who knows slow paths of a host pauses it for the attacker's network only. It is the host and not the domain, because one slow tenant
-// of a domain must not stop the others. MaxFetchesPerDomain bounds the slow hosts of one domain, and the shares of networks bound slow domains.
+// an attacker who requests slow paths of a host pauses it for the attacker's network only. It is the host and not the domain, because one slow tenant
+// of a domain must not block the others. MaxFetchesPerDomain bounds the slow hosts of one domain, and the shares of networks bound slow domains.
 // Each known document has a separate key.
 func (t target) breakerKey() string {
 	if t.known {

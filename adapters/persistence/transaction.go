@@ -74,7 +74,7 @@ func undo(tx *gorm.DB) error {
 	return failed("rolling back", err)
 }
 
-// failed adds what was being done to an error, and replaces the driver's error by the port's: ErrNotFound, ErrDuplicate or ErrUnavailable.
+// failed wraps an error with a description of the operation, and translates the driver's error to ErrNotFound, ErrDuplicate or ErrUnavailable.
 func failed(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -110,7 +110,7 @@ func insert[R any](tx *sqlite.Tx, table *mapper.Table[R], rows ...*R) error {
 	return err
 }
 
-// rewrite writes what has changed of a row.
+// rewrite writes the changed columns of a row.
 func rewrite[R any](tx *sqlite.Tx, table *mapper.Table[R], was, now *R) error {
 	written, err := table.Update(tx.DB, was, now)
 	if written {

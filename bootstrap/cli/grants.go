@@ -105,7 +105,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	return end
 }
 
-// withGrants passes use a server that can list and end the grants of the configured store, and records in the trace what it ends.
+// withGrants calls use with a server that can list and end the grants of the configured store. The server records ended grants in the trace.
 func withGrants(config *server.Config, errOut io.Writer, use func(*application.Server) error) error {
 	return withStore(config, func(store *persistence.Store) error {
 		logger := config.NewLogger(errOut)

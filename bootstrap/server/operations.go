@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
 )
 
-// operations holds what an operator observes: metrics, traces, and the admin listener.
+// operations holds the observability of a service: metrics, traces, and the admin listener.
 type operations struct {
 	metrics  *telemetry.Metrics
 	traces   *telemetry.Traces // nil without a collector

@@ -12,7 +12,7 @@ type Connections struct {
 	Action  string       // URL that the forms are posted to
 	Ticket  string       // sealed, posted back unchanged
 	Problem string       // why the last attempt failed
-	Done    string       // what the last button did
+	Done    string       // result of the last button
 
 	All         int  // active connections of all pages
 	Page, Pages int  // from 1

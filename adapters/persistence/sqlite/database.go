@@ -136,7 +136,7 @@ func walDSN(path string, more ...string) string {
 	return dsn(path, append([]string{journalMode + "(wal)"}, more...)...)
 }
 
-// dsn does not let SQLite create the file: an empty database would answer that it knows no token.
+// dsn does not let SQLite create the file, because with an empty database every token would look invalid.
 func dsn(path string, more ...string) string {
 	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}} // SQLite may refuse the write lock to a transaction that has read before
 	for _, pragma := range pragmas {

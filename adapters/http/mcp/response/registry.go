@@ -13,10 +13,10 @@ import (
 )
 
 // keepAliveInterval is shorter than the 30 s after which proxies close idle connections. At each interval a stream also checks its token again, for
-// stores that do not report what other processes have ended (G16).
+// stores that do not report grants ended by other processes (G16).
 const keepAliveInterval = 25 * time.Second
 
-// Authorization checks the access token of a response that is under way. It refuses with oauth.InvalidToken; any other error is an outage.
+// Authorization checks the access token of an open response. It refuses with oauth.InvalidToken; any other error is an outage.
 type Authorization interface {
 	Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error)
 }

@@ -1,6 +1,6 @@
-// Package mapper reads and writes the rows of a table without GORM's reflection, which costs as much as SQLite itself. A Table names the columns and
-// where their values are in a struct. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ; Normalize makes a row equal to
-// what the database returns for it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
+// Package mapper reads and writes the rows of a table without GORM's reflection, which costs as much as SQLite itself. A Table maps columns to the
+// fields of a struct. ScanTargets reads a row, Insert adds rows, Update writes the columns that differ, and Normalize makes a row equal to the one that
+// the database would return. The serializer "pasteport_millis" makes GORM store times in the same format (Moment).
 package mapper
 
 import (
@@ -75,7 +75,7 @@ func (t *Table[R]) ScanTargets(row *R) []any {
 	return targets
 }
 
-// Normalize makes a row equal to what the database returns for it: times of milliseconds, and bytes that are not shared.
+// Normalize makes a row equal to the one that the database would return: with times in milliseconds, and bytes that are not shared.
 func (t *Table[R]) Normalize(row *R) {
 	for _, c := range t.columns {
 		switch at := c.field(row).(type) {
