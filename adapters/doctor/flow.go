@@ -54,7 +54,7 @@ var flowChecks = []check{
 	{
 		id: "flow.cache", question: "Is the token response kept out of caches?", needs: []string{"flow.exchange"},
 		why:    "It must carry Cache-Control: no-store (RFC 6749 §5.1).",
-		breaks: []string{"no client visibly, but tokens can leak"}, run: func(e *examination, _ context.Context) verdict { return noStore(e.flow.granted) },
+		breaks: []string{"no client visibly, but tokens can leak"}, run: func(e *examination, _ context.Context) checkResult { return noStore(e.flow.granted) },
 	},
 	{
 		id: "flow.tools", question: "Does the MCP server accept the token?", needs: []string{"flow.exchange"},
@@ -85,7 +85,7 @@ var flowChecks = []check{
 }
 
 // authorize opens the authorization endpoint like a browser.
-func (e *examination) authorize(ctx context.Context) verdict {
+func (e *examination) authorize(ctx context.Context) checkResult {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
 	e.flow.address = e.authorizationURL()
@@ -146,7 +146,7 @@ func (e *examination) scope() string {
 }
 
 // consent recognizes Pasteport's form; the page of another server needs a person.
-func (e *examination) consent(context.Context) verdict {
+func (e *examination) consent(context.Context) checkResult {
 	p := e.flow.page
 	if !p.Fields.Has("ticket") || !p.Fields.Has("bearer_token") {
 		return skip("because this page is not Pasteport's and needs a person; open it in a browser: %s", e.flow.address)
@@ -158,7 +158,7 @@ func (e *examination) consent(context.Context) verdict {
 	return ok("%q", p.Title)
 }
 
-func (e *examination) approve(ctx context.Context) verdict {
+func (e *examination) approve(ctx context.Context) checkResult {
 	form := e.flow.page.Fields
 	form.Set("bearer_token", e.Token)
 	form.Set("decision", "approve")
@@ -184,7 +184,7 @@ func (e *examination) approve(ctx context.Context) verdict {
 	return e.readCallback(back.Query())
 }
 
-func (e *examination) readCallback(query url.Values) verdict {
+func (e *examination) readCallback(query url.Values) checkResult {
 	iss := query.Get("iss")
 	switch {
 	case len(query["code"]) != 1 || query.Get("code") == "":
@@ -199,7 +199,7 @@ func (e *examination) readCallback(query url.Values) verdict {
 }
 
 // redeem sends a form to the token endpoint and stores the returned tokens.
-func (e *examination) redeem(ctx context.Context, form url.Values) verdict {
+func (e *examination) redeem(ctx context.Context, form url.Values) checkResult {
 	form.Set("client_id", e.Client.ID)
 	form.Set("resource", e.resource.text("resource"))
 	a := e.wire.post(ctx, e.server.text("token_endpoint"), form)
@@ -223,13 +223,13 @@ func (e *examination) redeem(ctx context.Context, form url.Values) verdict {
 	return ok("an access token for %v seconds, scope %q", d.members["expires_in"], d.text("scope"))
 }
 
-func (e *examination) exchange(ctx context.Context) verdict {
+func (e *examination) exchange(ctx context.Context) checkResult {
 	return e.redeem(ctx, url.Values{
 		"grant_type": {"authorization_code"}, "code": {e.flow.code}, "code_verifier": {e.flow.verifier}, "redirect_uri": {redirect},
 	})
 }
 
-func (e *examination) renew(ctx context.Context) verdict {
+func (e *examination) renew(ctx context.Context) checkResult {
 	if e.flow.refresh == "" {
 		return warn("Issue a refresh token to clients that request offline_access.", "there is no refresh token")
 	}

@@ -57,7 +57,7 @@ func (c column[R]) field(row *R) any {
 	return field.Addr().Convert(reflect.TypeFor[*string]()).Interface() // of a named string type
 }
 
-// valueOf is the value that the column keeps: NULL for a zero time and for no bytes.
+// valueOf returns the value of a column: NULL for a zero time and for nil bytes.
 func valueOf(field any) any {
 	switch at := field.(type) {
 	case *string:
@@ -98,7 +98,7 @@ func (t *Table[R]) ScanTargets(row *R) []any {
 	return targets
 }
 
-// Normalize makes a row equal to what the database returns for it: times of milliseconds, and bytes that are not shared.
+// Normalize makes a row equal to the one that the database would return: with times in milliseconds, and bytes that are not shared.
 func (t *Table[R]) Normalize(row *R) {
 	for _, c := range t.columns {
 		switch at := c.field(row).(type) {
@@ -151,8 +151,8 @@ func (t *Table[R]) insertStatement(tx *gorm.DB, rows int) string {
 	return made
 }
 
-// Update writes the columns in which a row differs from what it was, and reports whether there were any. SQLite would touch the index of every column
-// that a statement names.
+// Update writes the columns that differ between the two versions of a row, and reports whether it changed the row. It names no other column, because
+// SQLite updates the index of every column that a statement names.
 func (t *Table[R]) Update(tx *gorm.DB, was, now *R) (written bool, err error) {
 	changed := changedColumns{postgres: tx.Name() == postgres}
 	values := make([]any, 0, usuallyChanged)
@@ -173,16 +173,16 @@ func (t *Table[R]) Update(tx *gorm.DB, was, now *R) (written bool, err error) {
 	return rows > 0, err
 }
 
-// usuallyChanged is the number of columns that a refresh changes, and the key.
+// usuallyChanged is the number of values of a refresh: the columns that it changes, and the key.
 const usuallyChanged = 8
 
-// changedColumns are bits, the key's the lowest.
+// changedColumns is a bit set of columns, with the key as the lowest bit, and the SQL dialect.
 type changedColumns struct {
 	columns  uint64
 	postgres bool
 }
 
-// updateStatement changes these columns of one row.
+// updateStatement returns the statement that changes these columns of one row.
 func (t *Table[R]) updateStatement(tx *gorm.DB, changed changedColumns) string {
 	if known, found := t.updates.Load(changed); found {
 		return known.(string)
