@@ -2,14 +2,14 @@ package bootstrap
 
 import (
 	"crypto/x509"
-	"time"
-	"github.com/pasteport/pasteport/domain/oauth"
 	"fmt"
 	"slices"
+	"time"
+
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
-
 
 // OAuthOption configures an OAuthServer.
 type OAuthOption func(*parts)
@@ -46,7 +46,6 @@ func WithDecisions(count func(event string)) OAuthOption {
 func WithLimitObserver(observe oauth.LimitObserver) OAuthOption {
 	return func(p *parts) { p.limited = observe }
 }
-
 
 // MCPOption configures an MCPServer.
 type MCPOption func(*MCPServer)

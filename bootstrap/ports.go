@@ -1,18 +1,18 @@
 package bootstrap
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net/url"
 	"strconv"
+	"strings"
+
 	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/adapters/throttle"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"context"
-	"log/slog"
-	"strings"
 	"github.com/pasteport/pasteport/domain/trace"
 )
-
 
 // WithSharedLimits counts wrong tokens in the store, for all processes that share it. It is the default for a store on a database server. NewOAuthServer
 // fails if the store is not an oauth.WindowCounter.
@@ -70,7 +70,6 @@ func proxy(address string) *url.URL {
 	return at
 }
 
-
 // boolVerifier adapts oauth.Config.VerifyBearer to oauth.BearerVerifier.
 type boolVerifier func(token string) bool
 
@@ -98,7 +97,6 @@ func ownVerifiers(config oauth.Config) map[oauth.Resource]oauth.BearerVerifier {
 	}
 	return own
 }
-
 
 // capabilities are the optional interfaces of a store whose absence switches a feature off without an error. docs/embedding.md has their effects.
 // oauth.SecretKeeper is not among them, because NewOAuthServer fails when neither the store nor the Config has a secret.

@@ -2,15 +2,15 @@ package settings
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
-	"encoding/json"
-	"github.com/google/jsonschema-go/jsonschema"
 )
-
 
 // WriteEffective prints every setting with its value and origin, as a valid file of settings. Secrets are hidden.
 func (t *Table) WriteEffective(w io.Writer) error {
@@ -105,7 +105,6 @@ func (s *Setting) meaning() string {
 	return s.Doc + " (default: " + s.defaultText + ")"
 }
 
-
 // WriteSchema prints the JSON schema of the file, for completion and checks in editors.
 func (t *Table) WriteSchema(w io.Writer) error {
 	schema := jsonschema.Schema{
@@ -147,7 +146,6 @@ func (s *Setting) schema() (*jsonschema.Schema, error) {
 	property.Default = value
 	return &property, err
 }
-
 
 // WriteReference prints a table in Markdown with every setting, its default and its doc.
 func (t *Table) WriteReference(w io.Writer) error {
