@@ -29,7 +29,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err != nil {
 		return oauth.Redirect{}, s.auditRejection(ctx, request, err)
 	}
-	defer token.place.Leave()
+	defer token.slot.Release()
 	recorder.Record(trace.CodeIssued)
 	return s.issueCode(ctx, consent.Ticket, token)
 }
@@ -41,7 +41,7 @@ func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *che
 	if err != nil {
 		return oauth.Redirect{}, err
 	}
-	approval := oauth.Approval{Ticket: ticket, Host: token.host, Principal: token.principal, Code: secret, Chance: s.ports.Random}
+	approval := oauth.Approval{Ticket: ticket, Host: token.host, Principal: token.principal, Code: secret, Random: s.ports.Random}
 	code, err := oauth.IssueCode(approval, s.settings, s.now())
 	if err != nil {
 		return oauth.Redirect{}, request.Refuse(err)
@@ -60,7 +60,7 @@ func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *che
 func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) error {
 	err := s.ports.Store.AddCode(ctx, code, code.Supersedes)
 	switch {
-	case errors.Is(err, oauth.ErrCodeStands):
+	case errors.Is(err, oauth.ErrCodeStillValid):
 		return nil
 	case err != nil:
 		return err

@@ -26,7 +26,7 @@ func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth
 func accessToken(bearer string) (oauth.Secret, error) {
 	token, ok := oauth.ParseSecret(oauth.AccessTokenSecret, bearer)
 	if !ok {
-		return oauth.Secret{}, oauth.UnknownToken()
+		return oauth.Secret{}, oauth.RefuseUnknownToken()
 	}
 	return token, nil
 }
@@ -44,7 +44,7 @@ func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource 
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
-	if grant.NotesUse(now) {
+	if grant.ShouldRecordUse(now) {
 		s.recordUse(ctx, presented)
 	}
 	return grant, caller, nil
@@ -53,7 +53,7 @@ func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource 
 func (s *Server) admit(ctx context.Context, token oauth.Digest, resource oauth.Resource, now time.Time) (*oauth.AccessGrant, oauth.Caller, error) {
 	grant, err := s.ports.Store.Grant(ctx, token)
 	if errors.Is(err, oauth.ErrNotFound) {
-		return nil, oauth.Caller{}, oauth.UnknownToken()
+		return nil, oauth.Caller{}, oauth.RefuseUnknownToken()
 	}
 	if err != nil {
 		return nil, oauth.Caller{}, err
@@ -69,7 +69,7 @@ func (s *Server) recordUse(ctx context.Context, token oauth.Digest) {
 	defer cancel()
 	now := s.now()
 	err := s.ports.Store.UpdateGrant(ctx, token, func(g *oauth.AccessGrant) error {
-		g.Used(now)
+		g.RecordUse(now)
 		return nil
 	})
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth
 // maxKept bounds the clients that are marked as in use at the start.
 const maxKept = 10_000
 
-// KeepClients marks the clients with the most living grants as in use if the store is an oauth.ClientLister. Call it once after the start.
+// KeepClients marks the clients with the most active grants as in use if the store is an oauth.ClientLister. Call it once after the start.
 func (s *Server) KeepClients(ctx context.Context) error {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
 	lister, lists := s.ports.Store.(oauth.ClientLister)

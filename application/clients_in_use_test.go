@@ -25,7 +25,7 @@ func (k *keptClients) Connected(ctx context.Context, id oauth.ClientID) (*oauth.
 	return k.Client(ctx, id, "")
 }
 
-// listed is a store with clients that have living grants.
+// listed is a store with clients that have active grants.
 type listed struct {
 	oauth.Store
 	clients []oauth.ClientID

@@ -7,7 +7,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// EndGrantsOf ends every grant of the host token and returns how many were alive. A site calls it when it revokes one of its tokens (J10).
+// EndGrantsOf ends every grant of the host token and returns how many were active. A site calls it when it revokes one of its tokens (J10).
 func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error) {
 	host, err := oauth.ParseHostToken(hostToken)
 	if err != nil {
@@ -20,9 +20,9 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 	return s.endConnections(ctx, prints, oauth.EndedByHost, func(string) bool { return true })
 }
 
-// Connections are the living grants of one host token, the last used first.
+// Connections are the active grants of one host token, the last used first.
 type Connections struct {
-	Living []oauth.Connection
+	Active []oauth.Connection
 	Sealed string // for ShowConnections and EndConnection
 }
 
@@ -41,18 +41,18 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 		return Connections{}, err
 	}
 	found, err := s.connectionsOf(ctx, a.host)
-	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOfSearch(found, err), s.now())
+	s.ports.Guesses.RecordResult(ctx, a.Guess, outcomeOfSearch(found, err), s.now())
 	return found, err
 }
 
-func outcomeOfSearch(found Connections, err error) oauth.Outcome {
+func outcomeOfSearch(found Connections, err error) oauth.GuessResult {
 	switch {
 	case err != nil:
-		return oauth.Undecided
-	case len(found.Living) == 0:
-		return oauth.Wrong
+		return oauth.GuessUndecided
+	case len(found.Active) == 0:
+		return oauth.GuessWrong
 	}
-	return oauth.Right
+	return oauth.GuessRight
 }
 
 func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Connections, error) {
@@ -60,25 +60,25 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 	if err != nil {
 		return Connections{}, err
 	}
-	return s.living(ctx, prints)
+	return s.activeConnections(ctx, prints)
 }
 
-// living finds the grants of each fingerprint of one host token. It seals only the current fingerprint and those with grants, which bounds the size
-// of the form.
-func (s *Server) living(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
+// activeConnections finds the active grants of one host token by its fingerprints. It seals only the newest fingerprint and those with grants, which
+// bounds the size of the form.
+func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
 	for i, print := range slices.Backward(prints) {
 		authorizations, err := s.ports.Store.AuthorizationsOf(ctx, print)
 		if err != nil {
 			return found, err
 		}
-		living := authorizations.Connections(now)
-		found.Living = append(found.Living, living...)
-		if i > 0 && len(living) > 0 {
+		active := authorizations.Connections(now)
+		found.Active = append(found.Active, active...)
+		if i > 0 && len(active) > 0 {
 			useful = slices.Insert(useful, 1, print)
 		}
 	}
-	slices.SortStableFunc(found.Living, func(a, b oauth.Connection) int { return b.LastSeen().Compare(a.LastSeen()) })
+	slices.SortStableFunc(found.Active, func(a, b oauth.Connection) int { return b.LastSeen().Compare(a.LastSeen()) })
 	found.Sealed, err = oauth.SealConnections(useful, s.settings, now)
 	return found, err
 }
@@ -89,7 +89,7 @@ func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connection
 	if err != nil {
 		return Connections{}, err
 	}
-	return s.living(ctx, prints)
+	return s.activeConnections(ctx, prints)
 }
 
 // EndConnection ends one of the sealed connections, or all of them when id is empty, and returns the remaining ones. It refuses with InvalidTicket or ExpiredTicket.
@@ -102,10 +102,10 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connecti
 	if err != nil {
 		return Connections{}, err
 	}
-	return s.living(ctx, prints)
+	return s.activeConnections(ctx, prints)
 }
 
-// endConnections ends the chosen grants of some fingerprints and returns how many were alive.
+// endConnections ends the chosen grants of the fingerprints and returns how many it ended.
 func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (all int, err error) {
 	for _, print := range prints {
 		ended, err := s.endUnder(ctx, print, reason, chosen)

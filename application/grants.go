@@ -9,13 +9,13 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Grants returns all living grants and unredeemed codes, oldest first. The store has to be an oauth.AuthorizationLister.
+// Grants returns all active grants and unredeemed codes, oldest first. The store has to be an oauth.AuthorizationLister.
 func (s *Server) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	all, err := s.authorizations(ctx)
 	return all.Connections(s.now()), err
 }
 
-// EndGrants ends the chosen living grants and returns how many were still alive.
+// EndGrants ends the active grants for which chosen returns true, and returns how many it ended.
 func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	all, err := s.authorizations(ctx)
 	if err != nil {
@@ -24,8 +24,8 @@ func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bo
 	var prints []oauth.Fingerprint
 	ids, now := map[string]bool{}, s.now()
 	for one := range all.All() {
-		shown, alive := one.Connection(now)
-		if !alive || !chosen(shown) {
+		shown, active := one.Connection(now)
+		if !active || !chosen(shown) {
 			continue
 		}
 		ids[one.ID()] = true

@@ -22,9 +22,9 @@ func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, r
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
-	host, err := grant.HostTokenInUse(token, s.settings)
+	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		err = cmp.Or(s.checkSecretAgreement(ctx), oauth.UnopeningToken())
+		err = cmp.Or(s.checkSecretAgreement(ctx), oauth.RefuseTokenWithoutKey())
 	}
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
@@ -38,8 +38,8 @@ const (
 	outageLife       = 5 * time.Second
 )
 
-// VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401 (U8). It returns nil when the site knows the host
-// token. When the site does not, it ends the grant and returns InvalidToken; any other error is an outage of the site. Concurrent calls for one
+// VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401 (U8). It returns nil if the host token is valid. If
+// it is invalid, it ends the grant and returns InvalidToken. Any other error is an outage of the site. Concurrent calls for one
 // grant share one verification, and its result is cached for some seconds.
 func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
 	token, err := accessToken(bearer)

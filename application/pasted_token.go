@@ -25,14 +25,14 @@ type attempt struct {
 	failed *oauth.Proof // an unsolved proof, to be demanded again; nil for none
 }
 
-// checked is a pasted token that the verifier knows.
+// checked is a verified pasted token.
 type checked struct {
 	host      oauth.HostToken
 	principal oauth.Principal
-	place     *fairqueue.Place // held until the second verification
+	slot      *fairqueue.Slot // held until the second verification
 }
 
-// checkPasted verifies the token within the limits on wrong tokens (B6, B18, B20). The caller has to call place.Leave.
+// checkPasted verifies the token within the limits on wrong tokens (B6, B18, B20). The caller must call slot.Release.
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*checked, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.newAttempt(pasted, ticket.ID())
@@ -43,44 +43,44 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	if err := s.admitAttempt(ctx, a); err != nil {
 		return nil, err
 	}
-	place, err := s.enterQueueAdmitted(ctx, resource, a)
+	slot, err := s.acquireAdmitted(ctx, resource, a)
 	if err != nil {
-		s.ports.Guesses.Settle(ctx, a.Guess, oauth.Undecided, s.now())
+		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
 		return nil, err
 	}
 	// The verification ignores a canceled request: a client that hangs up could otherwise have tokens verified without being counted.
 	principal, err := s.verify(context.WithoutCancel(ctx), resource, a.host)
-	s.ports.Guesses.Settle(ctx, a.Guess, outcomeOf(err), s.now())
+	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
 	if err != nil {
-		place.Leave()
+		slot.Release()
 		return nil, err
 	}
-	return &checked{a.host, principal, place}, nil
+	return &checked{a.host, principal, slot}, nil
 }
 
-// enterQueueAdmitted waits for a place and admits the attempt again if it had to wait, because wrong tokens of others may have been counted since.
+// acquireAdmitted waits for a slot and admits the attempt again if it had to wait, because wrong tokens of others may have been counted since.
 // Attempts with weak tokens are counted at admission, and are not admitted twice.
-func (s *Server) enterQueueAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
-	place, err := s.enterQueue(ctx, resource, a)
-	if err != nil || !place.Waited || s.settings.Limits.WeakTokens {
-		return place, err
+func (s *Server) acquireAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
+	slot, err := s.acquireSlot(ctx, resource, a)
+	if err != nil || !slot.Waited || s.settings.Limits.WeakTokens {
+		return slot, err
 	}
 	if err := s.admitAttempt(ctx, a); err != nil {
-		place.Leave()
+		slot.Release()
 		return nil, err
 	}
-	return place, nil
+	return slot, nil
 }
 
-func outcomeOf(err error) oauth.Outcome {
+func resultOf(err error) oauth.GuessResult {
 	kind, _ := oauth.KindOf(err)
 	switch {
 	case err == nil:
-		return oauth.Right
+		return oauth.GuessRight
 	case kind == oauth.WrongHostToken:
-		return oauth.Wrong
+		return oauth.GuessWrong
 	}
-	return oauth.Undecided
+	return oauth.GuessUndecided
 }
 
 // newAttempt parses the token or proof from the form of a ticket; ticket is "" for the connections page.
@@ -106,31 +106,31 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 		return err
 	}
 	a.host = proof.Host
-	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.Turn(a.By, proof.Digest(), now)) {
+	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.AdmitAfterWait(a.By, proof.Digest(), now)) {
 		a.failed = proof
 		return nil
 	}
-	a.Proven = s.ports.Guesses.Spend(proof.Digest())
+	a.Proven = s.ports.Guesses.UseProof(proof.Digest())
 	return nil
 }
 
 // admitAttempt refuses with WrongHostToken for a token that the verifier has just refused, and with TooManyGuesses beyond the limits. A token with
-// living grants has a limit of its own. It looks up the grants only when the limits of the network are reached, at a limited rate.
+// active grants has a separate limit. It looks up the grants only when the limits of the network are reached, at a limited rate.
 func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	now := s.now()
 	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
-	if err == nil && admission.Proof && s.ports.Guesses.MayLookUp(a.By, now) {
-		a.Holder, err = s.holdsGrants(ctx, a.host)
-		if err == nil && a.Holder {
+	if err == nil && admission.NeedsProof && s.ports.Guesses.MayLookUp(a.By, now) {
+		a.HasGrants, err = s.holdsGrants(ctx, a.host)
+		if err == nil && a.HasGrants {
 			admission, err = s.ports.Guesses.Admit(ctx, a.Guess, now)
 		}
 	}
 	switch {
 	case err != nil:
 		return err
-	case admission.Wrong:
+	case admission.KnownWrong:
 		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site did not know this token a moment ago")
-	case admission.Proof:
+	case admission.NeedsProof:
 		s.ports.Limited.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
 		return s.demandProof(a, now)
 	case admission.Wait > 0:
@@ -148,7 +148,7 @@ func (s *Server) demandProof(a *attempt, now time.Time) error {
 	return oauth.NewProofDemand(a.host, a.Ticket, s.settings, now)
 }
 
-// holdsGrants reports whether the token has living grants.
+// holdsGrants reports whether the token has active grants.
 func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, error) {
 	prints, err := s.settings.Keys.Fingerprints(host)
 	if err != nil {
@@ -173,17 +173,17 @@ func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth
 	return s.withSubject(principal, err, host, "")
 }
 
-// verifyAgain verifies the host token of a grant (U3) with the subject before.
-func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken, before string) (oauth.Principal, error) {
+// verifyAgain verifies the host token of a grant whose subject is previous (U3).
+func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken, previous string) (oauth.Principal, error) {
 	principal, err := s.guardFor(resource).verifyGranted(ctx, host)
-	return s.withSubject(principal, err, host, before)
+	return s.withSubject(principal, err, host, previous)
 }
 
-// withSubject sets a missing subject to the keyed fingerprint of the token; the grant keeps its subject before.
-func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken, before string) (oauth.Principal, error) {
+// withSubject sets a missing subject by oauth.KeyedSubject.
+func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken, previous string) (oauth.Principal, error) {
 	if err != nil || principal.Subject != "" {
 		return principal, err
 	}
-	principal.Subject, err = oauth.KeyedSubject(host, before, s.settings.Keys)
+	principal.Subject, err = oauth.KeyedSubject(host, previous, s.settings.Keys)
 	return principal, err
 }

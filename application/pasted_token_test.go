@@ -93,7 +93,7 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 	})
 
 	It("refuses for a second when too many tokens of one address wait, and counts what was slowed and refused", func(ctx SpecContext) {
-		const fit = 3 * waitingPerPlaceAndAddress
+		const fit = 3 * waitingPerSlotAndAddress
 		var effects sync.Map
 		server.ports.Limited = func(limit oauth.Limit, effect oauth.LimitEffect) {
 			effects.Store(string(limit)+" "+string(effect), true)
@@ -122,10 +122,10 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 		limit(8, 6)
 		server.answering(server.guard.verifier.(site))
 		flood := pasteEach(ctx, office, slices.Repeat([]string{"flood"}, 200)...)
-		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(placesPerToken))
-		Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(6 * waitingPerPlaceAndAddress))
+		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(slotsPerToken))
+		Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(6 * waitingPerSlotAndAddress))
 		colleague := pasteEach(ctx, office, "colleague")
-		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(placesPerToken + 1))
+		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(slotsPerToken + 1))
 		colleagues := paste(ctx, 5, office)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(6), "the share of the address")
 		release()
@@ -185,9 +185,9 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 })
 
 var _ = Describe("Counting the outcome of a pasted token", Label("B6"), func() {
-	DescribeTable("counts", func(err error, outcome oauth.Outcome) { Expect(outcomeOf(err)).To(Equal(outcome)) },
-		Entry("a right token as right", nil, oauth.Right),
-		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""), oauth.Wrong),
-		Entry("one that the site cannot check as undecided", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""), oauth.Undecided),
+	DescribeTable("counts", func(err error, outcome oauth.GuessResult) { Expect(resultOf(err)).To(Equal(outcome)) },
+		Entry("a right token as right", nil, oauth.GuessRight),
+		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""), oauth.GuessWrong),
+		Entry("one that the site cannot check as undecided", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""), oauth.GuessUndecided),
 	)
 })

@@ -18,20 +18,20 @@ func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oa
 }
 
 func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
-	host, err := grant.HostTokenInUse(token, s.settings)
+	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return s.endByLostKey(ctx, token.Digest(), oauth.UnknownToken())
+		return s.endByLostKey(ctx, token.Digest(), oauth.RefuseUnknownToken())
 	}
 	if err != nil {
 		return err
 	}
 	start := s.now()
-	principal, err := s.reverify(ctx, grant, token.Digest(), host, oauth.UnknownToken())
+	principal, err := s.reverify(ctx, grant, token.Digest(), host, oauth.RefuseUnknownToken())
 	if err != nil {
 		return err
 	}
 	return s.ports.Store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) error {
-		g.Reverified(principal, s.settings, start)
+		g.RecordVerification(principal, s.settings, start)
 		return nil
 	})
 }
@@ -42,7 +42,7 @@ func (s *Server) reverify(
 	ctx context.Context, grant *oauth.AccessGrant, secret oauth.Digest, host oauth.HostToken, refusal error,
 ) (oauth.Principal, error) {
 	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.StandsFor(principal, s.settings) {
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.PermittedBy(principal, s.settings) {
 		return oauth.Principal{}, s.endAndRefuse(ctx, secret, oauth.EndedByHostToken, refusal)
 	}
 	return principal, err

@@ -22,7 +22,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 		return nil, err
 	}
 	trace.From(ctx).Identify(grant.ID(), grant.Client().String())
-	by := oauth.Refreshment{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
+	by := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 		return nil, err
 	}
 	defer by.Host.Forget()
-	if by.Principal, err = s.reverify(ctx, grant, token.Digest(), by.Host.HostToken, oauth.UnknownGrant()); err != nil {
+	if by.Principal, err = s.reverify(ctx, grant, token.Digest(), by.Host.HostToken, oauth.RefuseUnknownGrant()); err != nil {
 		return nil, err
 	}
 	fresh, err := s.newSecrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
@@ -47,16 +47,16 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 
 // unsealHost unseals the host token. It ends a grant whose host token cannot be unsealed any more (J6).
 func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.UnsealedHostToken, error) {
-	host, err := grant.HostToken(token, s.settings)
+	host, err := grant.UnsealWithRefreshToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return nil, s.endByLostKey(ctx, token.Digest(), oauth.UnknownGrant())
+		return nil, s.endByLostKey(ctx, token.Digest(), oauth.RefuseUnknownGrant())
 	}
 	return host, err
 }
 
 // rotate counts the grace window from now, the time at which the token was presented, even if the verifier took long (D27). A request that loses a
 // race does not end the family.
-func (s *Server) rotate(ctx context.Context, by oauth.Refreshment, now time.Time) (*oauth.Tokens, error) {
+func (s *Server) rotate(ctx context.Context, by oauth.RefreshRequest, now time.Time) (*oauth.Tokens, error) {
 	var tokens *oauth.Tokens
 	var grant string
 	err := s.ports.Store.UpdateGrant(ctx, by.Token.Digest(), func(g *oauth.AccessGrant) (err error) {

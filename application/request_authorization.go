@@ -27,12 +27,12 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	recorder.Identify("", id.String())
 	client, err := s.client(ctx, id, p.Get("redirect_uri"))
 	if err != nil {
-		return nil, oauth.AboutClient(id, err)
+		return nil, oauth.WithClientHost(id, err)
 	}
 	recorder.Record(trace.Page)
 	request, err := oauth.NewAuthorizationRequest(client, p, s.settings)
 	if err != nil {
-		return nil, oauth.AboutClient(id, err)
+		return nil, oauth.WithClientHost(id, err)
 	}
 	ticket, err := oauth.NewTicket(request, s.ports.Random, s.now())
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 }
 
 func (s *Server) clientID(p oauth.Parameters) (oauth.ClientID, error) {
-	if err := p.Once("client_id", "redirect_uri", "state"); err != nil {
+	if err := p.CheckNotRepeated("client_id", "redirect_uri", "state"); err != nil {
 		return oauth.ClientID{}, err
 	}
 	if p.Get("client_id") == "" {

@@ -22,7 +22,7 @@ type Ports struct {
 	Keys       oauth.KeyDirectory
 	Assertions oauth.AssertionReader
 	Verifier   oauth.BearerVerifier
-	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a verifier of their own (U3)
+	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier (U3)
 	Guesses    oauth.GuessLimit
 	Failures   oauth.FailureLimit   // counts unknown codes and refresh tokens
 	Witness    oauth.SecretVerifier // nil when no other process shares the store
@@ -87,13 +87,13 @@ func (s *Server) newSecrets(kinds ...oauth.SecretKind) ([]oauth.Secret, error) {
 // end ends the grant of a secret and closes its open streams.
 func (s *Server) end(ctx context.Context, secret oauth.Digest, reason oauth.EndReason) error {
 	var grant string
-	var alive bool
+	var active bool
 	now := s.now()
 	err := s.ports.Store.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error {
-		grant, alive = g.ID(), g.End(reason, now)
+		grant, active = g.ID(), g.End(reason, now)
 		return nil
 	})
-	if err != nil || !alive {
+	if err != nil || !active {
 		return err
 	}
 	s.announceEnd(ctx, grant, reason)

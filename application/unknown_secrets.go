@@ -44,11 +44,11 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 func (s *Server) refuseUnknown(ctx context.Context) error {
 	requester := oauth.RequesterFrom(ctx)
 	if !requester.Limited() {
-		return oauth.UnknownGrant()
+		return oauth.RefuseUnknownGrant()
 	}
 	wait := s.ports.Failures.Failed(requester.Address(), s.now())
 	if wait == 0 {
-		return oauth.UnknownGrant()
+		return oauth.RefuseUnknownGrant()
 	}
 	s.ports.Limited.Observe(oauth.LimitUnknownTokens, oauth.LimitRefused)
 	return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31", "Too many unknown codes and refresh tokens came from this network")
@@ -57,7 +57,7 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 // unknownGrant turns ErrNotFound, of a row that was deleted after the lookup, into the refusal of an unknown secret (D32).
 func unknownGrant(err error) error {
 	if errors.Is(err, oauth.ErrNotFound) {
-		return oauth.UnknownGrant()
+		return oauth.RefuseUnknownGrant()
 	}
 	return err
 }

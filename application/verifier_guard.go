@@ -13,20 +13,20 @@ import (
 const (
 	// verifyTimeout bounds a call of the verifier (B9).
 	verifyTimeout = 5 * time.Second
-	// grantedPlaces bounds the concurrent calls of the verifier for grants, so that a verifier that hangs cannot pile up goroutines. Pasted tokens
-	// have places of their own, so that they cannot delay a refresh.
-	grantedPlaces = 64
-	// placesPerToken bounds the concurrent verifications of one pasted token.
-	placesPerToken = 4
+	// grantedSlots bounds the concurrent calls of the verifier for grants, so that a verifier that hangs cannot pile up goroutines. Pasted tokens
+	// have separate slots, so that they cannot delay a refresh.
+	grantedSlots = 64
+	// slotsPerToken bounds the concurrent verifications of one pasted token.
+	slotsPerToken = 4
 	// queueTimeout bounds the wait of a pasted token for its verification.
 	queueTimeout = 10 * time.Second
-	// The length of the queue, for each place in all and for each place of one address.
-	waitingPerPlace           = 16
-	waitingPerPlaceAndAddress = 8
+	// The number of waiting claims for each slot, in total and of one address.
+	waitingPerSlot           = 16
+	waitingPerSlotAndAddress = 8
 )
 
-// verifierGuard calls a verifier of the site and survives panics and hangs of it. Each verifier has a guard of its own, so that one that hangs takes
-// no places of another.
+// verifierGuard calls a verifier of the site, recovers from its panics and bounds its running time. Each verifier has a separate guard, so that one
+// that hangs does not use up the slots of another.
 type verifierGuard struct {
 	verifier oauth.BearerVerifier
 	granted  chan struct{}    // semaphore for tokens of grants
@@ -36,10 +36,10 @@ type verifierGuard struct {
 
 func newVerifierGuard(verifier oauth.BearerVerifier, limits oauth.Limits) verifierGuard {
 	queue := fairqueue.New(fairqueue.Limits{
-		Places: limits.MaxVerifications, Waiting: waitingPerPlace * limits.MaxVerifications,
-		WaitingPerAddress: waitingPerPlaceAndAddress * limits.MaxVerificationsPerAddress,
+		Slots: limits.MaxVerifications, MaxWaiting: waitingPerSlot * limits.MaxVerifications,
+		MaxWaitingPerAddress: waitingPerSlotAndAddress * limits.MaxVerificationsPerAddress,
 	})
-	return verifierGuard{verifier, make(chan struct{}, grantedPlaces), make(chan struct{}, limits.MaxVerifications), queue}
+	return verifierGuard{verifier, make(chan struct{}, grantedSlots), make(chan struct{}, limits.MaxVerifications), queue}
 }
 
 // guardFor returns the guard of the verifier of a resource (U3).
@@ -50,25 +50,25 @@ func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 	return s.guard
 }
 
-// enterQueue waits for one of the places for pasted tokens, which networks share fairly, and within a network its tokens (B20). It refuses with
+// acquireSlot waits for one of the slots for pasted tokens, which networks share fairly, and within a network its tokens (B20). It refuses with
 // TooManyGuesses, for a second, when the queue is full.
-func (s *Server) enterQueue(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Place, error) {
+func (s *Server) acquireSlot(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	token := string(a.Token[:])
-	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token, Shares: []fairqueue.Share{{Key: token, Max: placesPerToken}}}
+	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token, Quotas: []fairqueue.Quota{{Key: token, Max: slotsPerToken}}}
 	if a.By.Limited() {
-		claim.Shares = append(claim.Shares, fairqueue.Share{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
+		claim.Quotas = append(claim.Quotas, fairqueue.Quota{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
 	}
-	place, err := s.guardFor(resource).queue.Enter(ctx, claim)
+	slot, err := s.guardFor(resource).queue.Acquire(ctx, claim)
 	switch {
 	case err != nil:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
 		return nil, oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20", "too many tokens are being checked", err)
-	case place.Waited:
+	case slot.Waited:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitSlowed)
 	}
-	return place, nil
+	return slot, nil
 }
 
 type verifierResult struct {
@@ -87,17 +87,17 @@ func (g verifierGuard) verifyPasted(ctx context.Context, host oauth.HostToken) (
 	return g.verifyWithin(ctx, g.pasted, host)
 }
 
-func (g verifierGuard) verifyWithin(ctx context.Context, places chan struct{}, host oauth.HostToken) (oauth.Principal, error) {
+func (g verifierGuard) verifyWithin(ctx context.Context, slots chan struct{}, host oauth.HostToken) (oauth.Principal, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	select {
-	case places <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return oauth.Principal{}, notVerifiable(ctx.Err())
 	}
 	answer := make(chan verifierResult, 1)
 	go func() {
-		defer func() { <-places }()
+		defer func() { <-slots }()
 		answer <- g.call(ctx, host)
 	}()
 	select {

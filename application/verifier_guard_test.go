@@ -95,7 +95,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		server := NewServer(new(oauth.Settings), Ports{Verifiers: map[oauth.Resource]oauth.BearerVerifier{
 			hanging: nil, kind: site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }),
 		}})
-		for range grantedPlaces {
+		for range grantedSlots {
 			server.guardFor(hanging).granted <- struct{}{}
 		}
 		Expect(server.guardFor(kind).verifyGranted(ctx, host)).To(HaveField("Subject", "ada"))
@@ -110,7 +110,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 			<-hanging
 			return oauth.Principal{}, nil
 		}), oauth.DefaultLimits())
-		for range grantedPlaces {
+		for range grantedSlots {
 			impatient, leave := context.WithCancel(ctx)
 			asked <- leave
 			_, err := verifier.verifyGranted(impatient, host)

@@ -41,7 +41,7 @@ type OAuthServer struct {
 	stop      context.CancelFunc
 	journal   *journal.Journal
 	ended     *endedGrants
-	host      hostServer
+	host      serverCheck
 	bodies    *jsonrpc.BodyMemory
 	limited   oauth.LimitObserver
 }
@@ -147,7 +147,7 @@ func (a *OAuthServer) Resources() []oauth.ProtectedResource {
 }
 
 // EndGrantsOf ends every grant of one of the site's tokens, and closes their open streams. Call it when the site revokes the token. It returns how
-// many grants were alive.
+// many grants were active.
 func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
 	return a.server.EndGrantsOf(ctx, token)
 }
@@ -177,12 +177,12 @@ func (a *OAuthServer) Close() {
 	}
 }
 
-// Grants returns all living grants and unredeemed codes, oldest first. It fails if the store is not an oauth.AuthorizationLister.
+// Grants returns all active grants and unredeemed codes, oldest first. It fails if the store is not an oauth.AuthorizationLister.
 func (a *OAuthServer) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	return a.server.Grants(ctx)
 }
 
-// EndGrants ends the living grants for which chosen returns true, and returns how many were still alive. It fails as Grants does.
+// EndGrants ends the active grants for which chosen returns true, and returns how many it ended. It fails as Grants does.
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	return a.server.EndGrants(ctx, chosen)
 }
@@ -221,7 +221,7 @@ func (m *MCPServer) protection() mcp.Options {
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited = settings.Limits, m.authz.limited
-	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.checkBefore(m.authz.follow.Begin, m.authz.config.Logger)
+	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.before(m.authz.follow.Begin, m.authz.config.Logger)
 	return o
 }
 
@@ -239,7 +239,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if m.resourceIndex() < 0 {
 		return m.errUnknownResource()
 	}
-	if err := oauth.CheckPages(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
+	if err := oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
 	if err := m.mounted.Join(); err != nil {

@@ -42,7 +42,7 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 	watcher, watches := store.(oauth.EndWatcher)
 	a.ended = &endedGrants{watcher: watcher, now: a.config.Now, logger: a.config.Logger, since: a.config.Now()}
 	if watches {
-		go a.ended.watch(ctx)
+		go a.ended.poll(ctx)
 	}
 }
 
@@ -65,7 +65,8 @@ func (e *endedGrants) busy() (busy []streamCloser) {
 	return busy
 }
 
-func (e *endedGrants) watch(ctx context.Context) {
+// poll closes the streams of ended grants until ctx ends.
+func (e *endedGrants) poll(ctx context.Context) {
 	ticks := time.NewTicker(endedInterval)
 	defer ticks.Stop()
 	for {

@@ -10,20 +10,20 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// hostServer checks the limits of the host's http.Server once, at the first request. Register cannot, because it does not know the server.
-type hostServer struct{ checked atomic.Bool }
+// serverCheck checks the limits of the host's http.Server once, at the first request, because Register has no access to the server.
+type serverCheck struct{ done atomic.Bool }
 
-// checkBefore returns begin with the check at its first call.
-func (h *hostServer) checkBefore(begin func(echo.Context) context.Context, logger *slog.Logger) func(echo.Context) context.Context {
+// before wraps begin, so that its first call checks the server.
+func (s *serverCheck) before(begin func(echo.Context) context.Context, logger *slog.Logger) func(echo.Context) context.Context {
 	return func(c echo.Context) context.Context {
-		if !h.checked.Load() && !h.checked.Swap(true) {
+		if !s.done.Load() && !s.done.Swap(true) {
 			warnOfMissingLimits(c.Request(), logger)
 		}
 		return begin(c)
 	}
 }
 
-// warnOfMissingLimits logs the missing limits without which an unauthenticated request can keep memory or a connection.
+// warnOfMissingLimits logs which limits are missing. Without them an unauthenticated request can hold memory or a connection for any time.
 func warnOfMissingLimits(r *http.Request, logger *slog.Logger) {
 	server, known := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !known {

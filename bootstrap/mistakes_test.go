@@ -20,7 +20,7 @@ var _ = Describe("Embedding with mistakes", Label("F9"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(store.Close)
 		_, err = bootstrap.NewOAuthServer(oauth.Config{Issuer: "http://cms.example.com/", AccessTokenTTL: 1}, store)
-		Expect(err).To(MatchError(And(ContainSubstring("Issuer "), ContainSubstring("VerifyBearer is nil: give"), ContainSubstring("AccessTokenTTL is 1ns: choose"))))
+		Expect(err).To(MatchError(And(ContainSubstring("Issuer "), ContainSubstring("VerifyBearer is nil: set"), ContainSubstring("AccessTokenTTL is 1ns: choose"))))
 	})
 
 	It("needs a store", func() {

@@ -199,7 +199,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 		write("pasteport.yaml", "dev: true\nissuer: http://127.0.0.1:8080\n"+setting+":\n- \""+value+"\"\n")
 		Expect(Run(ctx, "config").Err).To(And(ContainSubstring(setting+" (from pasteport.yaml:3) has "), ContainSubstring(remedy)))
 	},
-		Entry("every origin", "allowed-origins", "*", "would let every web page in: name each origin"),
+		Entry("every origin", "allowed-origins", "*", "would allow every web page: name each origin"),
 		Entry("a pattern", "allowed-origins", "https://*.example.com", "name each origin"),
 		Entry("pages without an origin", "allowed-origins", "null", "which any page can have"),
 		Entry("a page", "allowed-origins", "https://app.example/inspector", `write "https://app.example"`),

@@ -86,6 +86,7 @@ func (f *Files) unreadable(err error) error {
 	return fmt.Errorf("reading the TLS certificate: %w", err)
 }
 
+// changed reports whether the content differs from that of the previous call.
 func (f *Files) changed(content string) bool {
 	previous := f.content
 	f.content = content

@@ -20,8 +20,8 @@ const (
 	maxPause    = 5 * time.Minute
 )
 
-// breaker is a circuit breaker for targets that time out (C53), by target.breakerKey. A target whose last fetch timed out gets only one place, so
-// that one fetch probes it after a pause. It uses the clock of the directory, which github.com/sony/gobreaker cannot.
+// breaker is a circuit breaker for targets that time out (C53), by target.breakerKey. After a pause only one fetch at a time probes the target.
+// github.com/sony/gobreaker cannot use the clock of the directory.
 type breaker struct {
 	mu   sync.Mutex
 	slow *lru.Cache[string, slowTarget]
@@ -34,8 +34,8 @@ type slowTarget struct {
 
 func newBreaker() *breaker { return &breaker{slow: newLRU[string, slowTarget](maxMetered)} }
 
-// admits reports whether the last fetch timed out. It returns oauth.ErrMetadataSlow during a pause.
-func (b *breaker) admits(key string, now time.Time) (slow bool, err error) {
+// check reports whether the last fetch timed out. During a pause it returns oauth.ErrMetadataSlow.
+func (b *breaker) check(key string, now time.Time) (slow bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known, slow := b.slow.Get(key)

@@ -23,7 +23,7 @@ var _ = Describe("The breaker for slow hosts", Label("C53"), func() {
 			hosts.fetched("slow.example", timeout, clock.now())
 		}
 	}
-	admits := func(host string) (bool, error) { return hosts.admits(host, clock.now()) }
+	admits := func(host string) (bool, error) { return hosts.check(host, clock.now()) }
 
 	It("calls a host slow after one timeout, and pauses after three in a row", func() {
 		Expect(admits("slow.example")).To(BeFalse())

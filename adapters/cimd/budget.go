@@ -15,14 +15,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// The maximum numbers of requests that wait for a place, in total and from one address.
+// The maximum numbers of requests that wait for a slot, in total and from one address.
 const (
 	maxWaiting           = 4096
 	maxWaitingPerAddress = 128
 )
 
-// One /24 or /48 may use a fourth of all places and half of the places of a domain for unknown documents. Otherwise an attacker with a /48 could
-// take all places at once, and others would wait until one of those fetches ends.
+// One /24 or /48 may use a fourth of all slots and half of the slots of a domain for unknown documents. Otherwise an attacker with a /48 could
+// take all slots at once, and others would wait until one of those fetches ends.
 const (
 	networkDivisor         = 4
 	networkDivisorOfDomain = 2
@@ -31,7 +31,7 @@ const (
 // budget limits the fetches that anonymous requests can cause (C21).
 type budget struct {
 	limits  oauth.Limits
-	wait    time.Duration // for a place
+	wait    time.Duration // for a slot
 	queue   *fairqueue.Queue
 	rates   *rates
 	breaker *breaker
@@ -40,7 +40,7 @@ type budget struct {
 func newBudget(l oauth.Limits, wait time.Duration) *budget {
 	return &budget{
 		limits: l, wait: wait, rates: newRates(l), breaker: newBreaker(),
-		queue: fairqueue.New(fairqueue.Limits{Places: l.MaxFetches, Waiting: maxWaiting, WaitingPerAddress: maxWaitingPerAddress}),
+		queue: fairqueue.New(fairqueue.Limits{Slots: l.MaxFetches, MaxWaiting: maxWaiting, MaxWaitingPerAddress: maxWaitingPerAddress}),
 	}
 }
 
@@ -77,9 +77,9 @@ func (t target) network() netip.Prefix {
 }
 
 // breakerKey returns the key under which the breaker counts the fetch. For an unknown document it is the host with the network of the requester:
-// an attacker who knows slow paths of a host pauses it for the attacker's network only. It is the host and not the domain, because one slow tenant
-// of a domain must not stop the others. MaxFetchesPerDomain bounds the slow hosts of one domain, and the shares of networks bound slow domains.
-// A known document has a key of its own.
+// an attacker who requests slow paths of a host pauses it for the attacker's network only. It is the host and not the domain, because one slow tenant
+// of a domain must not block the others. MaxFetchesPerDomain bounds the slow hosts of one domain, and the shares of networks bound slow domains.
+// Each known document has a separate key.
 func (t target) breakerKey() string {
 	if t.known {
 		return t.at.String()
@@ -94,7 +94,7 @@ func (t target) breakerKey() string {
 func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	claim := fairqueue.Claim{Networks: t.requester.Networks()}
 	share := func(limit int, key ...string) {
-		claim.Shares = append(claim.Shares, fairqueue.Share{Key: strings.Join(key, " "), Max: max(limit, 1)})
+		claim.Quotas = append(claim.Quotas, fairqueue.Quota{Key: strings.Join(key, " "), Max: max(limit, 1)})
 	}
 	if slow {
 		share(1, "slow", t.breakerKey())
@@ -113,33 +113,33 @@ func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	return claim
 }
 
-// enter waits for a place. It returns oauth.ErrMetadataBudget if the requester has no fetches left or no place becomes free in time, and
+// acquire waits for a slot. It returns oauth.ErrMetadataBudget if the requester has no fetches left or no slot becomes free in time, and
 // oauth.ErrMetadataSlow during a pause of the breaker. The caller must call Leave after the fetch.
-func (b *budget) enter(ctx context.Context, t target, now func() time.Time) (*fairqueue.Place, error) {
+func (b *budget) acquire(ctx context.Context, t target, now func() time.Time) (*fairqueue.Slot, error) {
 	if err := b.rates.admits(t, now()); err != nil {
 		return nil, err
 	}
-	slow, err := b.breaker.admits(t.breakerKey(), now())
+	slow, err := b.breaker.check(t.breakerKey(), now())
 	if err != nil {
 		return nil, err
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, b.wait, errNoPlace)
+	waiting, cancel := context.WithTimeoutCause(ctx, b.wait, errNoSlot)
 	defer cancel()
-	place, err := b.queue.Enter(waiting, b.claim(t, slow))
+	slot, err := b.queue.Acquire(waiting, b.claim(t, slow))
 	switch {
-	case errors.Is(err, fairqueue.ErrFull), err != nil && errors.Is(context.Cause(waiting), errNoPlace):
+	case errors.Is(err, fairqueue.ErrFull), err != nil && errors.Is(context.Cause(waiting), errNoSlot):
 		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataBudget, cmp.Or(context.Cause(waiting), err))
 	case err != nil:
 		return nil, fmt.Errorf("%w: wait for a place: %w", oauth.ErrMetadataUnreachable, err)
 	}
-	if _, err := b.breaker.admits(t.breakerKey(), now()); err != nil { // it may have timed out meanwhile
-		place.Leave()
+	if _, err := b.breaker.check(t.breakerKey(), now()); err != nil { // it may have timed out meanwhile
+		slot.Release()
 		return nil, err
 	}
-	return place, nil
+	return slot, nil
 }
 
-var errNoPlace = errors.New("no place became free in time")
+var errNoSlot = errors.New("no place became free in time")
 
-// crowded reports whether all places are taken.
+// crowded reports whether all slots are taken.
 func (b *budget) crowded() bool { return b.queue.Full() }

@@ -165,20 +165,20 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 
 	It("shortens the time of fetches while all places are taken", func() {
 		open()
-		Expect(directory.exchangeLimit()).To(Equal(time.Minute))
+		Expect(directory.fetchLimit()).To(Equal(time.Minute))
 		directory.limits.crowded = time.Second
 		fill(context.Background(), directory)
-		Expect(directory.exchangeLimit()).To(Equal(time.Second))
+		Expect(directory.fetchLimit()).To(Equal(time.Second))
 	})
 
 	It("tries a slow host again after a pause, which is for one network only", Label("C53"), func(ctx SpecContext) {
-		bounds.exchange = 50 * time.Millisecond
+		bounds.fetch = 50 * time.Millisecond
 		open()
 		release := hold()
 		for i := range maxTimeouts {
 			Expect(ask(ctx, fmt.Sprintf("192.0.2.%d", i), client.client(fmt.Sprint("/", i)))).To(MatchError(oauth.ErrMetadataUnreachable))
 			Eventually(func() bool {
-				slow, err := directory.budget.breaker.admits(target{at: client.client("/"), requester: requesterAt("192.0.2.9")}.breakerKey(), clock.now())
+				slow, err := directory.budget.breaker.check(target{at: client.client("/"), requester: requesterAt("192.0.2.9")}.breakerKey(), clock.now())
 				return slow && (i < 2 || err != nil)
 			}).Should(BeTrue())
 		}
@@ -189,7 +189,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(fetches(client)()).To(Equal(before))
 		Expect(seen.count(oauth.LimitRefused)).To(Equal(1))
 		release()
-		directory.limits.exchange = time.Minute
+		directory.limits.fetch = time.Minute
 		for i, other := range []string{"198.51.100.1", "2001:db8::1", ""} {
 			Expect(ask(ctx, other, client.client(fmt.Sprint("/other-", i)))).To(Succeed())
 		}

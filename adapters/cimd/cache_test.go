@@ -155,7 +155,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 	})
 
 	It("limits every wait to the time of one exchange", Label("C39"), func(ctx SpecContext) {
-		directory.limits.exchange = 20 * time.Millisecond
+		directory.limits.fetch = 20 * time.Millisecond
 		directory.documents.flights.begin(directory.documents.flights.join(id))
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))
@@ -219,7 +219,7 @@ var _ = Describe("Caching a document that lacks a redirect URI", Label("C50"), f
 		GinkgoHelper()
 		metadata, err := directory.Client(ctx, id, redirect)
 		Expect(err).NotTo(HaveOccurred())
-		return !metadata.Lacks(redirect, oauth.ClientMetadataRules{})
+		return !metadata.LacksRedirectURI(redirect, oauth.ClientMetadataRules{})
 	}
 
 	BeforeEach(func(ctx SpecContext) {
@@ -251,7 +251,7 @@ var _ = Describe("Caching a document that lacks a redirect URI", Label("C50"), f
 		Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
 		outcomes := askTogether(ctx, 20, func(ctx context.Context) error {
 			metadata, err := directory.Client(ctx, id, other)
-			if err == nil && metadata.Lacks(other, oauth.ClientMetadataRules{}) {
+			if err == nil && metadata.LacksRedirectURI(other, oauth.ClientMetadataRules{}) {
 				return errors.New("this is the old document")
 			}
 			return err

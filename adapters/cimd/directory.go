@@ -38,15 +38,15 @@ type Options struct {
 
 // limits are the limits of one fetch (C15). They differ from the default only in tests.
 type limits struct {
-	dial, handshake, header, exchange time.Duration
-	wait                              time.Duration // for a place (C52), part of exchange
-	crowded                           time.Duration // exchange while all places are taken
-	headerBytes                       int64
-	bodyBytes, keySetBytes            int64 // of a document (C15) and of a key set (D33)
+	dial, handshake, header, fetch time.Duration
+	wait                           time.Duration // for a slot (C52), part of fetch
+	crowded                        time.Duration // fetch while all slots are taken
+	headerBytes                    int64
+	bodyBytes, keySetBytes         int64 // of a document (C15) and of a key set (D33)
 }
 
 var defaultLimits = limits{
-	dial: 2 * time.Second, handshake: 2 * time.Second, header: 3 * time.Second, exchange: 5 * time.Second,
+	dial: 2 * time.Second, handshake: 2 * time.Second, header: 3 * time.Second, fetch: 5 * time.Second,
 	wait: 3 * time.Second, crowded: 2 * time.Second,
 	headerBytes: 8 << 10, bodyBytes: 5 << 10, keySetBytes: 64 << 10,
 }
@@ -88,12 +88,12 @@ func newDirectory(o Options, l limits) *Directory {
 	return d
 }
 
-// exchangeLimit returns how long a fetch may take. It is shorter while all places are taken, so that slow hosts free theirs earlier.
-func (d *Directory) exchangeLimit() time.Duration {
+// fetchLimit returns how long a fetch may take. It is shorter while all slots are taken, so that slow hosts release theirs earlier.
+func (d *Directory) fetchLimit() time.Duration {
 	if d.budget.crowded() {
-		return min(d.limits.crowded, d.limits.exchange)
+		return min(d.limits.crowded, d.limits.fetch)
 	}
-	return d.limits.exchange
+	return d.limits.fetch
 }
 
 // Client returns the document at id: the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests (C36-C39). A
@@ -101,7 +101,7 @@ func (d *Directory) exchangeLimit() time.Duration {
 // cached one stays in use (C50). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41),
 // oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53), oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
-	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.Lacks(redirectURI, d.options.Rules) })
+	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) })
 	if err == nil {
 		return found, nil
 	}

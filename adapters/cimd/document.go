@@ -51,7 +51,7 @@ type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("the status of the response is %d", int(e)) }
 
-// isTransient reports whether a later fetch may succeed: the host was unreachable, failed or refused requests, or this server had no place for the
+// isTransient reports whether a later fetch may succeed: the host was unreachable, failed or refused requests, or this server had no slot for the
 // fetch (C56).
 func isTransient(err error) bool {
 	var status statusError

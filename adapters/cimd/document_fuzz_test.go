@@ -101,7 +101,7 @@ func checkClient(t *testing.T, client *oauth.ClientMetadata, body []byte) {
 		}
 	}
 	switch {
-	case id != client.ID().String() || !client.NamesItself():
+	case id != client.ID().String() || !client.DeclaresClientID():
 		t.Fatalf("accepted %q, which names %q", body, id)
 	case name != client.Name() || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > 200:
 		t.Fatalf("accepted %q, whose name is %q", body, name)
@@ -116,7 +116,7 @@ func checkTargets(t *testing.T, client *oauth.ClientMetadata, redirects []string
 	t.Helper()
 	usable := 0
 	for _, raw := range redirects {
-		target, err := client.Redirect(raw, oauth.ClientMetadataRules{})
+		target, err := client.RedirectURI(raw, oauth.ClientMetadataRules{})
 		if raw == "" || err != nil {
 			continue
 		}

@@ -50,7 +50,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 			return latest, nil
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.exchange)
+	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.fetch)
 	defer cancel()
 	f := c.flights.join(at)
 	defer c.flights.leave(at, f)
@@ -98,7 +98,7 @@ func (c *fetchCache[T]) observeRefusal(err error) {
 	}
 }
 
-// start waits for a place and starts the flight, unless another request starts it first.
+// start waits for a slot and starts the flight, unless another request starts it first.
 func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.ClientID, known *entry[T]) error {
 	d := c.directory
 	if f.hasStarted() {
@@ -109,8 +109,8 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(f.started, cancel)()
-	place, err := d.budget.enter(waiting, t, d.options.Now)
-	if err == nil && place.Waited {
+	slot, err := d.budget.acquire(waiting, t, d.options.Now)
+	if err == nil && slot.Waited {
 		d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
 	}
 	switch {
@@ -119,13 +119,13 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 	case err != nil:
 		return err
 	case !c.flights.begin(f):
-		place.Leave()
+		slot.Release()
 		return nil
 	}
 	go func() {
 		// The request that started the flight may end without failing the others.
 		value, err := c.refresh(context.WithoutCancel(ctx), t, known)
-		place.Leave()
+		slot.Release()
 		c.flights.land(at, f, value, err)
 	}()
 	return nil
@@ -155,7 +155,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 
 func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
 	d := c.directory
-	ctx, cancel := context.WithTimeout(ctx, d.exchangeLimit())
+	ctx, cancel := context.WithTimeout(ctx, d.fetchLimit())
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {

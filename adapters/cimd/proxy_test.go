@@ -174,7 +174,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 	})
 
 	It("times out when the proxy does not answer", Label("C15"), func(ctx SpecContext) {
-		bounds.exchange = 50 * time.Millisecond
+		bounds.fetch = 50 * time.Millisecond
 		gate := make(chan struct{})
 		DeferCleanup(func() { close(gate) })
 		proxy.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate })

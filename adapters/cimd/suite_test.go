@@ -106,7 +106,7 @@ func (c *handClock) advance(by time.Duration) {
 // patient are limits that no response on loopback exceeds.
 func patient() limits {
 	l := defaultLimits
-	l.dial, l.handshake, l.header, l.exchange, l.crowded = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
+	l.dial, l.handshake, l.header, l.fetch, l.crowded = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
 	return l
 }
 
@@ -115,15 +115,15 @@ func fill(ctx context.Context, d *Directory) (leave func()) {
 	GinkgoHelper()
 	wait := d.budget.wait
 	d.budget.wait = 20 * time.Millisecond
-	var places []*fairqueue.Place
+	var places []*fairqueue.Slot
 	for range d.budget.limits.MaxFetches {
-		place, err := d.budget.queue.Enter(ctx, fairqueue.Claim{})
+		place, err := d.budget.queue.Acquire(ctx, fairqueue.Claim{})
 		Expect(err).NotTo(HaveOccurred())
 		places = append(places, place)
 	}
 	return func() {
 		for _, place := range places {
-			place.Leave()
+			place.Release()
 		}
 		d.budget.wait = wait
 	}

@@ -93,7 +93,7 @@ var _ = Describe("Connecting to a client's site", func() {
 		Entry("two seconds for a connection", func(l limits) any { return l.dial }, 2*time.Second),
 		Entry("two seconds for TLS", func(l limits) any { return l.handshake }, 2*time.Second),
 		Entry("three seconds for the header", func(l limits) any { return l.header }, 3*time.Second),
-		Entry("five seconds for everything", func(l limits) any { return l.exchange }, 5*time.Second),
+		Entry("five seconds for everything", func(l limits) any { return l.fetch }, 5*time.Second),
 	)
 
 	DescribeTableSubtree("over", Label("C15", "N6"),
@@ -125,7 +125,7 @@ var _ = Describe("Connecting to a client's site", func() {
 			}, SpecTimeout(10*time.Second))
 
 			It("times out when the site does not finish the body, and closes the connection", func(ctx SpecContext) {
-				bounds.exchange = 200 * time.Millisecond
+				bounds.fetch = 200 * time.Millisecond
 				hungUp := make(chan struct{})
 				client.answer = func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Content-Type", "application/json")

@@ -63,7 +63,7 @@ func lists(a answer, header, name string) bool {
 	return false
 }
 
-func (e *examination) metadataOpen(ctx context.Context) verdict {
+func (e *examination) metadataOpen(ctx context.Context) checkResult {
 	const mend = "Send Access-Control-Allow-Origin: * with the documents under /.well-known/oauth-*, " +
 		"and answer OPTIONS with Access-Control-Allow-Headers: MCP-Protocol-Version, Content-Type."
 	for _, d := range []document{e.resource, e.server} {
@@ -81,7 +81,7 @@ func (e *examination) metadataOpen(ctx context.Context) verdict {
 	return ok("all web pages can")
 }
 
-func (e *examination) tokenOpen(ctx context.Context) verdict {
+func (e *examination) tokenOpen(ctx context.Context) checkResult {
 	const mend = "Send Access-Control-Allow-Origin: * with every response of the token endpoint, errors too, and answer OPTIONS there " +
 		"with Access-Control-Allow-Headers: Authorization, Content-Type."
 	if !e.allowsOrigin(e.flow.token) {
@@ -94,7 +94,7 @@ func (e *examination) tokenOpen(ctx context.Context) verdict {
 	return ok("all web pages can")
 }
 
-func (e *examination) endpointOpen(ctx context.Context) verdict {
+func (e *examination) endpointOpen(ctx context.Context) checkResult {
 	const expose = "Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id."
 	mend := "Allow the origin of the page (" + e.origin() + ") at the MCP endpoint (Pasteport: the setting allowed-origins, in your own " +
 		"program WithAllowedOrigins), answer OPTIONS without a token, and send " + expose

@@ -45,7 +45,7 @@ var challengeChecks = []check{
 	},
 }
 
-func (e *examination) status(context.Context) verdict {
+func (e *examination) status(context.Context) checkResult {
 	const protect = "Put the bearer check in front of the MCP endpoint, so that a request without a token gets 401 and a WWW-Authenticate header."
 	switch a := e.first; {
 	case a.status == http.StatusUnauthorized:
@@ -63,7 +63,7 @@ func (e *examination) status(context.Context) verdict {
 	}
 }
 
-func (e *examination) streamStatus(ctx context.Context) verdict {
+func (e *examination) streamStatus(ctx context.Context) checkResult {
 	const mend = "Let the proxy pass GET of the MCP endpoint to the server, past pages and caches; the server must return 401, or 405 if it has no streams."
 	a, err := e.wire.send(ctx, request{method: http.MethodGet, url: e.Endpoint.String(), header: []string{"Accept", eventStream}})
 	switch {
@@ -75,7 +75,7 @@ func (e *examination) streamStatus(ctx context.Context) verdict {
 	return ok("%d", a.status)
 }
 
-func (e *examination) header(context.Context) verdict {
+func (e *examination) header(context.Context) checkResult {
 	headers := e.first.header.Values("WWW-Authenticate")
 	switch len(headers) {
 	case 0:
@@ -88,7 +88,7 @@ func (e *examination) header(context.Context) verdict {
 		"%d WWW-Authenticate headers: %s", len(headers), strings.Join(headers, " | "))
 }
 
-func (e *examination) readChallenge(headers []string) verdict {
+func (e *examination) readChallenge(headers []string) checkResult {
 	challenges, err := oauthex.ParseWWWAuthenticate(headers)
 	if err != nil || len(challenges) == 0 {
 		return fail("Use the syntax of RFC 9110 §11.6.1: Bearer, then name=\"value\", separated by commas.", "%q is malformed", headers[0])
@@ -103,7 +103,7 @@ func (e *examination) readChallenge(headers []string) verdict {
 	return ok("%s", headers[0])
 }
 
-func (e *examination) metadataNamed(context.Context) verdict {
+func (e *examination) metadataNamed(context.Context) checkResult {
 	const mend = "Add resource_metadata with the absolute URL of the document, whose path ends with the path of the MCP endpoint."
 	target, err := url.Parse(e.challenge)
 	switch {
@@ -115,7 +115,7 @@ func (e *examination) metadataNamed(context.Context) verdict {
 	return ok("%s", e.challenge)
 }
 
-func (e *examination) wrongToken(ctx context.Context) verdict {
+func (e *examination) wrongToken(ctx context.Context) checkResult {
 	const mend = `Return 401 with error="invalid_token" for every unknown, expired or revoked token, and 503 during an outage.`
 	a, err := e.call(ctx, "Authorization", "Bearer pasteport-doctor-has-no-token")
 	challenges, malformed := oauthex.ParseWWWAuthenticate(a.header.Values("WWW-Authenticate"))
@@ -131,7 +131,7 @@ func (e *examination) wrongToken(ctx context.Context) verdict {
 }
 
 // slash sends the request to the URL with or without the trailing slash; the root of a site has only one spelling.
-func (e *examination) slash(ctx context.Context) verdict {
+func (e *examination) slash(ctx context.Context) checkResult {
 	other := *e.Endpoint
 	if strings.Trim(other.Path, "/") == "" {
 		return ok("the URL has no path")

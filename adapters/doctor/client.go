@@ -69,7 +69,7 @@ func (c *Client) Close() error {
 }
 
 // document checks the client's own document.
-func (e *examination) document(ctx context.Context) verdict {
+func (e *examination) document(ctx context.Context) checkResult {
 	if e.Token == "" {
 		return skip("because a login needs --token")
 	}

@@ -48,7 +48,7 @@ type check struct {
 	needs        []string // IDs of checks that must not fail or be skipped
 	why          string
 	breaks       []string
-	run          func(*examination, context.Context) verdict
+	run          func(*examination, context.Context) checkResult
 }
 
 // Examine runs all checks in order. It returns an error only when ctx ends.
@@ -82,7 +82,7 @@ func (e *examination) examine(ctx context.Context) (Diagnosis, error) {
 }
 
 // run skips a check whose needs are not met.
-func (e *examination) run(ctx context.Context, c check) verdict {
+func (e *examination) run(ctx context.Context, c check) checkResult {
 	for _, need := range c.needs {
 		if reason := e.blocked[need]; reason != "" {
 			return skip("%s", reason)
@@ -91,7 +91,7 @@ func (e *examination) run(ctx context.Context, c check) verdict {
 	return c.run(e, ctx)
 }
 
-func (e *examination) finding(c check, v verdict) Finding {
+func (e *examination) finding(c check, v checkResult) Finding {
 	switch v.status {
 	case Failure:
 		e.blocked[c.id] = "because " + c.id + " failed"

@@ -59,24 +59,24 @@ func (d Diagnosis) First(status Status) Finding {
 	return Finding{}
 }
 
-// verdict is the result of a check: what it saw, and how to fix it.
-type verdict struct {
+// checkResult is the result of a check, with its observation and the fix.
+type checkResult struct {
 	status     Status
 	seen, mend string
 }
 
-func ok(seen string, values ...any) verdict {
-	return verdict{status: OK, seen: fmt.Sprintf(seen, values...)}
+func ok(seen string, values ...any) checkResult {
+	return checkResult{status: OK, seen: fmt.Sprintf(seen, values...)}
 }
 
-func skip(seen string, values ...any) verdict {
-	return verdict{status: Skipped, seen: fmt.Sprintf(seen, values...)}
+func skip(seen string, values ...any) checkResult {
+	return checkResult{status: Skipped, seen: fmt.Sprintf(seen, values...)}
 }
 
-func warn(mend, seen string, values ...any) verdict {
-	return verdict{status: Warning, mend: mend, seen: fmt.Sprintf(seen, values...)}
+func warn(mend, seen string, values ...any) checkResult {
+	return checkResult{status: Warning, mend: mend, seen: fmt.Sprintf(seen, values...)}
 }
 
-func fail(mend, seen string, values ...any) verdict {
-	return verdict{status: Failure, mend: mend, seen: fmt.Sprintf(seen, values...)}
+func fail(mend, seen string, values ...any) checkResult {
+	return checkResult{status: Failure, mend: mend, seen: fmt.Sprintf(seen, values...)}
 }

@@ -51,7 +51,7 @@ var flowChecks = []check{
 	{
 		id: "flow.cache", question: "Is the token response kept out of caches?", needs: []string{"flow.exchange"},
 		why:    "It must carry Cache-Control: no-store (RFC 6749 §5.1).",
-		breaks: []string{"no client visibly, but tokens can leak"}, run: func(e *examination, _ context.Context) verdict { return noStore(e.flow.granted) },
+		breaks: []string{"no client visibly, but tokens can leak"}, run: func(e *examination, _ context.Context) checkResult { return noStore(e.flow.granted) },
 	},
 	{
 		id: "flow.tools", question: "Does the MCP server accept the token?", needs: []string{"flow.exchange"},
@@ -82,7 +82,7 @@ var flowChecks = []check{
 }
 
 // authorize opens the authorization endpoint like a browser.
-func (e *examination) authorize(ctx context.Context) verdict {
+func (e *examination) authorize(ctx context.Context) checkResult {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
 	e.flow.address = e.authorizationURL()
@@ -132,7 +132,7 @@ func (e *examination) scope() string {
 }
 
 // consent recognizes Pasteport's form; the page of another server needs a person.
-func (e *examination) consent(context.Context) verdict {
+func (e *examination) consent(context.Context) checkResult {
 	p := e.flow.page
 	if !p.fields.Has("ticket") || !p.fields.Has("bearer_token") {
 		return skip("because this page is not Pasteport's and needs a person; open it in a browser: %s", e.flow.address)
@@ -144,7 +144,7 @@ func (e *examination) consent(context.Context) verdict {
 	return ok("%q", p.title)
 }
 
-func (e *examination) approve(ctx context.Context) verdict {
+func (e *examination) approve(ctx context.Context) checkResult {
 	form := e.flow.page.fields
 	form.Set("bearer_token", e.Token)
 	form.Set("decision", "approve")
@@ -171,7 +171,7 @@ func (e *examination) approve(ctx context.Context) verdict {
 	return e.readCallback(back.Query())
 }
 
-func (e *examination) readCallback(query url.Values) verdict {
+func (e *examination) readCallback(query url.Values) checkResult {
 	iss := query.Get("iss")
 	switch {
 	case len(query["code"]) != 1 || query.Get("code") == "":
@@ -186,7 +186,7 @@ func (e *examination) readCallback(query url.Values) verdict {
 }
 
 // redeem sends a form to the token endpoint and stores the returned tokens.
-func (e *examination) redeem(ctx context.Context, form url.Values) verdict {
+func (e *examination) redeem(ctx context.Context, form url.Values) checkResult {
 	form.Set("client_id", e.Client.ID)
 	form.Set("resource", e.resource.text("resource"))
 	a, err := e.wire.post(ctx, e.server.text("token_endpoint"), form)
@@ -211,13 +211,13 @@ func (e *examination) redeem(ctx context.Context, form url.Values) verdict {
 	return ok("an access token for %v seconds, scope %q", d.members["expires_in"], d.text("scope"))
 }
 
-func (e *examination) exchange(ctx context.Context) verdict {
+func (e *examination) exchange(ctx context.Context) checkResult {
 	return e.redeem(ctx, url.Values{
 		"grant_type": {"authorization_code"}, "code": {e.flow.code}, "code_verifier": {e.flow.verifier}, "redirect_uri": {redirect},
 	})
 }
 
-func (e *examination) renew(ctx context.Context) verdict {
+func (e *examination) renew(ctx context.Context) checkResult {
 	if e.flow.refresh == "" {
 		return warn("Issue a refresh token to clients that request offline_access.", "there is no refresh token")
 	}

@@ -47,7 +47,7 @@ func (e *examination) address() string {
 	return net.JoinHostPort(e.Endpoint.Hostname(), e.Endpoint.Scheme) // package net resolves the scheme to a port
 }
 
-func (e *examination) connect(ctx context.Context) verdict {
+func (e *examination) connect(ctx context.Context) checkResult {
 	dialer := net.Dialer{Timeout: e.Limit}
 	connection, err := dialer.DialContext(ctx, "tcp", e.address())
 	var unknown *net.DNSError
@@ -61,7 +61,7 @@ func (e *examination) connect(ctx context.Context) verdict {
 	return ok("connected to %s", connection.RemoteAddr())
 }
 
-func (e *examination) certificate(ctx context.Context) verdict {
+func (e *examination) certificate(ctx context.Context) checkResult {
 	if e.Endpoint.Scheme == "http" {
 		if IsLoopback(e.Endpoint) {
 			return ok("http on this computer, which needs no certificate")
@@ -116,7 +116,7 @@ func (e *examination) callAt(ctx context.Context, address string, header ...stri
 	})
 }
 
-func (e *examination) answers(ctx context.Context) (v verdict) {
+func (e *examination) answers(ctx context.Context) (v checkResult) {
 	var err error
 	if e.first, err = e.call(ctx); err != nil {
 		return fail("Check that the server runs and that the proxy in front of it reaches it.", "%v", err)
@@ -124,7 +124,7 @@ func (e *examination) answers(ctx context.Context) (v verdict) {
 	return ok("%s", e.first)
 }
 
-func (e *examination) clock(context.Context) verdict {
+func (e *examination) clock(context.Context) checkResult {
 	const mend = "Set the clock with a time service (chrony, systemd-timesyncd). If the server's clock is right, correct this computer's."
 	date, err := http.ParseTime(e.first.header.Get("Date"))
 	if err != nil {

@@ -24,7 +24,7 @@ var resourceChecks = []check{
 	{
 		id: "resource.type", question: "Is it served as application/json?", needs: []string{"resource.document"},
 		why: "RFC 9728 §3.2 requires this content type.", breaks: []string{goSDK + ", which ignore the document"},
-		run: func(e *examination, _ context.Context) verdict { return typeOf(e.resource) },
+		run: func(e *examination, _ context.Context) checkResult { return typeOf(e.resource) },
 	},
 	{
 		id: "resource.addresses", question: "Can clients use the URLs in it?", needs: []string{"resource.document"},
@@ -80,7 +80,7 @@ func (e *examination) resourceURLs() []string {
 	return slices.Compact(places)
 }
 
-func (e *examination) readResource(ctx context.Context) (v verdict) {
+func (e *examination) readResource(ctx context.Context) (v checkResult) {
 	for _, place := range e.resourceURLs() {
 		if e.resource, v = e.wire.document(ctx, place); v.status == OK || e.resource.status != http.StatusNotFound {
 			return v
@@ -95,7 +95,7 @@ func (e *examination) readResource(ctx context.Context) (v verdict) {
 }
 
 // document reads a JSON object at the address, without redirects.
-func (w *wire) document(ctx context.Context, place string) (document, verdict) {
+func (w *wire) document(ctx context.Context, place string) (document, checkResult) {
 	a, err := w.get(ctx, place)
 	d := document{answer: a}
 	switch {
@@ -113,7 +113,7 @@ func (w *wire) document(ctx context.Context, place string) (document, verdict) {
 	return d, ok("%s", place)
 }
 
-func typeOf(d document) verdict {
+func typeOf(d document) checkResult {
 	const mend = "Send Content-Type: application/json. A static file without an extension needs a rule for it."
 	if d.mediaType() != jsonType {
 		return fail(mend, "%s is served as %q", d.url, d.header.Get("Content-Type"))
@@ -121,7 +121,7 @@ func typeOf(d document) verdict {
 	return ok("%s", d.header.Get("Content-Type"))
 }
 
-func (e *examination) addresses(context.Context) verdict {
+func (e *examination) addresses(context.Context) checkResult {
 	published := map[string]string{"resource_metadata in the challenge": e.challenge, "resource": e.resource.text("resource")}
 	for _, name := range []string{"resource_metadata in the challenge", "resource"} {
 		if v, wrong := e.misplaced(name, published[name]); wrong {
@@ -140,21 +140,21 @@ const mendScheme = "Configure the server's public https URL (Pasteport: Issuer, 
 	"which reach it as http behind the proxy."
 
 // misplaced reports whether a published URL of this endpoint has a wrong scheme or host; identifier checks the path.
-func (e *examination) misplaced(name, published string) (verdict, bool) {
+func (e *examination) misplaced(name, published string) (checkResult, bool) {
 	u, err := url.Parse(published)
 	switch {
 	case published == "" || err != nil || u.Host == "":
-		return verdict{}, false
+		return checkResult{}, false
 	case u.Scheme == "http" && e.Endpoint.Scheme == "https":
 		return fail(mendScheme, "%s is %s, but clients use https", name, published), true
 	case !strings.EqualFold(u.Host, e.Endpoint.Host):
 		return fail("Configure the server's public URL (Pasteport: Issuer, or serve --issuer); or give people the URL with this host. "+
 			"A server that uses the Host header needs the proxy to pass it on.", "%s is %s, on another host than %s", name, published, e.Endpoint.Host), true
 	}
-	return verdict{}, false
+	return checkResult{}, false
 }
 
-func (e *examination) identifier(context.Context) verdict {
+func (e *examination) identifier(context.Context) checkResult {
 	typed, named := e.Endpoint.String(), e.resource.text("resource")
 	if named == typed {
 		return ok("%s", named)
@@ -171,14 +171,14 @@ func (e *examination) identifier(context.Context) verdict {
 	return fail(mend, "it is %q", named)
 }
 
-func (e *examination) wellKnown(ctx context.Context) verdict {
+func (e *examination) wellKnown(ctx context.Context) checkResult {
 	if e.resource.url == e.wellKnownURL() {
 		return ok("%s", e.wellKnownURL())
 	}
 	return e.same(ctx, e.wellKnownURL(), "Serve the same document here too; let the proxy pass /.well-known/oauth-* to the server.")
 }
 
-func (e *examination) root(ctx context.Context) verdict {
+func (e *examination) root(ctx context.Context) checkResult {
 	place := originOf(e.Endpoint) + resourceWellKnown
 	if place == e.resource.url {
 		return ok("it is the document that was read")
@@ -190,7 +190,7 @@ func (e *examination) root(ctx context.Context) verdict {
 }
 
 // same compares another copy of the document with the one that was read.
-func (e *examination) same(ctx context.Context, place, mend string) verdict {
+func (e *examination) same(ctx context.Context, place, mend string) checkResult {
 	other, v := e.wire.document(ctx, place)
 	switch {
 	case v.status != OK:
@@ -201,7 +201,7 @@ func (e *examination) same(ctx context.Context, place, mend string) verdict {
 	return ok("%s", place)
 }
 
-func (e *examination) servers(context.Context) verdict {
+func (e *examination) servers(context.Context) checkResult {
 	const mend = "List the issuer of the authorization server in authorization_servers, exactly as its own metadata spells it, without a trailing slash."
 	issuers := e.resource.list("authorization_servers")
 	if len(issuers) == 0 {
@@ -218,7 +218,7 @@ func (e *examination) servers(context.Context) verdict {
 	return ok("%s", strings.Join(issuers, ", "))
 }
 
-func (e *examination) scopes(context.Context) verdict {
+func (e *examination) scopes(context.Context) checkResult {
 	scopes := e.resource.list("scopes_supported")
 	if slices.Contains(scopes, offlineAccess) {
 		return warn("Remove offline_access from scopes_supported here; list it in the metadata of the authorization server.", "%s", strings.Join(scopes, " "))

@@ -22,7 +22,7 @@ var serverChecks = []check{
 	{
 		id: "server.type", question: "Is it served as application/json?", needs: []string{"server.document"},
 		why: "RFC 8414 §3.2 requires this content type.", breaks: []string{goSDK},
-		run: func(e *examination, _ context.Context) verdict { return typeOf(e.server) },
+		run: func(e *examination, _ context.Context) checkResult { return typeOf(e.server) },
 	},
 	{
 		id: "server.issuer", question: "Is its issuer the one in the resource metadata?", needs: []string{"server.document"},
@@ -85,7 +85,7 @@ func (e *examination) serverURLs() []string {
 	}
 }
 
-func (e *examination) readServer(ctx context.Context) (v verdict) {
+func (e *examination) readServer(ctx context.Context) (v checkResult) {
 	places := e.serverURLs()
 	for _, place := range places {
 		if e.server, v = e.wire.document(ctx, place); v.status == OK || e.server.status != http.StatusNotFound {
@@ -96,7 +96,7 @@ func (e *examination) readServer(ctx context.Context) (v verdict) {
 		"and let the proxy pass /.well-known/oauth-* to the server.", "not found; the last attempt: %s", e.server)
 }
 
-func (e *examination) sameIssuer(context.Context) verdict {
+func (e *examination) sameIssuer(context.Context) checkResult {
 	if issuer := e.server.text("issuer"); issuer != e.issuer {
 		return fail("Spell the issuer the same in both documents, byte for byte: https, without a trailing slash. "+
 			"A server that builds it from requests needs a setting with its public URL.", "issuer is %q, the resource metadata has %q", issuer, e.issuer)
@@ -104,7 +104,7 @@ func (e *examination) sameIssuer(context.Context) verdict {
 	return ok("%s", e.issuer)
 }
 
-func (e *examination) endpoints(context.Context) verdict {
+func (e *examination) endpoints(context.Context) checkResult {
 	for _, name := range []string{"authorization_endpoint", "token_endpoint", "revocation_endpoint", "registration_endpoint"} {
 		endpoint, named := e.server.members[name]
 		if !named && (name == "revocation_endpoint" || name == "registration_endpoint") {
@@ -130,14 +130,14 @@ func (e *examination) offers(member, value string) (found bool, description stri
 	return slices.Contains(values, value), member + ": " + strings.Join(values, " ")
 }
 
-func (e *examination) pkce(context.Context) verdict {
+func (e *examination) pkce(context.Context) checkResult {
 	if found, list := e.offers("code_challenge_methods_supported", "S256"); !found {
 		return fail(`Support S256 and publish "code_challenge_methods_supported": ["S256"].`, "%s", list)
 	}
 	return ok("S256")
 }
 
-func (e *examination) publicClients(context.Context) verdict {
+func (e *examination) publicClients(context.Context) checkResult {
 	found, list := e.offers("token_endpoint_auth_methods_supported", "none")
 	if !found {
 		return fail(`Let clients without a secret exchange codes, and add "none" to token_endpoint_auth_methods_supported.`, "%s", list)
@@ -145,7 +145,7 @@ func (e *examination) publicClients(context.Context) verdict {
 	return ok("%s", list)
 }
 
-func (e *examination) responses(context.Context) verdict {
+func (e *examination) responses(context.Context) checkResult {
 	if found, list := e.offers("response_types_supported", "code"); !found {
 		return fail(`Publish "response_types_supported": ["code"].`, "%s", list)
 	}
@@ -155,7 +155,7 @@ func (e *examination) responses(context.Context) verdict {
 	return ok("code")
 }
 
-func (e *examination) grants(context.Context) verdict {
+func (e *examination) grants(context.Context) checkResult {
 	if found, list := e.offers("grant_types_supported", "authorization_code"); !found && e.server.members["grant_types_supported"] != nil {
 		return fail(`Add "authorization_code" to grant_types_supported.`, "%s", list)
 	}
@@ -168,7 +168,7 @@ func (e *examination) grants(context.Context) verdict {
 	return ok("refresh tokens, for offline_access")
 }
 
-func (e *examination) iss(context.Context) verdict {
+func (e *examination) iss(context.Context) checkResult {
 	if !e.server.flag("authorization_response_iss_parameter_supported") {
 		return warn(`Send iss with every authorization response, and publish "authorization_response_iss_parameter_supported": true.`,
 			"authorization_response_iss_parameter_supported is not true")
@@ -176,7 +176,7 @@ func (e *examination) iss(context.Context) verdict {
 	return ok("yes")
 }
 
-func (e *examination) documents(context.Context) verdict {
+func (e *examination) documents(context.Context) checkResult {
 	_, registers := e.server.members["registration_endpoint"]
 	switch {
 	case e.server.flag("client_id_metadata_document_supported") && registers:
@@ -191,7 +191,7 @@ func (e *examination) documents(context.Context) verdict {
 		"neither client_id_metadata_document_supported nor a registration_endpoint")
 }
 
-func (e *examination) openID(ctx context.Context) verdict {
+func (e *examination) openID(ctx context.Context) checkResult {
 	const mend = "Return 404 there unless the server is an OpenID provider; otherwise publish the whole document."
 	a, err := e.wire.get(ctx, e.serverURLs()[1])
 	switch {

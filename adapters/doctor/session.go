@@ -45,7 +45,7 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // tools opens a session with the client of the official SDK and lists the tools.
-func (e *examination) tools(ctx context.Context) verdict {
+func (e *examination) tools(ctx context.Context) checkResult {
 	ctx, cancel := context.WithTimeout(ctx, 3*e.Limit) // a session takes several requests
 	defer cancel()
 	names, version, err := e.listTools(ctx)
@@ -93,7 +93,7 @@ func (e *examination) openSession(ctx context.Context, o *sdk.ClientSessionOptio
 
 // stream checks that no proxy buffers a stream. A stream of the older transport sends its first event immediately. Without one, the
 // stream of a session, or of a server without sessions, only has to open.
-func (e *examination) stream(ctx context.Context) verdict {
+func (e *examination) stream(ctx context.Context) checkResult {
 	ctx, cancel := context.WithTimeout(ctx, 3*e.Limit) // a session takes several requests
 	defer cancel()
 	noEvent := false
@@ -128,7 +128,7 @@ func (e *examination) stream(ctx context.Context) verdict {
 }
 
 // openStream opens a stream and measures the time until confirm returns.
-func (e *examination) openStream(ctx context.Context, confirm func(io.Reader) (string, error), header ...string) verdict {
+func (e *examination) openStream(ctx context.Context, confirm func(io.Reader) (string, error), header ...string) checkResult {
 	const mend = "Turn buffering off for the MCP endpoint: proxy_buffering off and proxy_http_version 1.1 with nginx, no compression and no cache."
 	ctx, cancel := context.WithTimeout(ctx, e.Limit)
 	defer cancel()
@@ -176,7 +176,7 @@ func firstEvent(body io.Reader) (name string, err error) {
 	return "", io.ErrUnexpectedEOF
 }
 
-func (e *examination) revoke(ctx context.Context) verdict {
+func (e *examination) revoke(ctx context.Context) checkResult {
 	const mend = "Support revocation (RFC 7009): publish revocation_endpoint in the metadata, return 200, and let the proxy pass POST to it."
 	endpoint := e.server.text("revocation_endpoint")
 	if endpoint == "" {
@@ -197,7 +197,7 @@ func (e *examination) revoke(ctx context.Context) verdict {
 	return ok("200")
 }
 
-func (e *examination) revoked(ctx context.Context) verdict {
+func (e *examination) revoked(ctx context.Context) checkResult {
 	a, err := e.call(ctx, "Authorization", "Bearer "+e.flow.access)
 	switch {
 	case err != nil:

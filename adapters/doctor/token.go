@@ -34,7 +34,7 @@ var tokenChecks = []check{
 	},
 }
 
-func (e *examination) authorizes(ctx context.Context) verdict {
+func (e *examination) authorizes(ctx context.Context) checkResult {
 	const mend = "Let the proxy pass GET and POST of the authorization endpoint to the server, and read the server's log."
 	a, err := e.wire.get(ctx, e.server.text("authorization_endpoint"), "Accept", "text/html")
 	switch {
@@ -49,7 +49,7 @@ func (e *examination) authorizes(ctx context.Context) verdict {
 }
 
 // tokens sends a code that the server must refuse.
-func (e *examination) tokens(ctx context.Context) verdict {
+func (e *examination) tokens(ctx context.Context) checkResult {
 	const mend = "Let the proxy pass POST with its body to the token endpoint, without redirect or login page, and return errors as JSON."
 	a, err := e.wire.post(ctx, e.server.text("token_endpoint"), url.Values{
 		"grant_type": {"authorization_code"}, "code": {"pasteport-doctor-has-no-code"}, "client_id": {"https://client.invalid/pasteport-doctor.json"},
@@ -79,9 +79,9 @@ func (e *examination) tokens(ctx context.Context) verdict {
 	return ok("%d %s to an invalid code", a.status, d.text("error"))
 }
 
-func (e *examination) tokenCache(context.Context) verdict { return noStore(e.flow.token) }
+func (e *examination) tokenCache(context.Context) checkResult { return noStore(e.flow.token) }
 
-func noStore(a answer) verdict {
+func noStore(a answer) checkResult {
 	directives, err := cacheobject.ParseResponseCacheControl(a.header.Get("Cache-Control"))
 	if err != nil || !directives.NoStore {
 		return fail("Send Cache-Control: no-store with every response of the token endpoint, and let the proxy keep the header.",
@@ -90,7 +90,7 @@ func noStore(a answer) verdict {
 	return ok("no-store")
 }
 
-func (e *examination) metadataCache(context.Context) verdict {
+func (e *examination) metadataCache(context.Context) checkResult {
 	const mend = "Send Cache-Control: public, max-age=300 with both documents."
 	for _, d := range []document{e.resource, e.server} {
 		directives, err := cacheobject.ParseResponseCacheControl(d.header.Get("Cache-Control"))

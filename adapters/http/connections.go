@@ -23,7 +23,7 @@ func (e *Endpoints) change(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := form.OnceEach(); err != nil {
+	if err := form.CheckNoneRepeated(); err != nil {
 		return err
 	}
 	switch form.Get("decision") {
@@ -55,7 +55,7 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	if err != nil {
 		return err
 	}
-	if len(found.Living) == 0 {
+	if len(found.Active) == 0 {
 		return e.askForToken(c, http.StatusOK, "No app is connected with this token, or this site does not know it.")
 	}
 	return e.showConnections(c, found, 1, "")
@@ -105,7 +105,7 @@ func (e *Endpoints) askForToken(c echo.Context, status int, problem string) erro
 const connectionsOnPage = 25
 
 func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int, done string) error {
-	all, limits := len(found.Living), e.server.Settings().Limits
+	all, limits := len(found.Active), e.server.Settings().Limits
 	shown := pages.Connections{
 		Action: e.connectionsURL(), Ticket: found.Sealed, Done: done,
 		All: all, Limit: limits.MaxGrantsPerToken, NearLimit: limits.NearMaxGrants(all),
@@ -113,8 +113,8 @@ func (e *Endpoints) showConnections(c echo.Context, found application.Connection
 	}
 	shown.Page = min(max(page, 1), shown.Pages)
 	first := (shown.Page - 1) * connectionsOnPage
-	for _, living := range found.Living[first:min(all, first+connectionsOnPage)] {
-		shown.Living = append(shown.Living, e.pageConnection(living))
+	for _, active := range found.Active[first:min(all, first+connectionsOnPage)] {
+		shown.Active = append(shown.Active, e.pageConnection(active))
 	}
 	e.secureTransport(c)
 	return e.edition(c).WriteConnections(c.Response(), http.StatusOK, shown)

@@ -30,12 +30,12 @@ func FuzzForm(f *testing.F) {
 			if parameters.Get(name) != first || !slices.Equal(parameters.All(name), filled) {
 				t.Fatalf("%q has %q and not %q as %q", encoded, parameters[name], values, name)
 			}
-			if (parameters.Once(name) != nil) != (len(filled) > 1) {
+			if (parameters.CheckNotRepeated(name) != nil) != (len(filled) > 1) {
 				t.Fatalf("%q repeats %q %d times", encoded, name, len(filled))
 			}
 			repeated = repeated || len(values) > 1 && name != "resource"
 		}
-		if len(parameters) != len(reference) || (parameters.OnceEach() != nil) != repeated {
+		if len(parameters) != len(reference) || (parameters.CheckNoneRepeated() != nil) != repeated {
 			t.Fatalf("%q is read as %q and not as %q", encoded, parameters, reference)
 		}
 	})

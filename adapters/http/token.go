@@ -83,7 +83,7 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 			return nil, oauth.Refuse(oauth.InvalidRequest, "D4", "parameters belong in the body, not in the URL")
 		}
 	}
-	return form, form.OnceEach()
+	return form, form.CheckNoneRepeated()
 }
 
 // identify returns the client's credentials from the form, or from a Basic header with an empty password, which the official Go SDK sends first

@@ -18,8 +18,7 @@ type Reader struct{}
 
 var _ oauth.AssertionReader = Reader{}
 
-// ReadAssertion implements oauth.AssertionReader. Before it has verified the signature it uses only
-// the key ID of the assertion.
+// ReadAssertion implements oauth.AssertionReader. Before the signature is verified, it uses only the key ID and the algorithm of the header.
 func (Reader) ReadAssertion(assertion string, keyOf func(id string) (oauth.Key, error)) (oauth.ClientAssertion, error) {
 	token, err := jwt.ParseSigned(assertion, algorithms())
 	if err != nil {

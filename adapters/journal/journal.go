@@ -32,15 +32,15 @@ type Journal struct {
 	queue   chan *trace.Step // pointers, because the garbage collector would scan a buffer of steps each time
 	lost    atomic.Int64
 	mu      sync.Mutex
-	seen    *lru.Cache[source, trace.Step] // the last step of each source
+	seen    *lru.Cache[source, trace.Step] // the last queued step of each source
 	pause   time.Duration                  // after each batch
 	end     sync.Once
 	closing chan struct{}
 	closed  chan struct{}
 }
 
-// source is the key of repeated steps: the passed calls or streams of a connection, its other steps, or the steps of a client that
-// has no connection yet.
+// source groups steps to detect repeated ones: the passed calls or streams of a connection, its other steps, or the steps of a client
+// without a connection.
 type source struct {
 	attempt, address, agent string
 	passed                  trace.Kind

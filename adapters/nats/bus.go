@@ -32,12 +32,12 @@ var ErrSettling = errors.New("no listener at the address yet, shortly after the 
 // Bus is a connection to NATS that reconnects forever. It is safe for concurrent use.
 type Bus struct {
 	connection    *nats.Conn
-	away          atomic.Bool // from a disconnect until reconnectedAt is set
+	disconnected  atomic.Bool // from a disconnect until reconnectedAt is set
 	reconnectedAt atomic.Pointer[time.Time]
 }
 
-// Open connects to one of the servers in a comma-separated list of URLs. It fails when none is reachable, because at the start that is
-// more likely a wrong address than an outage.
+// Open connects to one of the servers in a comma-separated list of URLs. It fails when none is reachable, because at startup a wrong address
+// is more likely than an outage.
 func Open(address string, logger *slog.Logger) (*Bus, error) {
 	b := new(Bus)
 	connection, err := nats.Connect(address,
@@ -45,13 +45,13 @@ func Open(address string, logger *slog.Logger) (*Bus, error) {
 		nats.ReconnectJitter(retryInterval, retryInterval), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(1),
 		nats.ReconnectBufSize(-1), // fail immediately instead of buffering messages until a reconnect
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			b.away.Store(true)
+			b.disconnected.Store(true)
 			logger.Error("the bus is disconnected", "error", err)
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) {
 			now := time.Now()
 			b.reconnectedAt.Store(&now)
-			b.away.Store(false)
+			b.disconnected.Store(false)
 			logger.Info("the bus is reconnected")
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -84,11 +84,11 @@ func withoutSecrets(addresses string) string {
 	return strings.Join(shown, ",")
 }
 
-// Listen calls take for each message to the address, one at a time, until the bus is closed. It queues up to 64 MiB of messages
-// (nats.DefaultSubPendingBytesLimit); more are dropped.
-func (b *Bus) Listen(address string, take func(message []byte, answer func([]byte))) error {
+// Listen calls handle for each message to the address, one at a time, until the bus is closed. It queues up to 64 MiB of messages
+// (nats.DefaultSubPendingBytesLimit) and drops further ones.
+func (b *Bus) Listen(address string, handle func(message []byte, answer func([]byte))) error {
 	_, err := b.connection.Subscribe(address, func(m *nats.Msg) {
-		take(m.Data, func(answer []byte) { _ = m.Respond(answer) }) // if it fails, Ask times out
+		handle(m.Data, func(answer []byte) { _ = m.Respond(answer) }) // if it fails, Ask times out
 	})
 	if err != nil {
 		return fmt.Errorf("listening on the bus: %w", err)
@@ -116,7 +116,7 @@ func (b *Bus) Ask(ctx context.Context, address string, message []byte) ([]byte, 
 
 func (b *Bus) settling() bool {
 	reconnectedAt := b.reconnectedAt.Load()
-	return b.away.Load() || reconnectedAt != nil && time.Since(*reconnectedAt) < settleLimit
+	return b.disconnected.Load() || reconnectedAt != nil && time.Since(*reconnectedAt) < settleLimit
 }
 
 // Ping returns an error while the server cannot be reached.

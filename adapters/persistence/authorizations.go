@@ -63,7 +63,7 @@ func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerpri
 	})
 }
 
-// update writes what has changed.
+// update writes the changes to the codes and grants.
 func (r authorizationRows) update(tx *sqlite.Tx, all oauth.Authorizations) error {
 	for i, code := range all.Codes {
 		if err := rewriteCode(tx, &r.codes[i], code); err != nil {

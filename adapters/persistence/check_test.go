@@ -149,7 +149,7 @@ var _ = Describe("Checking a store", func() {
 		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {
-			g.Used(then)
+			g.RecordUse(then)
 			g.End(oauth.EndedByHost, then.Add(time.Hour))
 			return nil
 		})).To(Succeed())

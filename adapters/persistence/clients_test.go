@@ -12,7 +12,7 @@ import (
 )
 
 func itListsClients(open func(ctx context.Context) *Store) {
-	It("lists the clients with living grants, those with most first", Label("C54"), func(ctx SpecContext) {
+	It("lists the clients with active grants, those with most first", Label("C54"), func(ctx SpecContext) {
 		store, grants := open(ctx), 0
 		add := func(number int, client string, idleEnd time.Time, change func(*oauth.GrantSnapshot)) {
 			for range number {

@@ -68,7 +68,7 @@ func (f *formerDatabase) issue(at time.Time) (*oauth.AuthorizationCode, oauth.Re
 	host, err := oauth.ParseHostToken("host token")
 	Expect(err).NotTo(HaveOccurred())
 	by := oauth.Redemption{Client: client, Verifier: pkceVerifier, Code: newSecret(oauth.CodeSecret), Access: newSecret(oauth.AccessTokenSecret), Refresh: newSecret(oauth.RefreshTokenSecret)}
-	code, err := oauth.IssueCode(oauth.Approval{Ticket: ticket, Host: host, Principal: oauth.Principal{Subject: "ada"}, Code: by.Code, Chance: rand.Reader}, f.settings, at)
+	code, err := oauth.IssueCode(oauth.Approval{Ticket: ticket, Host: host, Principal: oauth.Principal{Subject: "ada"}, Code: by.Code, Random: rand.Reader}, f.settings, at)
 	Expect(err).NotTo(HaveOccurred())
 	return code, by
 }
@@ -128,7 +128,7 @@ var _ = Describe("A database in which codes were part of the grants", Label("H7"
 			})).To(Succeed())
 			grant, err := store.Grant(ctx, by.Refresh.Digest())
 			Expect(err).NotTo(HaveOccurred())
-			Expect(grant.HostToken(by.Refresh, old.settings)).To(HaveField("Reveal()", "host token"))
+			Expect(grant.UnsealWithRefreshToken(by.Refresh, old.settings)).To(HaveField("Reveal()", "host token"))
 			Expect(store.AuthorizationsOf(ctx, code.HostPrint())).To(And(HaveField("Codes", BeEmpty()), HaveField("Grants", HaveLen(1))))
 		})
 
@@ -146,7 +146,7 @@ var _ = Describe("A database in which codes were part of the grants", Label("H7"
 			grant, err := store.Grant(ctx, tokens.Access.Digest())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(grant.Admits(tokens.Access.Digest(), old.settings.Resource(), then)).To(HaveField("Subject", "ada"))
-			next := oauth.Refreshment{Client: by.Client, Token: by.Refresh, Principal: oauth.Principal{Subject: "ada"}, Access: newSecret(oauth.AccessTokenSecret), Successor: newSecret(oauth.RefreshTokenSecret)}
+			next := oauth.RefreshRequest{Client: by.Client, Token: by.Refresh, Principal: oauth.Principal{Subject: "ada"}, Access: newSecret(oauth.AccessTokenSecret), Successor: newSecret(oauth.RefreshTokenSecret)}
 			Expect(store.UpdateGrant(ctx, by.Refresh.Digest(), func(g *oauth.AccessGrant) error { _, err := g.Refresh(next, old.settings, then); return err })).To(Succeed())
 			spent, err := store.Code(ctx, by.Code.Digest())
 			Expect(err).NotTo(HaveOccurred())

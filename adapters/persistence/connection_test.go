@@ -60,7 +60,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 	It("ends before a writer does that never comes to an end", func(ctx SpecContext) {
 		store := openFresh()
-		store.patience = 20 * time.Millisecond
+		store.lockTimeout = 20 * time.Millisecond
 		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
 		Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error {
 			Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error { return nil })).To(unavailable())
@@ -71,9 +71,9 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 	It("does not cut work short once it has begun", func(ctx SpecContext) {
 		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
-		store.patience = 20 * time.Millisecond
+		store.lockTimeout = 20 * time.Millisecond
 		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {
-			longer, cancel := context.WithTimeout(ctx, 2*store.patience)
+			longer, cancel := context.WithTimeout(ctx, 2*store.lockTimeout)
 			defer cancel()
 			<-longer.Done()
 			g.End(oauth.EndedByHost, then)

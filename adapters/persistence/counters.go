@@ -35,9 +35,9 @@ type slots struct {
 	free chan struct{}
 }
 
-func (t *slots) take(ctx context.Context, patience time.Duration) (leave func(), err error) {
+func (t *slots) take(ctx context.Context, lockTimeout time.Duration) (leave func(), err error) {
 	t.made.Do(func() { t.free = make(chan struct{}, countAtOnce) })
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	select {
 	case t.free <- struct{}{}:
@@ -71,7 +71,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time, windows ...oauth.Wind
 func (s *Store) Count(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 	ctx, done := s.detached(ctx)
 	defer done()
-	leave, err := s.counting.take(ctx, s.patience)
+	leave, err := s.counting.take(ctx, s.lockTimeout)
 	if err != nil {
 		return err
 	}

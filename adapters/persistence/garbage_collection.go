@@ -9,10 +9,9 @@ import (
 	"gorm.io/gorm"
 )
 
-// Rows with a forget_after are deleted by it, and so are the refresh tokens to which an earlier version has given the forget_after of their grant.
-// Access tokens are deleted by their own, at most a day later than their grant when lifetimes were shortened. Each list is a named subquery because
-// MySQL cannot read the table that a statement changes otherwise. Each condition stands twice: a server that has waited for the lock of a row checks
-// the outer condition again, but not the list.
+// Each statement deletes up to 500 rows whose forget_after has passed. expiredSecrets also finds refresh tokens of an earlier version, whose
+// forget_after is the absolute_end of their grant. The list of rows is a derived table, because MySQL cannot otherwise select from the table that it
+// deletes from. The condition is repeated outside the list: after waiting for a row lock, a server checks only the outer condition again.
 const (
 	deleteSecrets  = "DELETE FROM secrets WHERE digest IN (SELECT digest FROM (%s) AS batch)"
 	expiredSecrets = `SELECT digest FROM secrets WHERE forget_after <= @now
@@ -36,16 +35,16 @@ const (
 		SELECT grant_id, digest, predecessor, step FROM family`
 )
 
-// emptySuccessors deletes the boxes that no refresh token may open any more (J9).
+// emptySuccessors clears the successor boxes whose grace window is over (J9).
 const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE successor_box IS NOT NULL AND grace_end <= @now AND id IN (SELECT id FROM (SELECT id FROM grants
 	WHERE successor_box IS NOT NULL AND grace_end <= @now LIMIT 500) AS batch)`
 
-// DeleteExpired implements oauth.Store. Between two batches others may write.
+// DeleteExpired implements oauth.Store. Each batch is one transaction, so that other writers can run in between.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
 	for _, batch := range []batch{expired(deleteCodes), expired(s.engine.deleteExpiredSecrets()), s.deleteGrants, expired(deleteAssertions), expired(deleteCounters)} {
-		gone, err := s.inBatches(ctx, batch, now)
-		deleted += gone
+		rows, err := s.inBatches(ctx, batch, now)
+		deleted += rows
 		if err != nil {
 			return deleted, err
 		}
@@ -64,26 +63,27 @@ func expired(statement string) batch {
 	}
 }
 
-// inBatches repeats a batch until it deletes nothing, and returns the number of rows.
-func (s *Store) inBatches(ctx context.Context, batch batch, now time.Time) (found int, err error) {
+// inBatches repeats a batch until it deletes nothing, and returns the number of deleted rows.
+func (s *Store) inBatches(ctx context.Context, batch batch, now time.Time) (deleted int, err error) {
 	for rows := 1; rows > 0; {
 		err := s.transaction(ctx, func(tx *gorm.DB) (err error) {
 			rows, err = batch(tx, now)
-			return failed("forgetting what has expired", err)
+			return failed("deleting expired rows", err)
 		})
 		if err != nil {
-			return found, err
+			return deleted, err
 		}
-		found += rows
+		deleted += rows
 	}
-	return found, nil
+	return deleted, nil
 }
 
 func expiredGrants(tx *gorm.DB, now time.Time, grants *[]grantRow) *gorm.DB {
 	return tx.Select("id", "refresh_digest").Limit(grantsAtOnce).Find(grants, "forget_after <= ?", now.UnixMilli())
 }
 
-// deleteGrants deletes some grants with their refresh tokens. A grant with more tokens than fit stays, with the older tokens.
+// deleteGrants deletes some expired grants with their refresh tokens. A grant with more tokens than one batch can delete keeps the older ones
+// until the next batch.
 func (s *Store) deleteGrants(tx *gorm.DB, now time.Time) (int, error) {
 	var grants []grantRow
 	err := expiredGrants(s.engine.locking(tx), now, &grants).Error
@@ -109,7 +109,7 @@ func (s *Store) deleteGrants(tx *gorm.DB, now time.Time) (int, error) {
 	return len(tokens) + len(ids), err
 }
 
-// refreshTokens returns the newest tokens of these grants, and for each grant with older tokens the newest of those.
+// refreshTokens returns the newest refresh tokens of the grants, and for each grant with more of them the newest of the others.
 func refreshTokens(tx *gorm.DB, grants []grantRow) (tokens [][]byte, others map[string][]byte, err error) {
 	newest := make([][]byte, 0, len(grants))
 	for _, grant := range grants {

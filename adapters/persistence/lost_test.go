@@ -91,7 +91,7 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 	It("may be the destination of a copy, whose secret is there first", func() {
 		begin()
 		remove()
-		Expect(MakeSQLite(file)).To(HaveLen(len(migrations)))
+		Expect(CreateSQLite(file)).To(HaveLen(len(migrations)))
 	})
 
 	DescribeTable("is none beside a secret that nothing was begun with", func(prepare func()) {

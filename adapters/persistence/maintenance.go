@@ -128,8 +128,8 @@ var pingName = sha256.Sum256([]byte("pasteport readiness"))
 // pingKept is how long the row of the last probe stays before DeleteExpired deletes it.
 const pingKept = time.Minute
 
-// Ping does what a request does, so that it fails when requests would: it reads the server secret, writes a row that is on the disk when it
-// returns, and finds a secret and its grant. It chooses the secret at random, so that repeated probes cover the whole file.
+// Ping performs the operations of a request, so that it fails when requests would: it reads the server secret, durably writes a row, and finds a
+// secret and its grant. It chooses the secret at random, so that repeated probes cover the whole file.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.KeptSecrets(); err != nil {
 		return err

@@ -81,9 +81,9 @@ var migrations = []migration{
 	{id: "0010_authorization_codes", statements: authorizationCodes},
 }
 
-// authorizationCodes moves the codes from the grants to a table of their own. A grant whose code was not redeemed becomes a code and nothing else.
-// Of the redeemed codes those of the last day stay, counted from the newest. MySQL commits with each change of the schema, so the codes are copied
-// in one transaction after the table is made and before the first column is dropped.
+// authorizationCodes moves the codes from the grants to a separate table. A grant whose code was not redeemed becomes a code and is deleted. Redeemed
+// codes are kept if they are at most a day older than the newest one. MySQL commits at each change of the schema, so the codes are copied in one
+// transaction after the table is created and before the first column is dropped.
 var authorizationCodes = []string{
 	`CREATE TABLE authorization_codes (
 		id {id} NOT NULL PRIMARY KEY, digest {digest} NOT NULL CHECK (length(digest) = 32), code_challenge {text} NOT NULL,

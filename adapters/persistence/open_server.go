@@ -88,7 +88,7 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(notLetIn(err), pool.Close())
 	}
-	return &Store{engine: kind, writer: db, reader: db, secretFile: secretfile.New(options.SecretFile), patience: sqlite.BusyTimeout}, nil
+	return &Store{engine: kind, writer: db, reader: db, secretFile: secretfile.New(options.SecretFile), lockTimeout: sqlite.BusyTimeout}, nil
 }
 
 // servers are the engines by the scheme of their addresses.
@@ -102,7 +102,7 @@ func (s *Store) reach() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), s.lockTimeout)
 	defer cancel()
 	if err := pool.PingContext(ctx); err != nil {
 		return notLetIn(err)

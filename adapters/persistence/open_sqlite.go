@@ -43,8 +43,8 @@ func MigrateSQLite(file string) (applied []string, err error) {
 	return migrateSQLite(file, createUnlessLost, (*Store).refuseBegun)
 }
 
-// MakeSQLite is MigrateSQLite for the destination of a copy, whose secret may exist before the database.
-func MakeSQLite(file string) (applied []string, err error) {
+// CreateSQLite is MigrateSQLite for the destination of a copy, whose secret may exist before the database.
+func CreateSQLite(file string) (applied []string, err error) {
 	return migrateSQLite(file, create, func(*Store, []string) error { return nil })
 }
 
@@ -81,7 +81,7 @@ func openFile(file string, locate func(path string) error, open func(path string
 func newFileStore(path string, database *sqlite.Database) *Store {
 	return &Store{
 		engine: sqliteEngine, file: database, writer: database.Writer, reader: database.Reader,
-		secretFile: secretfile.New(path + secretSuffix), patience: sqlite.BusyTimeout,
+		secretFile: secretfile.New(path + secretSuffix), lockTimeout: sqlite.BusyTimeout,
 	}
 }
 

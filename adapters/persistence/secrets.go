@@ -51,11 +51,11 @@ func (d databaseState) isCurrent(now databaseState) bool {
 
 var start = time.Now()
 
-// secretsTrusted bounds how long a secret that an operator has copied into place stays unnoticed: that commits nothing.
+// secretsTrusted bounds the time in which a secret file that an operator has replaced goes undetected, because that commits nothing.
 const secretsTrusted = 10 * time.Millisecond
 
-// Secrets implements oauth.SecretKeeper. A process that replaces a secret, or keeps what it sealed with the new one, commits to the database. So
-// the cached secrets are current until the next commit.
+// Secrets implements oauth.SecretKeeper. A process that replaces a secret, or stores data sealed with the new one, commits to the database. So the
+// cached secrets are current until the next commit.
 func (s *Store) Secrets() ([][]byte, error) {
 	now := s.databaseState()
 	if cached := s.secrets.Load(); cached != nil && cached.read.isCurrent(now) {

@@ -25,7 +25,7 @@ type Store struct {
 	writer, reader *gorm.DB
 	secretFile     *secretfile.File
 	secrets        atomic.Pointer[cachedSecrets]
-	patience       time.Duration
+	lockTimeout    time.Duration
 	counting       slots
 }
 
@@ -126,7 +126,7 @@ func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter
 	})
 }
 
-// update writes what has changed of the grant and of the secret that was found, and the new secrets.
+// update writes the changes to the grant and to the found secret, and the new secrets.
 func update(tx *sqlite.Tx, found *secretWithGrant, grant *oauth.AccessGrant) error {
 	row, secrets := rowsOf(grant)
 	tx.ChangedGrant(row.ID, cacheEntries(&row, secrets))

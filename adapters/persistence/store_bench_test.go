@@ -128,7 +128,7 @@ func BenchmarkUpdateGrant(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		at = at.Add(time.Hour)
 		used := func(grant *oauth.AccessGrant) error {
-			grant.Used(at)
+			grant.RecordUse(at)
 			return nil
 		}
 		if err := store.UpdateGrant(context.Background(), digests[i%len(digests)], used); err != nil {

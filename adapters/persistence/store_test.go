@@ -84,7 +84,7 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		Expect(store.writer.Exec("CREATE TRIGGER untouched BEFORE UPDATE ON " + table + " BEGIN SELECT RAISE(ABORT, 'written'); END").Error).To(Succeed())
 		Expect(store.UpdateGrant(ctx, digest(0), change)).To(Succeed())
 	},
-		Entry("the secret of a grant that was used", "secrets", func(g *oauth.AccessGrant) error { g.Used(then); return nil }),
+		Entry("the secret of a grant that was used", "secrets", func(g *oauth.AccessGrant) error { g.RecordUse(then); return nil }),
 		Entry("a grant that had ended before", "grants", func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then.AddDate(0, 0, 1)); return nil }),
 	)
 

@@ -24,10 +24,10 @@ func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) e
 }
 
 // change runs work in a transaction. It runs the work again when the transaction of another replica collides with it. A call waits for its turn no
-// longer than the store's patience.
+// longer than lockTimeout.
 func (s *Store) change(ctx context.Context, work func(tx *sqlite.Tx) error) error {
 	if s.file != nil {
-		return s.file.Write(ctx, s.patience, work)
+		return s.file.Write(ctx, s.lockTimeout, work)
 	}
 	ctx, cancel := s.detached(ctx)
 	defer cancel()
@@ -46,7 +46,7 @@ func (s *Store) again(ctx context.Context, cancel func(), work func(tx *gorm.DB)
 
 // attempt runs work once, on a server. GORM's own Transaction drops the error of a failed rollback.
 func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
-	waiting := time.AfterFunc(s.patience, cancel)
+	waiting := time.AfterFunc(s.lockTimeout, cancel)
 	tx := s.writer.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelReadCommitted}) // enough: every change locks its grant first
 	waiting.Stop()
 	if tx.Error != nil {
@@ -74,7 +74,7 @@ func undo(tx *gorm.DB) error {
 	return failed("rolling back", err)
 }
 
-// failed adds what was being done to an error, and replaces the driver's error by the port's: ErrNotFound, ErrDuplicate or ErrUnavailable.
+// failed wraps an error with a description of the operation, and translates the driver's error to ErrNotFound, ErrDuplicate or ErrUnavailable.
 func failed(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -94,7 +94,7 @@ func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFu
 	if !s.engine.server {
 		return ctx, func() {}
 	}
-	limit := time.Now().Add(s.patience)
+	limit := time.Now().Add(s.lockTimeout)
 	if deadline, has := ctx.Deadline(); has && deadline.Before(limit) {
 		limit = deadline
 	}
@@ -110,7 +110,7 @@ func insert[R any](tx *sqlite.Tx, table *mapper.Table[R], rows ...*R) error {
 	return err
 }
 
-// rewrite writes what has changed of a row.
+// rewrite writes the changed columns of a row.
 func rewrite[R any](tx *sqlite.Tx, table *mapper.Table[R], was, now *R) error {
 	written, err := table.Update(tx.DB, was, now)
 	if written {

@@ -18,7 +18,7 @@ type Failures struct {
 
 var _ oauth.FailureLimit = (*Failures)(nil)
 
-// NewFailures returns a limit of that many failures of an address in a minute.
+// NewFailures returns a limit on the failures of an address in a minute.
 func NewFailures(limit int) *Failures { return &Failures{limit, NewMemory()} }
 
 // Failed implements oauth.FailureLimit.
@@ -26,5 +26,5 @@ func (f *Failures) Failed(address string, now time.Time) (wait time.Duration) {
 	window := oauth.Window{Name: sha256.Sum256([]byte(address)), Limit: f.limit, Length: failuresWindow}
 	counts, _ := f.memory.Counts(context.Background(), now, window) // memory never fails
 	_ = f.memory.Count(context.Background(), now, window)
-	return window.Full(counts[0], now)
+	return window.Wait(counts[0], now)
 }

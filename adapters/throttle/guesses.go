@@ -19,10 +19,10 @@ import (
 const (
 	networkWindow = 5 * time.Minute
 	allWindow     = time.Minute
-	ticketWindow  = time.Hour // longer than a ticket lives
+	ticketWindow  = time.Hour // longer than the lifetime of a ticket
 
-	remembered   = 10_000 // tokens, addresses and proofs, each
-	rejectedFor  = 5 * time.Second
+	cacheSize    = 10_000          // entries of each cache
+	rejectedFor  = 5 * time.Second // how long a rejected token is refused without verification
 	countTimeout = 5 * time.Second
 )
 
@@ -35,18 +35,18 @@ type Guesses struct {
 
 	rejected timestamps.Cache[rejection]
 	counted  timestamps.Cache[oauth.Fingerprint]
-	trust    *trust
-	holders  *holders
-	lookUps  *turns
-	turns    *turns // of browsers without script that have waited
+	known    *knownAddresses
+	attempts *tokenLimiter // with tokens that have active grants
+	lookUps  *networkLimiter
+	waited   *networkLimiter // browsers without script, after their wait
 	proofs   *lru.Cache[oauth.Digest, struct{}]
 
-	mu      sync.Mutex           // of counted, settled and pending
-	settled int                  // guesses that are not pending any more, with WeakTokens
-	pending map[oauth.Digest]int // guesses under way by name of a window, with WeakTokens
+	mu       sync.Mutex           // protects counted, finished and pending
+	finished int                  // number of guesses that are no longer pending, with WeakTokens
+	pending  map[oauth.Digest]int // number of admitted guesses without a result by window name, with WeakTokens
 }
 
-// rejection is a token that the verifier of a resource has refused.
+// rejection identifies a token that the verifier of a resource has rejected.
 type rejection struct {
 	token    oauth.Fingerprint
 	resource string
@@ -54,21 +54,21 @@ type rejection struct {
 
 var _ oauth.GuessLimit = (*Guesses)(nil)
 
-// NewGuesses returns a limit that counts with the counter. The names of its windows are derived from the server secret.
+// NewGuesses returns a limit that counts wrong tokens with counter. The names of its windows are derived from the server secret.
 func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *slog.Logger) *Guesses {
 	return &Guesses{
 		counter: counter, keys: settings.Keys, limits: settings.Limits, logger: logger,
-		rejected: timestamps.New[rejection](remembered), counted: timestamps.New[oauth.Fingerprint](remembered),
-		trust: newTrust(), proofs: newCache[oauth.Digest, struct{}](remembered),
-		holders: newHolders(settings.Limits.MaxAttemptsPerToken), lookUps: newTurns(lookUpEvery, lookUpsBurst),
-		turns: newTurns(settings.Limits.ProofWait/turnsInWait, turnBurst), pending: map[oauth.Digest]int{},
+		rejected: timestamps.New[rejection](cacheSize), counted: timestamps.New[oauth.Fingerprint](cacheSize),
+		known: newKnownAddresses(), proofs: newCache[oauth.Digest, struct{}](cacheSize),
+		attempts: newTokenLimiter(settings.Limits.MaxAttemptsPerToken), lookUps: newNetworkLimiter(lookUpInterval, lookUpBurst),
+		waited: newNetworkLimiter(settings.Limits.ProofWait/admittedPerWait, admittedBurst), pending: map[oauth.Digest]int{},
 	}
 }
 
 // Admit implements oauth.GuessLimit.
 func (g *Guesses) Admit(ctx context.Context, guess oauth.Guess, now time.Time) (oauth.Admission, error) {
 	if guess.Resource != "" && g.rejected.Within(rejection{guess.Token, guess.Resource}, rejectedFor, now) {
-		return oauth.Admission{Wrong: true}, nil
+		return oauth.Admission{KnownWrong: true}, nil
 	}
 	if !guess.By.Limited() {
 		return oauth.Admission{}, nil
@@ -84,39 +84,39 @@ func (g *Guesses) Admit(ctx context.Context, guess oauth.Guess, now time.Time) (
 	if err != nil {
 		return oauth.Admission{}, unavailable(err)
 	}
-	if guess.Proven || !g.demandsProof(guess, windows, counts, now) {
+	if guess.Proven || !g.needsProof(guess, windows, counts, now) {
 		return oauth.Admission{}, nil
 	}
-	return oauth.Admission{Proof: !guess.Holder || !g.holders.allow(guess.Token, now)}, nil
+	return oauth.Admission{NeedsProof: !guess.HasGrants || !g.attempts.allow(guess.Token, now)}, nil
 }
 
 func unavailable(err error) error {
 	return fmt.Errorf("%w: counting wrong tokens: %w", oauth.ErrUnavailable, err)
 }
 
-// demandsProof reports whether too many wrong tokens came from a network around the address, or from all networks together while the address
-// is unknown. The window of all networks is the first one.
-func (g *Guesses) demandsProof(guess oauth.Guess, windows []oauth.Window, counts []oauth.WindowCount, now time.Time) bool {
+// needsProof reports whether too many wrong tokens came from a network around the address, or from all networks together if the address is not
+// known. The first window is that of all networks.
+func (g *Guesses) needsProof(guess oauth.Guess, windows []oauth.Window, counts []oauth.WindowCount, now time.Time) bool {
 	for i := range windows[1:] {
-		if windows[i+1].Full(counts[i+1], now) > 0 {
+		if windows[i+1].Wait(counts[i+1], now) > 0 {
 			return true
 		}
 	}
-	return windows[0].Full(counts[0], now) > 0 && !g.trust.has(guess.By.Networks()[0], now)
+	return windows[0].Wait(counts[0], now) > 0 && !g.known.has(guess.By.Networks()[0], now)
 }
 
-// Settle implements oauth.GuessLimit.
-func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.Outcome, now time.Time) {
-	if outcome == oauth.Wrong && guess.Resource != "" {
+// RecordResult implements oauth.GuessLimit.
+func (g *Guesses) RecordResult(ctx context.Context, guess oauth.Guess, result oauth.GuessResult, now time.Time) {
+	if result == oauth.GuessWrong && guess.Resource != "" {
 		g.rejected.Add(rejection{guess.Token, guess.Resource}, now)
 	}
 	if !guess.By.Limited() {
 		return
 	}
-	if outcome == oauth.Right {
-		g.trust.add(guess.By.Networks()[0], guess.Token, now)
+	if result == oauth.GuessRight {
+		g.known.add(guess.By.Networks()[0], guess.Token, now)
 	}
-	if outcome != oauth.Wrong && !g.limits.WeakTokens {
+	if result != oauth.GuessWrong && !g.limits.WeakTokens {
 		return
 	}
 	windows, err := g.windows(guess)
@@ -127,12 +127,12 @@ func (g *Guesses) Settle(ctx context.Context, guess oauth.Guess, outcome oauth.O
 	if g.limits.WeakTokens {
 		defer g.release(windows)
 	}
-	if outcome == oauth.Wrong && !guess.Holder { // holders has counted it already
+	if result == oauth.GuessWrong && !guess.HasGrants { // attempts has counted it already
 		g.count(ctx, guess, windows, now)
 	}
 }
 
-// count adds a wrong token to its windows, unless it was counted within networkWindow. It also counts when the client has hung up.
+// count adds a wrong token to its windows, unless it was counted within networkWindow. It does so even if the client has disconnected.
 func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.Window, now time.Time) {
 	if !g.isNew(guess.Token, now) {
 		return
@@ -144,7 +144,7 @@ func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.
 	}
 }
 
-// isNew reports whether the token was not counted within networkWindow, and notes that it is now.
+// isNew reports whether the token was not counted within networkWindow, and marks it as counted.
 func (g *Guesses) isNew(token oauth.Fingerprint, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -156,15 +156,15 @@ func (g *Guesses) isNew(token oauth.Fingerprint, now time.Time) bool {
 }
 
 // MayLookUp implements oauth.GuessLimit.
-func (g *Guesses) MayLookUp(by oauth.Requester, now time.Time) bool { return g.lookUps.take(by, now) }
+func (g *Guesses) MayLookUp(by oauth.Requester, now time.Time) bool { return g.lookUps.allow(by, now) }
 
-// Turn implements oauth.GuessLimit.
-func (g *Guesses) Turn(by oauth.Requester, proof oauth.Digest, now time.Time) bool {
-	return !g.proofs.Contains(proof) && g.turns.take(by, now)
+// AdmitAfterWait implements oauth.GuessLimit.
+func (g *Guesses) AdmitAfterWait(by oauth.Requester, proof oauth.Digest, now time.Time) bool {
+	return !g.proofs.Contains(proof) && g.waited.allow(by, now)
 }
 
-// Spend implements oauth.GuessLimit.
-func (g *Guesses) Spend(proof oauth.Digest) bool {
+// UseProof implements oauth.GuessLimit.
+func (g *Guesses) UseProof(proof oauth.Digest) bool {
 	used, _ := g.proofs.ContainsOrAdd(proof, struct{}{})
 	return !used
 }

@@ -31,14 +31,14 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		f.fail(5, office, noon)
 		proven := f.guess(office)
 		proven.Proven = true
-		Expect(f.try(proven, oauth.Wrong, noon)).To(Equal(admitted))
+		Expect(f.try(proven, oauth.GuessWrong, noon)).To(Equal(admitted))
 		Expect(f.admit(f.guess(office), noon)).To(Equal(proof))
 	})
 
 	It("counts the same wrong token once", func() {
 		same := f.guess(office)
 		for i := range 30 {
-			Expect(f.try(same, oauth.Wrong, noon.Add(time.Duration(i)*rejectedFor))).To(BeZero())
+			Expect(f.try(same, oauth.GuessWrong, noon.Add(time.Duration(i)*rejectedFor))).To(BeZero())
 		}
 		f.fail(4, office, noon.Add(time.Minute))
 		Expect(f.admit(f.guess(office), noon.Add(time.Minute))).To(Equal(proof))
@@ -46,21 +46,21 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 
 	It("repeats the verdict on a wrong token for five seconds, at the same MCP server only", func() {
 		wrong := f.guess(office)
-		f.try(wrong, oauth.Wrong, noon)
-		Expect(f.admit(wrong, noon.Add(rejectedFor-time.Millisecond)).Wrong).To(BeTrue())
-		Expect(f.admit(wrong, noon.Add(rejectedFor)).Wrong).To(BeFalse())
+		f.try(wrong, oauth.GuessWrong, noon)
+		Expect(f.admit(wrong, noon.Add(rejectedFor-time.Millisecond)).KnownWrong).To(BeTrue())
+		Expect(f.admit(wrong, noon.Add(rejectedFor)).KnownWrong).To(BeFalse())
 		elsewhere := wrong
 		elsewhere.Resource = "https://cms.example.com/files"
-		Expect(f.admit(elsewhere, noon).Wrong).To(BeFalse())
+		Expect(f.admit(elsewhere, noon).KnownWrong).To(BeFalse())
 		elsewhere.Resource = ""
-		f.guesses.Settle(context.Background(), elsewhere, oauth.Wrong, noon)
-		Expect(f.admit(elsewhere, noon).Wrong).To(BeFalse(), "an empty connections page is no verdict")
+		f.guesses.RecordResult(context.Background(), elsewhere, oauth.GuessWrong, noon)
+		Expect(f.admit(elsewhere, noon).KnownWrong).To(BeFalse(), "an empty connections page is no verdict")
 	})
 
 	It("counts no right or undecided guesses", func() {
 		for range 30 {
-			Expect(f.try(f.guess(office), oauth.Right, noon)).To(BeZero())
-			Expect(f.try(f.guess(office), oauth.Undecided, noon)).To(BeZero())
+			Expect(f.try(f.guess(office), oauth.GuessRight, noon)).To(BeZero())
+			Expect(f.try(f.guess(office), oauth.GuessUndecided, noon)).To(BeZero())
 		}
 		f.fail(5, office, noon)
 		Expect(f.admit(f.guess(office), noon)).To(Equal(proof))
@@ -72,7 +72,7 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		for range 2 {
 			for i := range addressesPerToken + 1 {
 				right.By = f.guess(address(i)).By
-				Expect(f.try(right, oauth.Right, noon)).To(BeZero())
+				Expect(f.try(right, oauth.GuessRight, noon)).To(BeZero())
 			}
 		}
 		for i := range 100 {
@@ -94,16 +94,16 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 
 	It("gives no turn for a used proof", func() {
 		by := f.guess(office).By
-		Expect(f.guesses.Spend(oauth.Digest{1})).To(BeTrue())
+		Expect(f.guesses.UseProof(oauth.Digest{1})).To(BeTrue())
 		for range 30 {
-			Expect(f.guesses.Turn(by, oauth.Digest{1}, noon)).To(BeFalse())
+			Expect(f.guesses.AdmitAfterWait(by, oauth.Digest{1}, noon)).To(BeFalse())
 		}
-		Expect(f.guesses.Turn(by, oauth.Digest{2}, noon)).To(BeTrue())
+		Expect(f.guesses.AdmitAfterWait(by, oauth.Digest{2}, noon)).To(BeTrue())
 	})
 
 	DescribeTable("counts by networks with growing limits", func(limit int, address func(i int) string, neighbour, stranger string) {
 		for i := range limit {
-			Expect(f.try(f.guess(address(i)), oauth.Wrong, noon.Add(time.Duration(i)*time.Second))).To(BeZero())
+			Expect(f.try(f.guess(address(i)), oauth.GuessWrong, noon.Add(time.Duration(i)*time.Second))).To(BeZero())
 		}
 		at := noon.Add(time.Duration(limit) * time.Second)
 		Expect(f.admit(f.guess(neighbour), at)).To(Equal(proof))
@@ -116,7 +116,7 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 	)
 
 	It("demands a proof from unknown addresses after a hundred wrong tokens of all addresses in a minute", func() {
-		Expect(f.try(f.guess(other), oauth.Right, noon)).To(BeZero())
+		Expect(f.try(f.guess(other), oauth.GuessRight, noon)).To(BeZero())
 		for i := range 100 {
 			f.fail(1, netip.AddrFrom4([4]byte{10, byte(i), 0, 1}).String(), noon)
 		}
@@ -125,25 +125,25 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		Expect(f.admit(f.guess(office), noon.Add(time.Minute))).To(Equal(admitted))
 	})
 
-	It("admits thirty attempts a minute with each token that has living grants", func() {
+	It("admits thirty attempts a minute with each token that has active grants", func() {
 		f.fail(5, office, noon)
 		holder := f.guess(office)
-		holder.Holder = true
+		holder.HasGrants = true
 		for range f.limits.MaxAttemptsPerToken {
 			Expect(f.admit(holder, noon)).To(Equal(admitted))
 		}
 		Expect(f.admit(holder, noon)).To(Equal(proof))
 		Expect(f.admit(holder, noon.Add(2*time.Second))).To(Equal(admitted))
 		another := f.guess(office)
-		another.Holder = true
+		another.HasGrants = true
 		Expect(f.admit(another, noon)).To(Equal(admitted))
 	})
 
-	It("does not count a token with living grants against its network", func() {
+	It("does not count a token with active grants against its network", func() {
 		f.fail(4, office, noon)
 		revoked := f.guess(office)
-		revoked.Holder = true
-		f.guesses.Settle(context.Background(), revoked, oauth.Wrong, noon)
+		revoked.HasGrants = true
+		f.guesses.RecordResult(context.Background(), revoked, oauth.GuessWrong, noon)
 		f.fail(1, office, noon)
 	})
 
@@ -155,16 +155,16 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 	})
 
 	It("accepts a proof once", func() {
-		Expect(f.guesses.Spend(oauth.Digest{1})).To(BeTrue())
-		Expect(f.guesses.Spend(oauth.Digest{1})).To(BeFalse())
-		Expect(f.guesses.Spend(oauth.Digest{2})).To(BeTrue())
+		Expect(f.guesses.UseProof(oauth.Digest{1})).To(BeTrue())
+		Expect(f.guesses.UseProof(oauth.Digest{1})).To(BeFalse())
+		Expect(f.guesses.UseProof(oauth.Digest{2})).To(BeTrue())
 	})
 
 	It("admits a browser without script every two seconds for each address, and five times as often for each larger network", func() {
 		take := func(address string, at time.Time) bool {
-			return f.guesses.Turn(f.guess(address).By, oauth.Digest{}, at)
+			return f.guesses.AdmitAfterWait(f.guess(address).By, oauth.Digest{}, at)
 		}
-		for range turnBurst {
+		for range admittedBurst {
 			Expect(take(office, noon)).To(BeTrue())
 		}
 		Expect(take(office, noon)).To(BeFalse())
@@ -180,11 +180,11 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		f = newFixture(memory, func(l *oauth.Limits) { l.MaxWrongTokens = 1_000_000 })
 		for i := range 40_000 {
 			guess := f.guess(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}).String())
-			f.guesses.Settle(context.Background(), guess, oauth.Wrong, noon)
+			f.guesses.RecordResult(context.Background(), guess, oauth.GuessWrong, noon)
 		}
 		Expect(memory.windows.Len()).To(Equal(maxWindows))
-		Expect(f.guesses.rejected.Len()).To(Equal(remembered))
-		Expect(f.guesses.counted.Len()).To(Equal(remembered))
+		Expect(f.guesses.rejected.Len()).To(Equal(cacheSize))
+		Expect(f.guesses.counted.Len()).To(Equal(cacheSize))
 	})
 
 	It("returns ErrUnavailable while the windows cannot be read or named", Label("D30"), func() {
@@ -202,7 +202,7 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		log := new(strings.Builder)
 		f = newFixture(broken{Memory: NewMemory(), counts: errors.New("the database is down")}, func(*oauth.Limits) {})
 		f.guesses.logger = slog.New(slog.NewTextHandler(log, nil))
-		f.guesses.Settle(context.Background(), f.guess(office), oauth.Wrong, noon)
+		f.guesses.RecordResult(context.Background(), f.guess(office), oauth.GuessWrong, noon)
 		Expect(log.String()).To(ContainSubstring("the database is down"))
 	})
 

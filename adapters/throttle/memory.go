@@ -10,10 +10,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxWindows bounds the windows that are remembered; the least recently counted is forgotten first.
+// maxWindows bounds the number of stored windows; the least recently counted one is evicted.
 const maxWindows = 30_000
 
-// Memory is an oauth.WindowCounter of this process alone. It is safe for concurrent use.
+// Memory is an oauth.WindowCounter in the memory of this process. It is safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex
 	windows *lru.Cache[oauth.Digest, oauth.WindowCount]
@@ -21,7 +21,7 @@ type Memory struct {
 
 var _ oauth.WindowCounter = (*Memory)(nil)
 
-// NewMemory returns a counter that has counted nothing.
+// NewMemory returns an empty counter.
 func NewMemory() *Memory {
 	return &Memory{windows: newCache[oauth.Digest, oauth.WindowCount](maxWindows)}
 }

@@ -83,11 +83,11 @@ func (f *fixture) admit(guess oauth.Guess, at time.Time) oauth.Admission {
 }
 
 // try asks for admission, and settles the guess if it is admitted.
-func (f *fixture) try(guess oauth.Guess, outcome oauth.Outcome, at time.Time) oauth.Admission {
+func (f *fixture) try(guess oauth.Guess, outcome oauth.GuessResult, at time.Time) oauth.Admission {
 	GinkgoHelper()
 	admission := f.admit(guess, at)
 	if admission == (oauth.Admission{}) {
-		f.guesses.Settle(context.Background(), guess, outcome, at)
+		f.guesses.RecordResult(context.Background(), guess, outcome, at)
 	}
 	return admission
 }
@@ -95,13 +95,13 @@ func (f *fixture) try(guess oauth.Guess, outcome oauth.Outcome, at time.Time) oa
 func (f *fixture) fail(times int, address string, at time.Time) {
 	GinkgoHelper()
 	for range times {
-		Expect(f.try(f.guess(address), oauth.Wrong, at)).To(BeZero())
+		Expect(f.try(f.guess(address), oauth.GuessWrong, at)).To(BeZero())
 	}
 }
 
 var (
 	admitted = oauth.Admission{}
-	proof    = oauth.Admission{Proof: true}
+	proof    = oauth.Admission{NeedsProof: true}
 )
 
 func hex(i int) string {

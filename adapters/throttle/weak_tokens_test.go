@@ -19,7 +19,7 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 	It("refuses an address for the rest of its five minutes, even with a proof", func() {
 		f.fail(5, office, noon)
 		refused := f.guess(office)
-		refused.Proven, refused.Holder = true, true
+		refused.Proven, refused.HasGrants = true, true
 		Expect(f.admit(refused, noon.Add(time.Minute))).To(Equal(oauth.Admission{Wait: 4 * time.Minute}))
 		Expect(f.admit(f.guess(office), noon.Add(5*time.Minute))).To(Equal(admitted))
 	})
@@ -28,7 +28,7 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 		for i := range 5 {
 			guess := f.guess(netip.AddrFrom4([4]byte{10, byte(i), 0, 1}).String())
 			guess.Ticket = "one"
-			Expect(f.try(guess, oauth.Wrong, noon)).To(BeZero())
+			Expect(f.try(guess, oauth.GuessWrong, noon)).To(BeZero())
 		}
 		guess := f.guess("198.51.100.1")
 		guess.Ticket = "one"
@@ -39,7 +39,7 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 		for i := range 100 {
 			guess := f.guess(netip.AddrFrom4([4]byte{10, byte(i), 0, 1}).String())
 			guess.Ticket = ""
-			Expect(f.try(guess, oauth.Wrong, noon)).To(BeZero())
+			Expect(f.try(guess, oauth.GuessWrong, noon)).To(BeZero())
 		}
 		Expect(f.admit(f.guess(office), noon)).To(Equal(oauth.Admission{Wait: time.Minute}))
 	})
@@ -52,7 +52,7 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 		}
 		Expect(f.admit(f.guess(office), noon)).To(Equal(oauth.Admission{Wait: time.Second}))
 		for _, guess := range pending {
-			f.guesses.Settle(context.Background(), guess, oauth.Right, noon)
+			f.guesses.RecordResult(context.Background(), guess, oauth.GuessRight, noon)
 		}
 		Expect(f.guesses.pending).To(BeEmpty())
 		f.fail(5, office, noon)
@@ -70,7 +70,7 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 		f.fail(4, office, noon)
 		fifth, sixth := f.guess(office), f.guess(office)
 		Expect(f.admit(fifth, noon)).To(Equal(admitted))
-		late.read = func() { f.guesses.Settle(context.Background(), fifth, oauth.Wrong, noon) }
+		late.read = func() { f.guesses.RecordResult(context.Background(), fifth, oauth.GuessWrong, noon) }
 		Expect(f.admit(sixth, noon)).To(Equal(oauth.Admission{Wait: 5 * time.Minute}))
 	})
 })

@@ -1,4 +1,4 @@
-// Package timestamps remembers when something last happened to a key, in bounded memory. Start reading at Cache.
+// Package timestamps stores the time of the last event of each key, in bounded memory. Start reading at Cache.
 package timestamps
 
 import (
@@ -7,7 +7,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Cache has a time for each key; the least recently used key is forgotten first. It is safe for concurrent use.
+// Cache maps keys to times, and evicts the least recently used key. It is safe for concurrent use.
 type Cache[K comparable] struct{ times *lru.Cache[K, time.Time] }
 
 // New returns an empty cache. size is positive.
@@ -19,8 +19,8 @@ func New[K comparable](size int) Cache[K] {
 // Add sets the time of a key.
 func (c Cache[K]) Add(key K, at time.Time) { c.times.Add(key, at) }
 
-// Within reports whether the time of a key is less than interval before now. A time after now was added while the clock was ahead, and does not
-// count.
+// Within reports whether the time of a key is less than interval before now. It ignores a time after now, which was added while the clock was
+// ahead.
 func (c Cache[K]) Within(key K, interval time.Duration, now time.Time) bool {
 	at, found := c.times.Get(key)
 	age := now.Sub(at)

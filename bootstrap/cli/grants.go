@@ -25,7 +25,7 @@ import (
 type grantFilter struct{ id, client, subject string }
 
 func (f grantFilter) chooses(grant oauth.Connection) bool {
-	return oauth.NamesID(f.id, grant.ID) &&
+	return oauth.MatchesID(f.id, grant.ID) &&
 		(f.client == "" || strings.EqualFold(f.client, grant.ClientHost)) &&
 		(f.subject == "" || f.subject == grant.Subject)
 }
@@ -105,7 +105,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	return end
 }
 
-// withGrants passes use a server that can list and end the grants of the configured store, and records in the trace what it ends.
+// withGrants calls use with a server that can list and end the grants of the configured store. The server records ended grants in the trace.
 func withGrants(config *server.Config, errOut io.Writer, use func(*application.Server) error) error {
 	return withStore(config, func(store *persistence.Store) error {
 		logger := config.NewLogger(errOut)
@@ -117,11 +117,11 @@ func withGrants(config *server.Config, errOut io.Writer, use func(*application.S
 
 // chosenGrants refuses an id that does not match exactly one grant, so that end does not end more than intended.
 func chosenGrants(ctx context.Context, grants *application.Server, filter grantFilter) (chosen []oauth.Connection, err error) {
-	living, err := grants.Grants(ctx)
+	found, err := grants.Grants(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, grant := range living {
+	for _, grant := range found {
 		if filter.chooses(grant) {
 			chosen = append(chosen, grant)
 		}

@@ -105,7 +105,7 @@ func place(config server.Config) string {
 	return "grants in " + config.StoreLocation().String()
 }
 
-// adminLine describes what the admin listener offers and where.
+// adminLine describes the paths and the address of the admin listener.
 func adminLine(addr net.Addr) string {
 	bound, ok := addr.(*net.TCPAddr)
 	switch {

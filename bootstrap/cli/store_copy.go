@@ -73,7 +73,7 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	if err != nil {
 		return fmt.Errorf("%w: the copy needs the server secret: restore it, or name its file with server-secret", err)
 	}
-	if err := to.MigrateOrMake(); err != nil {
+	if err := to.MigrateOrCreate(); err != nil {
 		return err
 	}
 	target, err := to.OpenExisting()

@@ -15,22 +15,22 @@ const (
 	markdown      = "text/markdown"
 )
 
-func (d *desk) addResources() {
-	d.server.AddResourceTemplate(&mcp.ResourceTemplate{
+func (t *toolServer) addResources() {
+	t.server.AddResourceTemplate(&mcp.ResourceTemplate{
 		Name: "article", Title: "Article", URITemplate: articleScheme + "{slug}", MIMEType: markdown,
 		Description: "An article as Markdown, with its title as heading. The same articles are visible as with get_article.",
-	}, d.readArticle)
-	d.server.AddReceivingMiddleware(d.listResources)
+	}, t.readArticle)
+	t.server.AddReceivingMiddleware(t.listResources)
 }
 
 // readArticle returns the same error for a missing article and for one that the caller may not see.
-func (d *desk) readArticle(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (t *toolServer) readArticle(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := req.Params.URI
-	acting, err := d.actor(req, "get_article")
+	acting, err := t.actor(req, "get_article")
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	article, err := d.site.find(ctx, acting, strings.TrimPrefix(uri, articleScheme))
+	article, err := t.site.find(ctx, acting, strings.TrimPrefix(uri, articleScheme))
 	if err != nil {
 		return nil, wireError(ctx, err, mcp.ResourceNotFoundError(uri))
 	}
@@ -39,18 +39,18 @@ func (d *desk) readArticle(ctx context.Context, req *mcp.ReadResourceRequest) (*
 }
 
 // listResources lists from the database for each caller, because the SDK's own list is the same for all callers.
-func (d *desk) listResources(next mcp.MethodHandler) mcp.MethodHandler {
+func (t *toolServer) listResources(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if list, ok := req.(*mcp.ListResourcesRequest); ok {
-			return d.resourcePage(ctx, list)
+			return t.resourcePage(ctx, list)
 		}
 		return next(ctx, method, req)
 	}
 }
 
-func (d *desk) resourcePage(ctx context.Context, req *mcp.ListResourcesRequest) (*mcp.ListResourcesResult, error) {
+func (t *toolServer) resourcePage(ctx context.Context, req *mcp.ListResourcesRequest) (*mcp.ListResourcesResult, error) {
 	result := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: mcp.Cacheable{CacheScope: private}}
-	acting, err := d.actor(req, "list_articles")
+	acting, err := t.actor(req, "list_articles")
 	if err != nil {
 		return result, nil
 	}
@@ -58,7 +58,7 @@ func (d *desk) resourcePage(ctx context.Context, req *mcp.ListResourcesRequest) 
 	if req.Params != nil {
 		in.Cursor = req.Params.Cursor
 	}
-	page, err := d.site.list(ctx, acting, in)
+	page, err := t.site.list(ctx, acting, in)
 	if err != nil {
 		return nil, wireError(ctx, err, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown cursor"})
 	}

@@ -25,9 +25,9 @@ func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.S
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = private },
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		})
-	desk := &desk{site: s, server: server, callerOf: callerOf}
-	desk.addTools()
-	desk.addResources()
+	tools := &toolServer{site: s, server: server, callerOf: callerOf}
+	tools.addTools()
+	tools.addResources()
 	return server
 }
 
@@ -37,15 +37,16 @@ var schemas = mcp.NewSchemaCache()
 // private is the cache scope of all results, because they depend on the caller's role.
 const private = "private"
 
-type desk struct {
+// toolServer registers the tools and resources of a site with an MCP server.
+type toolServer struct {
 	site     *Site
 	server   *mcp.Server
 	callerOf func(mcp.Request) (oauth.Caller, bool)
 }
 
 // actor returns the actor of the request if they may use the tool.
-func (d *desk) actor(req mcp.Request, tool string) (actor, error) {
-	caller, known := d.callerOf(req)
+func (t *toolServer) actor(req mcp.Request, tool string) (actor, error) {
+	caller, known := t.callerOf(req)
 	if !known {
 		return actor{}, refuse("the caller is unknown; sign in first")
 	}
@@ -60,9 +61,9 @@ func (d *desk) actor(req mcp.Request, tool string) (actor, error) {
 }
 
 // addTool binds a tool to a method of the site. An error becomes the tool's result, so that the model can read it.
-func addTool[In, Out any](d *desk, tool *mcp.Tool, verb func(context.Context, actor, In) (Out, error)) {
-	mcp.AddTool(d.server, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
-		acting, err := d.actor(req, tool.Name)
+func addTool[In, Out any](t *toolServer, tool *mcp.Tool, verb func(context.Context, actor, In) (Out, error)) {
+	mcp.AddTool(t.server, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+		acting, err := t.actor(req, tool.Name)
 		if err != nil {
 			var none Out
 			return nil, none, err

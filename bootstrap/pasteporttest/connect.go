@@ -11,8 +11,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// patience is the timeout of a whole step, such as a connection.
-const patience = 30 * time.Second
+// stepTimeout is the timeout of a whole step, such as a connection.
+const stepTimeout = 30 * time.Second
 
 // Connect is TryConnect that fails the test on an error.
 func (s *Site) Connect(token string, scopes ...string) *Connection {
@@ -29,7 +29,7 @@ func (s *Site) Connect(token string, scopes ...string) *Connection {
 func (s *Site) TryConnect(token string, scopes ...string) (*Connection, error) {
 	s.t.Helper()
 	s.checkServed()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), stepTimeout)
 	defer cancel()
 	c := &Connection{site: s}
 	if err := c.open(ctx, token, scopes); err != nil {

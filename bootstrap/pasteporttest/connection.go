@@ -56,7 +56,7 @@ func (c *Connection) Session() *mcp.ClientSession {
 	if c.session != nil {
 		return c.session
 	}
-	ctx, cancel := context.WithTimeout(c.site.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.site.t.Context(), stepTimeout)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "pasteporttest", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
@@ -100,7 +100,7 @@ func (c *Connection) Refresh() {
 // TryRefresh exchanges the refresh token for new tokens. The error is a *Refusal if the site refuses, for example because it has revoked the
 // token that the person pasted.
 func (c *Connection) TryRefresh() error {
-	ctx, cancel := context.WithTimeout(c.site.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.site.t.Context(), stepTimeout)
 	defer cancel()
 	next, err := c.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: c.token.Load().RefreshToken}).Token()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Connection) End() {
 }
 
 func (c *Connection) revoke() error {
-	ctx, cancel := context.WithTimeout(c.site.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.site.t.Context(), stepTimeout)
 	defer cancel()
 	server, err := auth.GetAuthServerMetadata(ctx, c.site.issuer, http.DefaultClient)
 	if err != nil || server == nil {

@@ -133,8 +133,8 @@ func (c Config) checkMaxRequestBody() error {
 
 // checkPages also refuses AllowedHosts for a public service, which would ignore them.
 func (c Config) checkPages() error {
-	err := oauth.CheckPages(c.AllowedOrigins, c.AllowedHosts)
-	if len(c.AllowedHosts) > 0 && !c.OnThisComputer() {
+	err := oauth.CheckOriginsAndHosts(c.AllowedOrigins, c.AllowedHosts)
+	if len(c.AllowedHosts) > 0 && !c.HasLoopbackIssuer() {
 		err = errors.Join(err, oauth.NewMistake("%s is set, but a server with a public issuer accepts every Host: leave it out", oauth.Field("WithAllowedHosts")))
 	}
 	return err

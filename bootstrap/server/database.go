@@ -33,7 +33,7 @@ func (d *DatabaseConfig) settings() []*settings.Setting {
 	}
 }
 
-// check finds mistakes before anything is opened.
+// check validates the settings without opening the database.
 func (d DatabaseConfig) check() error {
 	switch {
 	case d.URL == "" && d.SecretFile != "":
@@ -120,12 +120,12 @@ func (l StoreLocation) Migrate() (applied []string, err error) {
 	return persistence.MigrateSQLite(l.file)
 }
 
-// MigrateOrMake is Migrate for the destination of a copy: it also creates a missing file.
-func (l StoreLocation) MigrateOrMake() (err error) {
+// MigrateOrCreate is Migrate for the destination of a copy: it also creates a missing file.
+func (l StoreLocation) MigrateOrCreate() (err error) {
 	if l.IsServer() {
 		_, err = persistence.MigrateServer(l.url, l.options)
 	} else {
-		_, err = persistence.MakeSQLite(l.file)
+		_, err = persistence.CreateSQLite(l.file)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
 )
 
-// operations holds what an operator observes: metrics, traces, and the admin listener.
+// operations holds the observability of a service: metrics, traces, and the admin listener.
 type operations struct {
 	metrics  *telemetry.Metrics
 	traces   *telemetry.Traces // nil without a collector
@@ -55,8 +55,8 @@ func (o *operations) observe(site *echo.Echo) {
 	o.traces.Follow(site)
 }
 
-// watch adds the gauges and the admin handler of an assembled service.
-func (o *operations) watch(s *Service, now func() time.Time) {
+// attach adds the gauges and the admin handler of an assembled service.
+func (o *operations) attach(s *Service, now func() time.Time) {
 	o.metrics.Gauge("pasteport_mcp_streams", "MCP streams that are open.", func() float64 {
 		streams, _ := s.servers.Open()
 		return float64(streams)

@@ -127,7 +127,7 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	if err := s.servers.Register(s.Echo); err != nil {
 		return err
 	}
-	s.operations.watch(s, config.Now)
+	s.operations.attach(s, config.Now)
 	return nil
 }
 

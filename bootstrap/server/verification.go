@@ -33,7 +33,7 @@ type Verification struct {
 	IntrospectionURL          string
 	IntrospectionClientID     string
 	IntrospectionClientSecret string
-	IntrospectionScopes       bool // the token's scope limits what it may grant
+	IntrospectionScopes       bool // the token's scope limits the scopes that it may grant
 
 	VerifyOverHTTP bool // allows an http URL on this computer or a private network
 }

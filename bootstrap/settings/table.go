@@ -64,8 +64,8 @@ func (t *Table) lookup(name string) *Setting {
 	return nil
 }
 
-// Flags gives a command the flags of the named settings, or of all when none is named, with their help. The settings are read
-// before the command runs, unless it has a PreRunE of its own.
+// Flags adds the flags of the named settings to a command, or of all settings when none is named, with their help. The settings are read before the
+// command runs, unless it has its own PreRunE.
 func (t *Table) Flags(command *cobra.Command, names ...string) {
 	t.wanted = names
 	groups := []Group{{Title: "Configuration", Settings: []*Setting{t.path}}}

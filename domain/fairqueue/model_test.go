@@ -26,7 +26,7 @@ var _ = Describe("Sharing places in random steps", Label("C52"), func() {
 
 	It("is safe for concurrent use", func() {
 		const places = 3
-		queue := New(Limits{Places: places, Waiting: 40, WaitingPerAddress: 10})
+		queue := New(Limits{Slots: places, MaxWaiting: 40, MaxWaitingPerAddress: 10})
 		var inside, refused atomic.Int32
 		var users sync.WaitGroup
 		for i := range 60 {
@@ -35,11 +35,11 @@ var _ = Describe("Sharing places in random steps", Label("C52"), func() {
 				random := rand.New(rand.NewPCG(1, uint64(i)))
 				for range 200 {
 					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.IntN(300))*time.Microsecond)
-					place, err := queue.Enter(ctx, randomClaim(random))
+					place, err := queue.Acquire(ctx, randomClaim(random))
 					if err == nil {
 						Expect(inside.Add(1)).To(BeNumerically("<=", places))
 						inside.Add(-1)
-						place.Leave()
+						place.Release()
 					} else {
 						refused.Add(1)
 					}
@@ -50,17 +50,17 @@ var _ = Describe("Sharing places in random steps", Label("C52"), func() {
 		users.Wait()
 		Expect(refused.Load()).To(BeNumerically(">", 0))
 		Expect(queue.taken).To(BeZero())
-		Expect(queue.shares).To(BeEmpty())
+		Expect(queue.used).To(BeEmpty())
 		Expect(queue.waiting.size).To(BeZero())
-		Expect(queue.waiting.inner).To(BeEmpty())
+		Expect(queue.waiting.children).To(BeEmpty())
 	})
 })
 
 func randomClaim(random *rand.Rand) Claim {
-	share := Share{Key: fmt.Sprint(random.IntN(3)), Max: 2}
+	share := Quota{Key: fmt.Sprint(random.IntN(3)), Max: 2}
 	switch random.IntN(5) {
 	case 0:
-		return Claim{Shares: []Share{share}}
+		return Claim{Quotas: []Quota{share}}
 	case 1:
 		return from(fmt.Sprintf("2001:db8:%x:%x::", random.IntN(2), random.IntN(3)<<7), share)
 	default:
@@ -73,12 +73,12 @@ type model struct {
 	*Queue
 	random  *rand.Rand
 	waiters []*waiter
-	holders [][]Share
+	holders [][]Quota
 }
 
 func newModel(seed uint64) *model {
 	random := rand.New(rand.NewPCG(seed, 0))
-	return &model{random: random, Queue: New(Limits{Places: 1 + random.IntN(4), Waiting: 1 + random.IntN(20), WaitingPerAddress: 1 + random.IntN(6)})}
+	return &model{random: random, Queue: New(Limits{Slots: 1 + random.IntN(4), MaxWaiting: 1 + random.IntN(20), MaxWaitingPerAddress: 1 + random.IntN(6)})}
 }
 
 func (m *model) step() {
@@ -93,10 +93,10 @@ func (m *model) step() {
 		}
 	default:
 		claim := randomClaim(m.random)
-		switch w, err := m.join(claim); {
+		switch w, err := m.enqueue(claim); {
 		case err != nil:
 		case w == nil:
-			m.holders = append(m.holders, claim.Shares)
+			m.holders = append(m.holders, claim.Quotas)
 		default:
 			m.waiters = append(m.waiters, w)
 		}
@@ -107,7 +107,7 @@ func (m *model) step() {
 func (m *model) abandon(i int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	Expect(m.await(ctx, m.waiters[i])).To(MatchError(context.Canceled))
+	Expect(m.wait(ctx, m.waiters[i])).To(MatchError(context.Canceled))
 	m.waiters = append(m.waiters[:i], m.waiters[i+1:]...)
 }
 
@@ -125,7 +125,7 @@ func (m *model) settle() {
 		case w.leaf != nil:
 			still = append(still, w)
 		case w.err == nil:
-			m.holders = append(m.holders, w.shares)
+			m.holders = append(m.holders, w.quotas)
 		}
 	}
 	m.waiters = still
@@ -141,12 +141,12 @@ func (m *model) check() {
 		}
 	}
 	Expect(m.taken).To(Equal(len(m.holders)))
-	Expect(m.taken).To(BeNumerically("<=", m.limits.Places))
-	Expect(m.shares).To(Equal(held))
+	Expect(m.taken).To(BeNumerically("<=", m.limits.Slots))
+	Expect(m.used).To(Equal(held))
 	Expect(m.waiting.size).To(Equal(len(m.waiters)))
-	Expect(m.waiting.size).To(BeNumerically("<=", m.limits.Waiting))
+	Expect(m.waiting.size).To(BeNumerically("<=", m.limits.MaxWaiting))
 	for _, w := range m.waiters {
-		Expect(m.admits(w.shares)).To(BeFalse())
+		Expect(m.admits(w.quotas)).To(BeFalse())
 	}
 }
 
@@ -156,6 +156,6 @@ func (m *model) end() {
 		m.settle()
 	}
 	Expect(m.waiters).To(BeEmpty())
-	Expect(m.shares).To(BeEmpty())
-	Expect(m.waiting.inner).To(BeEmpty())
+	Expect(m.used).To(BeEmpty())
+	Expect(m.waiting.children).To(BeEmpty())
 }

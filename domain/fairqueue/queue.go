@@ -1,4 +1,4 @@
-// Package fairqueue shares a bounded number of places among many users, in turns.
+// Package fairqueue shares a bounded number of slots fairly among networks and their users. Start reading at Queue.
 package fairqueue
 
 import (
@@ -9,79 +9,79 @@ import (
 	"sync"
 )
 
-// ErrFull reports that too many claims wait already.
+// ErrFull is returned when too many claims are waiting.
 var ErrFull = errors.New("too many requests are waiting")
 
-// Claim is a request for a place.
+// Claim is a request for a slot.
 type Claim struct {
 	// Networks are the networks around the address of the claim, the smallest first, as oauth.Requester.Networks returns them. Claims without
-	// networks take turns as one network, in which any number may wait.
+	// networks count as one network, in which any number of claims can wait.
 	Networks []netip.Prefix
-	// User is the innermost level of turns, for example the token that a claim is about. Claims of an address without users are in one line.
+	// User distinguishes the users of an address, who take turns too; for example by the token that a claim is about.
 	User string
-	// Shares limit how many places the claims with the same key hold at once.
-	Shares []Share
+	// Quotas limit the slots that claims with the same key hold at the same time.
+	Quotas []Quota
 }
 
-// Share is a key with the number of places, at least 1, that its claims may hold when this claim gets one.
-type Share struct {
+// Quota limits the claims with one key: this claim waits while they hold Max slots. Max is at least 1.
+type Quota struct {
 	Key string
 	Max int
 }
 
 // Limits bounds a queue.
 type Limits struct {
-	Places            int
-	Waiting           int // in all
-	WaitingPerAddress int // in one smallest network
+	Slots                int
+	MaxWaiting           int // in all
+	MaxWaitingPerAddress int // in one smallest network
 }
 
-// Queue hands out places. It is safe for concurrent use and starts no goroutines.
+// Queue is a semaphore with a hierarchical round-robin queue. It is safe for concurrent use and starts no goroutines.
 //
-// When a place becomes free, networks take turns: first the largest networks with waiters, then the networks inside the chosen one, down
-// to the smallest, then the users of an address. The oldest waiter of a user is first. So an attacker who sends requests from a /48 delays other networks by one turn,
-// however many addresses the /48 has. The queue skips a waiter whose shares are used up.
+// A free slot goes to the largest networks in turn, within the chosen one to its inner networks in turn, down to the smallest, then to the users of
+// that address in turn, and there to the oldest waiter. An attacker who controls a whole /48 thus delays other networks by one turn only. The queue
+// skips a waiter whose quotas are exhausted.
 type Queue struct {
 	limits  Limits
 	mu      sync.Mutex
 	taken   int
-	shares  map[string]int // places held by key
+	used    map[string]int // held slots by quota key
 	waiting *network
 }
 
-// New returns a queue whose places are all free.
+// New returns a queue whose slots are all free.
 func New(l Limits) *Queue {
-	return &Queue{limits: l, shares: map[string]int{}, waiting: newNetwork(nil, "")}
+	return &Queue{limits: l, used: map[string]int{}, waiting: newNetwork(nil, "")}
 }
 
-// Place is a place in use.
-type Place struct {
+// Slot is a held slot.
+type Slot struct {
 	// Waited reports whether the claim had to wait.
 	Waited bool
 
-	leave func()
+	release func()
 }
 
-// Leave frees the place. Further calls do nothing.
-func (p *Place) Leave() { p.leave() }
+// Release frees the slot. Further calls do nothing.
+func (s *Slot) Release() { s.release() }
 
-// Enter waits for a place until ctx ends. It returns ErrFull when too many claims wait already. When the queue is full, the newest waiter
-// of the network with most waiters gets ErrFull, and the newcomer waits instead. The same holds for the users of an address.
-func (q *Queue) Enter(ctx context.Context, c Claim) (*Place, error) {
+// Acquire waits for a slot until ctx ends. If the queue is full, the newest waiter of the network with the most waiters gets ErrFull and makes room
+// for this claim; if that would be this claim, Acquire returns ErrFull. The users of an address compete in the same way.
+func (q *Queue) Acquire(ctx context.Context, c Claim) (*Slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w, err := q.join(c)
+	w, err := q.enqueue(c)
 	if err != nil {
 		return nil, err
 	}
 	waited := w != nil
 	if waited {
-		if err := q.await(ctx, w); err != nil {
+		if err := q.wait(ctx, w); err != nil {
 			return nil, err
 		}
 	}
-	return &Place{Waited: waited, leave: sync.OnceFunc(func() { q.leave(c.Shares) })}, nil
+	return &Slot{Waited: waited, release: sync.OnceFunc(func() { q.leave(c.Quotas) })}, nil
 }
 
 // Waiting returns the number of waiters.
@@ -91,35 +91,35 @@ func (q *Queue) Waiting() int {
 	return q.waiting.size
 }
 
-// Full reports whether all places are taken.
+// Full reports whether all slots are held.
 func (q *Queue) Full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.taken >= q.limits.Places
+	return q.taken >= q.limits.Slots
 }
 
-// join takes a place and returns nil, or returns a new waiter.
-func (q *Queue) join(c Claim) (*waiter, error) {
+// enqueue takes a free slot and returns nil, or returns a new waiter.
+func (q *Queue) enqueue(c Claim) (*waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.admits(c.Shares) { // all waiters have used up their shares, or they would hold the place
-		q.take(c.Shares)
+	if q.admits(c.Quotas) { // a free slot means that the quotas of all waiters are exhausted
+		q.take(c.Quotas)
 		return nil, nil
 	}
 	path := pathOf(c)
 	address := q.waiting.at(path[:len(path)-1])
-	if len(c.Networks) > 0 && address.len() >= q.limits.WaitingPerAddress && !address.makeRoom(path[len(path)-1:]) {
+	if len(c.Networks) > 0 && address.len() >= q.limits.MaxWaitingPerAddress && !address.evict(path[len(path)-1:]) {
 		return nil, ErrFull
 	}
-	if q.waiting.size >= q.limits.Waiting && !q.waiting.makeRoom(path) {
+	if q.waiting.size >= q.limits.MaxWaiting && !q.waiting.evict(path) {
 		return nil, ErrFull
 	}
-	w := &waiter{shares: c.Shares, settled: make(chan struct{})}
+	w := &waiter{quotas: c.Quotas, done: make(chan struct{})}
 	q.waiting.add(path, w)
 	return w, nil
 }
 
-// pathOf returns the networks of a claim, the largest first, and its user.
+// pathOf returns the path of a claim in the tree of waiters: its networks, the largest first, and its user.
 func pathOf(c Claim) []string {
 	var path []string
 	for _, network := range slices.Backward(c.Networks) {
@@ -131,9 +131,9 @@ func pathOf(c Claim) []string {
 	return append(path, c.User)
 }
 
-func (q *Queue) await(ctx context.Context, w *waiter) error {
+func (q *Queue) wait(ctx context.Context, w *waiter) error {
 	select {
-	case <-w.settled:
+	case <-w.done:
 		return w.err
 	case <-ctx.Done():
 	}
@@ -143,43 +143,43 @@ func (q *Queue) await(ctx context.Context, w *waiter) error {
 		w.leaf.remove(w)
 		return ctx.Err()
 	}
-	if w.err == nil { // the place was granted at the same time
-		q.free(w.shares)
+	if w.err == nil { // the slot was granted at the same time
+		q.free(w.quotas)
 	}
 	return ctx.Err()
 }
 
-func (q *Queue) leave(shares []Share) {
+func (q *Queue) leave(quotas []Quota) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.free(shares)
+	q.free(quotas)
 }
 
-func (q *Queue) admits(shares []Share) bool {
-	return q.taken < q.limits.Places && !slices.ContainsFunc(shares, func(s Share) bool { return q.shares[s.Key] >= s.Max })
+func (q *Queue) admits(quotas []Quota) bool {
+	return q.taken < q.limits.Slots && !slices.ContainsFunc(quotas, func(quota Quota) bool { return q.used[quota.Key] >= quota.Max })
 }
 
-func (q *Queue) take(shares []Share) {
+func (q *Queue) take(quotas []Quota) {
 	q.taken++
-	for _, s := range shares {
-		q.shares[s.Key]++
+	for _, quota := range quotas {
+		q.used[quota.Key]++
 	}
 }
 
-// free gives a place back, and grants free places to waiters.
-func (q *Queue) free(shares []Share) {
+// free returns a slot, and grants free slots to waiters.
+func (q *Queue) free(quotas []Quota) {
 	q.taken--
-	for _, s := range shares {
-		if q.shares[s.Key]--; q.shares[s.Key] == 0 {
-			delete(q.shares, s.Key)
+	for _, quota := range quotas {
+		if q.used[quota.Key]--; q.used[quota.Key] == 0 {
+			delete(q.used, quota.Key)
 		}
 	}
-	for q.taken < q.limits.Places {
+	for q.taken < q.limits.Slots {
 		w := q.waiting.next(q.admits)
 		if w == nil {
 			return
 		}
-		q.take(w.shares)
-		w.settle(nil)
+		q.take(w.quotas)
+		w.finish(nil)
 	}
 }

@@ -16,13 +16,13 @@ func TestFairQueue(t *testing.T) {
 	suite.Run(t, "Places shared in turns")
 }
 
-func from(address string, shares ...Share) Claim {
+func from(address string, shares ...Quota) Claim {
 	a := netip.MustParseAddr(address)
 	lengths := []int{64, 56, 48}
 	if a.Is4() {
 		lengths = []int{32, 24}
 	}
-	c := Claim{Shares: shares}
+	c := Claim{Quotas: shares}
 	for _, bits := range lengths {
 		c.Networks = append(c.Networks, netip.PrefixFrom(a, bits).Masked())
 	}
@@ -32,15 +32,15 @@ func from(address string, shares ...Share) Claim {
 // arrivals is a queue with all places in use, and the names of the waiters in the order of their turns.
 type arrivals struct {
 	*Queue
-	first  *Place
+	first  *Slot
 	names  []string
-	places chan *Place
+	places chan *Slot
 }
 
 func newArrivals(l Limits) *arrivals {
-	a := &arrivals{Queue: New(l), places: make(chan *Place)}
-	for range l.Places {
-		place, err := a.Enter(context.Background(), Claim{})
+	a := &arrivals{Queue: New(l), places: make(chan *Slot)}
+	for range l.Slots {
+		place, err := a.Acquire(context.Background(), Claim{})
 		Expect(err).NotTo(HaveOccurred())
 		a.first = place
 	}
@@ -51,7 +51,7 @@ func newArrivals(l Limits) *arrivals {
 func (a *arrivals) wait(ctx context.Context, name string, c Claim) <-chan error {
 	before, result := a.Waiting(), make(chan error, 1)
 	go func() {
-		place, err := a.Enter(ctx, c)
+		place, err := a.Acquire(ctx, c)
 		if err == nil {
 			a.names = append(a.names, name)
 			a.places <- place
@@ -66,7 +66,7 @@ func (a *arrivals) wait(ctx context.Context, name string, c Claim) <-chan error 
 func (a *arrivals) turns(number int) []string {
 	place := a.first
 	for range number {
-		place.Leave()
+		place.Release()
 		Eventually(a.places).Should(Receive(&place))
 	}
 	a.first = place
@@ -75,10 +75,10 @@ func (a *arrivals) turns(number int) []string {
 
 var _ = Describe("Sharing places", Label("C52"), func() {
 	It("gives places at once while there are some", func(ctx SpecContext) {
-		queue := New(Limits{Places: 2, Waiting: 1, WaitingPerAddress: 1})
+		queue := New(Limits{Slots: 2, MaxWaiting: 1, MaxWaitingPerAddress: 1})
 		for range 2 {
 			Expect(queue.Full()).To(BeFalse())
-			place, err := queue.Enter(ctx, from("192.0.2.1"))
+			place, err := queue.Acquire(ctx, from("192.0.2.1"))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(place.Waited).To(BeFalse())
 		}
@@ -87,23 +87,23 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 	})
 
 	It("reports that a claim had to wait", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 1, WaitingPerAddress: 1})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 1, MaxWaitingPerAddress: 1})
 		a.wait(ctx, "one", from("192.0.2.1"))
 		a.turns(1)
 		Expect(a.first.Waited).To(BeTrue())
 	})
 
 	It("frees a place once", func(ctx SpecContext) {
-		queue := New(Limits{Places: 1, Waiting: 1, WaitingPerAddress: 1})
-		place, err := queue.Enter(ctx, Claim{})
+		queue := New(Limits{Slots: 1, MaxWaiting: 1, MaxWaitingPerAddress: 1})
+		place, err := queue.Acquire(ctx, Claim{})
 		Expect(err).NotTo(HaveOccurred())
-		place.Leave()
-		place.Leave()
+		place.Release()
+		place.Release()
 		Expect(queue.taken).To(BeZero())
 	})
 
 	It("serves the waiters of one address in order", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 9, WaitingPerAddress: 9})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 9, MaxWaitingPerAddress: 9})
 		for _, name := range []string{"1", "2", "3"} {
 			a.wait(ctx, name, from("192.0.2.1"))
 		}
@@ -111,7 +111,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 	})
 
 	DescribeTable("makes a person wait for one turn only, behind a flood from", func(ctx SpecContext, attacker func(i int) string) {
-		a := newArrivals(Limits{Places: 1, Waiting: 99, WaitingPerAddress: 99})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 99})
 		for i := range 20 {
 			a.wait(ctx, "attacker", from(attacker(i)))
 		}
@@ -126,7 +126,7 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 	)
 
 	It("takes turns inside a network too", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 99, WaitingPerAddress: 99})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 99})
 		for i, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "198.51.100.1", "198.51.100.1"} {
 			a.wait(ctx, fmt.Sprint(i), from(address))
 		}
@@ -134,30 +134,30 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 	})
 
 	It("skips waiters whose share is used up, also when other places are free", func(ctx SpecContext) {
-		queue, slow := New(Limits{Places: 2, Waiting: 9, WaitingPerAddress: 9}), Share{Key: "slow.example", Max: 1}
-		holder, err := queue.Enter(ctx, from("192.0.2.1", slow))
+		queue, slow := New(Limits{Slots: 2, MaxWaiting: 9, MaxWaitingPerAddress: 9}), Quota{Key: "slow.example", Max: 1}
+		holder, err := queue.Acquire(ctx, from("192.0.2.1", slow))
 		Expect(err).NotTo(HaveOccurred())
-		waits, err := queue.join(from("192.0.2.2", slow))
+		waits, err := queue.enqueue(from("192.0.2.2", slow))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(waits).NotTo(BeNil())
 
-		other, err := queue.Enter(ctx, from("192.0.2.3", Share{Key: "fast.example", Max: 1}))
+		other, err := queue.Acquire(ctx, from("192.0.2.3", Quota{Key: "fast.example", Max: 1}))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(other.Waited).To(BeFalse())
-		last, err := queue.join(from("192.0.2.2"))
+		last, err := queue.enqueue(from("192.0.2.2"))
 		Expect(err).NotTo(HaveOccurred())
-		other.Leave()
-		Expect(last.settled).To(BeClosed())
-		Expect(waits.settled).NotTo(BeClosed())
-		holder.Leave()
-		Expect(waits.settled).To(BeClosed())
+		other.Release()
+		Expect(last.done).To(BeClosed())
+		Expect(waits.done).NotTo(BeClosed())
+		holder.Release()
+		Expect(waits.done).To(BeClosed())
 	})
 
 	It("refuses an address with too many waiters, and not its neighbors", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 99, WaitingPerAddress: 2})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 2})
 		a.wait(ctx, "1", from("192.0.2.1"))
 		a.wait(ctx, "2", from("192.0.2.1"))
-		Expect(a.Enter(ctx, from("192.0.2.1"))).Error().To(MatchError(ErrFull))
+		Expect(a.Acquire(ctx, from("192.0.2.1"))).Error().To(MatchError(ErrFull))
 		a.wait(ctx, "3", from("192.0.2.2"))
 	})
 
@@ -167,35 +167,35 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 			c.User = user
 			return c
 		}
-		a := newArrivals(Limits{Places: 1, Waiting: 99, WaitingPerAddress: 3})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 3})
 		a.wait(ctx, "1", ofUser("flood"))
 		a.wait(ctx, "2", ofUser("flood"))
 		last := a.wait(ctx, "3", ofUser("flood"))
-		Expect(a.Enter(ctx, ofUser("flood"))).Error().To(MatchError(ErrFull))
-		w, err := a.join(ofUser("person"))
+		Expect(a.Acquire(ctx, ofUser("flood"))).Error().To(MatchError(ErrFull))
+		w, err := a.enqueue(ofUser("person"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(last).Should(Receive(MatchError(ErrFull)))
 		Expect(a.turns(1)).To(Equal([]string{"1"}))
-		a.first.Leave()
-		Eventually(w.settled).Should(BeClosed())
+		a.first.Release()
+		Eventually(w.done).Should(BeClosed())
 	})
 
 	It("applies no limit of an address to claims without networks", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 3, WaitingPerAddress: 1})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 3, MaxWaitingPerAddress: 1})
 		for range 3 {
 			a.wait(ctx, "", Claim{})
 		}
-		Expect(a.Enter(ctx, Claim{})).Error().To(MatchError(ErrFull))
+		Expect(a.Acquire(ctx, Claim{})).Error().To(MatchError(ErrFull))
 	})
 
 	It("drops the newest waiter of the largest network when it is full", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 4, WaitingPerAddress: 9})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 4, MaxWaitingPerAddress: 9})
 		a.wait(ctx, "1", from("192.0.2.1"))
 		a.wait(ctx, "2", from("192.0.2.1"))
 		a.wait(ctx, "other", from("192.0.2.2"))
 		dropped := a.wait(ctx, "3", from("192.0.2.1"))
 
-		_, err := a.join(from("198.51.100.1"))
+		_, err := a.enqueue(from("198.51.100.1"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(dropped).Should(Receive(MatchError(ErrFull)))
 		Expect(a.Waiting()).To(Equal(4))
@@ -203,51 +203,51 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 	})
 
 	It("refuses a newcomer whose network would have as many as the largest", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 3, WaitingPerAddress: 9})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 3, MaxWaitingPerAddress: 9})
 		a.wait(ctx, "1", from("192.0.2.1"))
 		a.wait(ctx, "2", from("192.0.2.1"))
 		a.wait(ctx, "3", from("198.51.100.1"))
 		for _, newcomer := range []string{"192.0.2.1", "198.51.100.1"} {
-			Expect(a.join(from(newcomer))).Error().To(MatchError(ErrFull), newcomer)
+			Expect(a.enqueue(from(newcomer))).Error().To(MatchError(ErrFull), newcomer)
 		}
 	})
 
 	It("makes room inside of a network that fills the queue", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 2, WaitingPerAddress: 9})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 2, MaxWaitingPerAddress: 9})
 		a.wait(ctx, "1", from("192.0.2.1"))
 		dropped := a.wait(ctx, "2", from("192.0.2.1"))
-		_, err := a.join(from("192.0.2.2"))
+		_, err := a.enqueue(from("192.0.2.2"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(dropped).Should(Receive(MatchError(ErrFull)))
 	})
 
 	It("forgets a waiter whose context ends", func(ctx SpecContext) {
-		a := newArrivals(Limits{Places: 1, Waiting: 9, WaitingPerAddress: 9})
+		a := newArrivals(Limits{Slots: 1, MaxWaiting: 9, MaxWaitingPerAddress: 9})
 		ending, cancel := context.WithCancel(ctx)
 		result := a.wait(ending, "1", from("192.0.2.1"))
 		cancel()
 		Eventually(result).Should(Receive(MatchError(context.Canceled)))
 		Expect(a.Waiting()).To(BeZero())
-		Expect(a.waiting.inner).To(BeEmpty())
-		Expect(a.Enter(ending, Claim{})).Error().To(MatchError(context.Canceled))
+		Expect(a.waiting.children).To(BeEmpty())
+		Expect(a.Acquire(ending, Claim{})).Error().To(MatchError(context.Canceled))
 	})
 
 	It("hands a place on that was granted after the context had ended", func(ctx SpecContext) {
-		queue := New(Limits{Places: 1, Waiting: 9, WaitingPerAddress: 9})
-		holder, err := queue.Enter(ctx, Claim{})
+		queue := New(Limits{Slots: 1, MaxWaiting: 9, MaxWaitingPerAddress: 9})
+		holder, err := queue.Acquire(ctx, Claim{})
 		Expect(err).NotTo(HaveOccurred())
-		late, err := queue.join(from("192.0.2.1"))
+		late, err := queue.enqueue(from("192.0.2.1"))
 		Expect(err).NotTo(HaveOccurred())
-		next, err := queue.join(from("192.0.2.1"))
+		next, err := queue.enqueue(from("192.0.2.1"))
 		Expect(err).NotTo(HaveOccurred())
-		holder.Leave()
-		Expect(late.settled).To(BeClosed())
-		late.settled = make(chan struct{}) // the context is seen first
+		holder.Release()
+		Expect(late.done).To(BeClosed())
+		late.done = make(chan struct{}) // the context is seen first
 
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		Expect(queue.await(ended, late)).To(MatchError(context.Canceled))
-		Expect(next.settled).To(BeClosed())
+		Expect(queue.wait(ended, late)).To(MatchError(context.Canceled))
+		Expect(next.done).To(BeClosed())
 		Expect(queue.taken).To(Equal(1))
 	})
 })

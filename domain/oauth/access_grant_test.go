@@ -48,9 +48,9 @@ var _ = Describe("A grant", func() {
 			_, err := copied.Refresh(f.refreshment(f.refresh), settings, noon)
 			Expect(err).NotTo(HaveOccurred())
 		}),
-		Entry("its use", func(_ *family, copied *AccessGrant) { copied.Used(noon.Add(time.Hour)) }),
+		Entry("its use", func(_ *family, copied *AccessGrant) { copied.RecordUse(noon.Add(time.Hour)) }),
 		Entry("what the site says of its person", func(_ *family, copied *AccessGrant) {
-			copied.Reverified(Principal{Roles: []string{"reader"}, Scopes: []string{}}, settings, noon.Add(time.Hour))
+			copied.RecordVerification(Principal{Roles: []string{"reader"}, Scopes: []string{}}, settings, noon.Add(time.Hour))
 		}),
 	)
 
@@ -92,15 +92,15 @@ var _ = Describe("A grant", func() {
 		tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		for _, holder := range []Secret{tokens.Refresh, f.refresh} {
-			host, err := f.grant.HostToken(holder, settings)
+			host, err := f.grant.UnsealWithRefreshToken(holder, settings)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(host.Reveal()).To(Equal("host-token"))
 		}
 		next, err := f.grant.Refresh(f.refreshment(tokens.Refresh), settings, noon)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = f.grant.HostToken(next.Refresh, settings)
+		_, err = f.grant.UnsealWithRefreshToken(next.Refresh, settings)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = f.grant.HostToken(f.refresh, settings)
+		_, err = f.grant.UnsealWithRefreshToken(f.refresh, settings)
 		Expect(err).To(MatchError(ErrHostTokenLost))
 	})
 
@@ -110,23 +110,23 @@ var _ = Describe("A grant", func() {
 		by.Host = opened(f)
 		tokens, err := f.grant.Refresh(by, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(f.grant.HostToken(tokens.Refresh, settings)).To(HaveField("Reveal()", "host-token"))
-		_, err = f.grant.HostToken(f.refresh, settings)
+		Expect(f.grant.UnsealWithRefreshToken(tokens.Refresh, settings)).To(HaveField("Reveal()", "host-token"))
+		_, err = f.grant.UnsealWithRefreshToken(f.refresh, settings)
 		Expect(err).NotTo(HaveOccurred(), "the box leads to the successor")
 	},
 		Entry("with the key that has opened it", Label("J5"), func(f *family) *UnsealedHostToken {
-			opened, err := f.grant.HostToken(f.refresh, settings)
+			opened, err := f.grant.UnsealWithRefreshToken(f.refresh, settings)
 			Expect(err).NotTo(HaveOccurred())
 			return opened
 		}),
 		Entry("but never with the key of another box", Label("J5", "J12"), func(*family) *UnsealedHostToken {
 			other := redeemed(settings)
-			opened, err := other.grant.HostToken(other.refresh, settings)
+			opened, err := other.grant.UnsealWithRefreshToken(other.refresh, settings)
 			Expect(err).NotTo(HaveOccurred())
 			return opened
 		}),
 		Entry("and never with a key that is forgotten", Label("J5", "J11"), func(f *family) *UnsealedHostToken {
-			opened, err := f.grant.HostToken(f.refresh, settings)
+			opened, err := f.grant.UnsealWithRefreshToken(f.refresh, settings)
 			Expect(err).NotTo(HaveOccurred())
 			opened.Forget()
 			Expect(opened.dataKey).To(HaveEach(BeZero()))
@@ -137,7 +137,7 @@ var _ = Describe("A grant", func() {
 	It("cannot open it with another server secret", Label("J6", "J11"), func() {
 		f := redeemed(settings)
 		other := settingsOf(func(c *Config) { c.Secret = append(make([]byte, MinSecretLength), 1) })
-		_, err := f.grant.HostToken(f.refresh, other)
+		_, err := f.grant.UnsealWithRefreshToken(f.refresh, other)
 		Expect(err).To(MatchError(ErrHostTokenLost))
 	})
 
@@ -192,7 +192,7 @@ var _ = Describe("A grant", func() {
 		request, err := ask(settings)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = NewTicket(request, noChance{}, noon)
-		Expect(err).To(MatchError(ContainSubstring("drawing a ticket id")))
+		Expect(err).To(MatchError(ContainSubstring("generating a ticket id")))
 	})
 })
 
@@ -212,7 +212,7 @@ var _ = Describe("The id of a ticket", Label("H5"), func() {
 })
 
 var _ = DescribeTable("Typing an id", Label("trace"), func(typed string, means bool) {
-	Expect(NamesID(typed, "019c0123456789abcdef0123456789ab")).To(Equal(means))
+	Expect(MatchesID(typed, "019c0123456789abcdef0123456789ab")).To(Equal(means))
 },
 	Entry("whole", "019c0123456789abcdef0123456789ab", true),
 	Entry("as its beginning", "019c01", true),

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// consent is the part that a code and its grant have in common.
+// consent holds the fields that a code and its grant share.
 type consent struct {
 	id         string // of the ticket that the person approved
 	client     ClientID
@@ -27,13 +27,13 @@ type consent struct {
 	hostPrint  Fingerprint
 }
 
-// ID returns the id of the approved ticket. It is no secret. A code and the grant that it opens have the same one.
+// ID returns the id of the approved ticket, which a code and its grant share. It is no secret.
 func (c *consent) ID() string { return c.id }
 
 // Client returns the client_id.
 func (c *consent) Client() ClientID { return c.client }
 
-// AuthMethod returns how the client authenticates, as settled when the person approved.
+// AuthMethod returns how the client authenticates, as determined at the approval.
 func (c *consent) AuthMethod() AuthMethod { return c.authMethod }
 
 // Resource returns the MCP server that the client may call.
@@ -61,10 +61,10 @@ type Authorization interface {
 	Client() ClientID
 	AuthMethod() AuthMethod
 	HostPrint() Fingerprint
-	// Connection returns the view for its person. alive is false when there is nothing left to end.
-	Connection(now time.Time) (shown Connection, alive bool)
-	// End withdraws the code or ends the grant. It reports whether it was alive.
-	End(reason EndReason, now time.Time) (wasAlive bool)
+	// Connection returns the view for its person. active is false for a code that cannot be redeemed and for a grant that has ended or expired.
+	Connection(now time.Time) (shown Connection, active bool)
+	// End withdraws the code or ends the grant. It reports whether it was active.
+	End(reason EndReason, now time.Time) (wasActive bool)
 }
 
 // Authorizations are codes and grants, mostly those of one host token.
@@ -89,18 +89,18 @@ func (a Authorizations) All() iter.Seq[Authorization] {
 	}
 }
 
-// Connections returns those that are alive, the oldest first.
-func (a Authorizations) Connections(now time.Time) (living []Connection) {
+// Connections returns the active ones, the oldest first.
+func (a Authorizations) Connections(now time.Time) (connections []Connection) {
 	for authorization := range a.All() {
-		if shown, alive := authorization.Connection(now); alive {
-			living = append(living, shown)
+		if shown, active := authorization.Connection(now); active {
+			connections = append(connections, shown)
 		}
 	}
-	slices.SortStableFunc(living, func(a, b Connection) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
-	return living
+	slices.SortStableFunc(connections, func(a, b Connection) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+	return connections
 }
 
-// End ends the chosen ones and returns the ids of those that were alive.
+// End ends the chosen ones and returns the ids of those that were active.
 func (a Authorizations) End(chosen func(id string) bool, reason EndReason, now time.Time) (ended []string) {
 	for authorization := range a.All() {
 		if chosen(authorization.ID()) && authorization.End(reason, now) {
@@ -110,13 +110,13 @@ func (a Authorizations) End(chosen func(id string) bool, reason EndReason, now t
 	return ended
 }
 
-// Surplus returns the ids of those that end because one host token has more than limit (J14): expired ones first, then the least recently used.
-// It never returns the id of the new one, made.
-func (a Authorizations) Surplus(made string, limit int, now time.Time) map[string]bool {
+// Surplus returns the ids of the authorizations of one host token beyond the limit, which the caller ends (J14): expired ones first, then the least
+// recently used. It never returns newID, that of the one just created.
+func (a Authorizations) Surplus(newID string, limit int, now time.Time) map[string]bool {
 	if len(a.Codes)+len(a.Grants) <= limit {
 		return nil
 	}
-	others := slices.DeleteFunc(slices.Collect(a.All()), func(one Authorization) bool { return one.ID() == made })
+	others := slices.DeleteFunc(slices.Collect(a.All()), func(one Authorization) bool { return one.ID() == newID })
 	slices.SortStableFunc(others, func(one, other Authorization) int { return lastSeen(one, now).Compare(lastSeen(other, now)) })
 	surplus := map[string]bool{}
 	for _, one := range others[:min(len(others), len(a.Codes)+len(a.Grants)-limit)] {
@@ -125,38 +125,38 @@ func (a Authorizations) Surplus(made string, limit int, now time.Time) map[strin
 	return surplus
 }
 
-// lastSeen returns when a living authorization was last used, or made if it never was; zero for any other.
+// lastSeen returns Connection.LastSeen of an active authorization, and zero for any other.
 func lastSeen(one Authorization, now time.Time) time.Time {
-	shown, alive := one.Connection(now)
-	if !alive {
+	shown, active := one.Connection(now)
+	if !active {
 		return time.Time{}
 	}
 	return shown.LastSeen()
 }
 
-// Connection is a living grant, or a code that waits for its client, as shown to its person and to the operator.
+// Connection describes an active grant, or a code that is not redeemed yet, to its person and to the operator.
 type Connection struct {
 	ID            string
 	Subject       string // the person's name at the site
 	ClientName    string // the client's own claim
 	ClientHost    string
-	Loopback      bool // its code went to a program on the person's computer
-	PrivateScheme bool // its code went to an installed app
+	Loopback      bool // the redirect URI is a program on the person's computer
+	PrivateScheme bool // the redirect URI is an installed app
 	Scopes        Scopes
 	Waiting       bool // a code that is not redeemed
 	CreatedAt     time.Time
 	LastUsedAt    time.Time // to the minute; zero when it was never used
-	EndsBy        time.Time // unless it is renewed
+	EndsBy        time.Time // expiry, unless the client refreshes or redeems it
 }
 
-// Connection returns the view of a grant for its person.
-func (g *AccessGrant) Connection(now time.Time) (shown Connection, alive bool) {
+// Connection implements Authorization.
+func (g *AccessGrant) Connection(now time.Time) (shown Connection, active bool) {
 	shown = g.connection()
-	shown.LastUsedAt, shown.EndsBy = g.lastUsedAt, g.idleEnd
-	return shown, g.alive(now)
+	shown.LastUsedAt, shown.EndsBy = g.lastUsedAt, g.idleExpiresAt
+	return shown, g.active(now)
 }
 
-// LastSeen returns when the connection was last used, or made if it was never used.
+// LastSeen returns when the connection was last used or, if never, created.
 func (c Connection) LastSeen() time.Time {
 	if c.LastUsedAt.IsZero() {
 		return c.CreatedAt
@@ -176,8 +176,8 @@ func SealConnections(prints []Fingerprint, settings *Settings, now time.Time) (s
 	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, "at", formatMillis(now), "prints", joined.String())
 }
 
-// OpenConnections opens the fingerprints of SealConnections. It refuses like OpenTicket. A form from before a change of the server secret counts
-// as too old, because its fingerprints do not find newer grants.
+// OpenConnections opens the fingerprints of SealConnections. It refuses like OpenTicket. It treats a form sealed with a replaced server secret as
+// expired, because its fingerprints do not match newer grants.
 func OpenConnections(sealed string, settings *Settings, now time.Time) ([]Fingerprint, error) {
 	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: connectionsPurpose, Owner: settings.Issuer})
 	if err != nil {

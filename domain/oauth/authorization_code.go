@@ -18,8 +18,8 @@ const (
 // redeemedCodeRetention is how long a redeemed code stays on record, so that a replay is detected (D19).
 const redeemedCodeRetention = 24 * time.Hour
 
-// AuthorizationCode is a person's consent that waits for its client (RFC 6749, section 4.1). The client redeems the code once, with the verifier
-// of the code challenge, and gets an AccessGrant (I2-I8).
+// AuthorizationCode is the code for a person's consent (RFC 6749 §4.1.2). The client redeems it once, with the code verifier (RFC 7636), for an
+// AccessGrant (I2-I8).
 //
 //	issued --Redeem--> redeemed
 //	issued --End-----> withdrawn
@@ -34,16 +34,16 @@ type AuthorizationCode struct {
 	expiresAt   time.Time
 	redeemedAt  time.Time
 	withdrawnAt time.Time
-	host        sealedHost // for the holder of the code
+	host        sealedHostToken // sealed for the holder of the code
 }
 
-// Approval is a person's consent: what they were shown, the host token that the site confirmed, and the code to issue.
+// Approval is a person's consent: the ticket of the consent page, the verified host token with its principal, and the code to issue.
 type Approval struct {
 	Ticket    *Ticket
 	Host      HostToken
 	Principal Principal
 	Code      Secret
-	Chance    io.Reader // source of the data key of the sealed host token
+	Random    io.Reader // source of the data key of the sealed host token
 }
 
 // IssueCode issues the code of an approval (I1). It refuses with AccessDenied when the host token may grant none of the requested scopes (B10).
@@ -64,21 +64,21 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 		},
 		digest: a.Code.Digest(), challenge: request.challenge, state: codeIssued, expiresAt: now.Add(settings.AuthCodeTTL),
 	}
-	if !scopes.Has(OfflineAccess) && !settings.opensHostInUse() {
+	if !scopes.Has(OfflineAccess) && !settings.accessTokensUnseal() {
 		return c, nil
 	}
-	c.host, err = sealHost(a.Host, a.Code, c.id, a.Chance, settings.Keys)
+	c.host, err = sealHostToken(a.Host, a.Code, c.id, a.Random, settings.Keys)
 	return c, err
 }
 
-// Supersedes decides whether the code of a second approval of one ticket replaces the earlier code (B13, I5). It returns ErrCodeStands when both
+// Supersedes decides whether the code of a second approval of one ticket replaces the earlier code (B13, I5). It returns ErrCodeStillValid when both
 // have the same value and the earlier one can still be redeemed. It refuses with UsedTicket when the earlier code was redeemed or withdrawn.
 func (c *AuthorizationCode) Supersedes(earlier *AuthorizationCode) error {
 	switch {
 	case earlier.state != codeIssued:
 		return Refuse(UsedTicket, "B13", "this form has been used already")
 	case earlier.digest == c.digest && !expired(earlier.expiresAt, c.createdAt):
-		return ErrCodeStands
+		return ErrCodeStillValid
 	}
 	return nil
 }
@@ -88,20 +88,19 @@ type Redemption struct {
 	Client      string
 	Code        Secret
 	Verifier    string
-	RedirectURI string // optional, because PKCE binds (D15)
+	RedirectURI string // optional, because PKCE binds the code to the client (D15)
 	Resources   []string
 	Scope       string
 	Access      Secret
 	Refresh     Secret
 }
 
-// CodeRetryWindow is how long after its redemption a code that is sent again counts as a retry, such as a proxy's, and not as a replay
-// (D19).
+// CodeRetryWindow is the time after a redemption in which the same request counts as a retry, for example by a proxy, and not as a replay (D19).
 const CodeRetryWindow = 10 * time.Second
 
-// MayRedeem refuses the requests that Redeem refuses, except for a sealed host token that no key opens. It always refuses a second redemption
-// with InvalidGrant. If that one proves everything, the cause is ErrRetried within CodeRetryWindow, and ErrReplayed later; the caller then ends
-// the grant with the id of the code (D19).
+// MayRedeem checks everything that Redeem checks, except that a key opens the sealed host token. It refuses a second redemption with InvalidGrant.
+// If that request is otherwise valid, the cause is ErrRetried within CodeRetryWindow, and ErrReplayed later. After ErrReplayed the caller ends the
+// grant with the id of the code (D19).
 func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
 	case c.state == codeWithdrawn:
@@ -112,7 +111,7 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 		return refuseGrant("D13", errors.New("it belongs to another client"))
 	case by.RedirectURI != "" && by.RedirectURI != c.redirect.raw:
 		return refuseGrant("D15", errors.New("the redirect_uri is not the one of the authorization request"))
-	case !c.challenge.ProvedBy(by.Verifier):
+	case !c.challenge.VerifiedBy(by.Verifier):
 		return refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
 	case c.state == codeRedeemed && now.Sub(c.redeemedAt) <= CodeRetryWindow:
 		return refuseGrant("D19", ErrRetried)
@@ -128,7 +127,7 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 	return err
 }
 
-// Redeem spends the code and opens its grant (I2). A refusal leaves the code unchanged.
+// Redeem redeems the code and creates its grant (I2). After a refusal the code is unchanged.
 func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.Time) (*AccessGrant, *Tokens, error) {
 	if err := c.MayRedeem(by, settings, now); err != nil {
 		return nil, nil, err
@@ -139,14 +138,14 @@ func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.T
 	}
 	grant, tokens, err := openGrant(c, by, scopes, settings, now)
 	if err != nil {
-		return nil, nil, unopened(err)
+		return nil, nil, refuseLostKey(err)
 	}
-	c.state, c.redeemedAt, c.host = codeRedeemed, now, sealedHost{}
+	c.state, c.redeemedAt, c.host = codeRedeemed, now, sealedHostToken{}
 	return grant, tokens, nil
 }
 
-// unopened refuses a code whose sealed host token no key opens. An error of the key store stays an outage.
-func unopened(err error) error {
+// refuseLostKey refuses a code whose sealed host token no key opens. It returns any other error unchanged, as an outage.
+func refuseLostKey(err error) error {
 	if errors.Is(err, ErrHostTokenLost) {
 		return refuseGrant("J4", err)
 	}
@@ -163,31 +162,31 @@ func (c *AuthorizationCode) narrowed(scope string) (Scopes, error) {
 	switch {
 	case kept.Empty():
 		return Scopes{}, Refuse(InvalidScope, "D18", "none of the requested scopes was granted")
-	case kept.Without(OfflineAccess).Empty(): // it gives no access by itself (A25)
+	case kept.Without(OfflineAccess).Empty(): // OfflineAccess alone permits nothing (A25)
 		return c.scopes, nil
 	}
 	return kept, nil
 }
 
-// End withdraws a code that is not redeemed, and reports whether it could still be redeemed.
-func (c *AuthorizationCode) End(reason EndReason, now time.Time) (wasAlive bool) {
+// End withdraws a code that is not redeemed. It reports whether the code could still be redeemed.
+func (c *AuthorizationCode) End(reason EndReason, now time.Time) (wasActive bool) {
 	if c.state != codeIssued {
 		return false
 	}
-	wasAlive = c.alive(now)
-	c.state, c.endReason, c.withdrawnAt, c.host = codeWithdrawn, reason, now, sealedHost{}
-	return wasAlive
+	wasActive = c.active(now)
+	c.state, c.endReason, c.withdrawnAt, c.host = codeWithdrawn, reason, now, sealedHostToken{}
+	return wasActive
 }
 
-func (c *AuthorizationCode) alive(now time.Time) bool {
+func (c *AuthorizationCode) active(now time.Time) bool {
 	return c.state == codeIssued && !expired(c.expiresAt, now)
 }
 
-// Connection returns what the person may see of a code that can still be redeemed.
-func (c *AuthorizationCode) Connection(now time.Time) (shown Connection, alive bool) {
+// Connection implements Authorization.
+func (c *AuthorizationCode) Connection(now time.Time) (shown Connection, active bool) {
 	shown = c.connection()
 	shown.Waiting, shown.EndsBy = true, c.expiresAt
-	return shown, c.alive(now)
+	return shown, c.active(now)
 }
 
 // forgetAfter returns when the code may be deleted. A code that was withdrawn for the limit (J14) is kept no longer than one that expired,
@@ -202,10 +201,10 @@ func (c *AuthorizationCode) forgetAfter() time.Time {
 	return c.expiresAt
 }
 
-// refuseGrant is the one answer for every code or refresh token that cannot be used (D32).
+// refuseGrant returns the same refusal for every code or refresh token that cannot be used (D32).
 func refuseGrant(rule string, cause error) error {
 	return Refuse(InvalidGrant, rule, "The code or refresh token is invalid, expired or already used", cause)
 }
 
-// UnknownGrant is the refusal of a code or refresh token that is not in the store. For a client it equals every other refusal.
-func UnknownGrant() error { return refuseGrant("D12, D22", errors.New("it is unknown")) }
+// RefuseUnknownGrant refuses a code or refresh token that is not in the store. The client gets the same error as for any other refusal.
+func RefuseUnknownGrant() error { return refuseGrant("D12, D22", errors.New("it is unknown")) }

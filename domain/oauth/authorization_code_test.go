@@ -19,7 +19,7 @@ var _ = Describe("An authorization code", func() {
 		snapshot, _ := f.grant.Snapshot()
 		Expect(snapshot).To(And(HaveField("State", "active"), HaveField("CreatedAt", noon), HaveField("VerifiedAt", noon), HaveField("Subject", "ann"),
 			HaveField("Roles", "editor"), HaveField("AbsoluteEnd", noon.Add(settings.GrantTTL)), HaveField("Generation", 1)))
-		Expect(f.grant.HostToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
+		Expect(f.grant.UnsealWithRefreshToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
 	})
 
 	It("keeps no sealed host token once it is redeemed", Label("I2", "I10", "J4"), func() {
@@ -100,7 +100,7 @@ var _ = Describe("An authorization code", func() {
 		Expect(err).NotTo(HaveOccurred())
 		ticket, err := NewTicket(request, rand.Reader, noon)
 		Expect(err).NotTo(HaveOccurred())
-		code, err := IssueCode(Approval{Ticket: ticket, Host: HostToken{conceal("x")}, Principal: Principal{Scopes: ceiling}, Code: newSecret(CodeSecret), Chance: rand.Reader}, settings, noon)
+		code, err := IssueCode(Approval{Ticket: ticket, Host: HostToken{conceal("x")}, Principal: Principal{Scopes: ceiling}, Code: newSecret(CodeSecret), Random: rand.Reader}, settings, noon)
 		if granted == "" {
 			Expect(err).To(Refused(AccessDenied))
 			return

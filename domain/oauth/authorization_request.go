@@ -10,21 +10,21 @@ import (
 
 const maxStateLength = 4096
 
-// AuthorizationRequest is a request whose client and redirect URI are verified; only it can build a Redirect.
+// AuthorizationRequest is an authorization request (RFC 6749 §4.1.1) whose client and redirect URI are verified. Only it can build a Redirect.
 type AuthorizationRequest struct {
-	client      ClientID
-	clientName  string
-	namesItself bool
-	authMethod  AuthMethod
-	redirect    RedirectURI
-	resource    Resource
-	state       string
-	scopes      Scopes
-	challenge   CodeChallenge
-	settings    *Settings
+	client           ClientID
+	clientName       string
+	declaresClientID bool
+	authMethod       AuthMethod
+	redirect         RedirectURI
+	resource         Resource
+	state            string
+	scopes           Scopes
+	challenge        CodeChallenge
+	settings         *Settings
 }
 
-// Redirect is an answer to the client through the browser.
+// Redirect is an authorization response, which the browser carries to the client (RFC 6749 §4.1.2).
 type Redirect struct {
 	Location string
 	Host     string
@@ -32,7 +32,7 @@ type Redirect struct {
 	Automatic bool
 }
 
-// Refusal is an error that goes to the client through Redirect. Client and redirect URI are verified.
+// Refusal is an error response that Redirect carries to the client (RFC 6749 §4.1.2.1).
 type Refusal struct {
 	Redirect Redirect
 	Reason   error
@@ -43,13 +43,13 @@ func (r *Refusal) Error() string { return "authorization refused: " + r.Reason.E
 // Unwrap returns the refusing *Error.
 func (r *Refusal) Unwrap() error { return r.Reason }
 
-// NewAuthorizationRequest checks p in the order of A10-A31. Until the redirect URI is verified it returns a plain *Error, and also for a
-// state that cannot be sent back, because clients ignore an answer without it. Afterwards it returns a *Refusal.
+// NewAuthorizationRequest checks p in the order of A10-A31. Before the redirect URI is verified it returns an *Error, for the error page. It does the
+// same for a state that cannot be sent back, because clients ignore a response without their state. Later errors are a *Refusal.
 func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Settings) (*AuthorizationRequest, error) {
-	if err := p.Once("client_id", "redirect_uri", "state"); err != nil {
+	if err := p.CheckNotRepeated("client_id", "redirect_uri", "state"); err != nil {
 		return nil, err
 	}
-	redirect, err := client.Redirect(p.Get("redirect_uri"), settings.Metadata)
+	redirect, err := client.RedirectURI(p.Get("redirect_uri"), settings.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 		return nil, err
 	}
 	request := &AuthorizationRequest{
-		client: client.ID(), clientName: client.Name(), namesItself: client.NamesItself(), authMethod: client.proof.method,
+		client: client.ID(), clientName: client.Name(), declaresClientID: client.DeclaresClientID(), authMethod: client.authentication.method,
 		redirect: redirect, state: state, settings: settings,
 	}
 	if err := request.read(p, client.mayRefresh); err != nil {
@@ -68,7 +68,7 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 }
 
 func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
-	if err := p.Once("response_type", "response_mode", "code_challenge", "code_challenge_method", "scope"); err != nil {
+	if err := p.CheckNotRepeated("response_type", "response_mode", "code_challenge", "code_challenge_method", "scope"); err != nil {
 		return err
 	}
 	if err := checkResponse(p); err != nil {
@@ -78,7 +78,7 @@ func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
 	if err != nil {
 		return err
 	}
-	scopes, err := r.settings.Catalogue.Request(p.Get("scope"))
+	scopes, err := r.settings.Catalogue.Resolve(p.Get("scope"))
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,11 @@ func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
 		scopes = scopes.Without(OfflineAccess)
 	}
 	r.challenge, r.scopes = challenge, scopes
-	r.resource, err = r.settings.chosen(p.All("resource"))
+	r.resource, err = r.settings.selectResource(p.All("resource"))
 	return err
 }
 
-// readState refuses a state that cannot be sent back (A22).
+// readState refuses a state that is too long or not printable (A22).
 func readState(state string) (string, error) {
 	switch {
 	case len(state) > maxStateLength:
@@ -121,8 +121,8 @@ func (r *AuthorizationRequest) Client() ClientID { return r.client }
 // ClientName returns the name that the client claims.
 func (r *AuthorizationRequest) ClientName() string { return r.clientName }
 
-// NamesItself reports whether the client's document carries its own client_id (C23).
-func (r *AuthorizationRequest) NamesItself() bool { return r.namesItself }
+// DeclaresClientID reports whether the client's document contains its client_id (C23).
+func (r *AuthorizationRequest) DeclaresClientID() bool { return r.declaresClientID }
 
 // RedirectURI returns the verified target.
 func (r *AuthorizationRequest) RedirectURI() RedirectURI { return r.redirect }
@@ -133,12 +133,12 @@ func (r *AuthorizationRequest) Resource() Resource { return r.resource }
 // Scopes returns the requested scopes.
 func (r *AuthorizationRequest) Scopes() Scopes { return r.scopes }
 
-// ForeignRedirect reports whether the answer goes to another host than the one that published the client (A36).
+// ForeignRedirect reports whether the redirect URI is on another host than the client's document (A36).
 func (r *AuthorizationRequest) ForeignRedirect() bool {
 	return !r.redirect.Loopback() && !r.redirect.PrivateScheme() && r.redirect.Host() != r.client.Host()
 }
 
-// Grant builds the successful answer (B11).
+// Grant builds the successful response (B11).
 func (r *AuthorizationRequest) Grant(code Secret) Redirect { return r.answer("code", code.Reveal()) }
 
 // Refuse returns err as a *Refusal (A39). It returns an err that is no refusal unchanged.
@@ -151,7 +151,7 @@ func (r *AuthorizationRequest) Refuse(err error) error {
 	return &Refusal{Redirect: redirect, Reason: err}
 }
 
-// answer appends to the raw URI, so that its own query stays unchanged.
+// answer appends the response parameters to the raw redirect URI, so that its query stays unchanged.
 func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 	if r.state != "" {
 		pairs = append(pairs, "state", r.state)
@@ -201,8 +201,8 @@ const (
 	verifierCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 )
 
-// ProvedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6, D12, D16).
-func (c CodeChallenge) ProvedBy(verifier string) bool {
+// VerifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6, D12, D16).
+func (c CodeChallenge) VerifiedBy(verifier string) bool {
 	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength || strings.Trim(verifier, verifierCharacters) != "" {
 		return false
 	}
@@ -230,8 +230,8 @@ func (p Parameters) All(name string) []string {
 	return slices.DeleteFunc(slices.Clone(p[name]), func(value string) bool { return value == "" })
 }
 
-// Once refuses with InvalidRequest when one of the named parameters occurs more than once (RFC 6749 §3.1, A5).
-func (p Parameters) Once(names ...string) error {
+// CheckNotRepeated refuses with InvalidRequest when one of the named parameters occurs more than once (RFC 6749 §3.1, A5).
+func (p Parameters) CheckNotRepeated(names ...string) error {
 	for _, name := range names {
 		if len(p.All(name)) > 1 {
 			return Refuse(InvalidRequest, "A5", "a parameter is repeated")
@@ -240,8 +240,8 @@ func (p Parameters) Once(names ...string) error {
 	return nil
 }
 
-// OnceEach refuses like Once for every parameter but resource, the only one that may be repeated (D5, RFC 8707 §2).
-func (p Parameters) OnceEach() error {
+// CheckNoneRepeated refuses like Once for every parameter but resource, the only one that may be repeated (D5, RFC 8707 §2).
+func (p Parameters) CheckNoneRepeated() error {
 	for name := range p {
 		if name == "resource" {
 			continue

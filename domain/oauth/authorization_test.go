@@ -51,7 +51,7 @@ var _ = Describe("The authorizations of a host token", func() {
 		Entry("as many as are too many", 1, []string{"a", "b", "c"}, grant("a", 0), code("b", 1), grant("c", 2), code("new", 3)),
 	)
 
-	It("are shown while they are alive, oldest first", func() {
+	It("are shown while they are active, oldest first", func() {
 		all := of(code("b", 1), grant("c", 2, overdue), grant("a", 0, used(5)))
 		shown := all.Connections(later)
 		Expect(shown).To(HaveLen(2))
@@ -59,7 +59,7 @@ var _ = Describe("The authorizations of a host token", func() {
 		Expect(shown[1]).To(And(HaveField("ID", "b"), HaveField("Waiting", true), HaveField("EndsBy", noon.Add(time.Hour))))
 	})
 
-	It("end together, and those that were alive are reported", Label("J10"), func() {
+	It("end together, and those that were active are reported", Label("J10"), func() {
 		all := of(code("a", 0), grant("b", 0), grant("c", 0, overdue), grant("d", 0))
 		Expect(all.End(func(id string) bool { return id != "d" }, EndedByHost, later)).To(ConsistOf("a", "b"))
 		Expect(all.Connections(later)).To(ConsistOf(HaveField("ID", "d")))

@@ -15,16 +15,15 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Principal is the person behind a host token, as the BearerVerifier returns them. The OAuth layer does not interpret the roles; they are for
-// the tool policy of the MCP server.
+// Principal is the person behind a host token, as a BearerVerifier returns them. The roles are for the tool policy of the MCP server only.
 type Principal struct {
 	Subject string
 	Roles   []string
-	Scopes  []string // that this token may grant at most; nil means ScopeCatalogue.Ceiling (B10)
+	Scopes  []string // the most that this token can grant; nil means ScopeCatalogue.Ceiling (B10)
 }
 
-// Check returns an error for a role that is empty or has a control character, because a store joins roles with line feeds, and for a text that not
-// every store can keep.
+// Check returns an error for a text that not every store can keep, and for a role that is empty or has a control character, because stores join
+// roles with line feeds.
 func (p Principal) Check() error {
 	for _, text := range append([]string{p.Subject}, p.Roles...) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -39,26 +38,26 @@ func (p Principal) Check() error {
 	return nil
 }
 
-// KeyedSubject returns the subject of a person to whom the site gives none: the fingerprint of their token. It returns the earlier subject, before,
-// if that was made with a server secret that is still kept.
-func KeyedSubject(host HostToken, before string, keys seal.KeyRing) (string, error) {
+// KeyedSubject returns the subject of a person for whom the site names none: the fingerprint of their token. It returns the previous subject if that
+// is the fingerprint under another server secret that is still kept, so that a rotation does not change it.
+func KeyedSubject(host HostToken, previous string, keys seal.KeyRing) (string, error) {
 	prints, err := keys.Fingerprints(host)
 	if err != nil {
 		return "", err
 	}
 	for _, print := range prints {
-		if hex.EncodeToString(print[:]) == before {
-			return before, nil
+		if hex.EncodeToString(print[:]) == previous {
+			return previous, nil
 		}
 	}
 	return hex.EncodeToString(prints[0][:]), nil
 }
 
-// shortestSecret is the length in bytes below which a text occurs in others by chance.
+// shortestSecret is the minimum length in bytes of a token that Reveals looks for. A shorter text can be part of a name by chance.
 const shortestSecret = 8
 
-// Reveals reports whether the subject or a role, which are stored in clear, contains the token (H3). A token below shortestSecret is not checked,
-// because it may be a word of a name.
+// Reveals reports whether the subject or a role contains the token, because both are stored in clear (H3). It ignores a token shorter than
+// shortestSecret.
 func (p Principal) Reveals(token HostToken) bool {
 	return len(token.Reveal()) >= shortestSecret && slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(text string) bool {
 		return strings.Contains(text, token.Reveal())
@@ -67,7 +66,7 @@ func (p Principal) Reveals(token HostToken) bool {
 
 // Caller is the sender of a request with a valid access token.
 type Caller struct {
-	Grant     string // stable over refreshes
+	Grant     string // the grant id; refreshes do not change it
 	Client    ClientID
 	Subject   string
 	Roles     []string
@@ -75,13 +74,13 @@ type Caller struct {
 	ExpiresAt time.Time // of the access token
 }
 
-// SessionOwner returns the owner of the caller's sessions at a resource: the client together with the subject, which stands for the host
-// token where the site names no subject. A new consent of the same person in the same client has the same owner, unless the
-// site names no subject and the server secret was rotated in between (G14).
+// SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which is derived from the client and the subject. A new
+// consent of the same person in the same client has the same owner, unless the site names no subject and the server secret was rotated in between
+// (G14).
 func (c Caller) SessionOwner(resource Resource) string {
 	digest := sha256.New()
 	for _, part := range []string{c.Client.String(), c.Subject, resource.String()} {
-		_, _ = fmt.Fprintf(digest, "%d:%s", len(part), part) // the length keeps two different owners from joining into one text
+		_, _ = fmt.Fprintf(digest, "%d:%s", len(part), part) // the length separates the parts unambiguously
 	}
 	return base64.RawURLEncoding.EncodeToString(digest.Sum(nil))
 }

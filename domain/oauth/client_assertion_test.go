@@ -38,7 +38,7 @@ var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), fun
 	DescribeTable("chooses", func(where []func(*Config), method AuthMethod, change ...func(map[string]any)) {
 		client, err := settle(settingsOf(where...), change...)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(client.proof.method).To(Equal(method))
+		Expect(client.authentication.method).To(Equal(method))
 	},
 		Entry("none when nothing is said", []func(*Config){offering}, PublicClient),
 		Entry("none when it is declared", []func(*Config){offering}, PublicClient, methods("none", "private_key_jwt", "none")),
@@ -68,7 +68,7 @@ var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), fun
 		settings := settingsOf(offering)
 		request, err := ask(settings)
 		Expect(err).NotTo(HaveOccurred())
-		request.authMethod = client.proof.method
+		request.authMethod = client.authentication.method
 		ticket := &Ticket{id: "t", issuedAt: noon, request: request}
 		sealed, err := ticket.Seal(settings.Keys)
 		Expect(err).NotTo(HaveOccurred())

@@ -46,17 +46,17 @@ const (
 	maxAssertionIDLength = 256
 )
 
-// Check refuses an assertion that is not about the client, for this server and valid now, with InvalidClient (D33).
+// Check refuses with InvalidClient unless the assertion is about the client, for this server alone, and valid now (RFC 7523 §3, D33).
 func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now time.Time) error {
 	switch {
-	case !slices.Contains(AssertionAlgorithms(), a.Algorithm), client.proof.algorithm != "" && a.Algorithm != client.proof.algorithm:
-		return refuseAssertion("is signed with another algorithm")
+	case !slices.Contains(AssertionAlgorithms(), a.Algorithm), client.authentication.algorithm != "" && a.Algorithm != client.authentication.algorithm:
+		return refuseAssertion("is signed with another algorithm than the client declares")
 	case a.Issuer != client.id.raw, a.Subject != client.id.raw:
-		return refuseAssertion("is not the client's own")
+		return refuseAssertion("has another iss or sub than the client_id")
 	case len(a.Audience) != 1, a.Audience[0] != settings.Issuer && a.Audience[0] != settings.Issuer+TokenPath:
-		return refuseAssertion("is not addressed to this server alone")
+		return refuseAssertion("has another aud than this server")
 	case expired(a.ForgetAfter(), now), a.ExpiresAt.After(now.Add(assertionTTL + assertionSkew)):
-		return refuseAssertion("has expired, lives too long or for ever")
+		return refuseAssertion("has no exp, or one that is in the past or too far in the future")
 	case a.NotBefore.After(now.Add(assertionSkew)):
 		return refuseAssertion("is not valid yet")
 	case a.ID == "", len(a.ID) > maxAssertionIDLength:
@@ -70,34 +70,34 @@ func (a ClientAssertion) Digest() Digest {
 	return sha256.Sum256([]byte("pasteport/v1/jti\x00" + a.Subject + "\x00" + a.ID))
 }
 
-// ForgetAfter returns when the assertion expires, with the tolerance for clocks.
+// ForgetAfter returns when the assertion expires, including the tolerance for clock skew.
 func (a ClientAssertion) ForgetAfter() time.Time { return a.ExpiresAt.Add(assertionSkew) }
 
 func refuseAssertion(why string) error { return RefuseClient(errors.New("the assertion " + why)) }
 
-// RefuseClient is the refusal of every failed client authentication (D32, D33).
+// RefuseClient returns the same refusal for every failed client authentication (D32, D33).
 func RefuseClient(causes ...error) error {
 	return Refuse(InvalidClient, "D33", "The client does not prove who it is", causes...)
 }
 
-// clientProof is the client authentication that a metadata document declares.
-type clientProof struct {
+// clientAuthentication is the client authentication that a metadata document declares.
+type clientAuthentication struct {
 	method    AuthMethod
 	algorithm string   // the only one that the client signs with; "" is any of AssertionAlgorithms
-	keys      KeySet   // as the document holds them
+	keys      KeySet   // in the document
 	keysAt    ClientID // the jwks_uri; it is fetched like a document, under the same rules (C20)
 }
 
-func (d clientDocument) proof(rules ClientMetadataRules) (clientProof, error) {
+func (d clientDocument) authentication(rules ClientMetadataRules) (clientAuthentication, error) {
 	method, err := d.authMethod(rules.PrivateKeyJWT)
 	if err != nil || method != PrivateKeyJWT {
-		return clientProof{method: method}, err
+		return clientAuthentication{method: method}, err
 	}
-	proof := clientProof{method: method}
+	proof := clientAuthentication{method: method}
 	proof.algorithm, _ = d["token_endpoint_auth_signing_alg"].(string)
 	if address, elsewhere := d["jwks_uri"].(string); elsewhere {
 		if proof.keysAt, err = ParseClientID(address, rules.KeySets); err != nil {
-			return clientProof{}, invalidDocument("C20", "the document's jwks_uri is no URL that can be fetched")
+			return clientAuthentication{}, invalidDocument("C20", "the document's jwks_uri is no URL that can be fetched")
 		}
 		return proof, nil
 	}
@@ -117,7 +117,7 @@ func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
 	case hasDeclared && !isText, hasList && !ok:
 		return "", invalidDocument("C30", "the document's authentication methods are malformed")
 	case slices.Contains(secretAuthMethods, method):
-		return "", invalidDocument("C29", "the document asks for a client secret, which everybody could read")
+		return "", invalidDocument("C29", "the document declares authentication with a client secret, which would be public")
 	case hasDeclared && hasList && !slices.Contains(supported, method):
 		return "", invalidDocument("C30", "the document's authentication method is not in its own list")
 	case !hasDeclared && !hasList:
@@ -140,7 +140,7 @@ func (d clientDocument) signsAsOffered() bool {
 // Key is a client's public key: a decoded JSON Web Key (RFC 7517).
 type Key map[string]any
 
-// KeySet holds the keys that a client publishes.
+// KeySet is the set of public keys of a client (RFC 7517 §5).
 type KeySet struct{ keys []Key }
 
 var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}

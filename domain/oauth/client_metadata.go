@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// ClientMetadata is the metadata document of a client (CIMD). Only its URL is verified; all else is the claim of the client.
+// ClientMetadata is the metadata document of a client (CIMD). Only its URL is verified; the client claims everything else.
 type ClientMetadata struct {
-	id             ClientID
-	name           string
-	redirects      []RedirectURI
-	mayRefresh     bool
-	namesItself    bool
-	ignoredEntries int
-	proof          clientProof
+	id               ClientID
+	name             string
+	redirects        []RedirectURI
+	mayRefresh       bool
+	declaresClientID bool
+	ignoredEntries   int
+	authentication   clientAuthentication
 }
 
 // ClientMetadataRules are the rules for metadata documents that an operator may relax.
@@ -51,13 +51,13 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 			return nil, err
 		}
 	}
-	proof, err := document.proof(rules)
+	proof, err := document.authentication(rules)
 	if err != nil {
 		return nil, err
 	}
 	grants, declared, _ := document.list("grant_types")
 	return &ClientMetadata{
-		id: id, name: name, redirects: redirects, namesItself: named, ignoredEntries: ignored, proof: proof,
+		id: id, name: name, redirects: redirects, declaresClientID: named, ignoredEntries: ignored, authentication: proof,
 		mayRefresh: !declared || slices.Contains(grants, "refresh_token"),
 	}, nil
 }
@@ -68,17 +68,19 @@ func (m *ClientMetadata) ID() ClientID { return m.id }
 // Name returns the name that the client claims.
 func (m *ClientMetadata) Name() string { return m.name }
 
-// NamesItself reports whether the document has its own client_id. Without it a client could use the document of another (C23).
-func (m *ClientMetadata) NamesItself() bool { return m.namesItself }
+// DeclaresClientID reports whether the document has its own client_id. Without it a client could use the document of another (C23).
+func (m *ClientMetadata) DeclaresClientID() bool { return m.declaresClientID }
 
 // IgnoredRedirects returns how many published redirect URIs cannot be used here (C27).
 func (m *ClientMetadata) IgnoredRedirects() int { return m.ignoredEntries }
 
 // Keys returns the keys of the client, or the URL at which it publishes them (C31, D33).
-func (m *ClientMetadata) Keys() (held KeySet, at ClientID) { return m.proof.keys, m.proof.keysAt }
+func (m *ClientMetadata) Keys() (held KeySet, at ClientID) {
+	return m.authentication.keys, m.authentication.keysAt
+}
 
-// Redirect returns the verified target of a request (A10-A14); it refuses with InvalidRequest or UnregisteredRedirect.
-func (m *ClientMetadata) Redirect(requested string, rules ClientMetadataRules) (RedirectURI, error) {
+// RedirectURI returns the verified target of a request (A10-A14); it refuses with InvalidRequest or UnregisteredRedirect.
+func (m *ClientMetadata) RedirectURI(requested string, rules ClientMetadataRules) (RedirectURI, error) {
 	if requested == "" {
 		if len(m.redirects) != 1 || m.redirects[0].Loopback() {
 			return RedirectURI{}, Refuse(InvalidRequest, "A10", "the redirect_uri is missing")
@@ -95,9 +97,9 @@ func (m *ClientMetadata) Redirect(requested string, rules ClientMetadataRules) (
 	return target, nil
 }
 
-// Lacks reports whether the document does not list the requested redirect URI, although a newer one could (C50).
-func (m *ClientMetadata) Lacks(requested string, rules ClientMetadataRules) bool {
-	_, err := m.Redirect(requested, rules)
+// LacksRedirectURI reports whether the document does not list the requested redirect URI, so that fetching it again may help (C50).
+func (m *ClientMetadata) LacksRedirectURI(requested string, rules ClientMetadataRules) bool {
+	_, err := m.RedirectURI(requested, rules)
 	kind, _ := KindOf(err)
 	return kind == UnregisteredRedirect
 }
@@ -138,7 +140,7 @@ func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI
 			return nil, 0, invalidDocument("C25", "the document has a redirect_uri of more than 2048 bytes")
 		}
 		uri, err := ParseRedirectURI(raw, privateSchemes)
-		if err != nil || carriesAnswer(raw) {
+		if err != nil || hasResponseParameter(raw) {
 			ignored++
 			continue
 		}
@@ -150,8 +152,8 @@ func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI
 	return usable, ignored, nil
 }
 
-// carriesAnswer reports whether the URI's own query has a parameter that our answer would repeat (C26).
-func carriesAnswer(raw string) bool {
+// hasResponseParameter reports whether the query of the URI has a parameter that our response would repeat (C26).
+func hasResponseParameter(raw string) bool {
 	_, query, _ := strings.Cut(raw, "?")
 	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -162,7 +164,7 @@ func carriesAnswer(raw string) bool {
 func (d clientDocument) checkSecrets() error {
 	for _, name := range []string{"client_secret", "client_secret_expires_at"} {
 		if _, present := d[name]; present {
-			return invalidDocument("C28", "the document holds a client_secret, which everybody could read")
+			return invalidDocument("C28", "the document holds a client_secret, which would be public")
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 	It("accepts a document that does not name itself where the operator allows it", Label("C23"), func() {
 		client, err := read(ClientMetadataRules{AllowDocumentsWithoutClientID: true}, without("client_id"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(client.NamesItself()).To(BeFalse())
+		Expect(client.DeclaresClientID()).To(BeFalse())
 	})
 
 	It("counts the redirect URIs that it cannot use", Label("C27"), func() {
@@ -85,12 +85,12 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 	It("fills in the only redirect URI, unless it needs a port", Label("A10"), func() {
 		only, err := read(ClientMetadataRules{}, with("redirect_uris", []any{"https://client.example/cb"}))
 		Expect(err).NotTo(HaveOccurred())
-		target, err := only.Redirect("", ClientMetadataRules{})
+		target, err := only.RedirectURI("", ClientMetadataRules{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(target.String()).To(Equal("https://client.example/cb"))
 		local, err := read(ClientMetadataRules{}, with("redirect_uris", []any{"http://localhost/cb"}))
 		Expect(err).NotTo(HaveOccurred())
-		_, err = local.Redirect("", ClientMetadataRules{})
+		_, err = local.RedirectURI("", ClientMetadataRules{})
 		Expect(err).To(Refused(InvalidRequest))
 	})
 })

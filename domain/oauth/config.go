@@ -41,15 +41,15 @@ type Config struct {
 	Scopes        []Scope           // one scope, "mcp"
 	DefaultScopes []string          // granted when a client names none: the first of Scopes
 
-	// Secret seals tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store's own is used.
+	// Secret is the key material for tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store provides it.
 	Secret []byte
-	// PreviousSecrets are the secrets that Secret has replaced, the newest first. They still open what was sealed with them. Remove a secret
+	// PreviousSecrets are the secrets that Secret has replaced, the newest first. They still open data that was sealed with them. Remove a secret
 	// GrantTTL after it was replaced.
 	PreviousSecrets [][]byte
-	// Secrets replaces Secret and PreviousSecrets by secrets that may change at any time. When Secret is empty, the store's own is used.
+	// Secrets provides secrets that may change at any time, instead of Secret and PreviousSecrets. When both are empty, the store provides them.
 	Secrets SecretKeeper
 
-	// AllowClient reports whether clients may connect whose client_id has this host, in lower case and without its port; nil allows all (A8).
+	// AllowClient reports whether clients with this client_id host, in lower case and without a port, may connect; nil allows all (A8).
 	AllowClient func(host string) bool
 
 	TrustedRedirectHosts          []string       // hosts to which an error is redirected without a click (M13)
@@ -65,7 +65,7 @@ type Config struct {
 	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
 	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
 
-	Limits Limits // on what one address, one person and all together may use
+	Limits Limits // for each address, each person, and all clients together
 
 	Now    func() time.Time // the clock; the system's
 	Random io.Reader        // the random source; the system's
@@ -75,15 +75,19 @@ type Config struct {
 // Settings fills in the defaults and checks the result. Its error joins one Mistake for each wrong field (F9).
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
-	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkRest(), c.Limits.check())
+	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkVerifier(), c.checkSecrets(),
+		c.checkClientRules(), c.checkRuntime(), c.Limits.check())
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
 	}
 	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
 	return &Settings{
 		Issuer: c.Issuer, Resources: c.resources(),
-		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
-		Metadata:       ClientMetadataRules{AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID, PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID},
+		Catalogue: ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
+		Metadata: ClientMetadataRules{
+			AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
+			PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID,
+		},
 		ClientID:       clientID,
 		Keys:           seal.NewKeyRing(c.keeper()),
 		Limits:         c.Limits,
@@ -95,14 +99,14 @@ func (c Config) Settings() (*Settings, error) {
 
 // WithDefaults returns the Config with a value in every field that has a default. Settings calls it.
 func (c Config) WithDefaults() Config {
-	orElse(&c.AccessTokenTTL, DefaultAccessTokenTTL)
-	orElse(&c.AuthCodeTTL, DefaultAuthCodeTTL)
-	orElse(&c.RefreshIdleTTL, DefaultRefreshIdleTTL)
-	orElse(&c.GrantTTL, DefaultGrantTTL)
-	orElse(&c.RefreshGrace, DefaultRefreshGrace)
-	orElse(&c.TicketTTL, DefaultTicketTTL)
-	orElse(&c.Resource, c.Issuer+"/mcp")
-	orElse(&c.ResourceName, hostPort(c.Issuer))
+	setDefault(&c.AccessTokenTTL, DefaultAccessTokenTTL)
+	setDefault(&c.AuthCodeTTL, DefaultAuthCodeTTL)
+	setDefault(&c.RefreshIdleTTL, DefaultRefreshIdleTTL)
+	setDefault(&c.GrantTTL, DefaultGrantTTL)
+	setDefault(&c.RefreshGrace, DefaultRefreshGrace)
+	setDefault(&c.TicketTTL, DefaultTicketTTL)
+	setDefault(&c.Resource, c.Issuer+"/mcp")
+	setDefault(&c.ResourceName, hostPort(c.Issuer))
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
 		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, as far as your token allows"}}
@@ -113,7 +117,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-func orElse[T comparable](value *T, fallback T) {
+func setDefault[T comparable](value *T, fallback T) {
 	var zero T
 	if *value == zero {
 		*value = fallback
@@ -130,19 +134,19 @@ const (
 	DefaultTicketTTL      = 10 * time.Minute
 )
 
-// MaxGrantTTL is the upper bound of GrantTTL. Nothing that is sealed is needed for longer.
+// MaxGrantTTL is the upper bound of GrantTTL. No sealed data is needed for longer.
 const MaxGrantTTL = 365 * 24 * time.Hour
 
-// MinSecretLength is the least length of the server secret, in bytes.
+// MinSecretLength is the minimum length of the server secret, in bytes.
 const MinSecretLength = seal.MinSecretLength
 
-// SecretKeeper keeps the server secrets for Config.Secrets. A Store may be one.
+// SecretKeeper provides the server secrets for Config.Secrets. A Store may implement it.
 type SecretKeeper = seal.SecretKeeper
 
 // Fingerprint is the keyed hash of a host token by which a Store finds its grants.
 type Fingerprint = seal.Fingerprint
 
-// keeper prefers the secrets of the Config. checkSecrets refuses an empty one.
+// keeper returns Secret and PreviousSecrets, or Secrets when Secret is empty. checkSecrets refuses an empty Secret.
 func (c Config) keeper() SecretKeeper {
 	if len(c.Secret) == 0 && c.Secrets != nil {
 		return c.Secrets

@@ -45,7 +45,7 @@ func checkURL(field Field, raw string, loopbackAllowed bool) (mistakes []error) 
 		{u.User != nil || strings.ContainsAny(raw, "?#"), "has a user, query or fragment: leave it out"},
 		{strings.HasSuffix(raw, "/"), "ends with a slash: leave it out, clients compare it byte for byte"},
 		{u.Host != strings.ToLower(u.Host), "has upper-case letters in its host: write it in lower case"},
-		{strings.HasSuffix(u.Host, ":") || port > 65535, "has a port that cannot be: leave it out or correct it"},
+		{strings.HasSuffix(u.Host, ":") || port > 65535, "has an invalid port: leave it out or correct it"},
 		{u.String() != raw || strings.Contains(raw, `"`) || strings.ContainsAny(u.Path, ":*"), "has characters that cannot be routed or quoted: leave them out"},
 		{hasDotSegment(u.Path) || strings.Contains(u.Path, "//"), "has empty or dot segments in its path: leave them out"},
 	} {
@@ -80,7 +80,7 @@ func (c Config) checkScopes() []error {
 		case slices.Contains(names, scope.Name):
 			mistakes = append(mistakes, NewMistake("%s has %q twice: keep one", Field("Scopes"), scope.Name))
 		case scope.Name == OfflineAccess:
-			mistakes = append(mistakes, NewMistake("%s has offline_access: leave it out, it is always there", Field("Scopes")))
+			mistakes = append(mistakes, NewMistake("%s has offline_access: leave it out, it is always included", Field("Scopes")))
 		}
 		names = append(names, scope.Name)
 	}
@@ -99,18 +99,21 @@ func (c Config) checkScopes() []error {
 	return mistakes
 }
 
-func (c Config) checkRest() []error {
-	var mistakes []error
+func (c Config) checkVerifier() (mistakes []error) {
 	if c.VerifyBearer == nil && c.Verifier == nil {
-		mistakes = append(mistakes, NewMistake("%s is nil: give the function that tells whether your site knows a token", Field("VerifyBearer")))
+		mistakes = append(mistakes, NewMistake("%s is nil: set the function that reports whether a token of your site is valid", Field("VerifyBearer")))
 	}
 	if c.VerifyBearer != nil && c.Verifier != nil {
 		mistakes = append(mistakes, NewMistake("%s and %s are both set: keep one of them", Field("VerifyBearer"), Field("Verifier")))
 	}
-	mistakes = append(mistakes, c.checkSecrets()...)
+	return mistakes
+}
+
+// checkClientRules checks the fields about metadata documents and redirect URIs of clients.
+func (c Config) checkClientRules() (mistakes []error) {
 	if c.MetadataProxy != "" && !isProxyURL(c.MetadataProxy) {
 		mistakes = append(mistakes, NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with user:password@ before "+
-			"the host if the proxy asks for them, %%2F for a slash of the password and so on, and nothing behind the port", Field("MetadataProxy")))
+			"the host if the proxy requires them, %%2F for a slash in the password and so on, and nothing after the port", Field("MetadataProxy")))
 	}
 	for _, port := range c.ClientIDPorts {
 		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
@@ -128,6 +131,10 @@ func (c Config) checkRest() []error {
 			mistakes = append(mistakes, NewMistake("%s has %q: only lower-case schemes of applications can be allowed", Field("AllowedPrivateSchemes"), scheme))
 		}
 	}
+	return mistakes
+}
+
+func (c Config) checkRuntime() (mistakes []error) {
 	if c.Now == nil || c.Random == nil {
 		mistakes = append(mistakes, NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"), Field("Random")))
 	}
@@ -144,8 +151,8 @@ func isProxyURL(raw string) bool {
 	return err == nil && port > 0 && !strings.HasSuffix(u.Host, ":") && strings.Trim(u.Path, "/") == "" && !strings.ContainsAny(raw, "?#")
 }
 
-// OnThisComputer reports whether the issuer is a loopback address.
-func (c Config) OnThisComputer() bool { return loopbackIssuer(c.Issuer) }
+// HasLoopbackIssuer reports whether the issuer is a loopback address.
+func (c Config) HasLoopbackIssuer() bool { return loopbackIssuer(c.Issuer) }
 
 func loopbackIssuer(raw string) bool { return loopbackHost(hostOf(hostPort(raw))) }
 
@@ -170,7 +177,7 @@ func (c Config) checkTTLs() []error {
 		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 5m0s, or a negative value to switch it off", Field("RefreshGrace"), c.RefreshGrace))
 	}
 	if c.RecheckEvery != 0 && c.RecheckEvery < time.Minute {
-		mistakes = append(mistakes, NewMistake("%s is %s: choose at least 1m0s, or 0 to ask at refreshes only", Field("RecheckEvery"), c.RecheckEvery))
+		mistakes = append(mistakes, NewMistake("%s is %s: choose at least 1m0s, or 0 to verify at refreshes only", Field("RecheckEvery"), c.RecheckEvery))
 	}
 	return mistakes
 }
@@ -189,7 +196,7 @@ func (c Config) checkSecrets() (mistakes []error) {
 			field = "PreviousSecrets"
 		}
 		if len(secret) < MinSecretLength {
-			mistakes = append(mistakes, NewMistake("%s has %d bytes: give %d random bytes or more, or use a store that keeps a secret of its own", field, len(secret), MinSecretLength))
+			mistakes = append(mistakes, NewMistake("%s has %d bytes: give %d random bytes or more, or use a store that keeps its own secret", field, len(secret), MinSecretLength))
 		}
 	}
 	return mistakes
@@ -222,9 +229,9 @@ func (m *Mistake) WithNames(name func(Field) string) string {
 	return fmt.Sprintf(m.sentence, values...)
 }
 
-// CheckPages returns an error for each allowed origin that no browser sends, and for each allowed host that no request can name. Such an entry
-// would never match.
-func CheckPages(origins, hosts []string) error {
+// CheckOriginsAndHosts returns an error for each allowed origin that no browser sends, and for each allowed host that no request can name, because
+// such entries never match.
+func CheckOriginsAndHosts(origins, hosts []string) error {
 	var mistakes []error
 	for _, origin := range origins {
 		if err := checkOrigin(origin); err != nil {
@@ -242,11 +249,11 @@ func CheckPages(origins, hosts []string) error {
 func checkOrigin(origin string) error {
 	switch {
 	case origin == "*":
-		return errors.New("it would let every web page in: name each origin, as scheme://host or scheme://host:port")
+		return errors.New("it would allow every web page: name each origin, as scheme://host or scheme://host:port")
 	case strings.Contains(origin, "*"):
 		return errors.New("it is a pattern: name each origin, as scheme://host or scheme://host:port")
 	case origin == "null":
-		return errors.New(`it is the origin of sandboxed frames and local files, which any page can have: serve the page under an address of its own`)
+		return errors.New(`it is the origin of sandboxed frames and local files, which any page can have: serve the page from its own origin`)
 	case !printable(origin):
 		return errors.New("write it as browsers send it, in ASCII (xn--…) and without spaces")
 	}

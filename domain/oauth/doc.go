@@ -1,15 +1,17 @@
-// Package oauth holds the rules of an OAuth 2.1 authorization server whose only credential is a token that the protected site has issued
-// itself. It does no I/O; the clock and the random source are parameters.
+// Package oauth implements the rules of an OAuth 2.1 authorization server for a site whose users authenticate with an API token of the site. It
+// does no I/O; the clock and the random source are parameters.
 //
 // Glossary
 //
 //	site, host      the operator of the protected MCP server, which issues API tokens to its users
-//	host token      such a token, pasted once into the consent page; it is opened again only to verify it at the site, or for the gateway that
-//	                sends it to the upstream server
+//	host token      such a token, pasted once into the consent page and stored encrypted; it is decrypted only to verify it at the site, or for
+//	                the gateway that sends it to the upstream server
 //	client          an MCP client, named by the HTTPS URL of its metadata document (CIMD)
 //	ticket          the sealed state of the consent page, so that a person approves exactly the request that the page showed
 //	grant           the permission of one client, from the redemption of its code until it ends
 //	secret          an access token, refresh token or code in clear; only its digest is ever stored
+//	holder          a client that presents a secret
+//	box, wrap       the encrypted host token, and its data key, encrypted for the holder of one secret
 //
 // The aggregates are ClientMetadata, AuthorizationCode and AccessGrant. A host writes a Config; Config.Settings checks it. Store, ClientDirectory
 // and BearerVerifier are the main ports. A code and its grant have the same id, that of the approved ticket:
@@ -21,9 +23,9 @@
 //	                      v
 //	                   withdrawn code
 //
-// An issued code expires by time. A second approval of the ticket replaces it, unless it has the same value and still holds (Supersedes). A replay
-// of a redeemed code ends the grant.
+// An issued code expires by time. A second approval of the ticket replaces it, unless it has the same value and is still valid (Supersedes). A
+// replay of a redeemed code ends the grant (RFC 6749 §4.1.2).
 //
-// Of refresh tokens only the newest generation rotates. The one before it is answered with its successor while the grace window is open and the
-// successor unused. Every older one is reuse and ends the grant.
+// Only the newest refresh token of a grant rotates. A request with its direct predecessor gets the same successor again while the grace window is
+// open and the successor is unused. Any older refresh token is reuse and ends the grant (RFC 9700 §4.14.2).
 package oauth

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Kind is the reason of a refusal. Several kinds may share one RFC error code, because the page for a person distinguishes more reasons than the
-// answer for a client.
+// Kind is the reason of a refusal. Several kinds may share one RFC error code, because the error page distinguishes more reasons than the response
+// to a client.
 type Kind struct{ name, code string }
 
 // Code returns the error code of the RFCs, for example "invalid_grant".
 func (k Kind) Code() string { return k.code }
 
-// String returns the kind's own name, for logs.
+// String returns the name of the kind, for logs.
 func (k Kind) String() string { return k.name }
 
 func kind(code string) Kind { return Kind{name: code, code: code} }
@@ -58,9 +58,9 @@ var (
 var (
 	ErrNotFound            = errors.New("oauth: not found")
 	ErrDuplicate           = errors.New("oauth: duplicate secret")
-	ErrUnavailable         = errors.New("oauth: the store cannot answer just now")
+	ErrUnavailable         = errors.New("oauth: the store is unavailable")
 	ErrOtherSecret         = errors.New("oauth: the store was used with another server secret")
-	ErrCodeStands          = errors.New("oauth: this form was approved with the same token before, and its code still waits")
+	ErrCodeStillValid      = errors.New("oauth: this form was approved with the same token before, and its code is still valid")
 	ErrReplayed            = errors.New("oauth: authorization code replayed")
 	ErrRetried             = errors.New("oauth: authorization code sent again within ten seconds of its redemption")
 	ErrReused              = errors.New("oauth: refresh token reused")
@@ -69,7 +69,7 @@ var (
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
 	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
-	ErrMetadataNoDocument  = fmt.Errorf("%w: the answer is no document", ErrMetadataUnreachable)
+	ErrMetadataNoDocument  = fmt.Errorf("%w: the response is no document", ErrMetadataUnreachable)
 	ErrMetadataSlow        = fmt.Errorf("%w: its host keeps timing out", ErrMetadataUnreachable)
 	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
@@ -109,7 +109,7 @@ func RefuseFor(wait time.Duration, kind Kind, rule, description string, causes .
 	return &Error{Kind: kind, Rule: rule, Description: description, RetryAfter: wait, cause: errors.Join(causes...)}
 }
 
-// temporary is an error of a port with the wait after which a retry can succeed.
+// temporary is an error with the wait after which a retry can succeed.
 type temporary struct {
 	error
 	wait time.Duration
@@ -155,25 +155,25 @@ func descriptionOf(err error) string {
 	return refused.Description
 }
 
-// aboutClient is a refusal with the host of the client, for the error page (C46).
-type aboutClient struct {
+// clientHostError is a refusal with the host of the client, for the error page (C46).
+type clientHostError struct {
 	error
 	host string
 }
 
-func (e *aboutClient) Unwrap() error { return e.error }
+func (e *clientHostError) Unwrap() error { return e.error }
 
-// AboutClient returns err with the host of a well-formed client_id. It returns nil for nil.
-func AboutClient(id ClientID, err error) error {
+// WithClientHost returns err with the host of a well-formed client_id. It returns nil for nil.
+func WithClientHost(id ClientID, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &aboutClient{err, id.Host()}
+	return &clientHostError{err, id.Host()}
 }
 
-// ClientHostOf returns the client host of AboutClient, "" without one.
+// ClientHostOf returns the client host of WithClientHost, "" without one.
 func ClientHostOf(err error) string {
-	var about *aboutClient
+	var about *clientHostError
 	if !errors.As(err, &about) {
 		return ""
 	}

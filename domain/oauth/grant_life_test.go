@@ -81,11 +81,11 @@ var _ = Describe("The life of a grant", func() {
 var _ = Describe("Sealing the host token", Label("J12"), func() {
 	settings := settingsOf()
 
-	sealed := func(holder Secret, grant string) sealedHost {
+	sealed := func(holder Secret, grant string) sealedHostToken {
 		GinkgoHelper()
 		host, err := ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
-		box, err := sealHost(host, holder, grant, rand.Reader, settings.Keys)
+		box, err := sealHostToken(host, holder, grant, rand.Reader, settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		return box
 	}
@@ -98,7 +98,7 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 			return decoded
 		}
 		holder, _ := ParseSecret(CodeSecret, "ppc_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8")
-		host, err := sealedHost{
+		host, err := sealedHostToken{
 			box:  bytesOf("10b9478bc7289136ab50d86fa350e48d78bfa8ed0c3272143bb9c08796553ef67f79569876b5"),
 			wrap: bytesOf("1bb926018f328fb4f9d49dead0f792d81f251ab0e28a3f3fb7a77d772ba8f7bc1a8aa20bc76dd0f38698c2811876a0a881cc7f0fa5f81c0ac709c24e"),
 		}.open(holder, "grant", settings.Keys)
@@ -123,7 +123,7 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		Expect(one.box).To(HaveLen(len("host-token") + 12 + 16)) // nonce and tag of AES-GCM
 	})
 
-	DescribeTable("makes boxes that open only", func(spoil func(h *sealedHost, holder *Secret, grant *string, keys *seal.KeyRing)) {
+	DescribeTable("makes boxes that open only", func(spoil func(h *sealedHostToken, holder *Secret, grant *string, keys *seal.KeyRing)) {
 		holder, grant, keys := newSecret(CodeSecret), "grant", settings.Keys
 		box := sealed(holder, grant)
 		_, err := box.open(holder, grant, keys)
@@ -132,16 +132,16 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		_, err = box.open(holder, grant, keys)
 		Expect(err).To(MatchError(ErrHostTokenLost))
 	},
-		Entry("for their holder", func(_ *sealedHost, holder *Secret, _ *string, _ *seal.KeyRing) { *holder = newSecret(CodeSecret) }),
-		Entry("for a holder of the kind", func(_ *sealedHost, holder *Secret, _ *string, _ *seal.KeyRing) {
+		Entry("for their holder", func(_ *sealedHostToken, holder *Secret, _ *string, _ *seal.KeyRing) { *holder = newSecret(CodeSecret) }),
+		Entry("for a holder of the kind", func(_ *sealedHostToken, holder *Secret, _ *string, _ *seal.KeyRing) {
 			*holder = Secret{conceal(string(RefreshTokenSecret) + holder.Reveal()[4:])}
 		}),
-		Entry("in their grant", func(_ *sealedHost, _ *Secret, grant *string, _ *seal.KeyRing) { *grant = "another" }),
-		Entry("with the server's secret", Label("J11"), func(_ *sealedHost, _ *Secret, _ *string, keys *seal.KeyRing) {
+		Entry("in their grant", func(_ *sealedHostToken, _ *Secret, grant *string, _ *seal.KeyRing) { *grant = "another" }),
+		Entry("with the server's secret", Label("J11"), func(_ *sealedHostToken, _ *Secret, _ *string, keys *seal.KeyRing) {
 			*keys = seal.NewKeyRing(seal.FixedSecrets{append(make([]byte, MinSecretLength), 1)})
 		}),
-		Entry("unchanged", func(h *sealedHost, _ *Secret, _ *string, _ *seal.KeyRing) { h.box[20] ^= 1 }),
-		Entry("with their own key", func(h *sealedHost, holder *Secret, grant *string, _ *seal.KeyRing) {
+		Entry("unchanged", func(h *sealedHostToken, _ *Secret, _ *string, _ *seal.KeyRing) { h.box[20] ^= 1 }),
+		Entry("with their own key", func(h *sealedHostToken, holder *Secret, grant *string, _ *seal.KeyRing) {
 			h.wrap = sealed(*holder, *grant).wrap
 		}),
 	)

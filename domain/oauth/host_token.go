@@ -30,14 +30,14 @@ func ParseHostToken(pasted string) (HostToken, error) {
 	return HostToken{conceal(text)}, nil
 }
 
-// UnsealedHostToken is a host token with the data key of its box. With the key the box is wrapped for the next holder without another
-// unsealing (J5).
+// UnsealedHostToken is a host token with the data key of its box, so that Refresh can wrap the key for the next holder without unwrapping it
+// again (J5).
 type UnsealedHostToken struct {
 	HostToken
 	wrap, dataKey []byte
 }
 
-// Forget overwrites the data key. The caller calls it after the grant was refreshed.
+// Forget overwrites the data key. Call it after the refresh of the grant.
 func (u *UnsealedHostToken) Forget() {
 	if u == nil {
 		return
@@ -46,40 +46,41 @@ func (u *UnsealedHostToken) Forget() {
 	u.wrap = nil
 }
 
-// opens reports whether the data key is the key of this box.
-func (u *UnsealedHostToken) opens(h sealedHost) bool {
+// opens reports whether the data key is that of this box.
+func (u *UnsealedHostToken) opens(h sealedHostToken) bool {
 	return u != nil && u.wrap != nil && bytes.Equal(u.wrap, h.wrap)
 }
 
-// sealedHost is the host token in a box whose data key only the holder of the grant's current secret can unwrap (J3).
-type sealedHost struct{ box, wrap []byte }
+// sealedHostToken is a host token under envelope encryption: box is the token, encrypted with a data key; wrap is the data key, encrypted for the
+// holder of the grant's current secret (J3).
+type sealedHostToken struct{ box, wrap []byte }
 
 const hostBox = "host"
 
-// wrapSealers returns the sealers that only the holder of a secret of the grant can derive. They seal the data key (J2).
+// wrapSealers returns the sealers for the data key, which only the holder of a secret of the grant can derive (J2).
 func wrapSealers(holder Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
 	return keys.HolderSealers(holder, seal.Binding{Kind: "wrap/" + string(holder.kind()), Owner: grant})
 }
 
-func sealHost(host HostToken, holder Secret, grant string, chance io.Reader, keys seal.KeyRing) (sealedHost, error) {
+func sealHostToken(host HostToken, holder Secret, grant string, random io.Reader, keys seal.KeyRing) (sealedHostToken, error) {
 	dataKey := make([]byte, seal.KeySize)
-	if _, err := io.ReadFull(chance, dataKey); err != nil {
-		return sealedHost{}, fmt.Errorf("drawing a data key: %w", err)
+	if _, err := io.ReadFull(random, dataKey); err != nil {
+		return sealedHostToken{}, fmt.Errorf("generating a data key: %w", err)
 	}
 	defer clear(dataKey)
 	inner, err := seal.NewSealer(dataKey, seal.Binding{Kind: hostBox, Owner: grant})
 	if err != nil {
-		return sealedHost{}, err
+		return sealedHostToken{}, err
 	}
 	outer, err := wrapSealers(holder, grant, keys)
 	if err != nil {
-		return sealedHost{}, err
+		return sealedHostToken{}, err
 	}
-	return sealedHost{box: inner.Seal([]byte(host.Reveal())), wrap: outer.Seal(dataKey)}, nil
+	return sealedHostToken{box: inner.Seal([]byte(host.Reveal())), wrap: outer.Seal(dataKey)}, nil
 }
 
-// dataKey unwraps with the holder's secret; a failure is ErrHostTokenLost.
-func (h sealedHost) dataKey(holder Secret, grant string, keys seal.KeyRing) ([]byte, error) {
+// unwrap returns the data key, or ErrHostTokenLost when no key fits.
+func (h sealedHostToken) unwrap(holder Secret, grant string, keys seal.KeyRing) ([]byte, error) {
 	outer, err := wrapSealers(holder, grant, keys)
 	if err != nil {
 		return nil, err
@@ -91,8 +92,8 @@ func (h sealedHost) dataKey(holder Secret, grant string, keys seal.KeyRing) ([]b
 	return dataKey, nil
 }
 
-func (h sealedHost) open(holder Secret, grant string, keys seal.KeyRing) (*UnsealedHostToken, error) {
-	dataKey, err := h.dataKey(holder, grant, keys)
+func (h sealedHostToken) open(holder Secret, grant string, keys seal.KeyRing) (*UnsealedHostToken, error) {
+	dataKey, err := h.unwrap(holder, grant, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -111,25 +112,25 @@ func (h sealedHost) open(holder Secret, grant string, keys seal.KeyRing) (*Unsea
 	return opened, nil
 }
 
-// rewrapFor wraps the data key for another holder (J4, J5, J8). The former holder can open the box only with the old wrap.
-func (h sealedHost) rewrapFor(from, to Secret, grant string, keys seal.KeyRing) (sealedHost, error) {
+// rewrapFor wraps the data key for another holder (J4, J5, J8).
+func (h sealedHostToken) rewrapFor(from, to Secret, grant string, keys seal.KeyRing) (sealedHostToken, error) {
 	keys, err := keys.Snapshot()
 	if err != nil {
-		return sealedHost{}, err
+		return sealedHostToken{}, err
 	}
-	dataKey, err := h.dataKey(from, grant, keys)
+	dataKey, err := h.unwrap(from, grant, keys)
 	if err != nil {
-		return sealedHost{}, err
+		return sealedHostToken{}, err
 	}
 	defer clear(dataKey)
 	return h.rewrapDataKey(dataKey, to, grant, keys)
 }
 
-// rewrapDataKey wraps the given data key for a holder.
-func (h sealedHost) rewrapDataKey(dataKey []byte, to Secret, grant string, keys seal.KeyRing) (sealedHost, error) {
+// rewrapDataKey is rewrapFor with an unwrapped data key.
+func (h sealedHostToken) rewrapDataKey(dataKey []byte, to Secret, grant string, keys seal.KeyRing) (sealedHostToken, error) {
 	outer, err := wrapSealers(to, grant, keys)
 	if err != nil {
-		return sealedHost{}, err
+		return sealedHostToken{}, err
 	}
-	return sealedHost{box: h.box, wrap: outer.Seal(dataKey)}, nil
+	return sealedHostToken{box: h.box, wrap: outer.Seal(dataKey)}, nil
 }

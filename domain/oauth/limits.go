@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Limits bounds what one address, one person and all of them together may use. A zero field has the default in its comment. An address is
-// an IPv4 address or the /64 of an IPv6 one.
+// Limits bounds what one address, one person and all clients together can use. A zero field has the default in its comment. An address is an
+// IPv4 address or the /64 of an IPv6 one.
 type Limits struct {
-	// WeakTokens is for sites whose tokens carry less than 64 bits: after too many wrong tokens, even a right one is refused (B19).
+	// WeakTokens is for sites whose tokens have less than 64 bits of entropy: after too many wrong tokens, even a right one is refused (B19).
 	WeakTokens bool
 	// UnlimitedNetworks are the networks to which no limit by address applies.
 	UnlimitedNetworks []netip.Prefix
@@ -17,9 +17,9 @@ type Limits struct {
 	MaxWrongTokensPerNetwork  int           // 25, of a /24 or a /56
 	MaxWrongTokensPerPrefix48 int           // 125, of an IPv6 /48
 	MaxWrongTokens            int           // 100 in a minute, of all addresses together
-	MaxAttemptsPerToken       int           // 30 in a minute without a proof of work, of a token with living grants
+	MaxAttemptsPerToken       int           // 30 in a minute without a proof of work, of a token with active grants
 	ProofBits                 int           // 10; a proof of work takes 2^ProofBits tries on average, about half a second in a browser
-	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script; ten from one address get in within that time
+	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script; ten from one address are admitted in that time
 
 	MaxVerifications           int // 64 tokens that one verifier checks at once
 	MaxVerificationsPerAddress int // 16 of them for one address
@@ -53,9 +53,9 @@ func DefaultLimits() Limits {
 func (l Limits) WithDefaults() Limits {
 	defaults := DefaultLimits()
 	for i, number := range l.numbers() {
-		orElse(number.value, *defaults.numbers()[i].value)
+		setDefault(number.value, *defaults.numbers()[i].value)
 	}
-	orElse(&l.ProofWait, defaults.ProofWait)
+	setDefault(&l.ProofWait, defaults.ProofWait)
 	return l
 }
 
@@ -140,14 +140,14 @@ func LimitNames() []Limit {
 	return []Limit{LimitWrongTokens, LimitVerifications, LimitFetches, LimitUnknownTokens, LimitSessions, LimitGrants}
 }
 
-// LimitEffect is what a limit did to a request.
+// LimitEffect is the effect of a limit on a request.
 type LimitEffect string
 
 // The effects that metrics count.
 const (
 	LimitSlowed  LimitEffect = "slowed"  // it waited, or needed a proof of work
 	LimitRefused LimitEffect = "refused" // it got an error
-	LimitEvicted LimitEffect = "evicted" // it got a place, for which an older holder lost one
+	LimitEvicted LimitEffect = "evicted" // it replaced an older session, connection or document
 )
 
 // LimitEffects returns every LimitEffect.

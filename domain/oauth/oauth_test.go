@@ -103,7 +103,7 @@ func approved(settings *Settings, change ...func(Parameters)) *family {
 	host, err := ParseHostToken("host-token")
 	Expect(err).NotTo(HaveOccurred())
 	f := &family{settings: settings, host: host, code: newSecret(CodeSecret)}
-	f.issued, err = IssueCode(Approval{Ticket: ticket, Host: host, Principal: Principal{Subject: "ann", Roles: []string{"editor"}}, Code: f.code, Chance: rand.Reader}, settings, noon)
+	f.issued, err = IssueCode(Approval{Ticket: ticket, Host: host, Principal: Principal{Subject: "ann", Roles: []string{"editor"}}, Code: f.code, Random: rand.Reader}, settings, noon)
 	Expect(err).NotTo(HaveOccurred())
 	return f
 }
@@ -122,8 +122,8 @@ func (f *family) redeem(at time.Time) error {
 	return err
 }
 
-func (f *family) refreshment(token Secret) Refreshment {
-	return Refreshment{Client: clientURL, Token: token, Principal: Principal{Roles: []string{"reader"}}, Access: newSecret(AccessTokenSecret), Successor: newSecret(RefreshTokenSecret)}
+func (f *family) refreshment(token Secret) RefreshRequest {
+	return RefreshRequest{Client: clientURL, Token: token, Principal: Principal{Roles: []string{"reader"}}, Access: newSecret(AccessTokenSecret), Successor: newSecret(RefreshTokenSecret)}
 }
 
 func redeemed(settings *Settings, change ...func(Parameters)) *family {

@@ -5,39 +5,40 @@ import (
 	"time"
 )
 
-// BearerVerifier verifies a host token at the site that issued it. ErrUnknownBearer, wrapped or not, means that the token is invalid. Any
-// other error is an outage, during which nothing is issued and nothing ends (B9, D25).
+// BearerVerifier verifies a host token at the site that issued it. An error that wraps ErrUnknownBearer means that the token is invalid. Any
+// other error is an outage, during which no token is issued and no grant ends (B9, D25).
 type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
 
-// VerifierUnavailable is the cause of an outage of a BearerVerifier, as text for the log and the trace. It must not contain the token or a part of the
-// site's answer. Of any other error only the type is logged, because its text may contain the token (B15).
+// VerifierUnavailable is an error of a BearerVerifier whose text may be logged and traced. It must not contain the token or a part of the site's
+// response. Of any other error only the type is logged, because its text may contain the token (B15).
 type VerifierUnavailable string
 
 func (c VerifierUnavailable) Error() string { return string(c) }
 
-// ClientDirectory finds the metadata document of a client. A directory with a cache fetches a document again, at most once a minute, when it
-// does not list redirectURI, unless that is empty (C50). It returns the refusals of
-// NewClientMetadata, ErrMetadataUnreachable (C41), ErrMetadataNoDocument (C42), ErrMetadataSlow (C53), ErrMetadataMalformed (C22) or
-// ErrMetadataBudget (C45), wrapped by RetryableAfter when the wait is known.
+// ClientDirectory finds the metadata document of a client. If a cached document does not list redirectURI, a directory fetches it again, at most once
+// a minute (C50); an empty redirectURI never causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable (C41),
+// ErrMetadataNoDocument (C42), ErrMetadataSlow (C53), ErrMetadataMalformed (C22) and ErrMetadataBudget (C45), wrapped by RetryableAfter when the wait
+// is known.
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
 }
 
-// ClientKeeper is a ClientDirectory that keeps the documents of clients in use.
+// ClientKeeper is a ClientDirectory whose cache protects the documents of clients in use.
 type ClientKeeper interface {
 	ClientDirectory
-	// Keep marks a client as in use: documents of other clients do not evict its document and its keys (C54), and their fetches do not
-	// take its places (C55). by is the host token that approved it, so that a token with many clients evicts documents of its own clients
-	// only. It is zero for a client that had living grants at the start.
+	// Keep marks a client as in use: documents of other clients do not evict its document and its keys (C54), and their fetches do not use up
+	// its places (C55). by is the host token that approved the client: a token with many clients evicts only documents of these. It is zero for
+	// a client that had active grants at startup.
 	Keep(id ClientID, by Fingerprint)
-	// Connected returns the document of a client that has a grant. When it cannot be fetched, a cached document serves until an hour after
-	// it has expired (C56).
+	// Connected returns the document of a client that has a grant. If fetching fails, it returns a cached document for up to an hour after its
+	// expiry (C56).
 	Connected(ctx context.Context, id ClientID) (*ClientMetadata, error)
 }
 
-// KeyDirectory finds the keys at a client's jwks_uri (C20, D33). It fetches a set that lacks the wanted key id again, at most once a minute. Its errors are those of ClientDirectory.
+// KeyDirectory finds the keys at a client's jwks_uri (C20, D33). If a cached set lacks the wanted key id, it fetches the set again, at most once a
+// minute. Its errors are those of ClientDirectory.
 type KeyDirectory interface {
 	KeySet(ctx context.Context, at ClientID, wanted string) (KeySet, error)
 }
@@ -48,8 +49,8 @@ type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
 }
 
-// FailureLimit counts the unknown codes and refresh tokens of an address (D31). Each process counts for itself, because a secret of 256
-// bits cannot be guessed. Failed counts one, and returns how long the address has to wait when it has sent too many.
+// FailureLimit counts the unknown codes and refresh tokens of an address (D31). Each process counts separately, because a secret of 256 bits cannot
+// be guessed. Failed counts one, and returns how long an address over the limit has to wait.
 type FailureLimit interface {
 	Failed(address string, now time.Time) (wait time.Duration)
 }

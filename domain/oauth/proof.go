@@ -15,16 +15,16 @@ import (
 const (
 	proofPurpose = "proof"
 	proofTTL     = 5 * time.Minute
-	shortestWait = 2 * time.Second // before a browser tries again
+	minWait      = 2 * time.Second // before a browser tries again
 
-	// ProofIterations is the cost of one try in rounds of PBKDF2-HMAC-SHA256 (RFC 8018), which browsers compute as fast as other programs.
+	// ProofIterations is the cost of one try in iterations of PBKDF2-HMAC-SHA256 (RFC 8018), which browsers compute natively.
 	ProofIterations = 1024
 
 	challengeLength = 22 // characters, 132 bits
 )
 
-// ProofDemand is the refusal of a guess that needs a proof of work first (B18). It carries the pasted token, sealed, so that the person does
-// not paste it again.
+// ProofDemand is the refusal of a guess that needs a proof of work first (B18). It contains the sealed pasted token, so that the person does not
+// have to paste it again.
 type ProofDemand struct {
 	error
 	Sealed    string
@@ -36,15 +36,15 @@ type ProofDemand struct {
 // Unwrap returns the refusal as an *Error.
 func (d *ProofDemand) Unwrap() error { return d.error }
 
-// Proof is an opened demand.
+// Proof is the state that ProofDemand.Sealed contains: a pasted token and the work that it needs.
 type Proof struct {
 	Host    HostToken // that the person pasted
 	sealed  string
 	bits    int
-	readyAt time.Time // when a browser without script has waited
+	readyAt time.Time // end of the wait for browsers without script
 }
 
-// NewProofDemand returns a *ProofDemand for a token that was pasted into the form of a ticket, "" for the connections page.
+// NewProofDemand returns a *ProofDemand for a token that was pasted into the form of a ticket; ticket is "" for the connections page.
 func NewProofDemand(host HostToken, ticket string, settings *Settings, now time.Time) error {
 	proof := &Proof{Host: host, bits: settings.Limits.ProofBits, readyAt: now.Add(settings.Limits.ProofWait)}
 	var err error
@@ -56,14 +56,14 @@ func NewProofDemand(host HostToken, ticket string, settings *Settings, now time.
 	return proof.Demand(now)
 }
 
-// Demand returns the *ProofDemand, also when it is repeated because the proof failed or there was no turn.
+// Demand returns the *ProofDemand, for the first time or after a wrong proof or an early retry.
 func (p *Proof) Demand(now time.Time) error {
-	wait := max(p.readyAt.Sub(now), shortestWait)
+	wait := max(p.readyAt.Sub(now), minWait)
 	refusal := RefuseFor(wait, TooManyGuesses, "B6, B18", "too many wrong tokens: a proof of work is needed")
 	return &ProofDemand{error: refusal, Sealed: p.sealed, Challenge: p.challenge(), Bits: p.bits, Wait: wait}
 }
 
-// OpenProof opens what NewProofDemand sealed for the same ticket. It refuses with InvalidTicket or ExpiredTicket.
+// OpenProof opens ProofDemand.Sealed of the same ticket. It refuses with InvalidTicket or ExpiredTicket.
 func OpenProof(sealed, ticket string, settings *Settings, now time.Time) (*Proof, error) {
 	values, issuedAt, err := openValues(settings, proofPurpose, sealed)
 	if err != nil {
@@ -87,7 +87,7 @@ func OpenProof(sealed, ticket string, settings *Settings, now time.Time) (*Proof
 	return &Proof{Host: host, sealed: sealed, bits: zeros, readyAt: time.UnixMilli(ready).UTC()}, nil
 }
 
-// challenge binds the work to the sealed demand, and so to one token and one form.
+// challenge binds the work to the sealed state, and thus to one token and one form.
 func (p *Proof) challenge() string {
 	sum := sha256.Sum256([]byte(p.sealed))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:challengeLength]
@@ -96,7 +96,7 @@ func (p *Proof) challenge() string {
 // Digest identifies the proof, so that a GuessLimit accepts it once.
 func (p *Proof) Digest() Digest { return sha256.Sum256([]byte(p.sealed)) }
 
-// Solved reports whether the nonce, a decimal number, proves the work.
+// Solved reports whether the nonce, a decimal number, is a valid proof of work.
 func (p *Proof) Solved(nonce string) bool {
 	if _, err := strconv.ParseUint(nonce, 10, 32); err != nil {
 		return false

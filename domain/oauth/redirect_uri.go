@@ -71,7 +71,7 @@ func (u RedirectURI) Matches(registered RedirectURI) bool {
 	return ok && mine == theirs
 }
 
-// withoutPort cuts the port out of the raw URI; ok is false when the port is not a number from 1 to 65535.
+// withoutPort removes the port from the raw URI; ok is false when the port is not a number from 1 to 65535.
 func withoutPort(raw string) (cut string, ok bool) {
 	_, rest, _ := strings.Cut(raw, ":")
 	authority := authorityOf(rest)

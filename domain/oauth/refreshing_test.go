@@ -49,7 +49,7 @@ var _ = Describe("Refreshing a grant", func() {
 		tokens, err := f.grant.Refresh(by, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(f.grant.Admits(tokens.Access.Digest(), settings.Resource(), noon)).To(HaveField("Scopes.String()", "mcp:admin"))
-		f.grant.Reverified(narrowedTo("mcp"), settings, noon)
+		f.grant.RecordVerification(narrowedTo("mcp"), settings, noon)
 		_, err = f.grant.Admits(tokens.Access.Digest(), settings.Resource(), noon)
 		Expect(err).To(Refused(InvalidToken))
 	})
@@ -70,8 +70,8 @@ var _ = Describe("Refreshing a grant", func() {
 
 	It("keeps the later of two verdicts of the site, in any order of arrival", Label("J8", "J6"), func() {
 		f := redeemed(settings)
-		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(4*time.Second))
-		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"editor"}}, settings, noon.Add(2*time.Second))
+		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(4*time.Second))
+		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"editor"}}, settings, noon.Add(2*time.Second))
 		Expect(snapshot(f)).To(And(HaveField("Roles", "reader"), HaveField("VerifiedAt", noon.Add(4*time.Second))))
 	})
 
@@ -79,7 +79,7 @@ var _ = Describe("Refreshing a grant", func() {
 		f := redeemed(settings)
 		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon)).To(BeFalse())
 		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon.Add(-time.Hour))).To(BeTrue())
-		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(-time.Hour))
+		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(-time.Hour))
 		Expect(snapshot(f)).To(And(HaveField("Roles", "reader"), HaveField("VerifiedAt", noon.Add(-time.Hour))))
 	})
 
@@ -87,7 +87,7 @@ var _ = Describe("Refreshing a grant", func() {
 		f := redeemed(settings)
 		f.grant.End(EndedByHost, noon)
 		before := snapshot(f)
-		f.grant.Reverified(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(time.Minute))
+		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(time.Minute))
 		Expect(snapshot(f)).To(Equal(before))
 	})
 })
@@ -100,9 +100,9 @@ var _ = Describe("Passing the sealed host token on", Label("J4"), func() {
 		settings := settingsOf()
 		f := redeemed(settings)
 		snapshot, _ := f.grant.Snapshot()
-		_, err := sealedHost{snapshot.HostBox, snapshot.HostWrap}.open(f.code, snapshot.ID, settings.Keys)
+		_, err := sealedHostToken{snapshot.HostBox, snapshot.HostWrap}.open(f.code, snapshot.ID, settings.Keys)
 		Expect(err).To(MatchError(ErrHostTokenLost))
-		Expect(f.grant.HostToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
+		Expect(f.grant.UnsealWithRefreshToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
 	})
 
 	It("to no token when there is no refresh token, and deletes it", Label("J3"), func() {
@@ -117,13 +117,13 @@ var _ = Describe("Passing the sealed host token on", Label("J4"), func() {
 		snapshot, _ := f.grant.Snapshot()
 		Expect(snapshot.HostBox).NotTo(BeNil())
 		Expect(snapshot.HostWrap).To(BeNil(), "with which the code would open it")
-		Expect(f.grant.HostTokenInUse(f.access, settings)).To(HaveField("Reveal()", "host-token"))
+		Expect(f.grant.UnsealWithAccessToken(f.access, settings)).To(HaveField("Reveal()", "host-token"))
 	})
 
 	DescribeTable("to each access token if it is sent to the upstream", Label("J3", "J5", "U6"), func(scope string) {
 		settings := sendingOn()
 		f := redeemed(settings, func(p Parameters) { p["scope"] = []string{scope} })
-		Expect(f.grant.HostTokenInUse(f.access, settings)).To(HaveField("Reveal()", "host-token"))
+		Expect(f.grant.UnsealWithAccessToken(f.access, settings)).To(HaveField("Reveal()", "host-token"))
 		Expect(f.grant.NeedsRecheck(f.access.Digest(), settings, noon.Add(time.Hour))).To(BeFalse(), "rechecks are off")
 		if f.refresh == (Secret{}) {
 			return
@@ -131,24 +131,24 @@ var _ = Describe("Passing the sealed host token on", Label("J4"), func() {
 		for range 2 { // the second is answered with the successor of the first
 			tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(f.grant.HostTokenInUse(tokens.Access, settings)).To(HaveField("Reveal()", "host-token"))
+			Expect(f.grant.UnsealWithAccessToken(tokens.Access, settings)).To(HaveField("Reveal()", "host-token"))
 		}
 	}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
 
 	It("to the next access token of an older grant, not to the existing one", Label("J5", "U6"), func() {
 		f := redeemed(settingsOf())
 		later := sendingOn()
-		_, err := f.grant.HostTokenInUse(f.access, later)
+		_, err := f.grant.UnsealWithAccessToken(f.access, later)
 		Expect(err).To(MatchError(ErrHostTokenLost))
 		tokens, err := f.grant.Refresh(f.refreshment(f.refresh), later, noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(f.grant.HostTokenInUse(tokens.Access, later)).To(HaveField("Reveal()", "host-token"))
+		Expect(f.grant.UnsealWithAccessToken(tokens.Access, later)).To(HaveField("Reveal()", "host-token"))
 	})
 
 	It("to no access token that is revoked", Label("E7", "H6"), func() {
 		f := redeemed(settingsOf(func(c *Config) { c.RecheckEvery = time.Minute }))
 		f.grant.Revoke(f.access.Digest(), clientURL, noon)
-		held, _ := f.grant.held(f.access.Digest())
+		held, _ := f.grant.findSecret(f.access.Digest())
 		Expect(held.wrap).To(BeNil())
 	})
 })

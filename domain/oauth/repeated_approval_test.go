@@ -25,7 +25,7 @@ var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
 		return token
 	}
 	approve := func(t *Ticket, code Secret, at time.Time) *AuthorizationCode {
-		issued, err := IssueCode(Approval{Ticket: t, Host: host("host-token"), Principal: Principal{Subject: "ann"}, Code: code, Chance: rand.Reader}, settings, at)
+		issued, err := IssueCode(Approval{Ticket: t, Host: host("host-token"), Principal: Principal{Subject: "ann"}, Code: code, Random: rand.Reader}, settings, at)
 		Expect(err).NotTo(HaveOccurred())
 		return issued
 	}
@@ -51,7 +51,7 @@ var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
 	It("leaves a code that still holds, replaces one that has expired or has another value, and refuses one that was withdrawn", func() {
 		form, code := ticket(), newSecret(CodeSecret)
 		earlier := approve(form, code, noon)
-		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL-time.Millisecond)).Supersedes(earlier)).To(MatchError(ErrCodeStands))
+		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL-time.Millisecond)).Supersedes(earlier)).To(MatchError(ErrCodeStillValid))
 		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL)).Supersedes(earlier)).To(Succeed())
 		Expect(approve(form, newSecret(CodeSecret), noon).Supersedes(earlier)).To(Succeed())
 		earlier.End(EndedByHost, noon)

@@ -5,11 +5,10 @@ import (
 	"net/netip"
 )
 
-// Requester is the address that a request comes from, with the networks around it, for limits (B6, C21, D31). No limit applies to the zero
-// value.
+// Requester is the client address of a request with its enclosing networks, for limits (B6, C21, D31). No limit applies to the zero value.
 type Requester struct{ networks []netip.Prefix }
 
-// The prefix lengths of the networks around an address. A home has a /64 or a /56, and a company a /48.
+// The prefix lengths of the networks around an address. In IPv6 a home usually has a /64 or a /56, and a company a /48.
 var (
 	ipv4Networks = []int{32, 24}
 	ipv6Networks = []int{64, 56, 48}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Resource is the canonical URI of a protected MCP server, to which every token is bound (RFC 8707).
+// Resource is the canonical URI of a protected MCP server (RFC 8707). Every token is bound to one.
 type Resource struct{ canonical string }
 
-// NewResource takes the configured URI, which Config has checked.
+// NewResource returns the resource of a configured URI, which Config has validated.
 func NewResource(canonical string) Resource { return Resource{canonical} }
 
 // String returns the exact configured URI.
@@ -49,11 +49,11 @@ func comparableForm(uri string) string {
 // messageSuffix follows the resource in the path of the message endpoint (HTTP with SSE).
 const messageSuffix = "/message"
 
-// ProtectedServer is an additional MCP server under the same issuer (U1).
+// ProtectedServer configures an additional MCP server under the same issuer (U1). A zero field has the default in its comment.
 type ProtectedServer struct {
 	Resource string         // its MCP endpoint
 	Name     string         // shown to people; the issuer's host
-	Verifier BearerVerifier // of the tokens that are pasted for it (U3); the one of the Config
+	Verifier BearerVerifier // verifies the tokens that are pasted for it (U3); Config.Verifier
 }
 
 // ProtectedResource is an MCP server for which tokens are issued.
@@ -76,15 +76,15 @@ func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 
 // protects reports whether the resource is configured. Codes and tokens for a resource that was removed from the configuration are invalid.
 func (s *Settings) protects(resource Resource) bool {
-	return slices.ContainsFunc(s.Resources, func(own ProtectedResource) bool { return own.Resource == resource })
+	return slices.ContainsFunc(s.Resources, func(known ProtectedResource) bool { return known.Resource == resource })
 }
 
-// chosen returns the resource that all requested URIs name (A28-A31, U2). It refuses with InvalidTarget when they name an unknown one, or more
-// than one.
-func (s *Settings) chosen(requested []string) (resource Resource, err error) {
-	for _, own := range s.Resources {
-		if err = own.Resource.Accepts(requested); err == nil {
-			return own.Resource, nil
+// selectResource returns the resource that all requested URIs name (A28-A31, U2). It refuses with InvalidTarget when they name an unknown one, or
+// more than one.
+func (s *Settings) selectResource(requested []string) (resource Resource, err error) {
+	for _, known := range s.Resources {
+		if err = known.Resource.Accepts(requested); err == nil {
+			return known.Resource, nil
 		}
 	}
 	return Resource{}, err
@@ -100,8 +100,8 @@ func (c Config) checkResources() (mistakes []error) {
 		uri := server.Resource
 		mistakes = append(mistakes, c.checkResource("MoreServers", uri)...)
 		for _, other := range taken {
-			if clash := clashOf(uri, other); clash != "" {
-				mistakes = append(mistakes, NewMistake("%s %q %s %q: choose another path", Field("MoreServers"), withoutUser(uri), clash, withoutUser(other)))
+			if conflict := conflictOf(uri, other); conflict != "" {
+				mistakes = append(mistakes, NewMistake("%s %q %s %q: choose another path", Field("MoreServers"), withoutUser(uri), conflict, withoutUser(other)))
 			}
 		}
 		if site := originOf(first); first != site && comparableForm(uri) == site {
@@ -114,15 +114,15 @@ func (c Config) checkResources() (mistakes []error) {
 
 func (c Config) checkResource(field Field, uri string) []error {
 	mistakes := checkURL(field, uri, c.AllowLoopbackIssuer)
-	rest, own := strings.CutPrefix(uri, c.Issuer)
-	if own && strings.HasPrefix(rest, "/oauth/") || strings.Contains(uri, "/.well-known/") {
+	path, underIssuer := strings.CutPrefix(uri, c.Issuer)
+	if underIssuer && strings.HasPrefix(path, "/oauth/") || strings.Contains(uri, "/.well-known/") {
 		mistakes = append(mistakes, NewMistake("%s %q is an address of this server itself: choose another path", field, withoutUser(uri)))
 	}
 	return mistakes
 }
 
-// clashOf describes how two resources share an address, "" when they do not.
-func clashOf(uri, other string) string {
+// conflictOf describes how two resources share an address, "" when they do not.
+func conflictOf(uri, other string) string {
 	mine, theirs := comparableForm(uri), comparableForm(other)
 	switch {
 	case mine == theirs:
@@ -135,7 +135,7 @@ func clashOf(uri, other string) string {
 	return ""
 }
 
-// originOf cuts a URI in comparable form before its path.
+// originOf returns scheme and authority of a URI in comparable form.
 func originOf(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	authority, _, _ := strings.Cut(rest, "/")

@@ -48,7 +48,7 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 
 	It("opens boxes for their holder, and hands them on under the new secret", Label("J5"), func() {
 		holder, next := newSecret(RefreshTokenSecret), newSecret(RefreshTokenSecret)
-		box, err := sealHost(host, holder, "grant", rand.Reader, before.Keys)
+		box, err := sealHostToken(host, holder, "grant", rand.Reader, before.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		handed, err := box.rewrapFor(holder, next, "grant", during.Keys)
 		Expect(err).NotTo(HaveOccurred())
@@ -93,10 +93,13 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 		lost := *before
 		lost.Keys = seal.NewKeyRing(lostSecrets{})
 		for name, try := range map[string]func() error{
-			"box":    func() error { _, err := (sealedHost{}).open(newSecret(CodeSecret), "grant", lost.Keys); return err },
+			"box": func() error {
+				_, err := (sealedHostToken{}).open(newSecret(CodeSecret), "grant", lost.Keys)
+				return err
+			},
 			"form":   func() error { _, err := OpenReturn("AAAA", &lost, noon); return err },
 			"print":  func() error { _, err := lost.Keys.Fingerprint(host); return err },
-			"redeem": func() error { return unopened(errLostSecrets) },
+			"redeem": func() error { return refuseLostKey(errLostSecrets) },
 		} {
 			err := try()
 			_, refused := KindOf(err)

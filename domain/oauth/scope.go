@@ -75,13 +75,13 @@ type Scope struct {
 	Implies     []string
 }
 
-// ScopeCatalogue holds the scopes that this server grants.
+// ScopeCatalogue holds the scopes that this server can grant.
 type ScopeCatalogue struct {
 	known    []Scope
 	defaults Scopes
 }
 
-// Known returns the names of all scopes of the resource, without OfflineAccess.
+// Known returns the names of all scopes, without OfflineAccess.
 func (c ScopeCatalogue) Known() Scopes {
 	names := make([]string, 0, len(c.known))
 	for _, scope := range c.known {
@@ -117,17 +117,17 @@ func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 	}
 }
 
-// Request returns the known ones of the requested scopes (A23-A25). It refuses with InvalidScope when none is known, and adds the defaults when
+// Resolve returns the known ones of the requested scopes (A23-A25). It refuses with InvalidScope when none is known, and adds the defaults when
 // OfflineAccess is the only one.
-func (c ScopeCatalogue) Request(text string) (Scopes, error) {
-	asked, err := ParseScopes(text)
+func (c ScopeCatalogue) Resolve(text string) (Scopes, error) {
+	requested, err := ParseScopes(text)
 	if err != nil {
 		return Scopes{}, err
 	}
-	if asked.Empty() {
+	if requested.Empty() {
 		return c.defaults, nil
 	}
-	known := asked.Intersect(c.Known().With(OfflineAccess))
+	known := requested.Intersect(c.Known().With(OfflineAccess))
 	switch {
 	case known.Empty():
 		return Scopes{}, Refuse(InvalidScope, "A25", "none of the requested scopes is known here")

@@ -68,7 +68,7 @@ func checkSets(t *testing.T, a, b Scopes) {
 // checkGranted lets nothing be granted that is unknown, or neither asked for nor a default.
 func checkGranted(t *testing.T, catalogue ScopeCatalogue, text string, words []string) {
 	t.Helper()
-	granted, err := catalogue.Request(text)
+	granted, err := catalogue.Resolve(text)
 	known := slices.ContainsFunc(words, func(w string) bool { return slices.Contains([]string{"mcp", "write", OfflineAccess}, w) })
 	if (err == nil) != (known || len(words) == 0) {
 		t.Fatalf("asking for %q gives %v", text, err)

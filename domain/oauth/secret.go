@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// SecretKind tells access tokens, refresh tokens and authorization codes apart by their prefix (H1).
+// SecretKind is the prefix that distinguishes access tokens, refresh tokens and authorization codes (H1).
 type SecretKind string
 
-// With the prefixes secret scanners find a leaked token, and a token of the wrong kind is refused without a lookup.
+// The prefixes let secret scanners find leaked tokens, and let the server refuse a token of the wrong kind without a lookup.
 const (
 	AccessTokenSecret  SecretKind = "ppa_"
 	RefreshTokenSecret SecretKind = "ppr_"
@@ -26,17 +26,17 @@ const (
 // Secret is an access token, refresh token or authorization code in clear. It prints as "[redacted]".
 type Secret struct{ confidential }
 
-// NewSecret draws 32 bytes from random (H1).
+// NewSecret returns a secret of 32 bytes from random (H1).
 func NewSecret(kind SecretKind, random io.Reader) (Secret, error) {
 	var entropy [secretBytes]byte
 	if _, err := io.ReadFull(random, entropy[:]); err != nil {
-		return Secret{}, fmt.Errorf("drawing a secret: %w", err)
+		return Secret{}, fmt.Errorf("generating a secret: %w", err)
 	}
 	return Secret{conceal(string(kind) + base64.RawURLEncoding.EncodeToString(entropy[:]))}, nil
 }
 
-// ParseSecret accepts only texts that NewSecret can return for the kind.
-func ParseSecret(kind SecretKind, text string) (Secret, bool) {
+// ParseSecret parses a text; ok is false unless NewSecret can return it for the kind.
+func ParseSecret(kind SecretKind, text string) (secret Secret, ok bool) {
 	encoded, found := strings.CutPrefix(text, string(kind))
 	if !found {
 		return Secret{}, false
@@ -66,14 +66,14 @@ func decode32(encoded string) (decoded [secretBytes]byte, ok bool) {
 
 var strictBase64 = base64.RawURLEncoding.Strict()
 
-// Digest is the hash of a secret under which the store finds it (H2).
+// Digest is the hash by which a store finds a secret (H2).
 type Digest [sha256.Size]byte
 
 const digestLabel = "pasteport/v1/id\x00"
 
-// Digest returns the SHA-256 of the secret. No key is derived from it.
+// Digest returns the SHA-256 of the secret with a label. No key is derived from it.
 func (s Secret) Digest() Digest {
-	var room [len(digestLabel) + 47]byte // keeps the text of every request's token off the heap
+	var room [len(digestLabel) + 47]byte // avoids a heap allocation in every request
 	return sha256.Sum256(append(append(room[:0], digestLabel...), s.Reveal()...))
 }
 
@@ -87,7 +87,7 @@ func (d Digest) bytes() []byte {
 
 const redacted = "[redacted]"
 
-// confidential is text that no formatter, encoder or logger prints (B15). It is behind a pointer because fmt prints unexported fields without
+// confidential is text that no formatter, encoder or logger prints (B15). The text is behind a pointer, because fmt prints unexported fields without
 // calling their methods.
 type confidential struct{ text *string }
 

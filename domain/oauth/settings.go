@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Settings is a Config without mistakes, with every default filled in.
+// Settings is a validated Config with all defaults filled in. Config.Settings returns it.
 type Settings struct {
 	Issuer    string
 	Resources []ProtectedResource // at least one; the first is the default for requests without a resource (U2)
@@ -35,8 +35,8 @@ func (s *Settings) CheckClient(id ClientID) error {
 	return nil
 }
 
-// opensHostInUse reports whether access tokens can open the host token, to verify it again (J8) or to send it to an upstream server (U6).
-func (s *Settings) opensHostInUse() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
+// accessTokensUnseal reports whether access tokens can open the host token, to verify it again (J8) or to send it to an upstream server (U6).
+func (s *Settings) accessTokensUnseal() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
 
 // ceiling returns the scopes that a host token may grant at most (B10).
 func (s *Settings) ceiling(p Principal) Scopes {

@@ -58,7 +58,7 @@ func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 			resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject, roles: restoreRoles(s.Roles), createdAt: s.CreatedAt,
 		},
 		challenge: RestoreCodeChallenge(s.CodeChallenge), state: codeState(s.State), endReason: EndReason(s.EndReason),
-		expiresAt: s.ExpiresAt, redeemedAt: s.RedeemedAt, withdrawnAt: s.WithdrawnAt, host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
+		expiresAt: s.ExpiresAt, redeemedAt: s.RedeemedAt, withdrawnAt: s.WithdrawnAt, host: sealedHostToken{box: s.HostBox, wrap: s.HostWrap},
 	}
 	copy(c.digest[:], s.Digest)
 	copy(c.hostPrint[:], s.HostPrint)
@@ -89,7 +89,7 @@ type GrantSnapshot struct {
 	Generation    int
 	RefreshDigest []byte // of the newest refresh token, from which Predecessor leads to all others; nil also in a row of an earlier version
 	SuccessorBox  []byte
-	GraceEnd      time.Time // the successor box may be emptied then
+	GraceEnd      time.Time // DeleteExpired clears the SuccessorBox after it
 	HostPrint     []byte
 	HostBox       []byte
 	HostWrap      []byte
@@ -100,7 +100,7 @@ func (s GrantSnapshot) HasKnownState() bool {
 	return slices.Contains([]grantState{grantActive, grantEnded}, grantState(s.State))
 }
 
-// SecretSnapshot is what a store keeps of one secret.
+// SecretSnapshot is an access or refresh token of a grant as a store keeps it.
 type SecretSnapshot struct {
 	Digest      []byte
 	Grant       string
@@ -113,7 +113,7 @@ type SecretSnapshot struct {
 	ForgetAfter time.Time // of an access token when it expires; zero for a refresh token, which is deleted with its grant
 }
 
-// Snapshot returns the grant and the secrets that it holds in memory. Its bytes are shared with the grant and must not be changed.
+// Snapshot returns the state of the grant and of its loaded secrets. Its bytes are shared with the grant and must not be changed.
 func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 	secrets := make([]SecretSnapshot, 0, len(g.secrets))
 	for i := range g.secrets {
@@ -127,13 +127,13 @@ func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
 		ID: g.id, ClientID: g.client.raw, ClientName: g.clientName, AuthMethod: string(g.authMethod), RedirectURI: g.redirect.raw, Resource: g.resource.canonical,
 		Scopes: g.scopes.String(), Subject: g.subject, Roles: strings.Join(g.roles, "\n"),
 		State: string(g.state), EndReason: string(g.endReason),
-		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleEnd, AbsoluteEnd: g.absoluteEnd, ForgetAfter: g.forgetAfter(),
-		Generation: g.generation, RefreshDigest: g.refresh.bytes(), SuccessorBox: g.successor, GraceEnd: g.graceEnd,
+		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleExpiresAt, AbsoluteEnd: g.expiresAt, ForgetAfter: g.forgetAfter(),
+		Generation: g.generation, RefreshDigest: g.refresh.bytes(), SuccessorBox: g.successor, GraceEnd: g.graceEndsAt,
 		HostPrint: g.hostPrint.Bytes(), HostBox: g.host.box, HostWrap: g.host.wrap,
 	}, secrets
 }
 
-// RestoreGrant rebuilds a grant with the given ones of its secrets.
+// RestoreGrant rebuilds a grant with some of its secrets.
 func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 	g := &AccessGrant{
 		consent: consent{
@@ -141,9 +141,9 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 			resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject, roles: restoreRoles(s.Roles), createdAt: s.CreatedAt,
 		},
 		state: grantState(s.State), endReason: EndReason(s.EndReason),
-		endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleEnd: s.IdleEnd, absoluteEnd: s.AbsoluteEnd,
-		generation: s.Generation, successor: s.SuccessorBox, graceEnd: s.GraceEnd,
-		host: sealedHost{box: s.HostBox, wrap: s.HostWrap},
+		endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleExpiresAt: s.IdleEnd, expiresAt: s.AbsoluteEnd,
+		generation: s.Generation, successor: s.SuccessorBox, graceEndsAt: s.GraceEnd,
+		host: sealedHostToken{box: s.HostBox, wrap: s.HostWrap},
 	}
 	copy(g.refresh[:], s.RefreshDigest)
 	copy(g.hostPrint[:], s.HostPrint)
@@ -153,15 +153,15 @@ func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
 	return g
 }
 
-// Copy returns an independent grant. Neither changes a slice in place, except the one of the secrets.
+// Copy returns an independent grant. It shares the slices that a grant never changes in place.
 func (g *AccessGrant) Copy() *AccessGrant {
 	other := *g
 	other.secrets = slices.Clone(g.secrets)
 	return &other
 }
 
-func restoreSecret(s SecretSnapshot) heldSecret {
-	held := heldSecret{
+func restoreSecret(s SecretSnapshot) grantSecret {
+	held := grantSecret{
 		kind: SecretKind(s.Kind), generation: s.Generation, scopes: restoreScopes(s.Scopes),
 		wrap: s.HostWrap, revokedAt: s.RevokedAt, forgetAfter: s.ForgetAfter,
 	}

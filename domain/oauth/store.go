@@ -40,8 +40,8 @@ type Store interface {
 	// UseOnce records that an assertion was used, until forgetAfter. Of several calls with one assertion exactly one succeeds. ErrDuplicate.
 	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
 
-	// DeleteExpired deletes codes, grants, secrets and used assertions whose ForgetAfter has come, with a grant all its secrets, and returns how many
-	// rows it deleted. A secret without a ForgetAfter goes with its grant and never before. It also empties the SuccessorBox of grants whose
+	// DeleteExpired deletes codes, grants, secrets and used assertions whose ForgetAfter has passed, a grant with all its secrets, and returns the
+	// number of deleted rows. A secret without a ForgetAfter is deleted with its grant, never earlier. It also clears the SuccessorBox of grants whose
 	// GraceEnd has come (J9).
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
@@ -52,28 +52,28 @@ type AuthorizationLister interface {
 	Authorizations(ctx context.Context) (Authorizations, error)
 }
 
-// ClientLister is a Store that lists the clients with living grants, so that their documents are kept from the start (C54).
+// ClientLister is a Store that lists the clients with active grants, so that their documents stay in the cache from the start (C54).
 type ClientLister interface {
-	// Clients returns at most limit clients, those with most living grants first.
+	// Clients returns at most limit clients, those with the most active grants first.
 	Clients(ctx context.Context, now time.Time, limit int) ([]ClientID, error)
 }
 
-// SecretVerifier is a Store that several machines share. It keeps the fingerprint of their server secret, so that a machine with another secret
-// does not start. It could open nothing that the others have sealed.
+// SecretVerifier is a Store that several machines share. It keeps the fingerprint of their server secret, so that a machine with another secret,
+// which could not open the data of the others, does not start.
 type SecretVerifier interface {
 	// VerifySecret returns ErrOtherSecret when the stored fingerprint is not among those of this machine, the newest first
 	// (KeyRing.SecretFingerprints). Otherwise it stores the newest of them.
 	VerifySecret(ctx context.Context, prints []Fingerprint) error
 }
 
-// Ended holds what became invalid.
+// Ended lists grants that have ended and tokens that were revoked.
 type Ended struct {
-	Grants []string // ids of grants that ended
-	Tokens []Digest // of tokens that were revoked while their grant lives
+	Grants []string // ids
+	Tokens []Digest // revoked access tokens of active grants
 }
 
-// EndWatcher is a Store that lists what ended recently in any process, so that every process closes the open streams of an ended grant within
-// a second (G16). With another store a process notices it at the next heartbeat of a stream.
+// EndWatcher is a Store that lists the grants and tokens that recently ended in any process, so that every process closes their streams within a
+// second (G16). With another store a process detects the end at the next keep-alive comment of a stream.
 type EndWatcher interface {
 	// EndedSince returns the grants that ended at that time or after it, and the tokens that were revoked.
 	EndedSince(ctx context.Context, since time.Time) (Ended, error)

@@ -21,41 +21,41 @@ const (
 	consentPurpose = "ticket"
 	returnPurpose  = "return"
 	ticketIDBytes  = 16
-	ticketIDClock  = 6 // of them
+	ticketIDClock  = 6 // of these, the time at the beginning
 )
 
-// Ticket is the state of a consent page. The page carries it sealed, so nothing is stored until the person approves (A34, B4).
+// Ticket is the state of a consent page. The page contains it sealed, so that nothing is stored before the person approves (A34, B4).
 type Ticket struct {
 	id       string
 	issuedAt time.Time
 	request  *AuthorizationRequest
 }
 
-// NewTicket returns a ticket with a random id, which the code and the grant get too. The id begins with the time in milliseconds, so that new
-// rows are neighbours in the index of a store.
-func NewTicket(request *AuthorizationRequest, chance io.Reader, now time.Time) (*Ticket, error) {
+// NewTicket returns a ticket with a random id, which is also that of the code and the grant. The id begins with the time in milliseconds, so that new
+// rows are adjacent in the index of a store.
+func NewTicket(request *AuthorizationRequest, random io.Reader, now time.Time) (*Ticket, error) {
 	var id [ticketIDBytes]byte
 	binary.BigEndian.PutUint64(id[:], uint64(now.UnixMilli())<<(64-8*ticketIDClock))
-	if _, err := io.ReadFull(chance, id[ticketIDClock:]); err != nil {
-		return nil, fmt.Errorf("drawing a ticket id: %w", err)
+	if _, err := io.ReadFull(random, id[ticketIDClock:]); err != nil {
+		return nil, fmt.Errorf("generating a ticket id: %w", err)
 	}
 	return &Ticket{id: hex.EncodeToString(id[:]), issuedAt: now, request: request}, nil
 }
 
 const shortIDLength = 8
 
-// ShortID returns the first random characters of the id of a ticket or grant. The time before them is almost the same in ids of one minute.
+// ShortID returns the first random characters of the id of a ticket or grant, without the time before them, which is similar in recent ids.
 func ShortID(id string) string {
-	if chance := 2 * ticketIDClock; len(id) >= chance+shortIDLength {
-		id = id[chance:]
+	if clock := 2 * ticketIDClock; len(id) >= clock+shortIDLength {
+		id = id[clock:]
 	}
 	return id[:min(len(id), shortIDLength)]
 }
 
-// NamesID reports whether the id or its short form begins with the typed text.
-func NamesID(typed, id string) bool {
-	chance := min(2*ticketIDClock, len(id))
-	return strings.HasPrefix(id, typed) || strings.HasPrefix(id[chance:], typed)
+// MatchesID reports whether the typed text is a prefix of the id or of its random part, with which ShortID begins.
+func MatchesID(typed, id string) bool {
+	clock := min(2*ticketIDClock, len(id))
+	return strings.HasPrefix(id, typed) || strings.HasPrefix(id[clock:], typed)
 }
 
 // ID returns the ticket's id, which is no secret.
@@ -69,13 +69,13 @@ func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
 	r := t.request
 	return sealValues(keys, consentPurpose, r.settings.Issuer,
 		"id", t.id, "at", formatMillis(t.issuedAt), "client_id", r.client.raw, "client_name", r.clientName,
-		"named", strconv.FormatBool(r.namesItself), "auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw,
+		"named", strconv.FormatBool(r.declaresClientID), "auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw,
 		"state", r.state, "scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge", r.challenge.encoded)
 }
 
-// Code returns the authorization code for an approval of the ticket with the host token. It is the same each time
-// that the form is sent, under one server secret, so that each answer opens the same grant (B13). Without the newest server secret and the host
-// token it looks random.
+// Code derives the authorization code for an approval of the ticket with the host token. Submitting the form twice returns the same code, unless the
+// server secret was rotated in between, so that both responses lead to the same grant (B13). The code cannot be predicted without the server secret
+// and the host token.
 func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
 	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal())
 	if err != nil {
@@ -98,14 +98,14 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 		return nil, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}
 	return &Ticket{id: values.Get("id"), issuedAt: issuedAt, request: &AuthorizationRequest{
-		client: RestoreClientID(values.Get("client_id")), clientName: values.Get("client_name"), namesItself: values.Get("named") == "true",
+		client: RestoreClientID(values.Get("client_id")), clientName: values.Get("client_name"), declaresClientID: values.Get("named") == "true",
 		authMethod: AuthMethod(values.Get("auth_method")),
 		redirect:   RestoreRedirectURI(values.Get("redirect_uri")), resource: resource, state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
 		challenge: RestoreCodeChallenge(values.Get("code_challenge")), settings: settings,
 	}}, nil
 }
 
-// SealReturn seals an error redirect that needs the person's click on "return" (B17).
+// SealReturn seals an error redirect for a page on which the person has to click "return" (B17).
 func SealReturn(redirect Redirect, settings *Settings, now time.Time) (string, error) {
 	return sealValues(settings.Keys, returnPurpose, settings.Issuer,
 		"at", formatMillis(now), "location", redirect.Location, "host", redirect.Host)
@@ -163,10 +163,10 @@ func openValuesWith(sealers seal.Sealers, sealed string) (url.Values, time.Time,
 
 func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
-// expired reports whether end has been reached; the exact instant counts as expired, everywhere (I20).
+// expired reports whether now is end or later: the exact instant counts as expired, everywhere (I20).
 func expired(end, now time.Time) bool { return !now.Before(end) }
 
-// pack joins texts, each behind its length. Escaping would make the largest request too large for its form (B1).
+// pack joins texts with length prefixes, because escaping would make the largest request too large for its form (B1).
 func pack(texts []string) (packed []byte) {
 	for _, text := range texts {
 		packed = strconv.AppendInt(packed, int64(len(text)), 10)

@@ -70,7 +70,7 @@ var _ = Describe("Proving a code challenge", Label("A19", "A20", "A21", "D12", "
 	It("accepts the verifier of RFC 7636 appendix B", func() {
 		challenge, err := ParseCodeChallenge("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "S256")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(challenge.ProvedBy("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")).To(BeTrue())
+		Expect(challenge.VerifiedBy("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")).To(BeTrue())
 	})
 	DescribeTable("refuses a challenge", func(challenge, method string) {
 		_, err := ParseCodeChallenge(challenge, method)
@@ -82,7 +82,7 @@ var _ = Describe("Proving a code challenge", Label("A19", "A20", "A21", "D12", "
 		Entry("in the other alphabet", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw+cM", "S256"),
 	)
 	DescribeTable("is not convinced by", func(offered string) {
-		Expect(RestoreCodeChallenge(challengeOf(offered)).ProvedBy(offered)).To(BeFalse())
+		Expect(RestoreCodeChallenge(challengeOf(offered)).VerifiedBy(offered)).To(BeFalse())
 	},
 		Entry("nothing", ""), Entry("42 characters", strings.Repeat("a", 42)), Entry("129 characters", strings.Repeat("a", 129)), Entry("a foreign character", strings.Repeat("a", 43)+"+"),
 	)
@@ -92,7 +92,7 @@ var _ = Describe("Granting scopes", Label("A23", "A24", "A25", "A27"), func() {
 	catalogue := ScopeCatalogue{known: []Scope{{Name: "mcp"}, {Name: "write", Implies: []string{"mcp"}}, {Name: "admin", Implies: []string{"write"}}}, defaults: NewScopes("mcp")}
 
 	DescribeTable("reduces", func(asked, granted string) {
-		scopes, err := catalogue.Request(asked)
+		scopes, err := catalogue.Resolve(asked)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(scopes.String()).To(Equal(granted))
 	},
@@ -100,7 +100,7 @@ var _ = Describe("Granting scopes", Label("A23", "A24", "A25", "A27"), func() {
 		Entry("offline_access alone to the defaults with it", "offline_access", "mcp offline_access"), Entry("nothing that is known", "admin offline_access", "admin offline_access"),
 	)
 	DescribeTable("refuses", func(asked string) {
-		_, err := catalogue.Request(asked)
+		_, err := catalogue.Resolve(asked)
 		Expect(err).To(Refused(InvalidScope))
 	}, Entry("only unknown ones", "profile email"), Entry("other case", "MCP"), Entry("a tab", "mcp\twrite"), Entry("a quote", `"mcp"`), Entry("a backslash", `m\cp`), Entry("too much", strings.Repeat("x", 1025)))
 
@@ -165,11 +165,11 @@ var _ = Describe("Reading a pasted host token", Label("B7"), func() {
 
 var _ = Describe("Repeating a parameter", Label("D5"), func() {
 	DescribeTable("is refused, also when it is empty", func(values ...string) {
-		Expect(Parameters{"code": values}.OnceEach()).To(Refused(InvalidRequest))
+		Expect(Parameters{"code": values}.CheckNoneRepeated()).To(Refused(InvalidRequest))
 	}, Entry(nil, "x", "x"), Entry(nil, "x", ""), Entry(nil, "", ""))
 
 	It("is for resource only", func() {
-		Expect(Parameters{"resource": {"a", "b"}, "code": {"x"}}.OnceEach()).To(Succeed())
+		Expect(Parameters{"resource": {"a", "b"}, "code": {"x"}}.CheckNoneRepeated()).To(Succeed())
 	})
 })
 

@@ -8,29 +8,29 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Window is a limit on the number of events in a time that begins with the first one. Its name is a keyed hash, so that the store learns neither
-// the kind of event nor an address.
+// Window is a fixed-window rate limit: Limit events within Length of the first one. Its name is a keyed hash, so that the store contains neither the
+// kind of event nor an address.
 type Window struct {
 	Name   Digest
 	Limit  int
 	Length time.Duration
 }
 
-// WindowCount is the state of a window. The zero value is a window that is over, or in which nothing was counted.
+// WindowCount is the state of a window. The zero value means that the window is over, or has no event.
 type WindowCount struct {
 	Taken int
 	Ends  time.Time
 }
 
-// Full returns how long the window stays full, 0 when it is not.
-func (w Window) Full(count WindowCount, now time.Time) time.Duration {
+// Wait returns how long the window stays full, 0 when it is not.
+func (w Window) Wait(count WindowCount, now time.Time) time.Duration {
 	if count.Taken < w.Limit {
 		return 0
 	}
 	return max(count.Ends.Sub(now), 0)
 }
 
-// MaxClockDifference is how much the clocks of replicas, or two times that concurrent requests have read, may differ.
+// MaxClockDifference is the tolerated difference between the clocks of replicas, and between the times that concurrent requests have read.
 const MaxClockDifference = 10 * time.Second
 
 // Current returns the stored count of a window, or zero when the window is over. A window that ends later than its length and MaxClockDifference
@@ -44,10 +44,10 @@ func (w Window) Current(stored WindowCount, now time.Time) WindowCount {
 
 // WindowCounter is a Store that counts for all processes that use it. Every error is an outage.
 type WindowCounter interface {
-	// Counts reads the windows and returns their states in the same order. It locks nothing.
+	// Counts returns the states of the windows, in the same order. It takes no locks.
 	Counts(ctx context.Context, now time.Time, windows ...Window) ([]WindowCount, error)
 
-	// Count adds one to each of the windows, which have different names, in one statement. It counts in full windows too.
+	// Count atomically adds one to each of the windows, which have different names, and also to full ones.
 	Count(ctx context.Context, now time.Time, windows ...Window) error
 
 	// SharedByReplicas reports whether other machines use the same counters. DeleteExpired deletes windows that are over.

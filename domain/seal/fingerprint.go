@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Fingerprint is a short keyed hash. A store finds the grants that were made with one host token by it (J10), and replicas compare their
-// server secrets by it.
+// Fingerprint is a keyed hash of 128 bits. A store finds the grants of a host token by its fingerprint (J10), and replicas compare the
+// fingerprints of their server secrets.
 type Fingerprint [16]byte
 
 // Bytes returns nil for the zero Fingerprint.
@@ -18,7 +18,7 @@ func (f Fingerprint) Bytes() []byte {
 	return f[:]
 }
 
-// Fingerprints returns the fingerprints of a host token, one for each server secret, the newest first: a grant is found by one of them.
+// Fingerprints returns the fingerprints of a host token, one for each server secret, the newest first. A grant of the token has one of them.
 func (k KeyRing) Fingerprints(hostToken Confidential) ([]Fingerprint, error) {
 	tags, err := k.Tags("host-fp", hostToken.Reveal())
 	if err != nil {
@@ -31,7 +31,7 @@ func (k KeyRing) Fingerprints(hostToken Confidential) ([]Fingerprint, error) {
 	return prints, nil
 }
 
-// Fingerprint returns the fingerprint of a host token under the newest secret, which a new grant keeps.
+// Fingerprint returns the fingerprint of a host token under the newest secret, for a new grant.
 func (k KeyRing) Fingerprint(hostToken Confidential) (Fingerprint, error) {
 	prints, err := k.Fingerprints(hostToken)
 	if err != nil {

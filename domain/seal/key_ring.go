@@ -14,40 +14,40 @@ const (
 	// KeySize is the length of every key, in bytes.
 	KeySize = 32
 
-	// MinSecretLength is the least length of a server secret, in bytes.
+	// MinSecretLength is the minimum length of a server secret, in bytes.
 	MinSecretLength = 32
 
-	label = "pasteport/v1/" // begins the HKDF info of every key
+	label = "pasteport/v1/" // prefix of the HKDF info of every key
 )
 
-// SecretKeeper keeps the server secret, and those that it has replaced for as long as something made with them may live. A store that is a
-// SecretKeeper saves the host from configuring a secret (J2).
+// SecretKeeper returns the server secret, and replaced secrets while grants may still need them. With a store that implements SecretKeeper a
+// host does not have to configure a secret (J2).
 type SecretKeeper interface {
-	// Secrets returns the secrets, the newest first, each of MinSecretLength bytes or more. A KeyRing calls it at every use, so that every
-	// process that uses the store takes a new secret at once: what another process has just sealed with it would look lost for good (J6).
-	// An error is an outage and no statement about what was sealed.
+	// Secrets returns the secrets, the newest first, each of MinSecretLength bytes or more. A KeyRing calls it for every operation, so that
+	// every process uses a new secret immediately. Without it a process could not open the box that another one has just sealed, and would
+	// end the grant (J6). An error means an outage: the KeyRing returns it, and nothing ends.
 	Secrets() ([][]byte, error)
 }
 
-// FixedSecrets keeps secrets that do not change while the program runs, the newest first.
+// FixedSecrets is a SecretKeeper whose secrets do not change, the newest first.
 type FixedSecrets [][]byte
 
 // Secrets implements SecretKeeper.
 func (s FixedSecrets) Secrets() ([][]byte, error) { return s, nil }
 
-// Confidential is a text that prints as something else, such as a token.
+// Confidential is a secret text, such as a token. Printing the value does not print the text.
 type Confidential interface {
 	// Reveal returns the text.
 	Reveal() string
 }
 
-// KeyRing derives every key from the server secrets; each key has one purpose (J2). It is safe for concurrent use.
+// KeyRing derives keys from the server secrets, a separate key for each purpose (J2). It is safe for concurrent use.
 type KeyRing struct {
 	keeper SecretKeeper
-	cache  *sync.Map // of derived, by purpose
+	cache  *sync.Map // derived values by purpose
 }
 
-// derived is the result of one derivation from each of the secrets.
+// derived is a cache entry: one result for each secret.
 type derived[T any] struct {
 	secrets [][]byte
 	results []T
@@ -56,20 +56,20 @@ type derived[T any] struct {
 // NewKeyRing returns the key ring of a keeper.
 func NewKeyRing(keeper SecretKeeper) KeyRing { return KeyRing{keeper, new(sync.Map)} }
 
-// Snapshot returns a ring with the secrets of now. A change that needs several keys takes one, so that all of them come from the same
-// secrets. Take it after the grant was read: an older one may lack the secret with which the grant was sealed (I22).
+// Snapshot returns a ring whose secrets do not change any more. Use one snapshot for all keys of a state change. Take it after reading the
+// grant: an earlier snapshot may lack the secret with which the grant was sealed (I22).
 func (k KeyRing) Snapshot() (KeyRing, error) {
 	secrets, err := k.secrets()
 	return KeyRing{FixedSecrets(secrets), k.cache}, err
 }
 
-// Sealers returns the sealers of a binding, which are cached. The bindings are few, such as one for each kind of form (B4).
+// Sealers returns the sealers of a binding. It caches them forever, so use it for a fixed set of bindings, such as one for each form (B4).
 func (k KeyRing) Sealers(b Binding) (Sealers, error) {
 	return cached(k, b, func(secret []byte) (Sealer, error) { return deriveSealer(secret, b) })
 }
 
-// HolderSealers returns the sealers that only the holder of a secret text can derive, such as a token (J2, J9). The key is HKDF (RFC 5869)
-// of the text with the server secret as salt; its first step is an HMAC whose key is the salt.
+// HolderSealers returns sealers that only the holder of a secret text, such as a token, can derive (J2, J9). Each key is HKDF-SHA256 of the
+// text with a server secret as the salt. HKDF-Extract is an HMAC keyed with the salt (RFC 5869 §2.2), so one keyedHash serves every holder.
 func (k KeyRing) HolderSealers(holder Confidential, b Binding) (Sealers, error) {
 	extracts, err := cached(k, "extract", func(salt []byte) (*keyedHash, error) { return newKeyedHash(salt), nil })
 	if err != nil {
@@ -85,7 +85,7 @@ func (k KeyRing) HolderSealers(holder Confidential, b Binding) (Sealers, error) 
 	})
 }
 
-// secrets returns at least one secret.
+// secrets returns the keeper's secrets, and an error if there is none.
 func (k KeyRing) secrets() ([][]byte, error) {
 	secrets, err := k.keeper.Secrets()
 	if err != nil {
@@ -106,7 +106,7 @@ func forEachSecret[T any](k KeyRing, derive func(secret []byte) (T, error)) ([]T
 	return mapEach(secrets, derive)
 }
 
-// cached is forEachSecret for results that depend on the secrets only. It derives again when the secrets have changed.
+// cached is forEachSecret with a cache by purpose. It derives again after the secrets have changed.
 func cached[T any](k KeyRing, purpose any, derive func(secret []byte) (T, error)) ([]T, error) {
 	secrets, err := k.secrets()
 	if err != nil {
@@ -117,13 +117,13 @@ func cached[T any](k KeyRing, purpose any, derive func(secret []byte) (T, error)
 	}
 	results, err := mapEach(secrets, derive)
 	if err == nil {
-		k.cache.Store(purpose, derived[T]{copies(secrets), results})
+		k.cache.Store(purpose, derived[T]{cloneAll(secrets), results})
 	}
 	return results, err
 }
 
-// copies protects the cache from a keeper that overwrites the secrets which it has returned.
-func copies(secrets [][]byte) [][]byte {
+// cloneAll copies the secrets, because a keeper may overwrite the slices that it has returned.
+func cloneAll(secrets [][]byte) [][]byte {
 	all := make([][]byte, 0, len(secrets))
 	for _, secret := range secrets {
 		all = append(all, bytes.Clone(secret))

@@ -1,25 +1,25 @@
 package seal
 
-// SealMessage seals a message of one replica for another, under the receiver's name. Only a replica with the server secret can make or read
-// one, and only under that name (R3).
+// SealMessage seals a message from one replica to another under a name that both use. Only replicas with the same server secret can create
+// or open messages, and a message opens only under its name (R3).
 func (k KeyRing) SealMessage(name string, plain []byte) ([]byte, error) {
-	sealers, err := k.messages(name)
+	sealers, err := k.messageSealers(name)
 	if err != nil {
 		return nil, err
 	}
 	return sealers.Seal(plain), nil
 }
 
-// OpenMessage returns the message that SealMessage sealed under the name.
+// OpenMessage opens a message that was sealed under the name.
 func (k KeyRing) OpenMessage(name string, box []byte) ([]byte, error) {
-	sealers, err := k.messages(name)
+	sealers, err := k.messageSealers(name)
 	if err != nil {
 		return nil, err
 	}
 	return sealers.Open(box)
 }
 
-// messages derives anew each time, because the names are many.
-func (k KeyRing) messages(name string) (Sealers, error) {
+// messageSealers caches nothing, because the number of names is unbounded.
+func (k KeyRing) messageSealers(name string) (Sealers, error) {
 	return forEachSecret(k, func(secret []byte) (Sealer, error) { return deriveSealer(secret, Binding{"message", name}) })
 }

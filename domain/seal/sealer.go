@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Binding is what a box is and whose. A box opens under the binding with which it was sealed only (J12).
+// Binding is the purpose and the owner of a box. A box opens only under the binding with which it was sealed (J12).
 type Binding struct{ Kind, Owner string }
 
 func (b Binding) info() string { return label + b.Kind + "\x00" + b.Owner }
@@ -29,13 +29,13 @@ func (s Sealers) Open(box []byte) (plain []byte, err error) {
 	return nil, err
 }
 
-// Sealer seals with AES-256-GCM under a random nonce, with which the box begins.
+// Sealer encrypts with AES-256-GCM. A box is a random nonce followed by the ciphertext.
 type Sealer struct {
 	aead cipher.AEAD
 	info []byte
 }
 
-// NewSealer returns the sealer of a random key of KeySize bytes.
+// NewSealer returns the sealer for a key of KeySize random bytes. The binding is the associated data of its boxes.
 func NewSealer(key []byte, b Binding) (Sealer, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -48,6 +48,7 @@ func NewSealer(key []byte, b Binding) (Sealer, error) {
 	return Sealer{aead, []byte(b.info())}, nil
 }
 
+// deriveSealer derives the key of a binding from a server secret.
 func deriveSealer(secret []byte, b Binding) (Sealer, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, b.info(), KeySize)
 	if err != nil {
@@ -56,10 +57,10 @@ func deriveSealer(secret []byte, b Binding) (Sealer, error) {
 	return NewSealer(key, b)
 }
 
-// Seal returns a box with the text.
+// Seal encrypts plain and returns the box.
 func (s Sealer) Seal(plain []byte) []byte { return s.aead.Seal(nil, nil, plain, s.info) }
 
-// Open returns the text of a box.
+// Open decrypts a box. It fails if the box was sealed with another key or binding, or was changed.
 func (s Sealer) Open(box []byte) ([]byte, error) {
 	plain, err := s.aead.Open(nil, nil, box, s.info)
 	if err != nil {

@@ -191,7 +191,7 @@ func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0
 	for _, connection := range connections {
 		hasRequest := slices.ContainsFunc(connection.Steps, func(s Step) bool { return strings.HasPrefix(s.Request, id) })
-		if id != "" && (hasRequest || oauth.NamesID(id, connection.ID)) {
+		if id != "" && (hasRequest || oauth.MatchesID(id, connection.ID)) {
 			found, matches = connection, matches+1
 		}
 	}

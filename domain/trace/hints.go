@@ -83,8 +83,8 @@ var hints = map[string]string{
 	"U12": "The client uses the session of another person or client, or one from before the server secret was replaced. Most clients open a new one automatically.",
 }
 
-// endings are the reasons why a grant ended, for people.
-var endings = map[oauth.EndReason]string{
+// endReasonTexts describe to people why a grant ended.
+var endReasonTexts = map[oauth.EndReason]string{
 	oauth.EndedByCodeReplay: "its code was used a second time, so an attacker may have it.",
 	oauth.EndedByReuse:      "a replaced refresh token was used again, so an attacker may have it.",
 	oauth.EndedByRevocation: "the client revoked its tokens.",

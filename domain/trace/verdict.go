@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// expectation is the step that has to follow another.
+// expectation describes the step that has to follow another one.
 type expectation struct {
 	next    Kind
 	within  time.Duration
@@ -16,7 +16,7 @@ type expectation struct {
 	hint    string
 }
 
-// clientLimit is the time of a program for its next step, personLimit that of a person, the lifetime of the page.
+// clientLimit is the time in which a client takes its next step. personLimit is that of a person: the lifetime of the page.
 const (
 	clientLimit = time.Minute
 	personLimit = 10 * time.Minute
@@ -59,16 +59,16 @@ var expectations = map[Kind]expectation{
 func (c *Connection) withVerdict(now time.Time) Connection {
 	c.describe()
 	last := c.last()
-	expected, waits := expectations[last.Kind]
+	expected, expects := expectations[last.Kind]
 	switch {
 	case c.reached(Ended) != nil:
 		reason := oauth.EndReason(c.reached(Ended).Reason)
-		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(endings[reason], string(reason)), endHints[reason]
+		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(endReasonTexts[reason], string(reason)), endHints[reason]
 	case last.Outcome != Passed && !c.isUsed(last) && !c.hasDocument(last):
 		c.State, c.Verdict, c.Hint = Stopped, "The attempt stopped at the step \""+last.Kind.Name()+"\": "+last.Reason, hintFor(last)
 	case c.isUsed(last) && last.Outcome == Failed:
 		c.State, c.Verdict, c.Hint = Connected, "The client is connected, but the step \""+last.Kind.Name()+"\" failed: "+last.Reason, hintFor(last)
-	case c.isUsed(last) || !waits:
+	case c.isUsed(last) || !expects:
 		c.State, c.Verdict = Connected, "The client is connected and has used its token."
 		if last.Outcome == Refused {
 			c.Hint = hintFor(last)

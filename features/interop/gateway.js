@@ -70,14 +70,14 @@ async function behind(server, dir, { binary, site, clients, outcomes, silent }) 
 // through runs every client that supports the revision, if the server supports it too.
 async function through(world, revision, clients, silent) {
   const { server, direct } = world, outcomes = [];
-  assert.equal(!direct.refusal, server.speaks.includes(revision), `${server.name} and ${revision}: ${direct.refusal ?? 'it speaks it'}`);
+  assert.equal(!direct.refusal, server.speaks.includes(revision), `${server.name} and ${revision}: ${direct.refusal ?? 'supported'}`);
   if (direct.refusal) {
-    silent.push(`not spoken by the server itself: ${server.name}, ${revision} (${direct.refusal})`);
+    silent.push(`not supported by the server: ${server.name}, ${revision} (${direct.refusal})`);
     return [];
   }
   for (const client of clients) {
     if (!client.speaks(revision)) {
-      silent.push(`not spoken by the client itself: ${client.name} ${client.version}, ${revision}, with ${server.name}`);
+      silent.push(`not supported by the client: ${client.name} ${client.version}, ${revision}, with ${server.name}`);
       continue;
     }
     const who = { server: server.name, transport: server.transport, revision, client: `${client.name} ${client.version}` };
@@ -94,12 +94,12 @@ async function use(caller, { server: { tool }, tap, direct, token }, revision, s
     if (tool) {
       await step('stream', () => (tool.logs === 1 ? log : stream)(caller, tool));
     } else {
-      step.without('stream', 'no tool reports');
+      step.without('stream', 'no tool reports progress');
     }
     if (tool && tool.logs !== 1) {
       await step('cancel', () => cancel(caller, tool, tap, revision));
     } else {
-      step.without('cancel', 'no tool runs long');
+      step.without('cancel', 'no long-running tool');
     }
     await step('secrecy', () => tap.secrecy(token));
   } finally {
@@ -110,7 +110,7 @@ async function use(caller, { server: { tool }, tap, direct, token }, revision, s
 // list checks for every tool that the server lists without the gateway; it may list more to a client with more capabilities.
 async function list(caller, direct) {
   const names = await caller.list();
-  assert(direct.names.every((name) => names.includes(name)), `the tools are ${names}, and directly ${direct.names}`);
+  assert(direct.names.every((name) => names.includes(name)), `got the tools ${names}, without the gateway ${direct.names}`);
   return `${names.length} tools`;
 }
 
@@ -152,7 +152,7 @@ async function cancel(caller, tool, tap, revision) {
       return how;
     }
   }
-  throw new Error(`the call was over before it could be cancelled, ${attempts} times`);
+  throw new Error(`the call ended before its cancellation, ${attempts} times`);
 }
 
 process.exit(await main(resolve(process.argv[2] ?? 'dist/pasteport'), resolve(process.argv[3] ?? 'dist')) ? 0 : 1);

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 
 const startLimit = 15_000, stopLimit = 15_000; // ms
 
-// startPasteport returns when the binary serves. It trusts metadata hosts with certificates of the authority.
+// startPasteport returns when the binary serves requests. The binary trusts metadata hosts with certificates of the authority.
 export async function startPasteport(binary, authority, dir) {
   const token = randomBytes(18).toString('base64url');
   const args = ['serve', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', join(dir, 'data')];
@@ -53,7 +53,7 @@ export async function startServer(program, args, env) {
   const issuer = await servingAddress(child);
   clearTimeout(kill);
   if (!issuer) {
-    throw new Error(`starting ${program}: it did not report that it serves\n${log}`);
+    throw new Error(`starting ${program}: it did not print "serving"\n${log}`);
   }
   return { issuer, mcp: `${issuer}/mcp`, log: () => log, stop: () => stop(child, stopped) };
 }
@@ -77,6 +77,6 @@ async function stop(child, stopped) {
   const [code, signal] = await stopped;
   clearTimeout(kill);
   if (code !== 0) {
-    throw new Error(`the server left with ${code ?? signal}`);
+    throw new Error(`the server exited with ${code ?? signal}`);
   }
 }

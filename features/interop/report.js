@@ -11,7 +11,7 @@ export function versionOf(name) {
 export function report(outcomes, steps, log) {
   const failed = outcomes.filter(({ done, error }) => error || steps.some((step) => !done[step]));
   for (const { who, error } of failed) {
-    console.error(`${Object.values(who).join(', ')}:`, error ?? 'it left steps out');
+    console.error(`${Object.values(who).join(', ')}:`, error ?? 'it skipped steps');
   }
   if (failed.length > 0) {
     console.error(`the server's log:\n${log}`);

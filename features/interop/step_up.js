@@ -58,7 +58,7 @@ async function use(caller, revision, step) {
     await step('go on', async () => {
       await caller.call({ name: 'wipe_all', arguments: {} }, () => {});
       assert(before, 'there is no session');
-      assert.equal(await caller.session(), before, 'the session is another');
+      assert.equal(await caller.session(), before, 'the session changed');
       return 'in the same session';
     });
   } finally {

@@ -34,7 +34,7 @@ export async function check(mcp, version, expected, results) {
   for (const scenario of expected) {
     const [folder, ...more] = folders.filter((name) => new RegExp(`^server-${scenario}-\\d{4}-\\d\\d-\\d\\dT[-\\dZ]+$`).test(name));
     if (!folder || more.length > 0) {
-      throw new Error(`${scenario} at ${version} left no single result:\n${said}`);
+      throw new Error(`the suite did not write exactly one result for ${scenario} at ${version}:\n${said}`);
     }
     found.set(scenario, JSON.parse(await readFile(join(results, folder, 'checks.json'), 'utf8')));
   }

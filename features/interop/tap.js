@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { openProxy } from './proxy.js';
 
-// The headers that a server may see, of a request or of the connection to it.
+// The allowed headers, of requests and connections.
 const harmless = new RegExp(`^(${[
   'host', 'connection', 'content-(type|length)', 'transfer-encoding', 'accept(-encoding|-language)?', 'user-agent',
   'cache-control', 'pragma', 'last-event-id', 'mcp-.+', 'trace(parent|state)', 'x-request-id',
@@ -45,13 +45,13 @@ class Tap extends EventEmitter {
     return how;
   }
 
-  // secrecy checks that no header, cookie or token reached the server that it must not see.
+  // secrecy checks that no forbidden header and no token reached the server.
   secrecy(secret) {
     for (const { method, url, headers } of this.requests) {
       const odd = Object.keys(headers).filter((name) => !harmless.test(name));
-      assert.deepEqual(odd, [], `${method} ${url} brought headers that the server has no business with`);
+      assert.deepEqual(odd, [], `${method} ${url} has headers that must not reach the server`);
     }
-    assert(!JSON.stringify(this.requests).includes(secret), 'the server saw the token that was pasted');
+    assert(!JSON.stringify(this.requests).includes(secret), 'the pasted token reached the server');
     return `${this.requests.length} requests`;
   }
 }

@@ -54,7 +54,7 @@ func counting(open func() oauth.Store) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found).To(HaveLen(1))
 		Expect(found[0].Taken).To(Equal(5))
-		Expect(one.Full(found[0], w.now.Add(10*time.Second))).To(Equal(50 * time.Second))
+		Expect(one.Wait(found[0], w.now.Add(10*time.Second))).To(Equal(50 * time.Second))
 	})
 
 	It("starts a new window exactly when the old one ends", Label("B6"), func(ctx SpecContext) {

@@ -92,7 +92,7 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "leaves out what ended exactly at the time", "returns the grants that ended at or after a time, and no others"),
 		Entry(nil, "returns what ended a millisecond before the time", "returns the tokens that were revoked at or after a time, and no others"),
 		Entry(nil, "returns grants but no tokens", "returns the tokens that were revoked at or after a time, and no others"),
-		Entry(nil, "returns living grants", "returns nothing when nothing has ended"),
+		Entry(nil, "returns active grants", "returns nothing when nothing has ended"),
 		Entry(nil, "counts all windows as one", "counts windows independently, and returns the counts in the order of the windows"),
 		Entry(nil, "returns counts in another order", "counts windows independently, and returns the counts in the order of the windows"),
 		Entry(nil, "counts the first window only", "counts windows independently, and returns the counts in the order of the windows"),

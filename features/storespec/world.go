@@ -64,7 +64,7 @@ func (w *world) issue(ticket *oauth.Ticket, hostToken string) (*oauth.Authorizat
 // issueAs builds a code with this value.
 func (w *world) issueAs(ticket *oauth.Ticket, hostToken string, value oauth.Secret) *oauth.AuthorizationCode {
 	code, err := oauth.IssueCode(oauth.Approval{
-		Ticket: ticket, Host: host(hostToken), Principal: oauth.Principal{Subject: "ada", Roles: []string{"editor"}}, Code: value, Chance: rand.Reader,
+		Ticket: ticket, Host: host(hostToken), Principal: oauth.Principal{Subject: "ada", Roles: []string{"editor"}}, Code: value, Random: rand.Reader,
 	}, w.settings, w.now)
 	Expect(err).NotTo(HaveOccurred())
 	return code
@@ -112,8 +112,8 @@ func (w *world) redeem(ctx context.Context, code oauth.Secret, inside func()) (t
 	return tokens, err
 }
 
-func refreshment(token oauth.Secret) oauth.Refreshment {
-	return oauth.Refreshment{
+func refreshment(token oauth.Secret) oauth.RefreshRequest {
+	return oauth.RefreshRequest{
 		Client: clientID, Token: token, Principal: oauth.Principal{Subject: "ada"},
 		Access: secret(oauth.AccessTokenSecret), Successor: secret(oauth.RefreshTokenSecret),
 	}

@@ -60,7 +60,7 @@ type Options struct {
 	Limits         oauth.Limits        // MaxSessions and MaxSessionsPerPerson, of this server in this process
 	Limited        oauth.LimitObserver // nil for none
 	MaxBody        int64               // in bytes; 0 for 4 MiB
-	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; nil for 256 MiB of its own
+	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
 	SessionTimeout time.Duration       // without a POST; 0 for 1 hour
 
 	Bus replica.Bus // to the other replicas of this server; nil for none

@@ -8,13 +8,13 @@ import (
 
 // Connections is the page with the connections of a token. Without a ticket it shows the form for the token.
 type Connections struct {
-	Living  []Connection // on this page
+	Active  []Connection // on this page
 	Action  string       // URL that the forms are posted to
 	Ticket  string       // sealed, posted back unchanged
 	Problem string       // why the last attempt failed
-	Done    string       // what the last button did
+	Done    string       // result of the last button
 
-	All         int  // living connections of all pages
+	All         int  // active connections of all pages
 	Page, Pages int  // from 1
 	Limit       int  // of All
 	NearLimit   bool // the page shows Limit

@@ -102,7 +102,7 @@ func (s sheet) connections(c Connections) templ.Component {
 				}
 			}
 			if c.Ticket != "" {
-				templ_7745c5c3_Err = s.living(c).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = s.connectionList(c).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -190,7 +190,7 @@ func (s sheet) connections(c Connections) templ.Component {
 	})
 }
 
-func (s sheet) living(c Connections) templ.Component {
+func (s sheet) connectionList(c Connections) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -207,7 +207,7 @@ func (s sheet) living(c Connections) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		for i, app := range c.Living {
+		for i, app := range c.Active {
 			templ_7745c5c3_Err = s.connection(c, app, "app-"+strconv.Itoa(i)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -26,7 +26,7 @@ func living() Connections {
 	}
 	local, mobile, web := app("g1", "client.example"), app("g2", "mobile.example"), app("g3", "web.example")
 	local.Loopback, mobile.PrivateScheme, web.LastUsedAt, mobile.Waiting = true, true, at, true
-	return Connections{Living: []Connection{local, mobile, web}, Action: manage, Ticket: "sealed", All: 3, Page: 1, Pages: 1, Limit: 100}
+	return Connections{Active: []Connection{local, mobile, web}, Action: manage, Ticket: "sealed", All: 3, Page: 1, Pages: 1, Limit: 100}
 }
 
 var _ = Describe("Showing a person's connections", func() {
@@ -52,9 +52,9 @@ var _ = Describe("Showing a person's connections", func() {
 
 	It("offers to end all only when there are several, and says when none is left", func() {
 		few := living()
-		few.Living, few.All = few.Living[:1], 1
+		few.Active, few.All = few.Active[:1], 1
 		Expect(showConnections(few).Body.String()).NotTo(ContainSubstring("end_all"))
-		few.Living, few.All, few.Done = nil, 0, "The connection has ended. The app’s next request is refused."
+		few.Active, few.All, few.Done = nil, 0, "The connection has ended. The app’s next request is refused."
 		Expect(showConnections(few).Body.String()).To(And(ContainSubstring("No app is connected with this token now."), ContainSubstring(`role="status">The connection has ended.`)))
 	})
 

@@ -6,19 +6,19 @@ import (
 	"net/http"
 )
 
-// Consent is what the consent page shows (A35, A36). Texts from the client need no preparation.
+// Consent is the content of the consent page (A35, A36). Texts from the client need no escaping.
 type Consent struct {
-	ClientName   string // what the client calls itself; shown as its claim
+	ClientName   string // name that the client claims
 	ClientHost   string // host of client_id, in ASCII form
 	RedirectHost string // host[:port] of redirect_uri; may be empty for a private-use scheme
 
 	Loopback        bool // the redirect goes to this computer
 	PrivateScheme   bool // the redirect opens an installed app
 	ForeignRedirect bool // RedirectHost differs from ClientHost
-	Unnamed         bool // the client's document does not name itself (C23)
+	Unnamed         bool // the client's document has no client_id (C23)
 
 	Grants  []string // one sentence per granted scope except offline_access, see Offline
-	Offline bool     // the app may renew its access by itself
+	Offline bool     // the app may refresh its access without the person
 
 	Resource string // the MCP server that the app will reach
 

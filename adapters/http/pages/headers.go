@@ -4,7 +4,7 @@ import "net/http"
 
 const policyHeader = "Content-Security-Policy"
 
-// setHeaders sets the HTML headers (HH). Strict-Transport-Security is left to the caller, who knows the scheme.
+// setHeaders sets the security headers of HTML pages (HH). The caller sets Strict-Transport-Security, which depends on the scheme.
 func setHeaders(h http.Header, nonce string, logo bool) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")

@@ -55,7 +55,7 @@ type Edition struct {
 // For returns the pages in the best language for an Accept-Language header.
 func (p *Pages) For(acceptLanguage string) Edition { return Edition{p, languageFor(acceptLanguage)} }
 
-// Problem is what the error page shows (A40, C40 to C46). Title, Text and Advice are fixed texts of the server.
+// Problem is the content of the error page (A40, C40 to C46). Title, Text and Advice are fixed texts of the server.
 type Problem struct {
 	Title      string
 	Text       string  // what happened

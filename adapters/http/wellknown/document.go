@@ -29,8 +29,8 @@ func New(step trace.Kind, members any) *Document {
 }
 
 // Mount serves the document at path.
-func (d *Document) Mount(site *echo.Echo, path string, around ...echo.MiddlewareFunc) {
-	site.Match([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, path, echo.WrapHandler(d), around...)
+func (d *Document) Mount(site *echo.Echo, path string, middleware ...echo.MiddlewareFunc) {
+	site.Match([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, path, echo.WrapHandler(d), middleware...)
 }
 
 // anyHeader allows every request header, because the documents do not depend on any. The MCP Inspector sends Content-Type with a GET. The star does

@@ -20,7 +20,7 @@ type Table struct {
 	check      func(db *gorm.DB) Check
 }
 
-// TableOf describes the table of rows of type R. readable reports whether the program takes over all that a row holds.
+// TableOf describes the table of rows of type R. readable reports whether this version can read every column of a row.
 func TableOf[R Row](readable func(R) bool) Table {
 	name := (*new(R)).TableName()
 	return Table{name, countExtra[R], copyRows[R], checksumOf[R], func(db *gorm.DB) Check { return checkRows(db, readable) }}

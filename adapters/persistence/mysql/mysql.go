@@ -24,7 +24,7 @@ func init() { drivers.Register(drivers.Driver{Open: open, Code: code}, "mysql", 
 
 const (
 	connectLimit = 2 * time.Second
-	lockLimit    = 5 * time.Second // for a row that another transaction has locked; equal to the patience of the store
+	lockLimit    = 5 * time.Second // wait for a row lock; equal to that of the other engines
 )
 
 var errNoDatabase = errors.New("the address names no database")

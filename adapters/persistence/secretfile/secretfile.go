@@ -1,6 +1,6 @@
 // Package secretfile keeps the server secrets of a store in a file, never in its database (J2). A File holds the newest secret, which seals, and
-// those that it replaced, which still open. File.Create draws the first secret, File.Read returns all of them, and File.Replace draws the next one.
-// The package takes no locks: the store holds its own write lock while it creates or replaces a secret.
+// those that it replaced, which still open. File.Create generates the first secret, File.Read returns all of them, and File.Replace generates the
+// next one. The package takes no locks: the store holds its own write lock while it creates or replaces a secret.
 package secretfile
 
 import (
@@ -18,12 +18,12 @@ import (
 
 const (
 	secretLength = 32
-	listTitle    = "pasteport secrets, the newest first" // the first line of a list; an unused secret is its 32 bytes alone
+	listTitle    = "pasteport secrets, the newest first" // the first line of a list; a file with an unused secret holds only its 32 bytes
 )
 
 // Secret is one server secret.
 type Secret struct {
-	DrawnAt time.Time // for a secret without a list the time when its file was written, which is later on a copy
+	DrawnAt time.Time // when it was generated; for a file without a list its modification time, which is later for a copy
 	bytes   []byte
 }
 
@@ -83,7 +83,7 @@ func (f *File) read(found fs.FileInfo) (*Secrets, error) {
 	return secrets, nil
 }
 
-// IsUsed reports whether a database was begun with the secret: MarkUsed has made a list of it.
+// IsUsed reports whether a database uses the secret: MarkUsed has converted the file to a list.
 func (f *File) IsUsed() (bool, error) {
 	content, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,7 +30,7 @@ func (b *writeBatcher) gather(several bool) {
 	}
 }
 
-// netYield lets goroutines run for which data has arrived over the network. Go's scheduler polls the network when no goroutine is ready to run, and a
+// netYield yields to the goroutines whose network data has arrived. Go's scheduler polls the network only when no goroutine is ready to run, and a
 // goroutine that calls runtime.Gosched always is.
 type netYield struct{ in, out *os.File }
 
@@ -42,7 +42,7 @@ func newNetYield() (*netYield, error) {
 	return &netYield{in, out}, nil
 }
 
-// once waits for a byte of its own pipe, which arrives with everything else that has arrived, and lets the goroutines run that it woke.
+// once waits for a byte through the pipe, which makes the scheduler poll the network, and then yields to the goroutines that the poll has woken.
 func (y *netYield) once() {
 	go func() { _, _ = y.out.Write([]byte{0}) }()
 	_, _ = y.in.Read(make([]byte, 1))

@@ -12,14 +12,14 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// connector opens connections that notice when their path names no file or another file. SQLite would keep using the deleted file, and its commits
-// would be lost at the next start.
+// connector opens connections that detect a deleted or replaced database file. SQLite would keep using the deleted file, and its commits would be
+// lost at the next start.
 type connector struct{ path, dsn string }
 
 // Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
-// Connect implements driver.Connector. It reads the file's identity before it opens the file: a replacement meanwhile is noticed at the next use.
+// Connect implements driver.Connector. It reads the file's identity before it opens the file, so that the next use detects a replacement in between.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	file, err := os.Stat(c.path)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &connection{session: opened.(session), path: c.path, file: file, prepared: map[string]*statement{}}, nil
 }
 
-// open tries again while other openings of a new file keep it busy: SQLite does not wait when it changes the journal mode.
+// open retries while other connections to a new file keep it busy, because SQLite does not wait for a lock to change the journal mode.
 func (c connector) open(ctx context.Context) (driver.Conn, error) {
 	for deadline := time.Now().Add(BusyTimeout); ; {
 		opened, err := c.Driver().Open(c.dsn)
@@ -71,7 +71,7 @@ type connection struct {
 	prepared map[string]*statement
 }
 
-// statement cannot run again while its rows are read.
+// statement is a prepared statement. It cannot run again while its rows are being read.
 type statement struct {
 	prepared
 	reading bool
@@ -84,11 +84,11 @@ type prepared interface {
 	driver.StmtQueryContext
 }
 
-// maxPrepared is more than the number of fixed statements. Statements with a list of any length come on top.
+// maxPrepared is more than the number of fixed statements. Statements with lists of different lengths add to them.
 const maxPrepared = 64
 
-// ResetSession implements driver.SessionResetter, which database/sql calls before every use but the first. It gives up a connection whose path no
-// longer names its file.
+// ResetSession implements driver.SessionResetter, which database/sql calls before every use but the first. It discards the connection if the file at
+// its path was deleted or replaced.
 func (c *connection) ResetSession(ctx context.Context) error {
 	if found, err := os.Stat(c.path); err != nil || !os.SameFile(found, c.file) {
 		return driver.ErrBadConn
@@ -175,7 +175,7 @@ type driverRows interface {
 	driver.RowsColumnTypeScanType
 }
 
-// statementRows mark their statement as free when they are closed.
+// statementRows makes its statement available again when it is closed.
 type statementRows struct {
 	driverRows
 	of *statement

@@ -85,9 +85,9 @@ func open(path string, dsn func(path string, more ...string) string) (d *Databas
 }
 
 // Write carries out a change in a transaction that it may share with other changes. An error of the change undoes that change alone. The change may
-// run more than once. It waits for its turn no longer than patience.
-func (d *Database) Write(ctx context.Context, patience time.Duration, change func(*Tx) error) error {
-	return d.batcher.do(ctx, patience, change)
+// run more than once. It waits for its turn no longer than lockTimeout.
+func (d *Database) Write(ctx context.Context, lockTimeout time.Duration, change func(*Tx) error) error {
+	return d.batcher.do(ctx, lockTimeout, change)
 }
 
 // Close writes the log back into the file and closes every connection.
@@ -136,7 +136,7 @@ func walDSN(path string, more ...string) string {
 	return dsn(path, append([]string{journalMode + "(wal)"}, more...)...)
 }
 
-// dsn does not let SQLite create the file: an empty database would answer that it knows no token.
+// dsn does not let SQLite create the file, because with an empty database every token would look invalid.
 func dsn(path string, more ...string) string {
 	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}} // SQLite may refuse the write lock to a transaction that has read before
 	for _, pragma := range pragmas {

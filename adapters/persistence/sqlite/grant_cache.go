@@ -20,9 +20,9 @@ type CacheEntry interface {
 	GrantID() string
 }
 
-// GrantCache keeps the entries that lookups have read, while no other process commits: a commit of this process replaces what it changed, and a
-// commit of another process empties the cache. Each lookup compares the version of the file after it has begun, so that it never returns an entry
-// that is older than the last commit before it.
+// GrantCache caches the entries that lookups have read. A commit of this process replaces the changed entries; a commit of another process empties
+// the cache. Each lookup compares the version of the file after it has begun, so that it never returns an entry older than the last commit before
+// the lookup.
 type GrantCache struct {
 	detector *changeDetector
 
@@ -153,7 +153,7 @@ func (c *GrantCache) settle(tx *Tx) {
 	}
 }
 
-// replace keeps of a grant what was written, and nothing else.
+// replace replaces the entries of a grant by those that were written.
 func (c *GrantCache) replace(grant changedGrant) {
 	c.grants.Remove(grant.id)
 	for _, entry := range grant.current {

@@ -46,11 +46,11 @@ type pendingWrite struct {
 	broken   bool // the transaction has failed, and not only this write
 }
 
-// do waits for its turn no longer than patience, and then for the result.
-func (b *writeBatcher) do(ctx context.Context, patience time.Duration, change func(tx *Tx) error) error {
+// do waits for its turn no longer than lockTimeout, and then for the result.
+func (b *writeBatcher) do(ctx context.Context, lockTimeout time.Duration, change func(tx *Tx) error) error {
 	w := &pendingWrite{ctx: ctx, change: change, answered: make(chan struct{})}
 	b.enqueue(w)
-	late := time.NewTimer(patience)
+	late := time.NewTimer(lockTimeout)
 	defer late.Stop()
 	var gaveUp error
 	select {

@@ -92,7 +92,7 @@ func (c client) head(request *http.Request) (responseHead, error) {
 	defer response.Body.Close()
 	o := responseHead{status: response.StatusCode, session: response.Header.Get(sessionHeader)}
 	if o.status == http.StatusForbidden {
-		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // after an error it is treated as a 403 for another reason
+		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // a read error means a 403 for another reason
 	}
 	return o, nil
 }

@@ -19,7 +19,7 @@ func (d *demo) walk(ctx context.Context) error {
 	began := time.Now()
 	told := &progress{terminal: d.terminal}
 	browser := &browser{progress: told, client: d.client, token: d.token}
-	session, err := d.connect(ctx, watch{told}, browser.visit)
+	session, err := d.connect(ctx, stepTransport{told}, browser.visit)
 	if err != nil {
 		return told.stop(err)
 	}

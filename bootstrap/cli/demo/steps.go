@@ -59,16 +59,16 @@ func since(began time.Time) string {
 	return fmt.Sprintf("%.1f ms", float64(time.Since(began))/float64(time.Millisecond))
 }
 
-// watch is the transport of the client: it prints the steps that are HTTP exchanges.
-type watch struct{ progress *progress }
+// stepTransport is the transport of the client. It prints the steps that are HTTP exchanges.
+type stepTransport struct{ progress *progress }
 
-func (w watch) RoundTrip(request *http.Request) (response *http.Response, err error) {
-	next := w.progress.begun.Load() + 1
+func (t stepTransport) RoundTrip(request *http.Request) (response *http.Response, err error) {
+	next := t.progress.begun.Load() + 1
 	for _, e := range exchanges {
 		if e.step != next || e.method != request.Method || !strings.HasPrefix(request.URL.Path, e.path) {
 			continue
 		}
-		err = w.progress.step(func() (outcome string, err error) {
+		err = t.progress.step(func() (outcome string, err error) {
 			if response, err = http.DefaultTransport.RoundTrip(request); err != nil {
 				return "", err
 			}

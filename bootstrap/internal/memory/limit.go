@@ -1,4 +1,4 @@
-// Package memory reads how much memory this process may use, and limits the garbage collector to it.
+// Package memory reads the memory limit of the process, and makes the garbage collector respect it.
 package memory
 
 import (
@@ -9,12 +9,12 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// Limit returns the least of GOMEMLIMIT, the limits of the process's control groups, and what the machine has: math.MaxInt64 on a system
-// that tells none of them.
+// Limit returns the memory limit in bytes: the minimum of GOMEMLIMIT, the control group's limit and the machine's memory. It returns
+// math.MaxInt64 if none of them is known.
 func Limit() int64 {
 	limit := uint64(debug.SetMemoryLimit(-1)) //nolint:gosec // never negative
-	for _, told := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
-		if bytes, err := told(); err == nil && bytes > 0 {
+	for _, provider := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
+		if bytes, err := provider(); err == nil && bytes > 0 {
 			limit = min(limit, bytes)
 		}
 	}
@@ -24,6 +24,6 @@ func Limit() int64 {
 // LimitGarbage makes the garbage collector respect the limit of the process's control group, unless GOMEMLIMIT is set.
 func LimitGarbage(logger *slog.Logger) {
 	if _, err := memlimit.Set(); err != nil {
-		logger.Warn("cannot read how much memory the process may use", "error", err)
+		logger.Warn("cannot read the memory limit of the process", "error", err)
 	}
 }

@@ -44,7 +44,7 @@ type silentConn struct {
 const (
 	// silentLimit lets a slow client finish its TLS handshake while the listener is full.
 	silentLimit = 2 * time.Second
-	// evictEvery is how often a full listener looks for a connection that has become silent for too long.
+	// evictEvery is the interval in which a full listener looks for a connection that has been silent for silentLimit.
 	evictEvery = 100 * time.Millisecond
 )
 
@@ -108,7 +108,7 @@ func (l *limitedListener) warn() {
 		"advice", "raise max-connections, or the limits of memory and files that it follows; limit the connections of one address in the proxy in front")
 }
 
-// evict closes an evictable connection. Without one it reports false, and follow closes the next connection that becomes idle.
+// evict closes an evictable connection. Without one it returns false, and trackState closes the next connection that becomes idle.
 func (l *limitedListener) evict(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,8 +142,8 @@ func (l *limitedListener) forget(conn net.Conn) {
 	}
 }
 
-// follow is the http.Server's ConnState.
-func (l *limitedListener) follow(conn net.Conn, state http.ConnState) {
+// trackState is the ConnState hook of the http.Server.
+func (l *limitedListener) trackState(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(conn)

@@ -78,7 +78,7 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		log := gbytes.NewBuffer()
 		limited := limitListener(listener, 2, slog.New(slog.NewTextHandler(log, nil)))
-		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ConnState: limited.follow, ReadHeaderTimeout: soon}
+		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ConnState: limited.trackState, ReadHeaderTimeout: soon}
 		go func() { _ = server.Serve(limited) }()
 		DeferCleanup(server.Close)
 		idle := func() int {

@@ -74,7 +74,7 @@ func New(handler http.Handler, b Bounds, logger *slog.Logger) *Server {
 // Serve accepts connections until the server is shut down or closed; with a TLSConfig it serves TLS, including HTTP/2.
 func (s *Server) Serve(listener net.Listener) error {
 	limited := limitListener(listener, s.connections, s.logger)
-	s.ConnState = limited.follow
+	s.ConnState = limited.trackState
 	if s.TLSConfig == nil {
 		return s.Server.Serve(limited)
 	}

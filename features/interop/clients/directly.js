@@ -9,7 +9,7 @@ export async function askDirectly(url, transport, revision) {
   try {
     await client.connect(new Transport(new URL(url)));
     const spoken = client.getNegotiatedProtocolVersion();
-    return spoken === revision ? { names: (await client.listTools()).tools.map((tool) => tool.name) } : { refusal: `it speaks ${spoken}` };
+    return spoken === revision ? { names: (await client.listTools()).tools.map((tool) => tool.name) } : { refusal: `it negotiated ${spoken}` };
   } catch (error) {
     return { refusal: error.message };
   } finally {

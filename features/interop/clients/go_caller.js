@@ -26,7 +26,7 @@ class Caller {
     this.#child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child.stderr.on('data', (text) => { this.#said += text; });
     this.#child.on('error', (error) => this.#answer?.reject(error));
-    this.#child.on('exit', () => this.#answer?.reject(new Error(`goclient left: ${this.#said}`)));
+    this.#child.on('exit', () => this.#answer?.reject(new Error(`goclient exited: ${this.#said}`)));
     createInterface({ input: this.#child.stdout }).on('line', (line) => this.#take(JSON.parse(line)));
   }
 

@@ -1,5 +1,4 @@
-// mcp-remote, a bridge from stdio clients to HTTP servers. It supports metadata documents and has no command
-// to revoke.
+// mcp-remote, a bridge from stdio clients to HTTP servers. It supports metadata documents, but no revocation.
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,7 +31,7 @@ class Host {
       await step('refresh', () => this.refresh());
       await step('revoke', () => this.revoke());
     } catch (error) {
-      throw new Error(`mcp-remote said:\n${this.said}`, { cause: error });
+      throw new Error(`the output of mcp-remote:\n${this.said}`, { cause: error });
     } finally {
       await this.client?.close();
     }

@@ -24,7 +24,7 @@ export function program(path, args) {
       child.kill('SIGTERM');
       await left;
     };
-    await Promise.race([accepting(port, AbortSignal.timeout(startLimit)), left.then(() => { throw new Error(`${path} left`); })]);
+    await Promise.race([accepting(port, AbortSignal.timeout(startLimit)), left.then(() => { throw new Error(`${path} exited`); })]);
     return { issuer: `http://127.0.0.1:${port}`, stop };
   };
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // keepAliveInterval is shorter than the 30 s after which proxies close idle connections. At each interval a stream also checks its token again, for
-// stores that do not report what other processes have ended (G16).
+// stores that do not report grants ended by other processes (G16).
 const keepAliveInterval = 25 * time.Second
 
-// Authorization checks the access token of a response that is under way. It refuses with oauth.InvalidToken; any other error is an outage.
+// Authorization checks the access token of an open response. It refuses with oauth.InvalidToken; any other error is an outage.
 type Authorization interface {
 	Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error)
 }
@@ -45,8 +45,8 @@ type Registry struct {
 	ticks     int
 	responses map[*Writer]struct{}
 	sessions  map[string]*openSession // by id
-	occupancy *oauth.Occupancy[string]
-	relayed   *oauth.Occupancy[*Writer] // long streams of the upstream
+	limiter   *oauth.SessionLimiter[string]
+	relayed   *oauth.SessionLimiter[*Writer] // long streams of the upstream
 	evicted   recentSessions
 	ended     map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
 }
@@ -56,7 +56,7 @@ func NewRegistry(o Options) *Registry {
 	return &Registry{
 		KeepAlive: keepAliveInterval, FlushDelay: flushDelay, options: o,
 		responses: map[*Writer]struct{}{}, sessions: map[string]*openSession{}, ended: map[string]time.Time{},
-		occupancy: oauth.NewOccupancy[string](o.Limits), relayed: oauth.NewOccupancy[*Writer](o.Limits),
+		limiter: oauth.NewSessionLimiter[string](o.Limits), relayed: oauth.NewSessionLimiter[*Writer](o.Limits),
 	}
 }
 
@@ -128,7 +128,7 @@ func (o *Registry) remove(w *Writer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.responses, w)
-	o.relayed.Close(w)
+	o.relayed.Remove(w)
 }
 
 // isRevoked checks the token of a response again. An outage revokes nothing.

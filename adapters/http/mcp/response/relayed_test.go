@@ -116,7 +116,7 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 		s.registry.options.Now = func() time.Time { return expiry.Add(age) }
 		s.registry.options.Authorization = verdict{}
 		if revoked {
-			s.registry.options.Authorization = verdict{oauth.UnknownToken()}
+			s.registry.options.Authorization = verdict{oauth.RefuseUnknownToken()}
 		}
 		Expect(s.isUnauthorized()).To(Equal(ends))
 	},

@@ -18,13 +18,13 @@ type Session interface {
 type openSession struct {
 	grants  map[string]bool // that have used it and have not ended
 	session Session
-	ending  bool
+	closing bool
 }
 
 // end closes the session in the background, because Close waits for its calls.
 func (s *openSession) end() {
-	if !s.ending {
-		s.ending = true
+	if !s.closing {
+		s.closing = true
 		go s.session.Close()
 	}
 }
@@ -75,7 +75,7 @@ func (o *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 	if o.draining || o.evicted.has(id) {
 		return nil, false
 	}
-	if other, evicts := o.occupancy.Open(id, caller.Subject); evicts {
+	if other, evicts := o.limiter.Add(id, caller.Subject); evicts {
 		evicted = o.sessions[other]
 		delete(o.sessions, other)
 		o.evicted.add(other)
@@ -103,7 +103,7 @@ func (o *Registry) UseSession(id, grant string) (usable bool) {
 	if _, ended := o.ended[grant]; !ended {
 		session.grants[grant] = true
 	}
-	return !session.ending
+	return !session.closing
 }
 
 // BeginCall marks a session as busy until EndCall, so that it is not evicted as idle.
@@ -113,7 +113,7 @@ func (o *Registry) BeginCall(session string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.occupancy.Begin(session)
+	o.limiter.BeginCall(session)
 }
 
 // EndCall ends what BeginCall began.
@@ -123,7 +123,7 @@ func (o *Registry) EndCall(session string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.occupancy.End(session)
+	o.limiter.EndCall(session)
 }
 
 // RemoveSession removes a session that has ended.
@@ -131,7 +131,7 @@ func (o *Registry) RemoveSession(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.sessions, id)
-	o.occupancy.Close(id)
+	o.limiter.Remove(id)
 }
 
 // WasEvicted reports whether a session was evicted recently.

@@ -24,7 +24,7 @@ func (w *Writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write fails after the response has ended (G16). It turns a refusal in plain text into a JSON-RPC error, so that input in it is a quoted string.
+// Write fails after the response has ended (G16). It converts a refusal in plain text to a JSON-RPC error, which quotes request data in it.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -123,7 +123,7 @@ func (w *Writer) Begin(id []byte, long bool) {
 func (w *Writer) LimitStream() {
 	o := w.registry
 	o.mu.Lock()
-	evicted, evicts := o.relayed.Open(w, w.ctx.identity.Caller.Subject)
+	evicted, evicts := o.relayed.Add(w, w.ctx.identity.Caller.Subject)
 	o.mu.Unlock()
 	if evicts {
 		evicted.End(ErrEvicted)

@@ -1,6 +1,6 @@
-// Package mapper reads and writes the rows of a table without GORM's reflection, which costs as much as SQLite itself. A Table names the columns and
-// where their values are in a struct. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ; Normalize makes a row equal to
-// what the database returns for it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
+// Package mapper reads and writes the rows of a table without GORM's reflection, which costs as much as SQLite itself. A Table maps columns to the
+// fields of a struct. ScanTargets reads a row, Insert adds rows, Update writes the columns that differ, and Normalize makes a row equal to the one that
+// the database would return. The serializer "pasteport_millis" makes GORM store times in the same format (Moment).
 package mapper
 
 import (
@@ -34,7 +34,7 @@ func NewTable[R any](name string, columns ...column[R]) *Table[R] {
 // Column describes a column by the field that holds its value. field returns a *string, *int, *[]byte or *Moment.
 func Column[R any](name string, field func(row *R) any) column[R] { return column[R]{name, field} }
 
-// valueOf is the value that the column keeps: NULL for a zero time and for no bytes.
+// valueOf returns the value of a column: NULL for a zero time and for nil bytes.
 func valueOf(field any) any {
 	switch at := field.(type) {
 	case *string:
@@ -75,7 +75,7 @@ func (t *Table[R]) ScanTargets(row *R) []any {
 	return targets
 }
 
-// Normalize makes a row equal to what the database returns for it: times of milliseconds, and bytes that are not shared.
+// Normalize makes a row equal to the one that the database would return: with times in milliseconds, and bytes that are not shared.
 func (t *Table[R]) Normalize(row *R) {
 	for _, c := range t.columns {
 		switch at := c.field(row).(type) {
@@ -128,8 +128,8 @@ func (t *Table[R]) insertStatement(tx *gorm.DB, rows int) string {
 	return made
 }
 
-// Update writes the columns in which a row differs from what it was, and reports whether there were any. SQLite would touch the index of every column
-// that a statement names.
+// Update writes the columns that differ between the two versions of a row, and reports whether it changed the row. It names no other column, because
+// SQLite updates the index of every column that a statement names.
 func (t *Table[R]) Update(tx *gorm.DB, was, now *R) (written bool, err error) {
 	changed := changedColumns{postgres: tx.Name() == postgres}
 	values := make([]any, 0, usuallyChanged)
@@ -150,16 +150,16 @@ func (t *Table[R]) Update(tx *gorm.DB, was, now *R) (written bool, err error) {
 	return rows > 0, err
 }
 
-// usuallyChanged is the number of columns that a refresh changes, and the key.
+// usuallyChanged is the number of values of a refresh: the columns that it changes, and the key.
 const usuallyChanged = 8
 
-// changedColumns are bits, the key's the lowest.
+// changedColumns is a bit set of columns, with the key as the lowest bit, and the SQL dialect.
 type changedColumns struct {
 	columns  uint64
 	postgres bool
 }
 
-// updateStatement changes these columns of one row.
+// updateStatement returns the statement that changes these columns of one row.
 func (t *Table[R]) updateStatement(tx *gorm.DB, changed changedColumns) string {
 	if known, found := t.updates.Load(changed); found {
 		return known.(string)

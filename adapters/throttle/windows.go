@@ -7,10 +7,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// pendingWait is the wait of a guess that is refused only because others of the same window are under way.
+// pendingWait is the wait of a guess that is refused only because other guesses in its window are pending.
 const pendingWait = time.Second
 
-// windows returns the windows in which a wrong token counts: that of all networks first, then those of the networks around the address and,
+// windows returns the windows in which a wrong token counts: first that of all networks, then those of the networks around the address and,
 // for weak tokens, that of the ticket.
 func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	all, err := oauth.NewWindow(g.keys, "guesses/all", "", g.limits.MaxWrongTokens, allWindow)
@@ -35,37 +35,37 @@ func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 // maxReads bounds how often one guess reads the counts.
 const maxReads = 20
 
-// admitWeak reserves a place in each window, unless one is full. A guess is pending until it is in the counts, so the counts are read again
-// when another guess was settled meanwhile. So a limit on weak tokens is exact in one process.
+// admitWeak reserves a place in each window, unless one is full. Pending guesses and the counts together give an exact limit in one process. If a
+// pending guess finishes while the counts are being read, it may be missing from both, so admitWeak reads them again.
 func (g *Guesses) admitWeak(ctx context.Context, windows []oauth.Window, now time.Time) (oauth.Admission, error) {
 	for range maxReads {
-		settled := g.settledGuesses()
+		finished := g.finishedGuesses()
 		counts, err := g.counter.Counts(ctx, now, windows...)
 		if err != nil {
 			return oauth.Admission{}, unavailable(err)
 		}
-		if wait, current := g.reserve(windows, counts, settled, now); current {
+		if wait, current := g.reserve(windows, counts, finished, now); current {
 			return oauth.Admission{Wait: wait}, nil
 		}
 	}
 	return oauth.Admission{Wait: pendingWait}, nil
 }
 
-func (g *Guesses) settledGuesses() int {
+func (g *Guesses) finishedGuesses() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.settled
+	return g.finished
 }
 
-// reserve takes a place in each window, or returns how long to wait. The counts are not current when another guess was settled since.
-func (g *Guesses) reserve(windows []oauth.Window, counts []oauth.WindowCount, settled int, now time.Time) (wait time.Duration, current bool) {
+// reserve takes a place in each window, or returns how long to wait. current is false if another guess has finished since the counts were read.
+func (g *Guesses) reserve(windows []oauth.Window, counts []oauth.WindowCount, finished int, now time.Time) (wait time.Duration, current bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.settled != settled {
+	if g.finished != finished {
 		return 0, false
 	}
 	for i, w := range windows {
-		wait = max(wait, w.Full(counts[i], now))
+		wait = max(wait, w.Wait(counts[i], now))
 		if counts[i].Taken+g.pending[w.Name] >= w.Limit {
 			wait = max(wait, pendingWait)
 		}
@@ -79,10 +79,11 @@ func (g *Guesses) reserve(windows []oauth.Window, counts []oauth.WindowCount, se
 	return 0, true
 }
 
+// release frees the places of a guess.
 func (g *Guesses) release(windows []oauth.Window) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.settled++
+	g.finished++
 	for _, w := range windows {
 		if g.pending[w.Name]--; g.pending[w.Name] <= 0 {
 			delete(g.pending, w.Name)
