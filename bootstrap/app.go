@@ -158,7 +158,7 @@ func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
 	a.stop = cancel
 	go a.sweep(ctx, sweepEvery)
 	a.watchEndedGrants(ctx, store)
-	go a.watchSecret(ctx)
+	a.watchSecret(ctx)
 	go a.keepClients(ctx)
 }
 
@@ -195,12 +195,17 @@ type MCPServer struct {
 	mounted  *mcp.Server
 }
 
-// NewMCPServer protects a server of the official Go SDK. Register needs WithOAuth; ServeStdio does not.
-func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
+func newMCPServer(options []MCPOption) *MCPServer {
 	m := new(MCPServer)
 	for _, option := range options {
 		option(m)
 	}
+	return m
+}
+
+// NewMCPServer protects a server of the official Go SDK. Register needs WithOAuth; ServeStdio does not.
+func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
+	m := newMCPServer(options)
 	if server != nil {
 		m.mounted = mcp.New(server, m.protection())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -47,10 +48,7 @@ type Upstream struct {
 // NewGateway protects an MCP server at a URL, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
 // WithToolPolicy has no effect on it.
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
-	m := new(MCPServer)
-	for _, option := range options {
-		option(m)
-	}
+	m := newMCPServer(options)
 	if m.authz == nil {
 		return nil, errors.New("opening the gateway to an upstream: it has no OAuth server: pass WithOAuth to NewGateway")
 	}
@@ -130,9 +128,37 @@ func (u Upstream) checkSecrets() error {
 func (u Upstream) credential(protection mcp.Options) upstream.Credential {
 	switch u.Credential {
 	case CredentialStatic:
-		return upstream.Static(u.Secret, upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now}, protection.Resource)
+		return upstream.Static{
+			Secret: u.Secret, Signer: upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now}, Resource: protection.Resource,
+		}
 	case CredentialNone:
-		return upstream.None()
+		return upstream.None{}
 	}
-	return upstream.HostToken()
+	return upstream.HostToken{}
+}
+
+// Handler is an MCP server in this process that does not use the official SDK. It receives the caller and no token.
+type Handler func(w http.ResponseWriter, r *http.Request, caller oauth.Caller)
+
+// Guard protects a Handler; Register needs WithOAuth. WithToolPolicy has no effect on it, because only the handler knows its tools.
+func Guard(serve Handler, options ...MCPOption) *MCPServer {
+	m := newMCPServer(options)
+	if serve != nil { // Register reports a nil handler
+		m.mounted = mcp.NewGateway(inProcess(serve), m.protection())
+	}
+	return m
+}
+
+// inProcess is an mcp.Upstream that calls a Handler.
+type inProcess Handler
+
+// Forward implements mcp.Upstream.
+func (p inProcess) Forward(w http.ResponseWriter, r *http.Request, _ []byte, caller oauth.Caller, _ oauth.HostToken) error {
+	p(w, r, caller)
+	return nil
+}
+
+// Deliver implements mcp.Upstream.
+func (p inProcess) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller, host oauth.HostToken) error {
+	return p.Forward(w, r, body, caller, host)
 }

@@ -71,7 +71,8 @@ var table = []law{
 	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "adapters/timestamps", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/time/rate"}},
 	{of: []string{"adapters/nats"}, may: []string{"domain/oauth", "github.com/nats-io/nats.go"}},
 	{of: []string{"adapters/doctor"}, may: []string{
-		sdk + "mcp", sdk + "oauthex", "golang.org/x/net/html/...", "github.com/pquerna/cachecontrol/..."}},
+		sdk + "mcp", sdk + "oauthex", "adapters/htmlpage", "github.com/pquerna/cachecontrol/..."}},
+	{of: []string{"adapters/htmlpage"}, may: []string{"golang.org/x/net/html/..."}},
 	{of: []string{"adapters/certificates"}, may: []string{"golang.org/x/crypto/acme/..."}},
 	// A host links everything that bootstrap imports, so bootstrap imports nothing that only the service needs.
 	{of: []string{"bootstrap"}, may: []string{"domain/...", "application", echo, sdk + "mcp", "adapters/http", "adapters/http/forwarded", "adapters/http/mcp/...",
@@ -79,7 +80,7 @@ var table = []law{
 		"bootstrap/internal/..."}},
 	{of: []string{"bootstrap/internal/memory"}, may: []string{"github.com/KimMachineGun/automemlimit/memlimit"}},
 	{of: []string{"bootstrap/pasteporttest"}, may: []string{ // only tests import it
-		"domain/oauth", sdk + "mcp", sdk + "auth", sdk + "oauthex", "golang.org/x/oauth2", "golang.org/x/net/html/..."}},
+		"domain/oauth", sdk + "mcp", sdk + "auth", sdk + "oauthex", "golang.org/x/oauth2", "adapters/htmlpage"}},
 	{of: []string{"bootstrap/settings"}, may: []string{"domain/oauth", "github.com/spf13/...", "go.yaml.in/yaml/v3",
 		"github.com/google/jsonschema-go/jsonschema", "github.com/agnivade/levenshtein", "github.com/dustin/go-humanize"}},
 	{of: []string{"bootstrap/settings/write"}, may: []string{"bootstrap/server"}},
@@ -92,7 +93,7 @@ var table = []law{
 	{of: []string{"bootstrap/cli"}, may: []string{"domain/oauth", "domain/seal", "application", "adapters/journal", "adapters/persistence", "adapters/persistence/maintenance", "adapters/verification/tokenfile",
 		"bootstrap", "bootstrap/cli/...", "bootstrap/demosite", "bootstrap/internal/memory", "bootstrap/server", "bootstrap/settings", "github.com/spf13/..."}},
 	{of: []string{"bootstrap/cli/demo"}, may: []string{"adapters/certificates", "bootstrap/cli/term", "bootstrap/demosite", "bootstrap/server/...",
-		"github.com/spf13/cobra", templates, sdk + "...", "golang.org/x/net/html/...", "golang.org/x/sync/errgroup"}},
+		"adapters/htmlpage", "github.com/spf13/cobra", templates, sdk + "...", "golang.org/x/sync/errgroup"}},
 	{of: []string{"bootstrap/cli/diagnosis"}, may: []string{"adapters/certificates", "adapters/doctor", "bootstrap/cli/term", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/cli/tracing"}, may: []string{"domain/...", "bootstrap/cli/term", "bootstrap/server", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/cli/term"}, may: []string{"domain/oauth", "github.com/spf13/cobra", "github.com/mattn/...", "golang.org/x/term"}},

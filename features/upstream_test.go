@@ -175,7 +175,8 @@ func gatewayTo(upstream string) func(*server.Config) {
 	return func(config *server.Config) {
 		config.EditorToken = ""
 		config.Gateway = server.GatewayConfig{
-			Upstreams: []server.UpstreamAddress{{URL: upstream}}, Credential: bootstrap.CredentialHostToken, Patience: time.Minute,
+			Upstreams: []server.UpstreamAddress{{URL: upstream}},
+			Upstream:  bootstrap.Upstream{Credential: bootstrap.CredentialHostToken, Patience: time.Minute},
 		}
 	}
 }

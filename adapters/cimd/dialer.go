@@ -1,12 +1,16 @@
 package cimd
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"syscall"
+	"time"
 
 	"code.dny.dev/ssrf"
 )
@@ -67,4 +71,69 @@ func (c addressCheck) control(network, address string, conn syscall.RawConn) err
 		}
 	}
 	return c.guardian.Safe(network, target.String(), conn)
+}
+
+// egressProxy is the HTTP proxy of the operator, for networks without direct access to the internet. Its own address is not checked.
+type egressProxy struct {
+	url      *url.URL
+	resolver *net.Resolver
+	check    addressCheck
+	timeout  time.Duration // of resolving a name
+}
+
+// proxy is the Proxy function of an http.Transport. It checks the host of the request before the proxy is dialled (C51).
+func (p egressProxy) proxy(r *http.Request) (*url.URL, error) {
+	if err := p.permit(r.Context(), r.URL); err != nil {
+		return nil, fmt.Errorf("check the host before the proxy is dialled: %w", err)
+	}
+	return p.connectURL(), nil
+}
+
+// connectURL returns an http URL for an https proxy too, because the dialer makes its TLS connection: the transport would offer HTTP/2, over which it
+// cannot send CONNECT.
+func (p egressProxy) connectURL() *url.URL {
+	port := cmp.Or(p.url.Port(), map[string]string{"http": "80", "https": "443"}[p.url.Scheme])
+	return &url.URL{Scheme: "http", User: p.url.User, Host: net.JoinHostPort(p.url.Hostname(), port)}
+}
+
+// permit refuses a host that does not resolve or has an address that is not allowed. The proxy resolves the name again and may choose any of them.
+func (p egressProxy) permit(ctx context.Context, target *url.URL) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	addresses, err := p.resolver.LookupNetIP(ctx, "ip", target.Hostname())
+	if err != nil {
+		return err
+	}
+	for _, address := range addresses {
+		if err := p.check.permit(address.Unmap(), cmp.Or(target.Port(), "443")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permit checks an address to which the proxy would connect.
+func (c addressCheck) permit(address netip.Addr, port string) error {
+	network := "tcp6"
+	if address.Is4() {
+		network = "tcp4"
+	}
+	return c.control(network, net.JoinHostPort(address.String(), port), nil)
+}
+
+// dialer returns a DialContext function that connects to the proxy.
+func (p egressProxy) dialer(o Options, l limits) func(ctx context.Context, network, address string) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: l.dial, Resolver: p.resolver}
+	if p.url.Scheme == "http" {
+		return plain.DialContext
+	}
+	return (&tls.Dialer{NetDialer: plain, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}}).DialContext
+}
+
+// checkConnect distinguishes a refusal of the proxy from a response of the host behind it.
+func checkConnect(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the proxy refuses to connect: %s", answer.Status)
+	}
+	return nil
 }

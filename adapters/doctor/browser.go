@@ -44,10 +44,10 @@ func (e *examination) allowsOrigin(a answer) bool {
 
 // preflight reports whether a page may send the request.
 func (e *examination) preflight(ctx context.Context, method, target string, headers ...string) (answer, bool) {
-	a, err := e.wire.send(ctx, request{method: http.MethodOptions, url: target, header: []string{
+	a := e.wire.send(ctx, request{method: http.MethodOptions, url: target, header: []string{
 		"Origin", e.origin(), "Access-Control-Request-Method", method, "Access-Control-Request-Headers", strings.Join(headers, ","),
 	}})
-	if err != nil || a.status < 200 || a.status >= 300 || !e.allowsOrigin(a) {
+	if a.status < 200 || a.status >= 300 || !e.allowsOrigin(a) {
 		return a, false
 	}
 	return a, !slices.ContainsFunc(headers, func(name string) bool { return !lists(a, "Access-Control-Allow-Headers", name) })
@@ -67,8 +67,8 @@ func (e *examination) metadataOpen(ctx context.Context) checkResult {
 	const mend = "Send Access-Control-Allow-Origin: * with the documents under /.well-known/oauth-*, " +
 		"and answer OPTIONS with Access-Control-Allow-Headers: MCP-Protocol-Version, Content-Type."
 	for _, d := range []document{e.resource, e.server} {
-		a, err := e.wire.get(ctx, d.url, "Origin", e.origin())
-		if err != nil || !e.allowsOrigin(a) {
+		a := e.wire.get(ctx, d.url, "Origin", e.origin())
+		if !e.allowsOrigin(a) {
 			return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(), a.header.Get("Access-Control-Allow-Origin"))
 		}
 		if a, allowed := e.preflight(ctx, http.MethodGet, d.url, "mcp-protocol-version"); !allowed {
@@ -98,10 +98,10 @@ func (e *examination) endpointOpen(ctx context.Context) checkResult {
 	const expose = "Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id."
 	mend := "Allow the origin of the page (" + e.origin() + ") at the MCP endpoint (Pasteport: the setting allowed-origins, in your own " +
 		"program WithAllowedOrigins), answer OPTIONS without a token, and send " + expose
-	a, err := e.call(ctx, "Origin", e.origin())
+	a := e.call(ctx, "Origin", e.origin())
 	switch {
-	case err != nil:
-		return fail("Let the MCP endpoint answer requests with an Origin header.", "%v", err)
+	case a.err != nil:
+		return fail("Let the MCP endpoint answer requests with an Origin header.", "%s", a)
 	case a.status == http.StatusForbidden && e.Origin == "":
 		return ok("pages of other origins get 403; use --origin to check an allowed origin")
 	case !e.allowsOrigin(a) && e.Origin == "":

@@ -65,10 +65,10 @@ func (e *examination) status(context.Context) checkResult {
 
 func (e *examination) streamStatus(ctx context.Context) checkResult {
 	const mend = "Let the proxy pass GET of the MCP endpoint to the server, past pages and caches; the server must return 401, or 405 if it has no streams."
-	a, err := e.wire.send(ctx, request{method: http.MethodGet, url: e.Endpoint.String(), header: []string{"Accept", eventStream}})
+	a := e.wire.send(ctx, request{method: http.MethodGet, url: e.Endpoint.String(), header: []string{"Accept", eventStream}})
 	switch {
-	case err != nil:
-		return fail(mend, "%v", err)
+	case a.err != nil:
+		return fail(mend, "%s", a)
 	case a.status < 400 || a.status >= 500:
 		return fail(mend, "%s as %q", a, a.header.Get("Content-Type"))
 	}
@@ -117,11 +117,11 @@ func (e *examination) metadataNamed(context.Context) checkResult {
 
 func (e *examination) wrongToken(ctx context.Context) checkResult {
 	const mend = `Return 401 with error="invalid_token" for every unknown, expired or revoked token, and 503 during an outage.`
-	a, err := e.call(ctx, "Authorization", "Bearer pasteport-doctor-has-no-token")
+	a := e.call(ctx, "Authorization", "Bearer pasteport-doctor-has-no-token")
 	challenges, malformed := oauthex.ParseWWWAuthenticate(a.header.Values("WWW-Authenticate"))
 	switch {
-	case err != nil:
-		return fail(mend, "%v", err)
+	case a.err != nil:
+		return fail(mend, "%s", a)
 	case a.status != http.StatusUnauthorized:
 		return fail(mend, "%s to an invalid token", a)
 	case malformed != nil || len(challenges) == 0 || challenges[0].Params["error"] != "invalid_token":
@@ -138,11 +138,7 @@ func (e *examination) slash(ctx context.Context) checkResult {
 	}
 	other.Path, other.RawPath = toggleSlash(other.Path), toggleSlash(other.RawPath)
 	mend := "Serve the MCP endpoint at " + other.String() + " too, without a redirect; or give clients the other URL only."
-	a, err := e.callAt(ctx, other.String())
-	switch {
-	case err != nil:
-		return warn(mend, "%v", err)
-	case a.status != http.StatusUnauthorized:
+	if a := e.callAt(ctx, other.String()); a.status != http.StatusUnauthorized {
 		return warn(mend, "%s", a)
 	}
 	return ok("401 for %s too", other.String())

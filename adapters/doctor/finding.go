@@ -1,6 +1,8 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Status is the result of a check.
 type Status string
@@ -80,3 +82,17 @@ func warn(mend, seen string, values ...any) checkResult {
 func fail(mend, seen string, values ...any) checkResult {
 	return checkResult{status: Failure, mend: mend, seen: fmt.Sprintf(seen, values...)}
 }
+
+// Clients that a problem affects, as measured or reported in their public issues.
+const (
+	claudeCode   = "Claude Code"
+	claude       = "claude.ai"
+	chatGPT      = "ChatGPT"
+	vsCode       = "VS Code"
+	browsers     = "clients in a browser, like the MCP Inspector"
+	goSDK        = "clients on the official Go SDK"
+	tsSDK        = "clients on the official TypeScript SDK"
+	oldTransport = "older clients that use HTTP with SSE"
+)
+
+var everyClient = []string{"every client"}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/adapters/htmlpage"
 )
 
 // flow is the state of one login.
@@ -17,7 +20,7 @@ type flow struct {
 
 	state, verifier string
 	address         string // of the consent page
-	page            page
+	page            htmlpage.Page
 	code            string
 	granted         answer
 	access, refresh string
@@ -86,24 +89,35 @@ func (e *examination) authorize(ctx context.Context) checkResult {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
 	e.flow.address = e.authorizationURL()
-	a, err := e.wire.get(ctx, e.flow.address, "Accept", "text/html")
-	if err != nil {
-		return fail("See the log of the authorization server.", "%v", err)
+	a := e.wire.get(ctx, e.flow.address, "Accept", "text/html")
+	if a.err != nil {
+		return fail("See the log of the authorization server.", "%s", a)
 	}
 	e.flow.page = readPage(a)
 	if e.Client.server != nil && e.Client.fetches.Load() == 0 {
 		return fail("Start the server with --dev and with SSL_CERT_FILE="+e.Client.certificate+" in its environment, so that it trusts the "+
-			"certificate of "+e.Client.ID+".", "%d: the server did not fetch the client's document (page: %q)", a.status, e.flow.page.title)
+			"certificate of "+e.Client.ID+".", "%d: the server did not fetch the client's document (page: %q)", a.status, e.flow.page.Title)
 	}
 	back := a.location()
 	switch {
 	case a.status >= http.StatusBadRequest:
 		return fail("Fetch "+e.Client.ID+" from the machine of the authorization server: check DNS, its firewall (outgoing port 443, "+
-			"or metadata-proxy of Pasteport if a proxy is the only way out), the certificate and the trusted authorities. Its log has the cause.", "the page shows %d: %q, %s", a.status, e.flow.page.title, e.flow.page.code)
+			"or metadata-proxy of Pasteport if a proxy is the only way out), the certificate and the trusted authorities. Its log has the cause.", "the page shows %d: %q, %s", a.status, e.flow.page.Title, e.flow.page.Code)
 	case a.redirects() && back.Query().Get("error") != "":
 		return fail("Make the server accept what its own metadata advertises.", "it responds with %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
 	}
-	return ok("%d %q", a.status, e.flow.page.title)
+	return ok("%d %q", a.status, e.flow.page.Title)
+}
+
+// readPage reads a page, whose action becomes absolute. What is not HTML has no form and no texts.
+func readPage(a answer) htmlpage.Page {
+	p, _ := htmlpage.Read(bytes.NewReader(a.body))
+	if base, err := url.Parse(a.url); err == nil {
+		if action, err := base.Parse(p.Action); err == nil {
+			p.Action = action.String()
+		}
+	}
+	return p
 }
 
 func (e *examination) authorizationURL() string {
@@ -134,35 +148,34 @@ func (e *examination) scope() string {
 // consent recognizes Pasteport's form; the page of another server needs a person.
 func (e *examination) consent(context.Context) checkResult {
 	p := e.flow.page
-	if !p.fields.Has("ticket") || !p.fields.Has("bearer_token") {
+	if !p.Fields.Has("ticket") || !p.Fields.Has("bearer_token") {
 		return skip("because this page is not Pasteport's and needs a person; open it in a browser: %s", e.flow.address)
 	}
-	if !sameOrigin(p.action, e.server.text("authorization_endpoint")) {
+	if !sameOrigin(p.Action, e.server.text("authorization_endpoint")) {
 		return fail("Let the form post to the authorization endpoint; check whether the proxy rewrites pages.",
-			"the form would send the token to %q, so doctor does not submit it", p.action)
+			"the form would send the token to %q, so doctor does not submit it", p.Action)
 	}
-	return ok("%q", p.title)
+	return ok("%q", p.Title)
 }
 
 func (e *examination) approve(ctx context.Context) checkResult {
-	form := e.flow.page.fields
+	form := e.flow.page.Fields
 	form.Set("bearer_token", e.Token)
 	form.Set("decision", "approve")
-	a, err := e.wire.post(ctx, e.flow.page.action, form, "Accept", "text/html")
-	if err != nil {
-		return fail("See the log of the authorization server.", "%v", err)
-	}
+	a := e.wire.post(ctx, e.flow.page.Action, form, "Accept", "text/html")
 	back := a.location()
 	e.hide(back.Query().Get("code"))
 	switch answer := readPage(a); {
+	case a.err != nil:
+		return fail("See the log of the authorization server.", "%s", a)
 	case a.status == http.StatusForbidden:
-		return fail("Pass a --token that the site accepts, or find out why the site refuses it.", "the page shows %d: %q", a.status, answer.title)
+		return fail("Pass a --token that the site accepts, or find out why the site refuses it.", "the page shows %d: %q", a.status, answer.Title)
 	case a.status == http.StatusServiceUnavailable:
 		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must run at the exact address in "+
 			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace` have the cause.",
-			"the page shows 503: %q", answer.title)
+			"the page shows 503: %q", answer.Title)
 	case a.status != http.StatusSeeOther && a.status != http.StatusFound:
-		return fail("See the log of the authorization server, and of the verifier of its tokens.", "the page shows %d: %q", a.status, answer.title)
+		return fail("See the log of the authorization server, and of the verifier of its tokens.", "the page shows %d: %q", a.status, answer.Title)
 	case back.Query().Get("error") != "":
 		return fail("See the log of the authorization server.", "it responds with %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
 	case !strings.HasPrefix(a.header.Get("Location"), redirect+"?"):
@@ -189,15 +202,14 @@ func (e *examination) readCallback(query url.Values) checkResult {
 func (e *examination) redeem(ctx context.Context, form url.Values) checkResult {
 	form.Set("client_id", e.Client.ID)
 	form.Set("resource", e.resource.text("resource"))
-	a, err := e.wire.post(ctx, e.server.text("token_endpoint"), form)
-	if err != nil {
-		return fail("See the log of the authorization server.", "%v", err)
-	}
-	d, err := parse(a)
+	a := e.wire.post(ctx, e.server.text("token_endpoint"), form)
+	d := parse(a)
 	e.hide(d.text("access_token"), d.text("refresh_token"))
 	switch {
-	case err != nil:
-		return fail("Return JSON.", "%v", err)
+	case a.err != nil:
+		return fail("See the log of the authorization server.", "%s", a)
+	case d.malformed != nil:
+		return fail("Return JSON.", "%v", d.malformed)
 	case a.status != http.StatusOK:
 		return fail("See the log of the authorization server; a code can be used once, within minutes, by the client that requested it.",
 			"%d %s: %s", a.status, d.text("error"), d.text("error_description"))

@@ -105,21 +105,20 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 	`"clientInfo":{"name":"pasteport-doctor","version":"1"}}}`
 
 // call sends the first message of a client to the MCP endpoint.
-func (e *examination) call(ctx context.Context, header ...string) (answer, error) {
+func (e *examination) call(ctx context.Context, header ...string) answer {
 	return e.callAt(ctx, e.Endpoint.String(), header...)
 }
 
-func (e *examination) callAt(ctx context.Context, address string, header ...string) (answer, error) {
+func (e *examination) callAt(ctx context.Context, address string, header ...string) answer {
 	return e.wire.send(ctx, request{
 		method: http.MethodPost, url: address, body: initialize,
 		header: append([]string{"Content-Type", "application/json", "Accept", "application/json, " + eventStream}, header...),
 	})
 }
 
-func (e *examination) answers(ctx context.Context) (v checkResult) {
-	var err error
-	if e.first, err = e.call(ctx); err != nil {
-		return fail("Check that the server runs and that the proxy in front of it reaches it.", "%v", err)
+func (e *examination) answers(ctx context.Context) checkResult {
+	if e.first = e.call(ctx); e.first.err != nil {
+		return fail("Check that the server runs and that the proxy in front of it reaches it.", "%s", e.first)
 	}
 	return ok("%s", e.first)
 }

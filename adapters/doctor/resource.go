@@ -71,17 +71,12 @@ func (e *examination) wellKnownURL() string {
 	return originOf(e.Endpoint) + resourceWellKnown + path
 }
 
-// resourceURLs returns the possible URLs of the document, the preferred one first, without a challenge of another origin, which addresses reports.
-func (e *examination) resourceURLs() []string {
+func (e *examination) readResource(ctx context.Context) (v checkResult) {
 	places := []string{e.wellKnownURL(), strings.TrimSuffix(e.wellKnownURL(), "/"), originOf(e.Endpoint) + resourceWellKnown}
-	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) {
+	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) { // addresses reports a challenge of another origin
 		places = slices.Insert(places, 0, e.challenge)
 	}
-	return slices.Compact(places)
-}
-
-func (e *examination) readResource(ctx context.Context) (v checkResult) {
-	for _, place := range e.resourceURLs() {
+	for _, place := range slices.Compact(places) {
 		if e.resource, v = e.wire.document(ctx, place); v.status == OK || e.resource.status != http.StatusNotFound {
 			return v
 		}
@@ -96,19 +91,18 @@ func (e *examination) readResource(ctx context.Context) (v checkResult) {
 
 // document reads a JSON object at the address, without redirects.
 func (w *wire) document(ctx context.Context, place string) (document, checkResult) {
-	a, err := w.get(ctx, place)
-	d := document{answer: a}
+	a := w.get(ctx, place)
+	d := parse(a)
 	switch {
-	case err != nil:
-		return d, fail("Make this URL return the document without delay.", "%v", err)
+	case a.err != nil:
+		return d, fail("Make this URL return the document without delay.", "%s", a)
 	case a.redirects():
 		return d, fail("Serve the document itself at this URL, and exempt /.well-known/* from redirects "+
 			"(trailing slash, www, language, login).", "%s", a)
 	case a.status != http.StatusOK:
 		return d, fail("Let the proxy pass /.well-known/oauth-* to the server, which must return 200.", "%s", a)
-	}
-	if d, err = parse(a); err != nil {
-		return d, fail("Serve the JSON document here; one of the site's own pages may be served in its place.", "%v", err)
+	case d.malformed != nil:
+		return d, fail("Serve the JSON document here; one of the site's own pages may be served in its place.", "%v", d.malformed)
 	}
 	return d, ok("%s", place)
 }
@@ -183,7 +177,7 @@ func (e *examination) root(ctx context.Context) checkResult {
 	if place == e.resource.url {
 		return ok("it is the document that was read")
 	}
-	if a, err := e.wire.get(ctx, place); err == nil && a.status == http.StatusNotFound {
+	if a := e.wire.get(ctx, place); a.status == http.StatusNotFound {
 		return ok("not found, which is allowed")
 	}
 	return e.same(ctx, place, "Serve the same document here, or return 404.")

@@ -193,18 +193,15 @@ func (e *examination) documents(context.Context) checkResult {
 
 func (e *examination) openID(ctx context.Context) checkResult {
 	const mend = "Return 404 there unless the server is an OpenID provider; otherwise publish the whole document."
-	a, err := e.wire.get(ctx, e.serverURLs()[1])
+	a := e.wire.get(ctx, e.serverURLs()[1])
+	d := parse(a)
 	switch {
-	case err != nil:
-		return warn(mend, "%v", err)
 	case a.status >= 400 && a.status < 500:
 		return ok("not found, which is allowed")
 	case a.status != http.StatusOK:
 		return warn(mend, "%s", a)
-	}
-	d, err := parse(a)
-	if err != nil {
-		return warn(mend, "%v", err)
+	case d.malformed != nil:
+		return warn(mend, "%v", d.malformed)
 	}
 	for _, member := range []string{"jwks_uri", "subject_types_supported", "id_token_signing_alg_values_supported"} {
 		if _, there := d.members[member]; !there {

@@ -37,16 +37,20 @@ type request struct {
 	header            []string
 }
 
-// answer is the response to a request. The body of a stream is not read.
+// answer is the response to a request, or the error of a request without one, whose status is 0. The body of a stream is not read.
 type answer struct {
 	method, url string
 	status      int
 	header      http.Header
 	body        []byte
+	err         error
 }
 
 // String returns one line, without the query of a redirect, which may hold secrets.
 func (a answer) String() string {
+	if a.err != nil {
+		return a.err.Error()
+	}
 	text := fmt.Sprintf("%s %s returned %d", a.method, a.url, a.status)
 	if location := a.header.Get("Location"); location != "" {
 		place, _, _ := strings.Cut(location, "?")
@@ -96,51 +100,52 @@ func (w *wire) explainTimeout(err error) error {
 }
 
 // send reads the whole response, except a stream, which has no end.
-func (w *wire) send(ctx context.Context, q request) (answer, error) {
+func (w *wire) send(ctx context.Context, q request) answer {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Limit)
 	defer cancel()
 	response, err := w.open(ctx, q)
 	if err != nil {
-		return answer{}, err
+		return answer{err: err}
 	}
 	defer response.Body.Close()
 	a := answer{method: q.method, url: q.url, status: response.StatusCode, header: response.Header}
 	if a.mediaType() == eventStream {
-		return a, nil
+		return a
 	}
 	a.body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	switch {
 	case err != nil:
-		return a, fmt.Errorf("reading the response of %s: %w", q.url, w.explainTimeout(err))
+		return answer{err: fmt.Errorf("reading the response of %s: %w", q.url, w.explainTimeout(err))}
 	case len(a.body) > maxBody:
-		return a, fmt.Errorf("reading the response of %s: it is longer than %d KiB", q.url, maxBody>>10)
+		return answer{err: fmt.Errorf("reading the response of %s: it is longer than %d KiB", q.url, maxBody>>10)}
 	}
-	return a, nil
+	return a
 }
 
-func (w *wire) get(ctx context.Context, target string, header ...string) (answer, error) {
+func (w *wire) get(ctx context.Context, target string, header ...string) answer {
 	return w.send(ctx, request{method: http.MethodGet, url: target, header: append([]string{"Accept", "application/json"}, header...)})
 }
 
-func (w *wire) post(ctx context.Context, target string, form url.Values, header ...string) (answer, error) {
+func (w *wire) post(ctx context.Context, target string, form url.Values, header ...string) answer {
 	return w.send(ctx, request{
 		method: http.MethodPost, url: target, body: form.Encode(),
 		header: append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "application/json"}, header...),
 	})
 }
 
-// document is an answer whose body is a JSON object.
+// document is an answer whose body is a JSON object, unless malformed is set.
 type document struct {
 	answer
-	members map[string]any
+	malformed error
+	members   map[string]any
 }
 
-func parse(a answer) (document, error) {
+func parse(a answer) document {
 	d := document{answer: a}
 	if err := json.Unmarshal(a.body, &d.members); err != nil || d.members == nil {
-		return d, fmt.Errorf("%s returned %d with a body that is not a JSON object", a.url, a.status)
+		d.malformed = fmt.Errorf("%s returned %d with a body that is not a JSON object", a.url, a.status)
 	}
-	return d, nil
+	return d
 }
 
 func (d document) text(member string) string {

@@ -2,6 +2,8 @@ package persistence
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -87,4 +89,123 @@ func (s *Store) Authorizations(ctx context.Context) (oauth.Authorizations, error
 	}
 	err := oldest.Find(&rows.grants).Error
 	return rows.restore(), failed("listing the grants", err)
+}
+
+var _ oauth.EndWatcher = (*Store)(nil)
+
+// Revocations are read in pages, so that no query is long when an operator ends many grants at once. A page begins after the last row of the page
+// before; keys order the rows of one millisecond.
+const (
+	endedPage   = 1000
+	endedGrants = `SELECT id AS name, ended_at AS at FROM grants
+		WHERE ended_at >= ? AND (ended_at > ? OR id > ?) ORDER BY ended_at, id LIMIT ?`
+	revokedSecrets = `SELECT digest AS name, revoked_at AS at FROM secrets
+		WHERE revoked_at >= ? AND (revoked_at > ? OR digest > ?) ORDER BY revoked_at, digest LIMIT ?`
+)
+
+// EndedSince implements oauth.EndWatcher.
+func (s *Store) EndedSince(ctx context.Context, since time.Time) (ended oauth.Ended, err error) {
+	reader := s.reader.WithContext(ctx)
+	if ended.Grants, err = endedAfter(reader, endedGrants, since, ""); err != nil {
+		return oauth.Ended{}, failed("asking which grants have ended", err)
+	}
+	tokens, err := endedAfter(reader, revokedSecrets, since, []byte{})
+	if err != nil {
+		return oauth.Ended{}, failed("asking which tokens were revoked", err)
+	}
+	for _, token := range tokens {
+		ended.Tokens = append(ended.Tokens, oauth.Digest(token))
+	}
+	return ended, nil
+}
+
+// endedAfter returns the names of the rows that ended at the time since or later. least sorts before every name.
+func endedAfter[K string | []byte](db *gorm.DB, page string, since time.Time, least K) (names []K, err error) {
+	type row struct {
+		Name K
+		At   int64
+	}
+	for last := (row{least, since.UnixMilli()}); ; {
+		var rows []row
+		if err := db.Raw(page, last.At, last.At, last.Name, endedPage).Scan(&rows).Error; err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			names = append(names, r.Name)
+		}
+		if len(rows) < endedPage {
+			return names, nil
+		}
+		last = rows[len(rows)-1]
+	}
+}
+
+// AddCode implements oauth.Store.
+func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(earlier *oauth.AuthorizationCode) error) error {
+	row := codeRow(code.Snapshot())
+	return s.change(ctx, func(tx *sqlite.Tx) error { return s.addCode(tx, &row, supersede) })
+}
+
+// addCode looks for an earlier code before it inserts, because an error ends the transaction of a server. In a file it inserts first.
+func (s *Store) addCode(tx *sqlite.Tx, row *codeRow, supersede func(earlier *oauth.AuthorizationCode) error) error {
+	if !s.engine.server {
+		if err := insert(tx, codeTable, row); !isDuplicate(err) {
+			return failed("adding a code", err)
+		}
+	}
+	earlier, err := s.engine.code(tx.DB, "id", row.ID, true)
+	if errors.Is(err, oauth.ErrNotFound) {
+		return overtaken(insert(tx, codeTable, row), "adding a code")
+	}
+	if err != nil {
+		return err
+	}
+	if err := supersede(earlier.restore()); err != nil {
+		return err
+	}
+	return failed("replacing a code", rewrite(tx, codeTable, &earlier, row)) // in place, so that a redemption that waits for the row finds it
+}
+
+// Code implements oauth.Store.
+func (s *Store) Code(ctx context.Context, code oauth.Digest) (*oauth.AuthorizationCode, error) {
+	ctx, done := s.detached(ctx)
+	defer done()
+	row, err := s.engine.code(s.reader.WithContext(ctx), "digest", code[:], false)
+	if err != nil {
+		return nil, err
+	}
+	return row.restore(), nil
+}
+
+// RedeemCode implements oauth.Store.
+func (s *Store) RedeemCode(ctx context.Context, code oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	return s.change(ctx, func(tx *sqlite.Tx) error {
+		before, err := s.engine.code(tx.DB, "digest", code[:], true)
+		if err != nil {
+			return err
+		}
+		redeemed := before.restore()
+		grant, err := redeem(redeemed)
+		if err != nil {
+			return err
+		}
+		if err := rewriteCode(tx, &before, redeemed); err != nil {
+			return err
+		}
+		return addGrant(tx, grant)
+	})
+}
+
+func rewriteCode(tx *sqlite.Tx, before *codeRow, code *oauth.AuthorizationCode) error {
+	after := codeRow(code.Snapshot())
+	return failed("updating a code", rewrite(tx, codeTable, before, &after))
+}
+
+func addGrant(tx *sqlite.Tx, grant *oauth.AccessGrant) error {
+	row, secrets := rowsOf(grant)
+	if err := insert(tx, grantTable, &row); err != nil {
+		return failed("adding a grant", err)
+	}
+	tx.ChangedGrant(row.ID, cacheEntries(&row, secrets))
+	return addSecrets(tx, secrets)
 }

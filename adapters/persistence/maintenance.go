@@ -66,10 +66,11 @@ func (s *Store) Checks(ctx context.Context) []maintenance.Check {
 		return []maintenance.Check{schema}
 	}
 	db := s.reader.WithContext(ctx)
+	secret, otherSecret := s.compareSecret(ctx)
 	checks := []maintenance.Check{
 		schema,
 		maintenance.NewCheck("durability", s.engine.name+" loses nothing that was answered", s.durable()),
-		s.checkSecret(ctx),
+		maintenance.NewCheck("server secret", secret, otherSecret),
 	}
 	if s.engine.server {
 		checks = append(checks, maintenance.CheckClock(db, s.engine.clock))
@@ -80,11 +81,6 @@ func (s *Store) Checks(ctx context.Context) []maintenance.Check {
 		checks = append(checks, table.Check(db))
 	}
 	return append(checks, checkOrphans(db), checkCounters(db))
-}
-
-func (s *Store) checkSecret(ctx context.Context) maintenance.Check {
-	found, err := s.compareSecret(ctx)
-	return maintenance.NewCheck("server secret", found, err)
 }
 
 func (s *Store) compareSecret(ctx context.Context) (found string, err error) {

@@ -67,9 +67,11 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return term.Usage(settings.ExplainFlag(command, err)) })
 	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut), newStdio(in, out, errOut), newHealth(out))
-	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut), newKeys(out), newStore(out))
+	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
+		newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out)),
+		newGroup("store", "Migrate, check and copy the database", newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out)))
 	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out), diagnosis.NewCommand(in, out, errOut))
-	addGroup(root, "Manage grants", newGrants(in, out, errOut))
+	addGroup(root, "Manage grants", newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut)))
 	root.AddCommand(newVersion(out))
 	return root
 }

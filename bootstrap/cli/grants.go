@@ -35,10 +35,6 @@ func (f *grantFilter) addFlags(command *cobra.Command) {
 	command.Flags().StringVar(&f.subject, "subject", "", "only grants of this person")
 }
 
-func newGrants(in io.Reader, out, errOut io.Writer) *cobra.Command {
-	return newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut))
-}
-
 func newGrantsList(out, errOut io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var filter grantFilter

@@ -18,10 +18,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func newKeys(out io.Writer) *cobra.Command {
-	return newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out))
-}
-
 func newKeysList(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var asJSON bool

@@ -24,7 +24,12 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 			"  pasteport serve --config /etc/pasteport.yaml\n" +
 			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
 	}
-	return runsService(serve, server.GatewaySettings(), refuseUpstreams, out, errOut)
+	return runsService(serve, server.GatewaySettings(), func(config server.Config) error {
+		if config.IsGateway() {
+			return errors.New("\"pasteport serve\" runs the demo site, which has no upstreams: run \"pasteport gateway\", or leave upstream out")
+		}
+		return nil
+	}, out, errOut)
 }
 
 func newGateway(out, errOut io.Writer) *cobra.Command {
@@ -38,7 +43,12 @@ func newGateway(out, errOut io.Writer) *cobra.Command {
 			"  pasteport gateway --upstream http://127.0.0.1:9000/mcp --issuer https://mcp.example.com --data /var/lib/pasteport\n" +
 			"  pasteport gateway --config /etc/pasteport.yaml",
 	}
-	return runsService(gateway, server.SiteSettings, requireUpstreams, out, errOut)
+	return runsService(gateway, server.SiteSettings, func(config server.Config) error {
+		if !config.IsGateway() {
+			return errors.New("the gateway has no MCP server: add --upstream http://127.0.0.1:9000/mcp")
+		}
+		return nil
+	}, out, errOut)
 }
 
 // runsService makes the command run a service until it is stopped. The command has all settings except the unused ones; check finds mistakes in
@@ -54,20 +64,6 @@ func runsService(command *cobra.Command, unused []string, check func(server.Conf
 		return serveUntilStopped(command.Context(), *config, out)
 	}
 	return command
-}
-
-func refuseUpstreams(config server.Config) error {
-	if !config.IsGateway() {
-		return nil
-	}
-	return errors.New("\"pasteport serve\" runs the demo site, which has no upstreams: run \"pasteport gateway\", or leave upstream out")
-}
-
-func requireUpstreams(config server.Config) error {
-	if config.IsGateway() {
-		return nil
-	}
-	return errors.New("the gateway has no MCP server: add --upstream http://127.0.0.1:9000/mcp")
 }
 
 func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer) error {

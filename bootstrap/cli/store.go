@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,10 +11,6 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
-
-func newStore(out io.Writer) *cobra.Command {
-	return newGroup("store", "Migrate, check and copy the database", newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out))
-}
 
 func newStoreMigrate(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
@@ -53,8 +47,12 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 			"fails; its line names the remedy.",
 		Example: "  pasteport store check --data /var/lib/pasteport\n  pasteport store check --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks, err := checkStore(cmd.Context(), config.StoreLocation())
+			store, err := config.StoreLocation().OpenUnchecked()
 			if err != nil {
+				return err
+			}
+			checks := store.Checks(cmd.Context())
+			if err := store.Close(); err != nil {
 				return err
 			}
 			return report(term.New(out), checks, asJSON)
@@ -63,15 +61,6 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 	config.Table().Flags(command, server.StoreSettings...)
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return command
-}
-
-func checkStore(ctx context.Context, at server.StoreLocation) (checks []maintenance.Check, err error) {
-	store, err := at.OpenUnchecked()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return store.Checks(ctx), nil
 }
 
 // report prints the checks and fails when one of them has a problem.

@@ -82,13 +82,11 @@ func (s *Site) adoptEditor(ctx context.Context, token string) error {
 
 // CheckToken returns an error for a token that EnsureEditorToken cannot use. The error does not contain the token.
 func CheckToken(token string) error {
-	if len(token) > maxToken || strings.ContainsFunc(token, notPrintable) {
+	if len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return refuse("a token is at most %d printable ASCII characters without spaces", maxToken)
 	}
 	return nil
 }
-
-func notPrintable(r rune) bool { return r <= ' ' || r > '~' }
 
 // IssueToken creates a token for the owner and returns it; the site stores only the digest. An owner may have several tokens.
 func (s *Site) IssueToken(ctx context.Context, owner string, role Role) (token string, err error) {

@@ -16,10 +16,15 @@ package pasteporttest
 
 import (
 	"crypto/x509"
+	"encoding/json"
+	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -121,4 +126,68 @@ func (s *Site) At(path string) *Site {
 	other := *s
 	other.endpoint = s.URL() + path
 	return &other
+}
+
+// testLog writes to the output of a test until the test ends. The testing package panics when a goroutine of the site logs later.
+type testLog struct {
+	mu     sync.Mutex
+	output io.Writer
+}
+
+func newTestLog(t testing.TB) *testLog {
+	l := &testLog{output: t.Output()}
+	t.Cleanup(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.output = io.Discard
+	})
+	return l
+}
+
+// Write implements io.Writer.
+func (l *testLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.output.Write(line)
+}
+
+// redirectURI is the client's redirect URI. The simulated browser reads the redirect and does not follow it.
+const redirectURI = "http://127.0.0.1/callback"
+
+// publishedClient is an MCP client with its metadata document, served over TLS.
+type publishedClient struct {
+	server  *httptest.Server
+	fetches atomic.Int64
+}
+
+func publishClient(t testing.TB) *publishedClient {
+	c := new(publishedClient)
+	c.server = httptest.NewUnstartedServer(http.HandlerFunc(c.document))
+	c.server.Config.ErrorLog = log.New(io.Discard, "", 0) // TryConnect reports a site that does not trust the certificate
+	c.server.StartTLS()
+	t.Cleanup(c.server.Close)
+	return c
+}
+
+func (c *publishedClient) id() string { return c.server.URL + "/client.json" }
+
+// host returns the host of the client_id without its port, which is the argument of AllowClient.
+func (c *publishedClient) host() string {
+	address := c.server.Listener.Addr().String()
+	return address[:strings.LastIndexByte(address, ':')]
+}
+
+func (c *publishedClient) rootCAs() *x509.CertPool {
+	roots := x509.NewCertPool()
+	roots.AddCert(c.server.Certificate())
+	return roots
+}
+
+func (c *publishedClient) document(w http.ResponseWriter, _ *http.Request) {
+	c.fetches.Add(1)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"client_id": c.id(), "client_name": "pasteporttest", "redirect_uris": []string{redirectURI},
+		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": "none",
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/bootstrap"
@@ -14,16 +13,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// GatewayConfig lists the MCP servers behind a gateway, and the credential that they receive.
+// GatewayConfig lists the MCP servers behind a gateway, and the options that they share.
 type GatewayConfig struct {
-	Upstreams     []UpstreamAddress
-	Host          string // Host header for every upstream; "" for the host of each URL
-	Credential    string
-	Secret        string
-	SigningSecret string
-	Patience      time.Duration
-	ToolScopes    []ToolScope
-	Headers       []string
+	bootstrap.Upstream // without URL
+	Upstreams          []UpstreamAddress
+	ToolScopes         []ToolScope
 }
 
 // UpstreamAddress is the URL of an upstream, and the path of the issuer under which clients reach it.
@@ -121,10 +115,7 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle()
 	}
-	options := bootstrap.Upstream{
-		Credential: g.Credential, Secret: g.Secret, SigningSecret: g.SigningSecret, Host: g.Host, Headers: g.Headers, Patience: g.Patience,
-	}
-	return errors.Join(g.checkUpstreams(), g.checkKeys(v), options.CheckOptions(), g.checkToolScopes(config.WithDefaults()))
+	return errors.Join(g.checkUpstreams(), g.checkKeys(v), g.CheckOptions(), g.checkToolScopes(config.WithDefaults()))
 }
 
 // checkIdle reports fields that have no effect without an upstream.

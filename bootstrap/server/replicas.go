@@ -7,9 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/http/admin"
 	"github.com/pasteport/pasteport/adapters/nats"
-	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -47,14 +45,6 @@ func (s *Service) openBus(config Config) (err error) {
 	return err
 }
 
-// busOptions returns the options of a server that has other replicas.
-func (s *Service) busOptions() []bootstrap.MCPOption {
-	if s.bus == nil {
-		return nil
-	}
-	return []bootstrap.MCPOption{bootstrap.WithBus(s.bus)}
-}
-
 // leave waits for the requests of other replicas and closes the bus.
 func (s *Service) leave() {
 	if s.bus == nil {
@@ -66,13 +56,4 @@ func (s *Service) leave() {
 		server.WaitForReplicas(ctx)
 	}
 	s.bus.Close()
-}
-
-// busChecks returns the readiness check of the bus. It is tolerated, because an outage of the bus affects every replica: if all of them left
-// the load balancer, requests that need no other replica would fail too.
-func (s *Service) busChecks() []admin.Check {
-	if s.bus == nil {
-		return nil
-	}
-	return []admin.Check{{Name: "bus", Run: s.bus.Ping, Tolerated: true}}
 }

@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -24,6 +26,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Service is the demo site with Pasteport built in, or a gateway to other MCP servers.
@@ -173,4 +176,68 @@ func Version() string {
 		}
 	}
 	return build.Main.Version
+}
+
+// mcpServers holds the protected MCP servers: the demo site's, or one for each upstream.
+type mcpServers []*bootstrap.MCPServer
+
+func (s *Service) newServers(config Config) (servers mcpServers, err error) {
+	common := []bootstrap.MCPOption{
+		bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...),
+		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
+	}
+	if !config.IsGateway() {
+		options := append(common, bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
+		if s.bus != nil {
+			options = append(options, bootstrap.WithBus(s.bus))
+		}
+		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
+	}
+	g := config.Gateway
+	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
+	for i, address := range g.Upstreams {
+		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
+		g.URL, g.Reach, g.Logger = address.URL, config.reach(), config.Logger
+		server, err := bootstrap.NewGateway(g.Upstream, options...)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
+// Register mounts every server.
+func (all mcpServers) Register(site *echo.Echo) error {
+	for _, server := range all {
+		if err := server.Register(site); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open counts the open streams and sessions of all servers.
+func (all mcpServers) Open() (streams, sessions int) {
+	for _, server := range all {
+		itsStreams, itsSessions := server.Open()
+		streams, sessions = streams+itsStreams, sessions+itsSessions
+	}
+	return streams, sessions
+}
+
+// Drain ends every open stream.
+func (all mcpServers) Drain() {
+	for _, server := range all {
+		server.Drain()
+	}
+}
+
+// greeting is the text of the page at "/".
+func (s *Service) greeting() string {
+	var text strings.Builder
+	for _, server := range s.Authz.Resources() {
+		fmt.Fprintf(&text, "Connect an MCP client to %s\n", server.Resource)
+	}
+	return text.String()
 }

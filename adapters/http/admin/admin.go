@@ -3,9 +3,12 @@
 package admin
 
 import (
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -35,7 +38,7 @@ func New(o Options) http.Handler {
 		}
 	}
 	mount([]Route{
-		{"/healthz", healthy},
+		{"/healthz", func(w http.ResponseWriter, _ *http.Request) { writeReport(w, http.StatusOK, report{Status: "ok"}) }},
 		{"/readyz", ready(o.Checks)},
 		{"/metrics", o.Metrics.ServeHTTP},
 	})
@@ -46,4 +49,87 @@ func New(o Options) http.Handler {
 		{"/debug/pprof/*", pprof.Index}, // without cmdline, because flags may contain a secret
 	}, o.Routes), loopbackOnly)
 	return site
+}
+
+// originGuard refuses requests from web pages of other sites, by Origin and Sec-Fetch-Site, and requests after DNS rebinding, by Host.
+type originGuard struct{ name string }
+
+func newOriginGuard(address string) originGuard {
+	name := hostOf(address)
+	if all, err := netip.ParseAddr(name); err == nil && all.IsUnspecified() { // no host name
+		name = ""
+	}
+	return originGuard{name}
+}
+
+func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r, header := c.Request(), c.Response().Header()
+		header.Set("Cache-Control", "no-store")
+		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("X-Content-Type-Options", "nosniff")
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			header.Set("Allow", "GET, HEAD")
+			return c.String(http.StatusMethodNotAllowed, "this listener is read-only: use GET\n")
+		case !g.allowsHost(r):
+			return c.String(http.StatusForbidden, "the Host header is not a name of the admin listener: use the address of admin-addr, or localhost\n")
+		case crossOrigin(r):
+			return c.String(http.StatusForbidden, "pages of other sites cannot use the admin listener: open the address directly\n")
+		}
+		return next(c)
+	}
+}
+
+// loopbackOnly refuses requests to other addresses than loopback, because these routes contain personal data.
+func loopbackOnly(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		local, known := c.Request().Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+		if !known || !local.IP.IsLoopback() {
+			return c.String(http.StatusForbidden, "this page is available on a loopback address only: open it on the computer of the service\n")
+		}
+		return next(c)
+	}
+}
+
+// allowsHost accepts the names of this computer, the configured name and the local address of the connection. An attacker cannot control any of them.
+func (g originGuard) allowsHost(r *http.Request) bool {
+	host := hostOf(r.Host)
+	if host == "localhost" || host != "" && host == g.name {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	if address.Unmap().IsLoopback() {
+		return true
+	}
+	local, known := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return known && local.AddrPort().Addr().Unmap() == address.Unmap()
+}
+
+// crossOrigin reports whether a page of another site sent the request.
+func crossOrigin(r *http.Request) bool {
+	for _, origin := range r.Header.Values("Origin") {
+		if origin != "http://"+r.Host {
+			return true
+		}
+	}
+	for _, site := range r.Header.Values("Sec-Fetch-Site") {
+		if site != "same-origin" && site != "none" {
+			return true
+		}
+	}
+	return false
+}
+
+// hostOf returns the host of host:port in lower case, without brackets.
+func hostOf(address string) string {
+	host := address
+	if cut, _, err := net.SplitHostPort(address); err == nil {
+		host = cut
+	}
+	return strings.ToLower(strings.Trim(host, "[]"))
 }

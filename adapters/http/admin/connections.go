@@ -33,7 +33,7 @@ var stylePolicy = func() string {
 // Connections returns the routes of the connection trace as pages and as JSON, newest connection first.
 func Connections(find func(context.Context) ([]trace.Connection, error), now func() time.Time) []Route {
 	page := tracePage{find, now}
-	return []Route{{"/", page.list}, {connectionsPath + "/*", page.one}, {jsonPath, page.json}}
+	return []Route{{"/", page.with(page.list)}, {connectionsPath + "/*", page.with(page.one)}, {jsonPath, page.with(page.json)}}
 }
 
 type tracePage struct {
@@ -41,21 +41,23 @@ type tracePage struct {
 	now  func() time.Time
 }
 
-func (p tracePage) list(w http.ResponseWriter, r *http.Request) {
-	all, err := p.find(r.Context())
-	if err != nil {
-		unavailable(w)
-		return
+// with calls show with all connections, or answers 503.
+func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []trace.Connection)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		all, err := p.find(r.Context())
+		if err != nil {
+			http.Error(w, "the store cannot be read; see /readyz", http.StatusServiceUnavailable)
+			return
+		}
+		show(w, r, all)
 	}
+}
+
+func (p tracePage) list(w http.ResponseWriter, r *http.Request, all []trace.Connection) {
 	write(w, r, list(all, p.now()))
 }
 
-func (p tracePage) one(w http.ResponseWriter, r *http.Request) {
-	all, err := p.find(r.Context())
-	if err != nil {
-		unavailable(w)
-		return
-	}
+func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []trace.Connection) {
 	found, only := trace.Find(all, strings.TrimPrefix(r.URL.Path, connectionsPath+"/"))
 	if !only {
 		http.Error(w, "no connection, or more than one, has this id prefix: / lists all", http.StatusNotFound)
@@ -64,18 +66,9 @@ func (p tracePage) one(w http.ResponseWriter, r *http.Request) {
 	write(w, r, one(found))
 }
 
-func (p tracePage) json(w http.ResponseWriter, r *http.Request) {
-	all, err := p.find(r.Context())
-	if err != nil {
-		unavailable(w)
-		return
-	}
+func (p tracePage) json(w http.ResponseWriter, _ *http.Request, all []trace.Connection) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(all) // an error means that the client has disconnected
-}
-
-func unavailable(w http.ResponseWriter) {
-	http.Error(w, "the store cannot be read; see /readyz", http.StatusServiceUnavailable)
 }
 
 func write(w http.ResponseWriter, r *http.Request, page templ.Component) {

@@ -33,11 +33,6 @@ type report struct {
 	Checks []result `json:"checks,omitempty"`
 }
 
-// healthy always returns 200.
-func healthy(w http.ResponseWriter, _ *http.Request) {
-	writeReport(w, http.StatusOK, report{Status: "ok"})
-}
-
 // ready returns 503 while a check fails that is not tolerated. The body lists all results.
 func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

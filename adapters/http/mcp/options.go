@@ -9,6 +9,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -19,10 +20,7 @@ const (
 )
 
 // Authorization checks access tokens.
-type Authorization interface {
-	// Authenticate refuses with oauth.InvalidToken; any other error is an outage.
-	Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error)
-}
+type Authorization = response.Authorization
 
 // HostTokens checks access tokens for a gateway that sends host tokens to its upstream.
 type HostTokens interface {

@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	_ "embed" // the style
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -83,10 +84,11 @@ func (e Edition) WriteProblem(w http.ResponseWriter, status int, p Problem) erro
 // sheet is one page of an edition.
 type sheet struct {
 	Edition
-	nonce string // of its style and script
+	nonce   string // of its style and script
+	scripts bool   // browsers may run its scripts
 }
 
-func (e Edition) sheet(nonce string) sheet { return sheet{e, nonce} }
+func (e Edition) sheet(nonce string) sheet { return sheet{Edition: e, nonce: nonce} }
 
 // initialSize fits a page without a logo.
 const initialSize = 16 << 10
@@ -109,17 +111,9 @@ func draw(page templ.Component) ([]byte, error) {
 
 func (s sheet) send(w http.ResponseWriter, status int, body []byte) error {
 	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
-	return s.sendBody(w, status, body)
-}
-
-// sendWithScript is like send, with a policy that allows the scripts of the page.
-func (s sheet) sendWithScript(w http.ResponseWriter, status int, body []byte) error {
-	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
-	w.Header().Set(policyHeader, w.Header().Get(policyHeader)+"; script-src 'nonce-"+s.nonce+"'")
-	return s.sendBody(w, status, body)
-}
-
-func (s sheet) sendBody(w http.ResponseWriter, status int, body []byte) error {
+	if s.scripts {
+		w.Header().Set(policyHeader, w.Header().Get(policyHeader)+"; script-src 'nonce-"+s.nonce+"'")
+	}
 	w.Header().Set("Content-Language", s.language.String())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
@@ -127,4 +121,35 @@ func (s sheet) sendBody(w http.ResponseWriter, status int, body []byte) error {
 		return fmt.Errorf("send a page: %w", err)
 	}
 	return nil
+}
+
+// markup is HTML that is constant or escaped.
+type markup string
+
+var _ templ.Component = markup("")
+
+// Render implements templ.Component.
+func (m markup) Render(_ context.Context, w io.Writer) error {
+	_, err := io.WriteString(w, string(m))
+	return err
+}
+
+// address returns a host or a URL, left to right in every language.
+func address(text string) markup {
+	return `<bdi class="host" dir="ltr">` + markup(templ.EscapeString(host(text))) + `</bdi>`
+}
+
+// name returns the name of the site.
+func name(text string) markup {
+	return `<bdi>` + markup(templ.EscapeString(text)) + `</bdi>`
+}
+
+// style returns the style element with the site's colours and the nonce of the page.
+func (s sheet) style() markup {
+	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.pages.colours) + `</style>`
+}
+
+// script returns an inline script with the nonce of the page. Browsers run it only if s.scripts is set.
+func (s sheet) script(source string) markup {
+	return `<script nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(source) + `</script>`
 }

@@ -41,9 +41,6 @@ func (p Proof) fields() (fields []field) {
 // WriteProof answers with the proof page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteProof(w http.ResponseWriter, status int, p Proof) error {
 	s := e.sheet(rand.Text())
-	body, err := draw(s.proof(p))
-	if err != nil {
-		return err
-	}
-	return s.sendWithScript(w, status, body)
+	s.scripts = true
+	return s.write(w, status, s.proof(p))
 }

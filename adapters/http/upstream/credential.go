@@ -1,8 +1,13 @@
 package upstream
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,38 +22,30 @@ type Credential interface {
 }
 
 // HostToken sends the host token of the caller (U6, J13).
-func HostToken() Credential { return hostToken{} }
+type HostToken struct{}
 
-type hostToken struct{}
+func (HostToken) ofSender() bool { return true }
 
-func (hostToken) ofSender() bool { return true }
-
-func (hostToken) present(out *http.Request, x *forwarding) { setBearer(out, x.host.Reveal()) }
+func (HostToken) present(out *http.Request, x *forwarding) { setBearer(out, x.host.Reveal()) }
 
 // None sends no credential.
-func None() Credential { return none{} }
+type None struct{}
 
-type none struct{}
+func (None) ofSender() bool { return false }
 
-func (none) ofSender() bool { return false }
-
-func (none) present(*http.Request, *forwarding) {}
+func (None) present(*http.Request, *forwarding) {}
 
 // Static sends one secret for all callers, and identifies the caller in headers that are signed with another secret (U7).
-func Static(secret string, signer Signer, resource oauth.Resource) Credential {
-	return static{secret, signer, resource}
+type Static struct {
+	Secret   string
+	Signer   Signer
+	Resource oauth.Resource
 }
 
-type static struct {
-	secret   string
-	signer   Signer
-	resource oauth.Resource
-}
+func (Static) ofSender() bool { return false }
 
-func (static) ofSender() bool { return false }
-
-func (s static) present(out *http.Request, x *forwarding) {
-	setBearer(out, s.secret)
+func (s Static) present(out *http.Request, x *forwarding) {
+	setBearer(out, s.Secret)
 	header := out.Header
 	header.Set(ownPrefix+"Subject", encode(x.sender.Subject))
 	roles := make([]string, 0, len(x.sender.Roles))
@@ -58,8 +55,8 @@ func (s static) present(out *http.Request, x *forwarding) {
 	header.Set(ownPrefix+"Roles", strings.Join(roles, ","))
 	header.Set(ownPrefix+"Client", encode(x.sender.Client.String()))
 	header.Set(ownPrefix+"Grant", encode(x.sender.Grant))
-	header.Set(ownPrefix+"Resource", encode(s.resource.String()))
-	s.signer.sign(out, x.body)
+	header.Set(ownPrefix+"Resource", encode(s.Resource.String()))
+	s.Signer.sign(out, x.body)
 }
 
 func setBearer(out *http.Request, token string) { out.Header.Set("Authorization", "Bearer "+token) }
@@ -71,4 +68,49 @@ func encode(text string) string { return strings.ReplaceAll(url.QueryEscape(text
 type Signer struct {
 	Key []byte // 32 bytes or more
 	Now func() time.Time
+}
+
+// component is a component of the signature base (RFC 9421 §2) and its header; @method has none.
+type component struct{ name, header string }
+
+// components are the signed components in their order. They include the digest of the body, so that the signature is not valid for another body.
+var components = []component{
+	{`"@method"`, ""}, {`"content-digest"`, "Content-Digest"},
+	{`"x-pasteport-subject"`, ownPrefix + "Subject"}, {`"x-pasteport-roles"`, ownPrefix + "Roles"},
+	{`"x-pasteport-client"`, ownPrefix + "Client"}, {`"x-pasteport-grant"`, ownPrefix + "Grant"},
+	{`"x-pasteport-resource"`, ownPrefix + "Resource"},
+}
+
+// parametersPrefix is the beginning of the signature parameters.
+var parametersPrefix = func() string {
+	var names []string
+	for _, c := range components {
+		names = append(names, c.name)
+	}
+	return "(" + strings.Join(names, " ") + ");created="
+}()
+
+// sign adds an HTTP message signature with HMAC-SHA256 (RFC 9421 §3.3.3) over components, with the label pasteport.
+func (s Signer) sign(out *http.Request, body []byte) {
+	digest := sha256.Sum256(body)
+	out.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(digest[:])+":") // RFC 9530
+	parameters := parametersPrefix + strconv.FormatInt(s.Now().Unix(), 10) + `;keyid="pasteport";alg="hmac-sha256"`
+	mac := hmac.New(sha256.New, s.Key)
+	_, _ = io.WriteString(mac, signatureBase(out, parameters))
+	out.Header.Set("Signature-Input", "pasteport="+parameters)
+	out.Header.Set("Signature", "pasteport=:"+base64.StdEncoding.EncodeToString(mac.Sum(nil))+":")
+}
+
+// signatureBase returns the text that is signed (RFC 9421 §2.5).
+func signatureBase(out *http.Request, parameters string) string {
+	var base strings.Builder
+	for _, c := range components {
+		value := out.Method
+		if c.header != "" {
+			value = out.Header.Get(c.header)
+		}
+		base.WriteString(c.name + ": " + value + "\n")
+	}
+	base.WriteString(`"@signature-params": ` + parameters)
+	return base.String()
 }

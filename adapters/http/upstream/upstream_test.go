@@ -42,7 +42,7 @@ func (fakeSessions) OpenSession(bound, owner string) (session string, ok bool, e
 func open(change ...func(*Options)) *Upstream {
 	GinkgoHelper()
 	o := Options{
-		URL: "http://127.0.0.1:9000/base/sse?key=1", MessagePath: "/mcp/message", Credential: None(), Sessions: fakeSessions{},
+		URL: "http://127.0.0.1:9000/base/sse?key=1", MessagePath: "/mcp/message", Credential: None{}, Sessions: fakeSessions{},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, apply := range change {

@@ -39,18 +39,25 @@ const anyHeader = "Authorization, Content-Type, Accept, MCP-Protocol-Version, *"
 
 // ServeHTTP publishes the document to every origin; conditional requests get 304.
 func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	header.Set("Access-Control-Allow-Origin", "*")
 	if r.Method == http.MethodOptions {
-		header.Set("Access-Control-Allow-Methods", "GET, HEAD")
-		header.Set("Access-Control-Allow-Headers", anyHeader)
-		header.Set("Access-Control-Max-Age", "86400")
-		w.WriteHeader(http.StatusNoContent)
+		AnswerPreflight(w, "GET, HEAD", anyHeader)
 		return
 	}
+	header := w.Header()
+	header.Set("Access-Control-Allow-Origin", "*")
 	trace.From(r.Context()).Record(d.step)
 	header.Set("Cache-Control", "public, max-age=300")
 	header.Set("Content-Type", "application/json")
 	header.Set("ETag", d.etag)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(d.body))
+}
+
+// AnswerPreflight lets pages of every origin send the methods and headers.
+func AnswerPreflight(w http.ResponseWriter, methods, headers string) {
+	header := w.Header()
+	header.Set("Access-Control-Allow-Origin", "*")
+	header.Set("Access-Control-Allow-Methods", methods)
+	header.Set("Access-Control-Allow-Headers", headers)
+	header.Set("Access-Control-Max-Age", "86400")
+	w.WriteHeader(http.StatusNoContent)
 }

@@ -17,11 +17,8 @@ type Client struct{ ID, Secret string }
 // Introspection calls an RFC 7662 endpoint. A token is valid when it is active and not expired. sub is the subject, and roles
 // (RFC 9068 §2.2.3.1) are the roles.
 type Introspection struct {
-	url         string
-	credentials Client
-	ceiling     bool
-	client      client
-	now         func() time.Time
+	options IntrospectionOptions
+	client  client
 }
 
 // IntrospectionOptions configures an Introspection.
@@ -40,7 +37,7 @@ func NewIntrospection(o IntrospectionOptions) *Introspection {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Introspection{o.URL, o.Client, o.ScopeCeiling, newClient(o.Transport), o.Now}
+	return &Introspection{o, newClient(o.Transport)}
 }
 
 // introspection has the members of RFC 7662 §2.2 that are used here.
@@ -66,7 +63,7 @@ func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.P
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}
 	principal := oauth.Principal{Subject: found.Subject, Roles: found.Roles}
-	if i.ceiling {
+	if i.options.ScopeCeiling {
 		principal.Scopes = append([]string{}, strings.Fields(found.Scope)...) // not nil: an empty scope grants nothing
 	}
 	return principal, nil
@@ -74,13 +71,13 @@ func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.P
 
 func (i *Introspection) request(ctx context.Context, token string) (*http.Request, error) {
 	form := url.Values{"token": {token}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.options.URL, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
-	request.SetBasicAuth(url.QueryEscape(i.credentials.ID), url.QueryEscape(i.credentials.Secret)) // RFC 6749 §2.3.1
+	request.SetBasicAuth(url.QueryEscape(i.options.Client.ID), url.QueryEscape(i.options.Client.Secret)) // RFC 6749 §2.3.1
 	return request, nil
 }
 
@@ -107,5 +104,5 @@ func (i *Introspection) introspect(request *http.Request) (found introspection, 
 }
 
 func (i *Introspection) expired(found introspection) bool {
-	return found.Expires != nil && float64(i.now().Unix()) >= *found.Expires
+	return found.Expires != nil && float64(i.options.Now().Unix()) >= *found.Expires
 }

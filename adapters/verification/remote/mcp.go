@@ -20,11 +20,8 @@ const probeInterval = 10 * time.Minute
 // MCP sends the token to an MCP server: an answer means valid, 401 means invalid (U14). It accepts tokens only after the server has refused
 // a random one, because a server that checks no tokens answers every request.
 type MCP struct {
-	url      string
-	host     string // Host header
+	options  MCPOptions
 	client   client
-	scopes   []string
-	now      func() time.Time
 	answered atomic.Int64              // index of the check that it accepted last
 	probed   atomic.Pointer[time.Time] // when it last refused a random token
 }
@@ -44,7 +41,7 @@ func NewMCP(o MCPOptions) *MCP {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &MCP{url: o.URL, host: o.Host, client: newClient(o.Transport), scopes: o.Scopes, now: o.Now}
+	return &MCP{options: o, client: newClient(o.Transport)}
 }
 
 var _ oauth.BearerVerifier = (*MCP)(nil)
@@ -61,12 +58,12 @@ func (m *MCP) VerifyBearer(ctx context.Context, token string) (oauth.Principal, 
 	case !known:
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}
-	return oauth.Principal{Scopes: m.scopes}, m.probe(ctx)
+	return oauth.Principal{Scopes: m.options.Scopes}, m.probe(ctx)
 }
 
 // probe checks that the server refuses a random token.
 func (m *MCP) probe(ctx context.Context) error {
-	if last := m.probed.Load(); last != nil && m.now().Sub(*last) < probeInterval {
+	if last := m.probed.Load(); last != nil && m.options.Now().Sub(*last) < probeInterval {
 		return nil
 	}
 	accepted, sent, err := m.accepts(ctx, "pasteport-probe-"+rand.Text())
@@ -76,7 +73,7 @@ func (m *MCP) probe(ctx context.Context) error {
 	case accepted:
 		return m.client.unavailable(ctx, sent, problem("it accepts any token, even a random one: choose another verifier, and credential none if it needs no token"))
 	}
-	now := m.now()
+	now := m.options.Now()
 	m.probed.Store(&now)
 	return nil
 }
@@ -156,11 +153,11 @@ func (m *MCP) order() []int {
 }
 
 func (m *MCP) newRequest(ctx context.Context, check tokenCheck, token string) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, check.method, m.url, strings.NewReader(check.body))
+	request, err := http.NewRequestWithContext(ctx, check.method, m.options.URL, strings.NewReader(check.body))
 	if err != nil {
 		return nil, err
 	}
-	request.Host = m.host
+	request.Host = m.options.Host
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", "text/event-stream")
 	if check.method == http.MethodPost {
@@ -183,11 +180,11 @@ func (m *MCP) endSession(ctx context.Context, token, session string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodDelete, m.url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodDelete, m.options.URL, http.NoBody)
 	if err != nil {
 		return
 	}
-	request.Host = m.host
+	request.Host = m.options.Host
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set(sessionHeader, session)
 	_, _ = m.client.head(request)

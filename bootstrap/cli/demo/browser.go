@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
+
+	"github.com/pasteport/pasteport/adapters/htmlpage"
 )
 
 // browser acts as the person with their browser.
@@ -19,10 +19,10 @@ type browser struct {
 	client   *demoClient
 	token    string
 
-	address, title, action string
-	fields                 url.Values
-	location               *url.URL
-	result                 *auth.AuthorizationResult
+	address  string
+	page     htmlpage.Page
+	location *url.URL
+	result   *auth.AuthorizationResult
 }
 
 // visit opens the authorization URL, fills in the form and returns the answer of the site to the client.
@@ -48,16 +48,16 @@ func (b *browser) open(ctx context.Context) (string, error) {
 }
 
 func (b *browser) look(context.Context) (string, error) {
-	if b.action == "" || !b.fields.Has("ticket") || !b.fields.Has("bearer_token") {
+	if b.page.Action == "" || !b.page.Fields.Has("ticket") || !b.page.Fields.Has("bearer_token") {
 		return "", errors.New("the page has no form for a token")
 	}
-	return fmt.Sprintf("it asks %q and has a field for the token", b.title), nil
+	return fmt.Sprintf("it asks %q and has a field for the token", b.page.Title), nil
 }
 
 func (b *browser) approve(ctx context.Context) (string, error) {
-	b.fields.Set("bearer_token", b.token)
-	b.fields.Set("decision", "approve")
-	response, err := b.load(ctx, http.MethodPost, b.action, http.StatusSeeOther)
+	b.page.Fields.Set("bearer_token", b.token)
+	b.page.Fields.Set("decision", "approve")
+	response, err := b.load(ctx, http.MethodPost, b.page.Action, http.StatusSeeOther)
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +82,7 @@ func resultOf(answer url.Values) (*auth.AuthorizationResult, error) {
 
 // load sends the fields and reads the page of the answer; it follows no redirect.
 func (b *browser) load(ctx context.Context, method, address string, status int) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(b.fields.Encode()))
+	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(b.page.Fields.Encode()))
 	if err != nil {
 		return nil, fmt.Errorf("requesting the site: %w", err)
 	}
@@ -92,36 +92,11 @@ func (b *browser) load(ctx context.Context, method, address string, status int) 
 		return nil, fmt.Errorf("requesting the site: %w", err)
 	}
 	defer response.Body.Close()
-	root, err := html.Parse(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("reading the page: %w", err)
+	if b.page, err = htmlpage.Read(response.Body); err != nil {
+		return nil, err
 	}
-	b.read(root)
 	if response.StatusCode != status {
-		return nil, fmt.Errorf("the site responded with %s: %q", response.Status, b.title)
+		return nil, fmt.Errorf("the site responded with %s: %q", response.Status, b.page.Title)
 	}
 	return response, nil
-}
-
-func (b *browser) read(root *html.Node) {
-	b.title, b.action, b.fields = "", "", url.Values{}
-	for node := range root.Descendants() {
-		switch {
-		case node.DataAtom == atom.Title && node.FirstChild != nil:
-			b.title = node.FirstChild.Data
-		case node.DataAtom == atom.Form:
-			b.action = attribute(node, "action")
-		case node.DataAtom == atom.Input:
-			b.fields.Set(attribute(node, "name"), attribute(node, "value"))
-		}
-	}
-}
-
-func attribute(node *html.Node, name string) string {
-	for _, attribute := range node.Attr {
-		if attribute.Key == name {
-			return attribute.Val
-		}
-	}
-	return ""
 }

@@ -22,11 +22,6 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
 )
 
-type demoOptions struct {
-	addr, dir, token string
-	once             bool
-}
-
 // NewCommand returns the command.
 func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 	var once bool
@@ -39,7 +34,7 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 		Example: "  pasteport demo\n" +
 			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDemo(cmd.Context(), demoOptions{config.Addr, config.DataDir, config.EditorToken, once}, in, term.New(out))
+			return runDemo(cmd.Context(), *config, once, in, term.New(out))
 		},
 	}
 	config.Table().Flags(command, "addr", "data", "demo-token", "demo-token-file")
@@ -60,27 +55,27 @@ type demo struct {
 	connects int
 }
 
-func runDemo(ctx context.Context, o demoOptions, in io.Reader, t term.Terminal) error {
-	listener, err := server.Config{Addr: o.addr}.Listen()
+func runDemo(ctx context.Context, config server.Config, once bool, in io.Reader, t term.Terminal) error {
+	listener, err := server.Config{Addr: config.Addr}.Listen()
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
 	if address, ok := listener.Addr().(*net.TCPAddr); !ok || !address.IP.IsLoopback() {
-		return fmt.Errorf("the demo runs on this computer only, and %s is not local: choose a loopback address with --addr, such as %s", o.addr, server.DefaultAddr)
+		return fmt.Errorf("the demo runs on this computer only, and %s is not local: choose a loopback address with --addr, such as %s", config.Addr, server.DefaultAddr)
 	}
 	client, err := openDemoClient()
 	if err != nil {
 		return err
 	}
 	defer client.close()
-	log, err := openDemoLog(o.dir)
+	log, err := openDemoLog(config.DataDir)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	d := &demo{terminal: t, logger: slog.New(slog.NewTextHandler(log, nil)), client: client, dir: fromRoot(o.dir), in: in}
-	return d.run(ctx, o, listener)
+	d := &demo{terminal: t, logger: slog.New(slog.NewTextHandler(log, nil)), client: client, dir: fromRoot(config.DataDir), in: in}
+	return d.run(ctx, config, once, listener)
 }
 
 // openDemoLog opens the log of the site. It is a file, so that its lines do not interrupt the steps on the terminal.
@@ -95,22 +90,20 @@ func openDemoLog(dir string) (*os.File, error) {
 	return file, nil
 }
 
-func (d *demo) run(ctx context.Context, o demoOptions, listener net.Listener) (err error) {
-	config := server.DefaultConfig()
-	config.Addr = o.addr
+func (d *demo) run(ctx context.Context, config server.Config, once bool, listener net.Listener) (err error) {
 	config.Issuer, config.Development, config.AdminAddr = config.LocalIssuer(listener.Addr()), true, server.AdminOff
-	config.DataDir, config.EditorToken, config.RootCAs, config.Logger = o.dir, o.token, d.client.roots, d.logger
+	config.RootCAs, config.Logger = d.client.roots, d.logger
 	config.Appearance.Name = "Demo site"
 	d.issuer = config.Issuer
-	if d.service, err = server.Open(ctx, *config); err != nil {
+	if d.service, err = server.Open(ctx, config); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.service.Close()) }()
 	if d.token, err = pastedToken(ctx, d.service, config.EditorToken); err != nil {
 		return err
 	}
-	d.introduce(*config)
-	return d.serve(ctx, listener, o.once)
+	d.introduce(config)
+	return d.serve(ctx, listener, once)
 }
 
 // pastedToken returns the site's token for this run: the given one, the one of the first start, or a new one, because the site keeps only

@@ -3,10 +3,14 @@ package diagnosis
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -14,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pasteport/pasteport/adapters/certificates"
 	"github.com/pasteport/pasteport/adapters/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 )
@@ -152,4 +157,99 @@ func givenToken(ctx context.Context, given string, in io.Reader, prompt io.Write
 		return "", term.Usage(err)
 	}
 	return token.Reveal(), nil
+}
+
+// readCertificate reads the certificate and key from one file, and creates the file if it is missing.
+func readCertificate(file string) (tls.Certificate, error) {
+	certificate, err := tls.LoadX509KeyPair(file, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeCertificate(file)
+	}
+	if err != nil {
+		return certificate, fmt.Errorf("reading the certificate in %s: %w: name a PEM file that holds certificate and key with --certificate", file, err)
+	}
+	return certificate, nil
+}
+
+// makeCertificate creates a certificate for 127.0.0.1; a server trusts it if SSL_CERT_FILE names the file.
+func makeCertificate(file string) (tls.Certificate, error) {
+	certificate, err := certificates.SelfSigned(net.IPv4(127, 0, 0, 1))
+	if err != nil {
+		return certificate, fmt.Errorf("making a certificate: %w", err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	if err != nil {
+		return certificate, fmt.Errorf("encoding the key of the certificate: %w", err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Leaf.Raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return certificate, fmt.Errorf("writing the certificate: %w: name a writable file with --certificate", err)
+	}
+	return certificate, nil
+}
+
+// reporter prints findings as they come, or all of them as JSON at the end.
+type reporter struct {
+	out, progress term.Terminal
+	asJSON        bool
+	skipped       string // reason that was printed last
+}
+
+// begin shows the current question as progress.
+func (r *reporter) begin(question string) {
+	if r.progress.Colour {
+		r.progress.Printf("\r\x1b[K… %s", question)
+	}
+}
+
+func (r *reporter) end(f doctor.Finding) {
+	r.progress.ClearLine()
+	if r.asJSON || f.Status == doctor.Skipped && f.Seen == r.skipped {
+		return
+	}
+	status := fmt.Sprintf("%-8s", f.Status)
+	switch f.Status {
+	case doctor.OK:
+		status = r.out.Green(status)
+	case doctor.Warning:
+		status = r.out.Bold(status)
+	case doctor.Failure:
+		status = r.out.Red(status)
+	case doctor.Skipped:
+		r.skipped = f.Seen
+	}
+	r.out.Printf("%s %-22s %s\n", status, f.ID, f.Seen)
+	if f.Mend != "" {
+		r.out.Printf("         check:   %s\n         why:     %s\n         affects: %s\n         fix:     %s\n", f.Asks, f.Why, strings.Join(f.Breaks, "; "), f.Mend)
+	}
+}
+
+// conclude prints the summary, and fails when a check has failed.
+func (r *reporter) conclude(d doctor.Diagnosis) error {
+	d.Next = next(d)
+	failures := d.Count(doctor.Failure)
+	if r.asJSON {
+		if err := term.PrintJSON(r.out.Out, d); err != nil {
+			return err
+		}
+	} else {
+		r.out.Printf("\n%d ok, %d warnings, %d failures, %d skipped\nnext: %s\n",
+			d.Count(doctor.OK), d.Count(doctor.Warning), failures, d.Count(doctor.Skipped), d.Next)
+	}
+	if failures > 0 {
+		return fmt.Errorf("%d of %d checks failed", failures, len(d.Checks))
+	}
+	return nil
+}
+
+// next recommends what to do after reading the report.
+func next(d doctor.Diagnosis) string {
+	if worst := d.First(d.Result); worst.Mend != "" {
+		return "mend " + worst.ID + ", then run doctor again: " + worst.Mend
+	}
+	if skipped := d.First(doctor.Skipped); skipped.ID != "" {
+		return "clients should be able to log in, but the rest was skipped " + skipped.Seen
+	}
+	return "nothing to do: clients can connect to " + d.URL
 }

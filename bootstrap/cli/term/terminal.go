@@ -3,12 +3,16 @@
 package term
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/mattn/go-colorable"
 	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
 )
 
 // Terminal writes text for a person. Colour is set only when Out is a terminal and NO_COLOR is not set.
@@ -50,4 +54,50 @@ func (t Terminal) styled(style, text string) string {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// UsageError is a mistake in the command line; the program exits with code 2.
+type UsageError struct{ error }
+
+// Usage marks an error as a mistake in the command line.
+func Usage(err error) error { return UsageError{err} }
+
+// Usagef is Usage for a formatted error.
+func Usagef(format string, values ...any) error { return UsageError{fmt.Errorf(format, values...)} }
+
+// NoArguments refuses arguments. The error does not contain them, because one may be a secret whose flag is missing.
+func NoArguments(command *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("unexpected argument: %q takes flags only, each as --name=value", command.CommandPath())
+	}
+	return nil
+}
+
+// PrintJSON writes value as indented JSON.
+func PrintJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("printing JSON: %w", err)
+	}
+	return nil
+}
+
+// Time formats a time in the local zone.
+func Time(at time.Time) string { return at.Local().Format(time.DateTime) }
+
+// OrDash returns text, or a dash for an empty column.
+func OrDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// Quote puts a path with spaces into quotes, so that a shell reads it as one word.
+func Quote(path string) string {
+	if strings.ContainsAny(path, " \t") {
+		return fmt.Sprintf(`"%s"`, path)
+	}
+	return path
 }

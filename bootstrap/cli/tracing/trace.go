@@ -183,7 +183,11 @@ func printConnection(t term.Terminal, c trace.Connection) {
 
 // lineOf formats a step, with its reason on a second line.
 func lineOf(t term.Terminal, step trace.Step) string {
-	line := fmt.Sprintf("%-22s %s", step.Kind.Name(), outcomeOf(t, step.Outcome))
+	outcome := t.Red(string(step.Outcome))
+	if step.Outcome == trace.Passed {
+		outcome = t.Green(string(step.Outcome))
+	}
+	line := fmt.Sprintf("%-22s %s", step.Kind.Name(), outcome)
 	if step.Rule != "" {
 		line += " [" + step.Rule + "]"
 	}
@@ -191,13 +195,6 @@ func lineOf(t term.Terminal, step trace.Step) string {
 		line += "\n" + strings.Repeat(" ", 33) + step.Reason
 	}
 	return line
-}
-
-func outcomeOf(t term.Terminal, outcome trace.Outcome) string {
-	if outcome == trace.Passed {
-		return t.Green(string(outcome))
-	}
-	return t.Red(string(outcome))
 }
 
 func stateOf(t term.Terminal, c trace.Connection) string {

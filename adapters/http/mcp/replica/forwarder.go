@@ -1,3 +1,8 @@
+// Package replica forwards a request to the replica of the service that owns its session (R1).
+//
+// A Forwarder sends frames over a Bus. Forward sends a call to the owner of a session and writes its response as it arrives; the owner calls
+// Options.Serve for it. Frames are sealed with the server secret and contain no token. Each frame is acknowledged, so that a lost replica is detected
+// and a slow client slows down the tool.
 package replica
 
 import (
@@ -219,3 +224,17 @@ func waitRetry(ctx context.Context) {
 
 // isGone reports whether the other replica or its call has ended.
 func isGone(err error) bool { return errors.Is(err, oauth.ErrNotFound) }
+
+// Bus carries messages of up to MaxMessage bytes between the replicas of a service (R1). They are sealed, so that the broker can neither read nor
+// forge them (R3).
+type Bus interface {
+	// Listen calls receive for each message to the address, one at a time, so that a flood of messages does not pile up, until the bus is closed.
+	// receive returns soon, and calls answer at most once, then or later.
+	Listen(address string, receive func(message []byte, answer func([]byte))) error
+	// Ask sends a message and returns the answer. It fails with oauth.ErrNotFound if the address has no listener. Any other error is an outage,
+	// after which the message may have arrived or not.
+	Ask(ctx context.Context, address string, message []byte) (answer []byte, err error)
+}
+
+// MaxMessage is the maximum size of a message in bytes, half of the default limit of NATS.
+const MaxMessage = 512 << 10

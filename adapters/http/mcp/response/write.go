@@ -1,6 +1,7 @@
 package response
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // WriteHeader tells proxies not to buffer events. It delays a refusal in plain text until Write has its text.
@@ -108,3 +110,79 @@ func (w *Writer) setWriteDeadline() {
 	w.limited = true
 	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // recorders in tests have no deadlines
 }
+
+// bodyLimit is the time that a client has to send a body.
+const bodyLimit = 30 * time.Second
+
+func (w *Writer) beginBody() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readingBody = true
+}
+
+// expireBody makes reads from the connection fail while the body is read.
+func (w *Writer) expireBody() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.readingBody && !w.stopped {
+		w.bodyExpired = true
+		_ = w.control.SetReadDeadline(time.Now()) // recorders in tests have no deadlines
+	}
+}
+
+// endBody removes the deadline if the body was complete before it took effect.
+func (w *Writer) endBody(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.readingBody = false; w.bodyExpired && err == nil {
+		_ = w.control.SetReadDeadline(time.Time{})
+	}
+}
+
+// isUnread reports whether the request has a body that was not read.
+func (w *Writer) isUnread() bool {
+	body := w.request.Body
+	return body != nil && body != http.NoBody && body != &w.body
+}
+
+// bufferedBody is the body of a request after it was read.
+type bufferedBody struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*bufferedBody) Close() error { return nil }
+
+// tracedWriter records the status in the trace before it is sent.
+type tracedWriter struct {
+	http.ResponseWriter
+	recorder *trace.Recorder
+	answered bool
+}
+
+func (t *tracedWriter) record(status int) {
+	if t.answered || status < http.StatusOK {
+		return
+	}
+	t.answered = true
+	t.recorder.Answer(status)
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (t *tracedWriter) WriteHeader(status int) {
+	t.record(status)
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (t *tracedWriter) Write(p []byte) (int, error) {
+	t.record(http.StatusOK)
+	return t.ResponseWriter.Write(p)
+}
+
+// FlushError is called by http.ResponseController.
+func (t *tracedWriter) FlushError() error {
+	t.record(http.StatusOK)
+	return http.NewResponseController(t.ResponseWriter).Flush()
+}
+
+// Unwrap is called by http.ResponseController, which sets deadlines.
+func (t *tracedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -233,3 +233,25 @@ func (w *Writer) IsAwaited() bool {
 	defer w.mu.Unlock()
 	return !w.begun && w.ended() == nil
 }
+
+// responseContext is the context of a request whose response may be ended earlier.
+type responseContext struct {
+	context.Context
+	client   context.Context // ends when the client hangs up
+	end      context.CancelCauseFunc
+	identity *Identity // nil before Writer.Identify, then a pointer to value
+	value    Identity  // a field to save an allocation
+}
+
+func newContext(client context.Context) *responseContext {
+	ctx, end := context.WithCancelCause(client)
+	return &responseContext{Context: ctx, client: client, end: end}
+}
+
+// Value implements context.Context.
+func (c *responseContext) Value(key any) any {
+	if key == (identityKey{}) && c.identity != nil {
+		return c.identity
+	}
+	return c.Context.Value(key)
+}

@@ -1,16 +1,20 @@
-// Package mapper reads and writes the rows of a table without GORM's reflection, which costs as much as SQLite itself. A Table maps columns to the
-// fields of a struct. ScanTargets reads a row, Insert adds rows, Update writes the columns that differ, and Normalize makes a row equal to the one that
-// the database would return. The serializer "pasteport_millis" makes GORM store times in the same format (Moment).
+// Package mapper reads and writes the rows of a table without GORM's clauses, which cost as much as SQLite itself. A Table has the columns of a GORM
+// model. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ; Normalize makes a row equal to what the database returns
+// for it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
 package mapper
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
+	"fmt"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 )
 
 // Table maps structs of type R to the rows of a table.
@@ -23,16 +27,35 @@ type Table[R any] struct {
 
 type column[R any] struct {
 	name  string
-	field func(row *R) any
+	index []int // of the field, for reflect
 }
 
-// NewTable describes a table by its columns, the key first.
-func NewTable[R any](name string, columns ...column[R]) *Table[R] {
-	return &Table[R]{name: name, columns: columns}
+// NewTable describes the table of a GORM model, whose first column is the key. It omits a number that the database assigns.
+func NewTable[R any]() *Table[R] {
+	model, err := schema.Parse(new(R), new(sync.Map), schema.NamingStrategy{})
+	if err != nil {
+		panic(err)
+	}
+	t := &Table[R]{name: model.Table}
+	for _, field := range model.Fields {
+		if !field.AutoIncrement {
+			t.columns = append(t.columns, column[R]{field.DBName, field.StructField.Index})
+		}
+	}
+	return t
 }
 
-// Column describes a column by the field that holds its value. field returns a *string, *int, *[]byte or *Moment.
-func Column[R any](name string, field func(row *R) any) column[R] { return column[R]{name, field} }
+// field returns a *string, *int, *[]byte or *Moment.
+func (c column[R]) field(row *R) any {
+	field := reflect.ValueOf(row).Elem().FieldByIndex(c.index)
+	switch at := field.Addr().Interface().(type) {
+	case *time.Time:
+		return (*Moment)(at)
+	case *string, *int, *[]byte:
+		return at
+	}
+	return field.Addr().Convert(reflect.TypeFor[*string]()).Interface() // of a named string type
+}
 
 // valueOf returns the value of a column: NULL for a zero time and for nil bytes.
 func valueOf(field any) any {
@@ -207,4 +230,49 @@ func (t *Table[R]) ColumnList(prefix string) string {
 		names = append(append(appendComma(names, i), prefix...), c.name...)
 	}
 	return string(names)
+}
+
+// Moment is a time that the database keeps as UTC milliseconds since 1970, and the zero time as NULL (H4).
+type Moment time.Time
+
+var _ sql.Scanner = (*Moment)(nil)
+
+// Scan implements sql.Scanner.
+func (m *Moment) Scan(value any) error {
+	switch stored := value.(type) {
+	case nil:
+		*m = Moment{}
+	case int64:
+		*m = Moment(time.UnixMilli(stored).UTC())
+	default:
+		return fmt.Errorf("reading a time: %T is no number of milliseconds", value)
+	}
+	return nil
+}
+
+// millis is GORM's serializer of a Moment.
+type millis struct{}
+
+// GORM has one registry per process, which the site may use too; hence the long name.
+func init() { schema.RegisterSerializer("pasteport_millis", millis{}) }
+
+// Value implements schema.SerializerValuerInterface.
+func (millis) Value(_ context.Context, field *schema.Field, _ reflect.Value, value any) (any, error) {
+	at, ok := value.(time.Time)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("writing %s: %T is no time", field.Name, value)
+	case at.IsZero():
+		return nil, nil
+	}
+	return at.UnixMilli(), nil
+}
+
+// Scan implements schema.SerializerInterface.
+func (millis) Scan(ctx context.Context, field *schema.Field, target reflect.Value, value any) error {
+	var at Moment
+	if err := at.Scan(value); err != nil {
+		return fmt.Errorf("reading %s: %w", field.Name, err)
+	}
+	return field.Set(ctx, target, time.Time(at))
 }

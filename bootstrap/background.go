@@ -2,12 +2,81 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+// secretInterval is the interval of the check for a replaced server secret.
+const secretInterval = time.Second / 2
+
+// agreeOnSecret fails if replicas on the same store have another server secret.
+func (a *OAuthServer) agreeOnSecret() error {
+	err := a.server.AgreeOnSecret(context.Background())
+	if errors.Is(err, oauth.ErrOtherSecret) {
+		return fmt.Errorf("%w: this replica cannot unseal data of the others: copy their file of server-secret; "+
+			"if it is lost, \"pasteport keys rotate --forget-old\" creates a new secret, and all clients have to connect again", err)
+	}
+	return err
+}
+
+// watchSecret stores the fingerprint of a new server secret, so that replicas that do not have it yet treat a failed unsealing as an outage and do not end
+// the grant (J6).
+func (a *OAuthServer) watchSecret(ctx context.Context) {
+	keys := a.server.Settings().Keys
+	agreed, _ := keys.SecretFingerprints() // at the start
+	go every(ctx, secretInterval, func(ctx context.Context) {
+		prints, err := keys.SecretFingerprints()
+		if err != nil || len(agreed) > 0 && prints[0] == agreed[0] {
+			return
+		}
+		err = a.server.AgreeOnSecret(ctx)
+		if err == nil || errors.Is(err, oauth.ErrOtherSecret) {
+			agreed = prints
+		}
+		if err != nil && ctx.Err() == nil {
+			a.config.Logger.WarnContext(ctx, "cannot store the fingerprint of the new server secret", "error", err)
+		}
+	})
+}
+
+// every calls work at each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, work func(context.Context)) {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			work(ctx)
+		}
+	}
+}
+
+// sweepEvery is the interval of the deletion of expired rows (H6). Up to a tenth of it is added at random, so that processes do not coincide.
+const sweepEvery = 10 * time.Minute
+
+func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every + rand.N(every/10)):
+		}
+		rows, err := a.server.Sweep(ctx)
+		if err != nil {
+			a.config.Logger.WarnContext(ctx, "cannot delete expired rows", "error", err)
+			continue
+		}
+		a.config.Logger.DebugContext(ctx, "deleted expired rows", "rows", rows)
+	}
+}
 
 const (
 	// endedInterval is the interval of the queries for ended grants. Streams close within a second of the end (G16).
@@ -42,7 +111,7 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 	watcher, watches := store.(oauth.EndWatcher)
 	a.ended = &endedGrants{watcher: watcher, now: a.config.Now, logger: a.config.Logger, since: a.config.Now()}
 	if watches {
-		go a.ended.poll(ctx)
+		go every(ctx, endedInterval, a.ended.close)
 	}
 }
 
@@ -63,20 +132,6 @@ func (e *endedGrants) busy() (busy []streamCloser) {
 		}
 	}
 	return busy
-}
-
-// poll closes the streams of ended grants until ctx ends.
-func (e *endedGrants) poll(ctx context.Context) {
-	ticks := time.NewTicker(endedInterval)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-			e.close(ctx)
-		}
-	}
 }
 
 // close queries the ended grants once and closes their streams. It makes no query while nothing is open, because a new stream checks its own grant.

@@ -2,10 +2,12 @@ package settings
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
@@ -101,4 +103,73 @@ func (s *Setting) meaning() string {
 		return s.Doc
 	}
 	return s.Doc + " (default: " + s.defaultText + ")"
+}
+
+// WriteSchema prints the JSON schema of the file, for completion and checks in editors.
+func (t *Table) WriteSchema(w io.Writer) error {
+	schema := jsonschema.Schema{
+		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "Settings of Pasteport", Type: "object",
+		Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+	}
+	for s := range t.All() {
+		property, err := s.schema()
+		if err != nil {
+			return fmt.Errorf("describing %s: %w", s.Name, err)
+		}
+		schema.Properties[s.Name] = property
+		schema.PropertyOrder = append(schema.PropertyOrder, s.Name)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(&schema)
+}
+
+func (s *Setting) schema() (*jsonschema.Schema, error) {
+	property := s.shape.schema
+	property.Description = s.meaning()
+	if s.example != nil && !s.shape.list {
+		property.Examples = []any{s.example[0]}
+	}
+	if s.pattern != "" {
+		property.Pattern = s.pattern
+	}
+	values := s.values()
+	switch {
+	case s.shape.list || s.defaultText != "" || s.secret || values[0] == "":
+		return &property, nil // the description names the default
+	case s.shape.tags[0] == "!!bool", s.shape.tags[0] == "!!int":
+		property.Default = json.RawMessage(values[0])
+		return &property, nil
+	}
+	value, err := json.Marshal(values[0])
+	property.Default = value
+	return &property, err
+}
+
+// WriteReference prints a table in Markdown with every setting, its default and its doc.
+func (t *Table) WriteReference(w io.Writer) error {
+	var text strings.Builder
+	text.WriteString("| setting | default | |\n|---|---|---|\n")
+	for _, group := range t.groups {
+		fmt.Fprintf(&text, "| **%s** | | |\n", group.Title)
+		for _, s := range group.all() {
+			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, s.standard(), strings.ReplaceAll(s.Doc, "|", "\\|"))
+		}
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+func (s *Setting) standard() string {
+	switch value := s.flag.DefValue; {
+	case s.defaultText != "":
+		return s.defaultText
+	case value == "" && s.shape.tags[0] != "!!bool":
+		return "none"
+	case value == "false":
+		return "off"
+	default:
+		return "`" + value + "`"
+	}
 }
