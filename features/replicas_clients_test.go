@@ -6,32 +6,27 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
+	"golang.org/x/sync/errgroup"
 )
 
-// fewAtOnce runs a function for all items, a few at a time.
+// fewAtOnce runs a function for all items, a few at a time. A failure ends its item only, so that the others are still reported.
 func fewAtOnce(all, few int, act func(i int)) {
-	turns := make(chan int)
-	var working sync.WaitGroup
-	for range few {
-		working.Go(func() {
+	var working errgroup.Group
+	working.SetLimit(few)
+	for i := range all {
+		working.Go(func() error {
 			defer GinkgoRecover()
-			for i := range turns {
-				act(i)
-			}
+			act(i)
+			return nil
 		})
 	}
-	for i := range all {
-		turns <- i
-	}
-	close(turns)
-	working.Wait()
+	_ = working.Wait()
 }
 
 // logins is one less than the limit of concurrent token checks per address.
