@@ -67,7 +67,7 @@ func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(every + rand.N(every/10)):
+		case <-time.After(every + rand.N(every/10)): //nolint:gosec // no secret
 		}
 		rows, err := a.server.Sweep(ctx)
 		if err != nil {

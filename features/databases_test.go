@@ -25,7 +25,7 @@ var newDatabases = sync.OnceValues(func() (contents map[string][]byte, err error
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	service := server.Config{DataDir: folder}
 	if _, err := service.StoreLocation().Migrate(); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
 )
 
 var _ = Describe("Listening on localhost in development", Label("configuration", "F8"), func() {
@@ -30,5 +31,11 @@ var _ = Describe("Listening on localhost in development", Label("configuration",
 	It("publishes localhost in the demo too", func(SpecContext) {
 		run := BuildBinary().Run(nil, "demo", "--once", "--addr", "localhost:0", "--data", GinkgoT().TempDir())
 		Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`http://localhost:\d+`))
+	}, SpecTimeout(time.Minute))
+
+	It("keeps the settings of a service away from the demo", func(SpecContext) {
+		service := []string{"PASTEPORT_DATABASE=postgres://127.0.0.1:1/none", "PASTEPORT_UPSTREAM=https://mcp.example/mcp", "PASTEPORT_WEAK_TOKENS=true"}
+		run := BuildBinary().Run(service, "demo", "--once", "--addr", "127.0.0.1:0", "--data", GinkgoT().TempDir())
+		Eventually(run).WithTimeout(patience).Should(gexec.Exit(0))
 	}, SpecTimeout(time.Minute))
 })

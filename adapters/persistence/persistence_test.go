@@ -61,7 +61,7 @@ var migratedFile = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(directory)
+	defer func() { _ = os.RemoveAll(directory) }()
 	file := filepath.Join(directory, "oauth.db")
 	if _, err := MigrateSQLite(file); err != nil {
 		return nil, err

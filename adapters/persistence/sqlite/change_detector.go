@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,9 +75,12 @@ func (d *changeDetector) recentVersion() (Version, error) {
 	return d.currentVersion()
 }
 
+// readsShowMappedWrites reports whether a read of a file shows what SQLite has written to its mapping of the file. Elsewhere nothing is cached.
+var readsShowMappedWrites = slices.Contains([]string{"linux", "darwin", "freebsd"}, runtime.GOOS)
+
 // currentVersion returns the version after the last commit to the file that the path names now.
 func (d *changeDetector) currentVersion() (Version, error) {
-	if runtime.GOOS == "windows" { // reading a file need not show what SQLite writes to its mapping
+	if !readsShowMappedWrites {
 		return Version{}, errNoVersion
 	}
 	now := time.Since(start)

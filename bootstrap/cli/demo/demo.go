@@ -25,7 +25,7 @@ import (
 // NewCommand returns the command.
 func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 	var once bool
-	config := server.DefaultConfig()
+	given := server.DefaultConfig()
 	command := &cobra.Command{
 		Use: "demo", Short: "Watch a client connect, then try it in a browser", Args: term.NoArguments,
 		Long: "Start the demo site on this computer and watch an MCP client connect to it in nine steps. Then connect in a browser yourself,\n" +
@@ -34,10 +34,12 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 		Example: "  pasteport demo\n" +
 			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			config := server.DefaultConfig() // the settings of a real service must not reach the demo
+			config.Addr, config.DataDir, config.EditorToken = given.Addr, given.DataDir, given.EditorToken
 			return runDemo(cmd.Context(), *config, once, in, term.New(out))
 		},
 	}
-	config.Table().Flags(command, "addr", "data", "demo-token", "demo-token-file")
+	given.Table().Flags(command, "addr", "data", "demo-token", "demo-token-file")
 	command.Flags().BoolVar(&once, "once", false, "stop after the nine steps")
 	return command
 }
