@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func newDirectory(config oauth.Config, settings *oauth.Settings, chosen parts) *cimd.Directory {
+func newDirectory(config oauth.Config, settings *oauth.Settings, chosen oauthOptions) *cimd.Directory {
 	return cimd.New(cimd.Options{
 		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports(config.ClientIDPorts),
 		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,

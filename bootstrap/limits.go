@@ -10,7 +10,7 @@ import (
 // WithSharedLimits counts wrong tokens in the store, for all processes that share it. It is the default for a store on a database server. NewOAuthServer
 // fails if the store is not an oauth.WindowCounter.
 func WithSharedLimits() OAuthOption {
-	return func(p *parts) { p.sharedLimits = true }
+	return func(o *oauthOptions) { o.sharedLimits = true }
 }
 
 // counterIn returns the store as a counter, nil when each process counts for itself.

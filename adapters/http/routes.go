@@ -80,9 +80,9 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	}
 	const openID = "/.well-known/openid-configuration"
 	for _, path := range []string{openID + base, openID + base + "/*", base + openID} {
-		site.Any(path, absent(trace.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
+		site.Any(path, notFound(trace.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
 	}
-	site.Any(base+"/oauth/register", absent(trace.Registration, "F4", "there is no dynamic registration"), e.follow)
+	site.Any(base+"/oauth/register", notFound(trace.Registration, "F4", "there is no dynamic registration"), e.follow)
 }
 
 func preflight(c echo.Context) error {
