@@ -35,7 +35,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 }
 
 // issueCode stores the code and returns the redirect with it.
-func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *checked) (oauth.Redirect, error) {
+func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *verifiedToken) (oauth.Redirect, error) {
 	request := ticket.Request()
 	secret, err := ticket.Code(token.host, s.settings.Keys)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) confirmHostToken(ctx context.Context, code *oauth.Authorization
 	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
 		return err
 	}
-	return errors.Join(err, s.endOf(ctx, code, oauth.EndedByHostToken))
+	return errors.Join(err, s.endAuthorization(ctx, code, oauth.EndedByHostToken))
 }
 
 // auditRejection logs a token that the site does not know.

@@ -41,11 +41,11 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 		return Connections{}, err
 	}
 	found, err := s.connectionsOf(ctx, a.host)
-	s.ports.Guesses.RecordResult(ctx, a.Guess, outcomeOfSearch(found, err), s.now())
+	s.ports.Guesses.RecordResult(ctx, a.Guess, guessResultOf(found, err), s.now())
 	return found, err
 }
 
-func outcomeOfSearch(found Connections, err error) oauth.GuessResult {
+func guessResultOf(found Connections, err error) oauth.GuessResult {
 	switch {
 	case err != nil:
 		return oauth.GuessUndecided
@@ -108,7 +108,7 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connecti
 // endConnections ends the chosen grants of the fingerprints and returns how many it ended.
 func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (all int, err error) {
 	for _, print := range prints {
-		ended, err := s.endUnder(ctx, print, reason, chosen)
+		ended, err := s.endAuthorizations(ctx, print, reason, chosen)
 		if err != nil {
 			return all, err
 		}
@@ -117,8 +117,8 @@ func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint,
 	return all, nil
 }
 
-// endUnder ends the chosen codes and grants of one fingerprint in one transaction.
-func (s *Server) endUnder(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (int, error) {
+// endAuthorizations ends the chosen codes and grants of one fingerprint in one transaction.
+func (s *Server) endAuthorizations(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (int, error) {
 	var ended []string
 	now := s.now()
 	err := s.ports.Store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) error {
@@ -134,8 +134,8 @@ func (s *Server) endUnder(ctx context.Context, print oauth.Fingerprint, reason o
 	return len(ended), nil
 }
 
-// endOf withdraws a code, or ends the grant that it has opened.
-func (s *Server) endOf(ctx context.Context, code *oauth.AuthorizationCode, reason oauth.EndReason) error {
-	_, err := s.endUnder(ctx, code.HostPrint(), reason, func(id string) bool { return id == code.ID() })
+// endAuthorization withdraws a code, or ends the grant that it has opened.
+func (s *Server) endAuthorization(ctx context.Context, code *oauth.AuthorizationCode, reason oauth.EndReason) error {
+	_, err := s.endAuthorizations(ctx, code.HostPrint(), reason, func(id string) bool { return id == code.ID() })
 	return err
 }

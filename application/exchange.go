@@ -61,7 +61,7 @@ func (s *Server) refuseCode(ctx context.Context, code *oauth.AuthorizationCode, 
 	case errors.Is(refusal, oauth.ErrRetried):
 		s.audit(ctx, "code_retried", "grant", code.ID(), "client", code.Client().Host())
 	case errors.Is(refusal, oauth.ErrReplayed):
-		if err := s.endOf(ctx, code, oauth.EndedByCodeReplay); err != nil {
+		if err := s.endAuthorization(ctx, code, oauth.EndedByCodeReplay); err != nil {
 			return err
 		}
 	}

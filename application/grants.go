@@ -65,7 +65,7 @@ func (s *Server) endSurplus(ctx context.Context, made *oauth.AuthorizationCode) 
 	if len(surplus) == 0 {
 		return 0, nil
 	}
-	return s.endUnder(ctx, made.HostPrint(), oauth.EndedByLimit, func(id string) bool { return surplus[id] })
+	return s.endAuthorizations(ctx, made.HostPrint(), oauth.EndedByLimit, func(id string) bool { return surplus[id] })
 }
 
 // Sweep deletes expired rows and old trace steps (H6) and returns their number. No answer to a client depends on it (I21).

@@ -25,15 +25,15 @@ type attempt struct {
 	failed *oauth.Proof // an unsolved proof, to be demanded again; nil for none
 }
 
-// checked is a verified pasted token.
-type checked struct {
+// verifiedToken is a pasted token that the verifier accepts.
+type verifiedToken struct {
 	host      oauth.HostToken
 	principal oauth.Principal
 	slot      *fairqueue.Slot // held until the second verification
 }
 
 // checkPasted verifies the token within the limits on wrong tokens (B6, B18, B20). The caller must call slot.Release.
-func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*checked, error) {
+func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*verifiedToken, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.newAttempt(pasted, ticket.ID())
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 		slot.Release()
 		return nil, err
 	}
-	return &checked{a.host, principal, slot}, nil
+	return &verifiedToken{a.host, principal, slot}, nil
 }
 
 // acquireAdmitted waits for a slot and admits the attempt again if it had to wait, because wrong tokens of others may have been counted since.

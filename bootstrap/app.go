@@ -51,7 +51,7 @@ type Appearance = pages.Appearance
 
 // WithAppearance sets the appearance of the pages. NewOAuthServer reports its mistakes.
 func WithAppearance(appearance Appearance) OAuthOption {
-	return func(p *parts) { p.appearance = appearance }
+	return func(o *oauthOptions) { o.appearance = appearance }
 }
 
 // NewOAuthServer returns an authorization server over a store, and starts its background work, which Close ends. It reports all mistakes in the
@@ -62,7 +62,7 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister and trace.Log. Those of a store that is wrapped in another type are lost
 // unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
-	chosen := parts{sweepEvery: sweepEvery}
+	chosen := oauthOptions{sweepEvery: sweepEvery}
 	for _, option := range options {
 		option(&chosen)
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 // OAuthOption configures an OAuthServer.
-type OAuthOption func(*parts)
+type OAuthOption func(*oauthOptions)
 
-type parts struct {
+type oauthOptions struct {
 	clients    oauth.ClientDirectory
 	roots      *x509.CertPool
 	appearance Appearance
@@ -28,23 +28,23 @@ type parts struct {
 // WithClientDirectory replaces the directory that fetches clients from their metadata documents (CIMD). If it is an oauth.KeyDirectory, it also
 // provides their keys.
 func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
-	return func(p *parts) { p.clients = clients }
+	return func(o *oauthOptions) { o.clients = clients }
 }
 
 // WithRootCAs sets the certificate authorities for fetching metadata documents; the default is those of the system.
 func WithRootCAs(roots *x509.CertPool) OAuthOption {
-	return func(p *parts) { p.roots = roots }
+	return func(o *oauthOptions) { o.roots = roots }
 }
 
 // WithDecisions calls count with the name of each audit event.
 func WithDecisions(count func(event string)) OAuthOption {
-	return func(p *parts) { p.decided = count }
+	return func(o *oauthOptions) { o.decided = count }
 }
 
 // WithLimitObserver calls observe for each request that a limit of the Config slows or refuses, and for each session or connection that a
 // limit ends.
 func WithLimitObserver(observe oauth.LimitObserver) OAuthOption {
-	return func(p *parts) { p.limited = observe }
+	return func(o *oauthOptions) { o.limited = observe }
 }
 
 // MCPOption configures an MCPServer.

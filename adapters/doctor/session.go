@@ -51,7 +51,7 @@ func (e *examination) tools(ctx context.Context) checkResult {
 	ctx, cancel := context.WithTimeout(ctx, 3*e.Limit) // a session takes several requests
 	defer cancel()
 	names, version, err := e.listTools(ctx)
-	var cause behind
+	var cause upstreamError
 	switch {
 	case errors.As(err, &cause):
 		return fail(mendUpstream, "%s", cause)
@@ -215,10 +215,10 @@ const mendUpstream = "Check the MCP server behind the gateway, not the network b
 	"there without a redirect, accept the host name of the request (else set upstream-host) and the gateway's credential, and " +
 	"start its responses within upstream-timeout. With host-token, it must accept the same tokens as the verifier. The gateway's log has the cause."
 
-// behind is the error of Pasteport's gateway about the MCP server behind it (U9, U10).
-type behind string
+// upstreamError is the error of Pasteport's gateway about the MCP server behind it (U9, U10).
+type upstreamError string
 
-func (b behind) Error() string { return string(b) }
+func (e upstreamError) Error() string { return string(e) }
 
 // gatewayFailure returns an error if the gateway responded in place of the server behind it. The body stays readable.
 func gatewayFailure(response *http.Response) error {
@@ -242,5 +242,5 @@ func gatewayFailure(response *http.Response) error {
 	if json.Unmarshal(body, &message) != nil || message.Error.Code != gatewayCode || !strings.HasPrefix(message.Error.Message, gatewayPrefix) {
 		return nil
 	}
-	return behind(message.Error.Message)
+	return upstreamError(message.Error.Message)
 }

@@ -183,7 +183,7 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 
 // pasted reads the token, or its proof of work, from a form.
 func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pasted {
-	return application.Pasted{Token: form.Get("bearer_token"), Proof: form.Get("proof"), Nonce: form.Get("nonce"), By: e.guesser(c)}
+	return application.Pasted{Token: form.Get("bearer_token"), Proof: form.Get("proof"), Nonce: form.Get("nonce"), By: e.requesterForGuesses(c)}
 }
 
 func proofDemand(err error) (demand *oauth.ProofDemand, demanded bool) {

@@ -39,22 +39,22 @@ func (f Follower) Begin(c echo.Context) context.Context {
 	if f.Journal == nil {
 		return c.Request().Context()
 	}
-	ctx, _ := walking(c)
+	ctx, _ := withRecorder(c)
 	trace.From(ctx).SetJournal(f.Journal, f.Now)
 	return ctx
 }
 
 // recorderOf returns the Recorder of a request, a new one when it has none.
 func recorderOf(c echo.Context) *trace.Recorder {
-	ctx, begun := walking(c)
+	ctx, begun := withRecorder(c)
 	if begun {
 		c.SetRequest(c.Request().WithContext(ctx))
 	}
 	return trace.From(ctx)
 }
 
-// walking returns the context of a request with its Recorder; begun reports whether it is new.
-func walking(c echo.Context) (ctx context.Context, begun bool) {
+// withRecorder returns the context of a request with its Recorder; begun reports whether it is new.
+func withRecorder(c echo.Context) (ctx context.Context, begun bool) {
 	r := c.Request()
 	if trace.From(r.Context()) != nil {
 		return r.Context(), false
@@ -109,8 +109,8 @@ func networkOf(peer string) string {
 	return network.String()
 }
 
-// absent answers 404 for documents that this server does not have, so that a catch-all route of the site does not (F4, F5).
-func absent(kind trace.Kind, rule, why string) echo.HandlerFunc {
+// notFound answers 404 for documents that this server does not have, so that a catch-all route of the site does not (F4, F5).
+func notFound(kind trace.Kind, rule, why string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		recorder := trace.From(c.Request().Context())
 		recorder.Record(kind)
@@ -135,9 +135,9 @@ func peerOf(c echo.Context) string {
 	return echo.ExtractIPDirect()(c.Request())
 }
 
-// guesser returns the requester for which wrong tokens count. An IPExtractor of the host may return something other than an IP address; all such
-// peers count as one.
-func (e *Endpoints) guesser(c echo.Context) oauth.Requester {
+// requesterForGuesses returns the requester for which wrong tokens count. An IPExtractor of the host may return something other than an IP address;
+// all such peers count as one.
+func (e *Endpoints) requesterForGuesses(c echo.Context) oauth.Requester {
 	peer, err := netip.ParseAddr(peerOf(c))
 	if err != nil {
 		peer = netip.IPv4Unspecified()
@@ -151,7 +151,7 @@ func (e *Endpoints) requester(c echo.Context) oauth.Requester {
 	if peer, err := netip.ParseAddr(peerOf(c)); err == nil && peer.Unmap().IsLoopback() {
 		return oauth.Requester{}
 	}
-	return e.guesser(c)
+	return e.requesterForGuesses(c)
 }
 
 // contextOf returns the context of the request, with its requester (C21, D31).

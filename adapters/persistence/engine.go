@@ -101,13 +101,13 @@ var postgresEngine = engine{
 	},
 	durable: func(db *gorm.DB) error {
 		return errors.Join(
-			mustNotBe(db, "fsync", "off", "a power failure would destroy the database"),
-			mustNotBe(db, "synchronous_commit", "off", "a power failure would bring revoked tokens back: ALTER ROLE … SET synchronous_commit = on"),
+			rejectSetting(db, "fsync", "off", "a power failure would destroy the database"),
+			rejectSetting(db, "synchronous_commit", "off", "a power failure would bring revoked tokens back: ALTER ROLE … SET synchronous_commit = on"),
 		)
 	},
 }
 
-func mustNotBe(db *gorm.DB, setting, refused, because string) error {
+func rejectSetting(db *gorm.DB, setting, refused, because string) error {
 	var value string
 	if err := db.Raw("SHOW " + setting).Scan(&value).Error; err != nil {
 		return failed("checking "+setting, err)

@@ -86,7 +86,7 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 		PrepareStmt: kind.statements, SkipDefaultTransaction: true, Logger: logger.Discard, DisableAutomaticPing: true,
 	})
 	if err != nil {
-		return nil, errors.Join(notLetIn(err), pool.Close())
+		return nil, errors.Join(connectionError(err), pool.Close())
 	}
 	return &Store{engine: kind, writer: db, reader: db, secretFile: secretfile.New(options.SecretFile), lockTimeout: sqlite.BusyTimeout}, nil
 }
@@ -105,12 +105,12 @@ func (s *Store) reach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.lockTimeout)
 	defer cancel()
 	if err := pool.PingContext(ctx); err != nil {
-		return notLetIn(err)
+		return connectionError(err)
 	}
 	return nil
 }
 
-func notLetIn(err error) error {
+func connectionError(err error) error {
 	return fmt.Errorf("the server does not let us in: check its address, the database, the user and the password: %w", err)
 }
 
@@ -170,7 +170,7 @@ func (s *Store) migrateServer(also func(tx *gorm.DB) error) (applied []string, e
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), migrationLimit)
 	defer cancel()
-	err = s.again(ctx, cancel, func(tx *gorm.DB) (err error) {
+	err = s.retryCollisions(ctx, cancel, func(tx *gorm.DB) (err error) {
 		if err := s.engine.lock(tx); err != nil {
 			return failed("waiting for other replicas to migrate the schema", err)
 		}

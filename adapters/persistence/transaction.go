@@ -31,10 +31,10 @@ func (s *Store) change(ctx context.Context, work func(tx *sqlite.Tx) error) erro
 	}
 	ctx, cancel := s.detached(ctx)
 	defer cancel()
-	return s.again(ctx, cancel, func(tx *gorm.DB) error { return work(&sqlite.Tx{DB: tx}) })
+	return s.retryCollisions(ctx, cancel, func(tx *gorm.DB) error { return work(&sqlite.Tx{DB: tx}) })
 }
 
-func (s *Store) again(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
+func (s *Store) retryCollisions(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := s.attempt(ctx, cancel, work)
 		if attempt == attempts || !collides(err) || ctx.Err() != nil {
@@ -63,10 +63,10 @@ func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.D
 	if err == nil {
 		return failed("committing", tx.Commit().Error)
 	}
-	return errors.Join(err, undo(tx))
+	return errors.Join(err, rollback(tx))
 }
 
-func undo(tx *gorm.DB) error {
+func rollback(tx *gorm.DB) error {
 	err := tx.Rollback().Error
 	if errors.Is(err, sql.ErrTxDone) { // the end of the context has rolled back
 		return nil

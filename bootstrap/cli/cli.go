@@ -1,5 +1,5 @@
-// Package cli is the program's command line. Run executes one command; each file holds one command, and larger ones are packages below.
-// A command reads its settings into a server.Config.
+// Package cli is the program's command line. Run executes one command. A file holds one command or a group of related ones, and
+// larger commands are packages below. A command reads its settings into a server.Config.
 package cli
 
 import (

@@ -58,10 +58,10 @@ func askReadiness(ctx context.Context, addr string) error {
 		return fmt.Errorf("requesting the admin listener: %w: is \"pasteport serve\" running with this admin-addr?", err)
 	}
 	defer response.Body.Close()
-	return judgeReadiness(response)
+	return readinessError(response)
 }
 
-func judgeReadiness(response *http.Response) error {
+func readinessError(response *http.Response) error {
 	var said struct {
 		Status string
 		Checks []struct{ Name, Problem string }

@@ -82,5 +82,5 @@ func wireError(ctx context.Context, err, refusal error) error {
 	if _, refused := errors.AsType[Refusal](err); refused {
 		return refusal
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: told(ctx, err).Error()}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: publicError(ctx, err).Error()}
 }

@@ -69,12 +69,12 @@ func addTool[In, Out any](t *toolServer, tool *mcp.Tool, verb func(context.Conte
 			return nil, none, err
 		}
 		out, err := verb(ctx, acting, in)
-		return nil, out, told(ctx, err)
+		return nil, out, publicError(ctx, err)
 	})
 }
 
-// told returns a refusal unchanged, and replaces any other error by a general refusal after logging it.
-func told(ctx context.Context, err error) error {
+// publicError returns a refusal unchanged, and replaces any other error by a general refusal after logging it.
+func publicError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}

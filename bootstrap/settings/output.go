@@ -154,14 +154,14 @@ func (t *Table) WriteReference(w io.Writer) error {
 	for _, group := range t.groups {
 		fmt.Fprintf(&text, "| **%s** | | |\n", group.Title)
 		for _, s := range group.all() {
-			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, s.standard(), strings.ReplaceAll(s.Doc, "|", "\\|"))
+			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, s.documentedDefault(), strings.ReplaceAll(s.Doc, "|", "\\|"))
 		}
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
 
-func (s *Setting) standard() string {
+func (s *Setting) documentedDefault() string {
 	switch value := s.flag.DefValue; {
 	case s.defaultText != "":
 		return s.defaultText

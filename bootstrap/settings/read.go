@@ -40,7 +40,7 @@ func (s *Setting) read(d document) error {
 		s.origin = origin{source: byFlag, name: s.Name}
 		var mistakes []error
 		for _, text := range s.mistyped {
-			mistakes = append(mistakes, s.wrong(text))
+			mistakes = append(mistakes, s.invalidValue(text))
 		}
 		return errors.Join(mistakes...)
 	}
@@ -57,7 +57,7 @@ func (s *Setting) read(d document) error {
 
 func (s *Setting) take(value string) error {
 	if err := s.value.Set(value); err != nil {
-		return s.wrong(value)
+		return s.invalidValue(value)
 	}
 	if s.secret && value == hidden {
 		return fmt.Errorf("%s is %s, the placeholder for a hidden secret: write the secret itself", s.spelled(), hidden)
@@ -68,7 +68,7 @@ func (s *Setting) take(value string) error {
 	return nil
 }
 
-func (s *Setting) wrong(value string) error {
+func (s *Setting) invalidValue(value string) error {
 	if s.secret {
 		value = hidden
 	}
@@ -87,7 +87,7 @@ func (s *Setting) takeNode(node *yaml.Node) error {
 	case node.ShortTag() == "!!null":
 		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.shape.expected)
 	case s.shape.list != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
-		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.shown(node), s.shape.expected)
+		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.describe(node), s.shape.expected)
 	case !s.shape.list:
 		return s.take(node.Value)
 	}
@@ -96,7 +96,7 @@ func (s *Setting) takeNode(node *yaml.Node) error {
 		texts = append(texts, item.Value)
 	}
 	if err := s.flag.Value.(pflag.SliceValue).Replace(texts); err != nil {
-		return s.wrong(strings.Join(texts, ", "))
+		return s.invalidValue(strings.Join(texts, ", "))
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (s *Setting) isForeign(node *yaml.Node) bool {
 	return node.Kind != yaml.ScalarNode || !slices.Contains(s.shape.tags, node.ShortTag())
 }
 
-func (s *Setting) shown(node *yaml.Node) string {
+func (s *Setting) describe(node *yaml.Node) string {
 	switch {
 	case s.secret:
 		return hidden

@@ -21,16 +21,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/labstack/echo/v4"
-	"github.com/modelcontextprotocol/go-sdk/auth"
-	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/eventstore"
@@ -38,7 +33,6 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/adapters/http/wellknown"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 const (
@@ -169,83 +163,4 @@ func splitOrigin(uri string) (origin, path string) {
 		path = "/" + path
 	}
 	return scheme + "://" + authority, strings.TrimSuffix(path, "/")
-}
-
-// resourceMetadata is the metadata document of RFC 9728. It depends only on the configuration (F6, F8).
-type resourceMetadata struct {
-	Resource             string   `json:"resource"`
-	AuthorizationServers []string `json:"authorization_servers"`
-	ScopesSupported      []string `json:"scopes_supported,omitempty"`
-	BearerMethods        []string `json:"bearer_methods_supported"`
-	ResourceName         string   `json:"resource_name,omitempty"`
-}
-
-func newMetadata(o Options) *wellknown.Document {
-	return wellknown.New(trace.ResourceMetadata, resourceMetadata{
-		Resource: o.Resource.String(), AuthorizationServers: []string{o.Issuer}, ScopesSupported: o.Scopes.Known().Values(),
-		BearerMethods: []string{"header"}, ResourceName: o.ResourceName,
-	})
-}
-
-// mountTrailingSlash mounts the endpoint with a trailing slash too, because people type both (F13). The metadata for it names the resource with the
-// slash, because clients compare it with the URL that they were given (RFC 9728 §3.3). Tokens are for the resource without it (A30).
-func (s *Server) mountTrailingSlash(e *echo.Echo, methods []string) {
-	o := s.options
-	o.Resource = oauth.NewResource(s.options.Resource.String() + "/")
-	newMetadata(o).Mount(e, wellKnown+s.path+"/", o.Follow)
-	e.Match(methods, s.path+"/", s.withSlashInChallenge(s.protect(s.endpoint)))
-}
-
-// withSlashInChallenge makes challenges name the metadata for the URL with a trailing slash.
-func (s *Server) withSlashInChallenge(next echo.HandlerFunc) echo.HandlerFunc {
-	const name = "WWW-Authenticate"
-	return func(c echo.Context) error {
-		header := c.Response().Header()
-		c.Response().Before(func() {
-			if challenge := header.Get(name); challenge != "" {
-				header.Set(name, strings.Replace(challenge, s.challenge.metadata+`"`, s.challenge.metadata+`/"`, 1))
-			}
-		})
-		return next(c)
-	}
-}
-
-// ServeStdio serves one local client in newline-delimited JSON, without OAuth, until in or ctx ends. Requests have the given caller, to which the
-// tool policy applies.
-func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
-	if s.mcp == nil {
-		return errors.New("serving stdio: the server does not use the official SDK")
-	}
-	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: (&response.Identity{Sender: response.Sender{Caller: caller}}).TokenInfo()}
-	if err := s.mcp.Run(ctx, local); err != nil {
-		return fmt.Errorf("serving stdio: %w", err)
-	}
-	return nil
-}
-
-type localTransport struct {
-	sdk.Transport
-	info *auth.TokenInfo
-}
-
-func (t localTransport) Connect(ctx context.Context) (sdk.Connection, error) {
-	connection, err := t.Transport.Connect(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("connecting stdio: %w", err)
-	}
-	return localConnection{connection, t.info}, nil
-}
-
-// localConnection adds the caller to each request.
-type localConnection struct {
-	sdk.Connection
-	info *auth.TokenInfo
-}
-
-func (c localConnection) Read(ctx context.Context) (rpc.Message, error) {
-	m, err := c.Connection.Read(ctx)
-	if request, ok := m.(*rpc.Request); ok {
-		request.Extra = &sdk.RequestExtra{TokenInfo: c.info}
-	}
-	return m, err
 }

@@ -2,11 +2,9 @@
 // passes the response back unchanged, event by event. A *Failure is the error of an upstream without a usable response.
 //
 //	headers      the headers of requests and responses that pass (U5, U15)
-//	credential   the credential of a request: the host token, a static secret, or none (U6, U7)
-//	signature    the signed headers that identify the caller (U7)
-//	session      session ids, bound to their owner (U12)
-//	endpoint     the endpoint event of HTTP+SSE (U13)
-//	transport    the timeout and the circuit breaker (U9, U10)
+//	credential   the credential of a request (U6), and the signed headers that identify the caller (U7)
+//	endpoint     the endpoint event of HTTP+SSE (U13), and session ids, bound to their owner (U12)
+//	transport    the timeout, the circuit breaker (U9, U10), and the errors of the upstream
 package upstream
 
 import (

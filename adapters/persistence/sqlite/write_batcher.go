@@ -102,6 +102,16 @@ func (b *writeBatcher) run() {
 	}
 }
 
+// begin waits for the write lock.
+func (b *writeBatcher) begin() (*writeTx, error) {
+	pool, err := b.writer.DB()
+	if err != nil {
+		return nil, err
+	}
+	tx, err := pool.Begin()
+	return &writeTx{Tx: tx}, err
+}
+
 func (b *writeBatcher) length() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -28,7 +28,7 @@ type browser struct {
 // visit opens the authorization URL, fills in the form and returns the answer of the site to the client.
 func (b *browser) visit(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	b.address = args.URL
-	for _, act := range []func(context.Context) (outcome string, err error){b.open, b.look, b.approve, b.arrive} {
+	for _, act := range []func(context.Context) (outcome string, err error){b.open, b.look, b.approve, b.readCode} {
 		if err := b.progress.step(func() (string, error) { return act(ctx) }); err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func (b *browser) approve(ctx context.Context) (string, error) {
 	return "the site knows the token and answers 303", err
 }
 
-func (b *browser) arrive(context.Context) (outcome string, err error) {
+func (b *browser) readCode(context.Context) (outcome string, err error) {
 	if b.result, err = resultOf(b.location.Query()); err != nil {
 		return "", err
 	}

@@ -17,14 +17,14 @@ import (
 // walk runs the client through all steps.
 func (d *demo) walk(ctx context.Context) error {
 	began := time.Now()
-	told := &progress{terminal: d.terminal}
-	browser := &browser{progress: told, client: d.client, token: d.token}
-	session, err := d.connect(ctx, stepTransport{told}, browser.visit)
+	report := &progress{terminal: d.terminal}
+	browser := &browser{progress: report, client: d.client, token: d.token}
+	session, err := d.connect(ctx, stepTransport{report}, browser.visit)
 	if err != nil {
-		return told.stop(err)
+		return report.stop(err)
 	}
 	defer session.Close()
-	if err := told.step(func() (string, error) { return useTools(ctx, session) }); err != nil {
+	if err := report.step(func() (string, error) { return useTools(ctx, session) }); err != nil {
 		return err
 	}
 	d.terminal.Printf("\nConnected in %s.\n", since(began))
@@ -45,25 +45,25 @@ func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse au
 	if err != nil {
 		return nil, fmt.Errorf("preparing the client: %w", err)
 	}
-	chance := &oneChance{OAuthHandler: handler}
+	once := &onceHandler{OAuthHandler: handler}
 	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: server.Version()}, nil)
 	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
-		Endpoint: d.service.Authz.Resources()[0].Resource.String(), HTTPClient: traffic, OAuthHandler: chance, DisableStandaloneSSE: true,
+		Endpoint: d.service.Authz.Resources()[0].Resource.String(), HTTPClient: traffic, OAuthHandler: once, DisableStandaloneSSE: true,
 	}, nil)
-	if chance.failed != nil {
-		return nil, chance.failed
+	if once.failed != nil {
+		return nil, once.failed
 	}
 	return session, err
 }
 
-// oneChance authorizes once. The SDK would authorize again after a failure, in an older protocol version, and after its token is refused.
-type oneChance struct {
+// onceHandler authorizes once. The SDK would authorize again after a failure, in an older protocol version, and after its token is refused.
+type onceHandler struct {
 	auth.OAuthHandler
 	taken  bool
 	failed error
 }
 
-func (c *oneChance) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
+func (c *onceHandler) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
 	if !c.taken {
 		c.taken = true
 		c.failed = c.OAuthHandler.Authorize(ctx, request, response)

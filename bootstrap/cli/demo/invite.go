@@ -23,7 +23,7 @@ func (d *demo) invite(ctx context.Context) error {
 		return fmt.Errorf("ending the client's first connection: %w", err)
 	}
 	d.terminal.Printf("The site has ended this connection, so that the next one is yours.\n")
-	enter := presses(ctx, d.in)
+	enter := enterPresses(ctx, d.in)
 	for {
 		session, err := d.connectInBrowser(ctx)
 		switch {
@@ -115,8 +115,8 @@ func (v verdict) show(w http.ResponseWriter, r *http.Request) {
 	templ.Handler(v.page()).ServeHTTP(w, r)
 }
 
-// presses sends once for each press of Enter; the channel is closed at the end of input.
-func presses(ctx context.Context, in io.Reader) <-chan struct{} {
+// enterPresses sends once for each press of Enter; the channel is closed at the end of input.
+func enterPresses(ctx context.Context, in io.Reader) <-chan struct{} {
 	pressed := make(chan struct{})
 	go func() { // ends with the process, because reading a terminal cannot be interrupted
 		defer close(pressed)

@@ -15,16 +15,16 @@ func (r *ring) capacity() int { return len(r.chunks) * chunkBytes }
 
 func (r *ring) room() int { return r.capacity() - int(r.end-r.begin) }
 
-// from is what follows the place in its chunk.
-func (r *ring) from(place uint64) []byte {
-	chunk := &r.chunks[place/chunkBytes%uint64(len(r.chunks))]
+// from returns the rest of the chunk at a position. It allocates the chunk on its first use.
+func (r *ring) from(position uint64) []byte {
+	chunk := &r.chunks[position/chunkBytes%uint64(len(r.chunks))]
 	if *chunk == nil {
 		*chunk = make([]byte, chunkBytes)
 	}
-	return (*chunk)[place%chunkBytes:]
+	return (*chunk)[position%chunkBytes:]
 }
 
-// write adds bytes, for which there has to be room.
+// write appends bytes. The ring must have room for them.
 func (r *ring) write(bytes []byte) {
 	for len(bytes) > 0 {
 		n := copy(r.from(r.end), bytes)
@@ -32,10 +32,10 @@ func (r *ring) write(bytes []byte) {
 	}
 }
 
-// read fills bytes with what is kept from the place on.
-func (r *ring) read(place uint64, bytes []byte) {
+// read fills bytes, starting at a position.
+func (r *ring) read(position uint64, bytes []byte) {
 	for len(bytes) > 0 {
-		n := copy(bytes, r.from(place))
-		bytes, place = bytes[n:], place+uint64(n)
+		n := copy(bytes, r.from(position))
+		bytes, position = bytes[n:], position+uint64(n)
 	}
 }

@@ -30,10 +30,10 @@ func (c *readDeadlines) SetReadDeadline(until time.Time) error {
 	return nil
 }
 
-func (o *Registry) isReadingBody() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for s := range o.responses {
+func (r *Registry) isReadingBody() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := range r.responses {
 		s.mu.Lock()
 		reading := s.readingBody
 		s.mu.Unlock()

@@ -2,7 +2,6 @@ package response
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -62,79 +61,79 @@ func NewRegistry(o Options) *Registry {
 }
 
 // NewWriter begins the response to a request. The returned request has its context.
-func (o *Registry) NewWriter(w http.ResponseWriter, r *http.Request, ctx context.Context) (*Writer, *http.Request) {
-	out := &Writer{ctx: newContext(ctx), traced: tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)}, registry: o, relayed: o.options.Relays}
+func (r *Registry) NewWriter(w http.ResponseWriter, request *http.Request, ctx context.Context) (*Writer, *http.Request) {
+	out := &Writer{ctx: newContext(ctx), traced: tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)}, registry: r, relayed: r.options.Relays}
 	out.ResponseWriter, out.control = &out.traced, *http.NewResponseController(&out.traced)
-	out.request = *r.WithContext(out.ctx)
+	out.request = *request.WithContext(out.ctx)
 	return out, &out.request
 }
 
 // add registers a response under the identity of its caller.
-func (o *Registry) add(out *Writer, identity *Identity) {
+func (r *Registry) add(out *Writer, identity *Identity) {
 	out.ctx.identity = identity
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	out.addedAt, out.refreshedAt = o.ticks, o.ticks
-	o.responses[out] = struct{}{}
-	if !o.ticking {
-		o.ticking = true
-		time.AfterFunc(o.period(), o.tick)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out.addedAt, out.refreshedAt = r.ticks, r.ticks
+	r.responses[out] = struct{}{}
+	if !r.ticking {
+		r.ticking = true
+		time.AfterFunc(r.period(), r.tick)
 	}
 }
 
 // period is the interval of one timer for all responses: a timer for each would cost more than most responses do.
-func (o *Registry) period() time.Duration { return min(time.Second, o.KeepAlive) }
+func (r *Registry) period() time.Duration { return min(time.Second, r.KeepAlive) }
 
-func (o *Registry) tick() {
-	if o.refresh() {
-		time.AfterFunc(o.period(), o.tick)
+func (r *Registry) tick() {
+	if r.refresh() {
+		time.AfterFunc(r.period(), r.tick)
 	}
 }
 
 // refresh refreshes the responses that are due, in goroutines because writes may wait for clients. It reports whether there are responses.
-func (o *Registry) refresh() (more bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ticks++
-	for w := range o.responses {
-		if o.ticks-w.addedAt == int(bodyLimit/o.period()) {
+func (r *Registry) refresh() (more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ticks++
+	for w := range r.responses {
+		if r.ticks-w.addedAt == int(bodyLimit/r.period()) {
 			go w.expireBody()
 		}
-		if o.ticks-w.refreshedAt >= int(o.KeepAlive/o.period()) {
-			w.refreshedAt = o.ticks
+		if r.ticks-w.refreshedAt >= int(r.KeepAlive/r.period()) {
+			w.refreshedAt = r.ticks
 			go w.refresh()
 		}
 	}
-	o.ticking = len(o.responses) > 0
-	return o.ticking
+	r.ticking = len(r.responses) > 0
+	return r.ticking
 }
 
-func (o *Registry) isLong(w *Writer) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (r *Registry) isLong(w *Writer) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return w.long
 }
 
 // markLong marks a response as a stream, and ends it if the server is shutting down.
-func (o *Registry) markLong(w *Writer) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (r *Registry) markLong(w *Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	w.long = true
-	if o.draining {
+	if r.draining {
 		w.End(ErrDraining)
 	}
 }
 
-func (o *Registry) remove(w *Writer) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.responses, w)
-	o.relayed.Remove(w)
+func (r *Registry) remove(w *Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.responses, w)
+	r.relayed.Remove(w)
 }
 
 // isRevoked checks the token of a response again. An outage revokes nothing.
-func (o *Registry) isRevoked(w *Writer) bool {
-	_, err := o.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.identity.Token, o.options.Resource) // the handler uses the recorder
+func (r *Registry) isRevoked(w *Writer) bool {
+	_, err := r.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.identity.Token, r.options.Resource) // the handler uses the recorder
 	kind, refused := oauth.KindOf(err)
 	return refused && kind == oauth.InvalidToken
 }
@@ -143,21 +142,21 @@ func (o *Registry) isRevoked(w *Writer) bool {
 const endedMemory = time.Minute
 
 // End ends the responses and sessions of ended grants, and the streams of revoked tokens. A call may finish after its token alone was revoked.
-func (o *Registry) End(ended oauth.Ended) {
+func (r *Registry) End(ended oauth.Ended) {
 	grants, tokens := setOf(ended.Grants), setOf(ended.Tokens)
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(o.ended, func(_ string, at time.Time) bool { return now.Sub(at) > endedMemory })
+	maps.DeleteFunc(r.ended, func(_ string, at time.Time) bool { return now.Sub(at) > endedMemory })
 	for grant := range grants {
-		o.ended[grant] = now
+		r.ended[grant] = now
 	}
-	for w := range o.responses {
+	for w := range r.responses {
 		if grants[w.ctx.identity.Caller.Grant] || len(tokens) > 0 && w.endsWithToken() && tokens[w.ctx.identity.digest()] {
 			w.End(ErrEnded)
 		}
 	}
-	for _, session := range o.sessions {
+	for _, session := range r.sessions {
 		if session.removeGrants(grants) == 0 {
 			session.end()
 		}
@@ -173,57 +172,35 @@ func setOf[T comparable](all []T) map[T]bool {
 }
 
 // Idle reports whether there is no response and no session.
-func (o *Registry) Idle() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.responses)+len(o.sessions) == 0
+func (r *Registry) Idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.responses)+len(r.sessions) == 0
 }
 
 // Count returns the numbers of streams and of sessions.
-func (o *Registry) Count() (streams, sessions int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for w := range o.responses {
+func (r *Registry) Count() (streams, sessions int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for w := range r.responses {
 		if w.long {
 			streams++
 		}
 	}
-	return streams, len(o.sessions)
+	return streams, len(r.sessions)
 }
 
 // Drain ends all streams and sessions, and admits no new ones.
-func (o *Registry) Drain() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.draining = true
-	for w := range o.responses {
+func (r *Registry) Drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.draining = true
+	for w := range r.responses {
 		if w.long {
 			w.End(ErrDraining)
 		}
 	}
-	for _, session := range o.sessions {
+	for _, session := range r.sessions {
 		session.end()
 	}
-}
-
-const (
-	// RetryAfter is the Retry-After header of every 503, in seconds.
-	RetryAfter = "5"
-	// TooManyBodies is the description of the 503 for a body without memory (G19).
-	TooManyBodies = "Too many messages are being processed"
-)
-
-// Unavailable answers 503 without a challenge, so that clients keep their tokens (G11).
-func Unavailable(w http.ResponseWriter, description string) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Retry-After", RetryAfter)
-	WriteError(w, http.StatusServiceUnavailable, oauth.TemporarilyUnavailable.Code(), description)
-}
-
-// WriteError answers with an OAuth error (RFC 6749 §5.2).
-func WriteError(w http.ResponseWriter, status int, code, description string) {
-	body, _ := json.Marshal(map[string]string{"error": code, "error_description": description}) // strings always encode
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
 }

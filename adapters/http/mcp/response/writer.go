@@ -121,13 +121,13 @@ func (w *Writer) Begin(id []byte, long bool) {
 // LimitStream counts a stream of a gateway, and ends the oldest one when there are too many (G20). A gateway counts streams, because the upstream has
 // the sessions.
 func (w *Writer) LimitStream() {
-	o := w.registry
-	o.mu.Lock()
-	evicted, evicts := o.relayed.Add(w, w.ctx.identity.Caller.Subject)
-	o.mu.Unlock()
+	r := w.registry
+	r.mu.Lock()
+	evicted, evicts := r.relayed.Add(w, w.ctx.identity.Caller.Subject)
+	r.mu.Unlock()
 	if evicts {
 		evicted.End(ErrEvicted)
-		o.reportEviction("stream", []string{evicted.ctx.identity.Caller.Grant})
+		r.reportEviction("stream", []string{evicted.ctx.identity.Caller.Grant})
 	}
 }
 

@@ -1,0 +1,93 @@
+package cimd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// maxDepth is the maximum nesting of a document; the document itself is level 1 (C22).
+const maxDepth = 8
+
+// readDocument returns the body of a response with status 200, a JSON type, no encoding and a small body (C12-C15). For any other response it returns
+// oauth.ErrMetadataNoDocument, and for a body that is incomplete or takes too long only oauth.ErrMetadataUnreachable (C56).
+func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, error) {
+	if err := checkHead(response, limit, anyType); err != nil {
+		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: read the response: %w", oauth.ErrMetadataUnreachable, err)
+	case int64(len(body)) > limit:
+		return nil, fmt.Errorf("%w: the response has more than %d bytes", oauth.ErrMetadataNoDocument, limit)
+	}
+	return body, nil
+}
+
+func checkHead(response *http.Response, limit int64, anyType bool) error {
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return statusError(response.StatusCode)
+	case !anyType && !isJSON(response.Header.Get("Content-Type")):
+		return errors.New("the content type of the response is not JSON")
+	case len(response.Header.Values("Content-Encoding")) > 0:
+		return errors.New("the response has a content encoding")
+	case response.ContentLength > limit:
+		return fmt.Errorf("the response announces more than %d bytes", limit)
+	}
+	return nil
+}
+
+// statusError reports a status other than 200.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("the status of the response is %d", int(e)) }
+
+// isTransient reports whether a later fetch may succeed: the host was unreachable, failed or refused requests, or this server had no slot for the
+// fetch (C56).
+func isTransient(err error) bool {
+	var status statusError
+	switch {
+	case errors.Is(err, oauth.ErrMetadataBudget):
+		return true
+	case errors.As(err, &status):
+		return status == http.StatusForbidden || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	}
+	return errors.Is(err, oauth.ErrMetadataUnreachable) && !errors.Is(err, oauth.ErrMetadataNoDocument)
+}
+
+// isJSON reports whether a media type is application/json or application/*+json, with any parameters (C14).
+func isJSON(contentType string) bool {
+	mediaType, _, _ := strings.Cut(contentType, ";")
+	subtype, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(mediaType)), "application/")
+	return found && (subtype == "json" || len(subtype) > len("+json") && strings.HasSuffix(subtype, "+json"))
+}
+
+// shallow makes the decoder refuse values beyond maxDepth.
+var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, _ *any) error {
+	if next := decoder.PeekKind(); decoder.StackDepth() >= maxDepth && (next == '{' || next == '[') {
+		return fmt.Errorf("the document nests deeper than %d", maxDepth)
+	}
+	return errors.ErrUnsupported
+}))
+
+// decodeDocument decodes one JSON object. The decoder refuses duplicate names, invalid UTF-8, a byte order mark and data after the object, and
+// distinguishes the case of names (C22).
+func decodeDocument(body []byte) (map[string]any, error) {
+	var members map[string]any
+	if err := json.Unmarshal(body, &members, shallow); err != nil {
+		return nil, fmt.Errorf("decode the document: %w", err)
+	}
+	if members == nil {
+		return nil, errors.New("the document is null")
+	}
+	return members, nil
+}

@@ -1,0 +1,30 @@
+package response
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	// RetryAfter is the Retry-After header of every 503, in seconds.
+	RetryAfter = "5"
+	// TooManyBodies is the description of the 503 for a body without memory (G19).
+	TooManyBodies = "Too many messages are being processed"
+)
+
+// Unavailable answers 503 without a challenge, so that clients keep their tokens (G11).
+func Unavailable(w http.ResponseWriter, description string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Retry-After", RetryAfter)
+	WriteError(w, http.StatusServiceUnavailable, oauth.TemporarilyUnavailable.Code(), description)
+}
+
+// WriteError answers with an OAuth error (RFC 6749 §5.2).
+func WriteError(w http.ResponseWriter, status int, code, description string) {
+	body, _ := json.Marshal(map[string]string{"error": code, "error_description": description}) // strings always encode
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

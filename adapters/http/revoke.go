@@ -1,0 +1,24 @@
+package http
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+// revoke answers 200 for any token, so that the response does not reveal whether it exists (E, RFC 7009 §2.2).
+func (e *Endpoints) revoke(c echo.Context) error {
+	form, err := readClientForm(c)
+	if err != nil {
+		return err
+	}
+	client, err := e.identify(c.Request(), form)
+	if err != nil {
+		return err
+	}
+	if err := e.server.Revoke(e.contextOf(c), client, form.Get("token")); err != nil {
+		return err
+	}
+	noStore(c)
+	return c.NoContent(http.StatusOK)
+}

@@ -1,0 +1,40 @@
+package bootstrap
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/pasteport/pasteport/adapters/cimd"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+func newDirectory(config oauth.Config, settings *oauth.Settings, chosen oauthOptions) *cimd.Directory {
+	return cimd.New(cimd.Options{
+		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports(config.ClientIDPorts),
+		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
+		Proxy: proxy(config.MetadataProxy), Now: config.Now, Logger: config.Logger, RootCAs: chosen.roots,
+		Limits: settings.Limits, Limited: chosen.limited,
+	})
+}
+
+// ports parses ports that Config.Settings has checked.
+func ports(texts []string) (ports []uint16) {
+	for _, text := range texts {
+		if number, err := strconv.ParseUint(text, 10, 16); err == nil {
+			ports = append(ports, uint16(number))
+		}
+	}
+	return ports
+}
+
+// proxy parses a URL that Config.Settings has checked; nil for "".
+func proxy(address string) *url.URL {
+	if address == "" {
+		return nil
+	}
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	return at
+}

@@ -1,0 +1,34 @@
+package bootstrap
+
+import (
+	"net/http"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Handler is an MCP server in this process that does not use the official SDK. It receives the caller and no token.
+type Handler func(w http.ResponseWriter, r *http.Request, caller oauth.Caller)
+
+// Guard protects a Handler; Register needs WithOAuth. WithToolPolicy has no effect on it, because only the handler knows its tools.
+func Guard(serve Handler, options ...MCPOption) *MCPServer {
+	m := newMCPServer(options)
+	if serve != nil { // Register reports a nil handler
+		m.mounted = mcp.NewGateway(inProcess(serve), m.protection())
+	}
+	return m
+}
+
+// inProcess is an mcp.Upstream that calls a Handler.
+type inProcess Handler
+
+// Forward implements mcp.Upstream.
+func (p inProcess) Forward(w http.ResponseWriter, r *http.Request, _ []byte, caller oauth.Caller, _ oauth.HostToken) error {
+	p(w, r, caller)
+	return nil
+}
+
+// Deliver implements mcp.Upstream.
+func (p inProcess) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller, host oauth.HostToken) error {
+	return p.Forward(w, r, body, caller, host)
+}
