@@ -182,7 +182,7 @@ func (a *OAuthServer) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	return a.server.Grants(ctx)
 }
 
-// EndGrants ends the active grants for which chosen returns true, and returns how many it ended. It fails as Grants does.
+// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns true, and returns their number. It fails as Grants does.
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	return a.server.EndGrants(ctx, chosen)
 }
