@@ -7,7 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// EndGrantsOf ends every grant of the host token and returns how many were active. A site calls it when it revokes one of its tokens (J10).
+// EndGrantsOf ends all grants of the host token, withdraws its codes that are not redeemed, and returns how many of both were active. A site calls
+// it when it revokes one of its tokens (J10).
 func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error) {
 	host, err := oauth.ParseHostToken(hostToken)
 	if err != nil {
@@ -20,7 +21,7 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 	return s.endConnections(ctx, prints, oauth.EndedByHost, func(string) bool { return true })
 }
 
-// Connections are the active grants of one host token, the last used first.
+// Connections are the active grants of one host token and its codes that are not redeemed, the last used first.
 type Connections struct {
 	Active []oauth.Connection
 	Sealed string // for ShowConnections and EndConnection
@@ -63,8 +64,8 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 	return s.activeConnections(ctx, prints)
 }
 
-// activeConnections finds the active grants of one host token by its fingerprints. It seals only the newest fingerprint and those with grants, which
-// bounds the size of the form.
+// activeConnections finds the connections of one host token by its fingerprints. It seals only the newest fingerprint and those with connections,
+// which bounds the size of the form.
 func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
 	for i, print := range slices.Backward(prints) {
@@ -92,7 +93,8 @@ func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connection
 	return s.activeConnections(ctx, prints)
 }
 
-// EndConnection ends one of the sealed connections, or all of them when id is empty, and returns the remaining ones. It refuses with InvalidTicket or ExpiredTicket.
+// EndConnection ends one of the sealed connections, or all of them when id is empty, and returns the remaining ones. It refuses with InvalidTicket or
+// ExpiredTicket.
 func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connections, error) {
 	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
@@ -105,7 +107,7 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connecti
 	return s.activeConnections(ctx, prints)
 }
 
-// endConnections ends the chosen grants of the fingerprints and returns how many it ended.
+// endConnections ends the chosen grants and withdraws the chosen codes of the fingerprints. It returns how many of them were active.
 func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (all int, err error) {
 	for _, print := range prints {
 		ended, err := s.endAuthorizations(ctx, print, reason, chosen)

@@ -15,7 +15,7 @@ func (s *Server) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	return all.Connections(s.now()), err
 }
 
-// EndGrants ends the active grants for which chosen returns true, and returns how many it ended.
+// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns true, and returns their number.
 func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	all, err := s.authorizations(ctx)
 	if err != nil {

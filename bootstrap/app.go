@@ -146,8 +146,8 @@ func (a *OAuthServer) Resources() []oauth.ProtectedResource {
 	return slices.Clone(a.server.Settings().Resources)
 }
 
-// EndGrantsOf ends every grant of one of the site's tokens, and closes their open streams. Call it when the site revokes the token. It returns how
-// many grants were active.
+// EndGrantsOf ends all grants of one of the site's tokens, closes their open streams, and withdraws the codes of the token that are not redeemed.
+// Call it when the site revokes the token. It returns how many grants and codes were active.
 func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
 	return a.server.EndGrantsOf(ctx, token)
 }
@@ -182,7 +182,8 @@ func (a *OAuthServer) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	return a.server.Grants(ctx)
 }
 
-// EndGrants ends the active grants for which chosen returns true, and returns how many it ended. It fails as Grants does.
+// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns true, and returns their number. It fails as
+// Grants does.
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	return a.server.EndGrants(ctx, chosen)
 }

@@ -176,13 +176,13 @@ var _ = Describe("Listing the server secrets", func() {
 		Expect(listed.Out).To(MatchRegexp(`^GENERATED +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} [:0-9]{8}( +|\n)){3}$`))
 		asJSON := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h", "--json"}, world.Kept()...)...)
 		var keys []struct {
-			DrawnAt     time.Time `json:"drawn_at"`
+			GeneratedAt time.Time `json:"drawn_at"`
 			ReplacedAt  time.Time `json:"replaced_at"`
 			NeededUntil time.Time `json:"needed_until"`
 		}
 		Expect(json.Unmarshal([]byte(asJSON.Out), &keys)).To(Succeed())
 		Expect(keys).To(HaveLen(2))
-		Expect(keys[1].ReplacedAt).To(Equal(keys[0].DrawnAt))
+		Expect(keys[1].ReplacedAt).To(Equal(keys[0].GeneratedAt))
 		Expect(keys[1].NeededUntil.Sub(keys[1].ReplacedAt)).To(Equal(24 * time.Hour))
 		for _, said := range []string{listed.Out, asJSON.Out, world.Log.String()} {
 			Expect(said).NotTo(Or(ContainSubstring(first), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(first)))))

@@ -88,7 +88,7 @@ func (s *Store) readSecrets(before databaseState) (*cachedSecrets, error) {
 	return cached, nil
 }
 
-// ReplaceSecret draws a new server secret and keeps those before it, except those that were replaced at the time forget or before it. Processes
+// ReplaceSecret generates a new server secret and keeps the earlier ones, except those that were replaced at the time forget or before it. Processes
 // that use the store seal with the new secret from their next use.
 func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
@@ -124,7 +124,7 @@ func (s *Store) markSecretUsed() error {
 	return s.transaction(context.Background(), func(*gorm.DB) error { return s.secretFile.MarkUsed() })
 }
 
-// createSharedSecret draws a secret for the first replica. Later replicas must be given the same file.
+// createSharedSecret generates a secret for the first replica. Later replicas must be given the same file.
 func (s *Store) createSharedSecret(tx *gorm.DB) error {
 	if _, err := os.Stat(s.secretFile.Path()); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, s.secretFile.ProtectShared())
@@ -135,7 +135,7 @@ func (s *Store) createSharedSecret(tx *gorm.DB) error {
 	}
 	if len(known) > 0 {
 		return fmt.Errorf("%s is missing, and the database was used with a server secret: copy the file from another replica, or restore it; "+
-			"if it is lost, \"pasteport keys rotate --forget-old\" draws another one, and clients connect again", s.secretFile.Path())
+			"if it is lost, \"pasteport keys rotate --forget-old\" generates another one, and clients connect again", s.secretFile.Path())
 	}
 	return s.secretFile.Create()
 }

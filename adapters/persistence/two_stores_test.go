@@ -25,7 +25,7 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 		return &alternating{stores: []oauth.Store{openIn(directory), openIn(directory)}}
 	})
 
-	It("draw one secret when many open a new file at once", func() {
+	It("generate one secret when many open a new file at once", func() {
 		directory := GinkgoT().TempDir()
 		secrets := make([]string, 8)
 		var opening sync.WaitGroup

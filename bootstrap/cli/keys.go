@@ -92,7 +92,7 @@ func rotateKeys(ctx context.Context, store *persistence.Store, config *server.Co
 
 // listedKey describes a server secret without revealing it.
 type listedKey struct {
-	DrawnAt     time.Time  `json:"drawn_at"`
+	GeneratedAt time.Time  `json:"drawn_at"`
 	ReplacedAt  *time.Time `json:"replaced_at,omitempty"`
 	NeededUntil *time.Time `json:"needed_until,omitempty"`
 }
@@ -100,9 +100,9 @@ type listedKey struct {
 func listKeys(store *persistence.Store, grantTTL time.Duration) (listed []listedKey, err error) {
 	kept, err := store.KeptSecrets()
 	for i, secret := range kept {
-		key := listedKey{DrawnAt: secret.DrawnAt}
+		key := listedKey{GeneratedAt: secret.GeneratedAt}
 		if i > 0 {
-			replaced, needed := kept[i-1].DrawnAt, kept[i-1].DrawnAt.Add(grantTTL)
+			replaced, needed := kept[i-1].GeneratedAt, kept[i-1].GeneratedAt.Add(grantTTL)
 			key.ReplacedAt, key.NeededUntil = &replaced, &needed
 		}
 		listed = append(listed, key)
@@ -115,10 +115,10 @@ func printKeys(out io.Writer, listed []listedKey) error {
 	_, _ = fmt.Fprintln(table, "GENERATED\tREPLACED\tNEEDED UNTIL")
 	for _, key := range listed {
 		if key.ReplacedAt == nil {
-			_, _ = fmt.Fprintf(table, "%s\tin use\t-\n", term.Time(key.DrawnAt))
+			_, _ = fmt.Fprintf(table, "%s\tin use\t-\n", term.Time(key.GeneratedAt))
 			continue
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", term.Time(key.DrawnAt), term.Time(*key.ReplacedAt), term.Time(*key.NeededUntil))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", term.Time(key.GeneratedAt), term.Time(*key.ReplacedAt), term.Time(*key.NeededUntil))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the secrets' ages: %w", err)

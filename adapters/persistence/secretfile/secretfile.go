@@ -27,8 +27,8 @@ const (
 
 // Secret is one server secret.
 type Secret struct {
-	DrawnAt time.Time // when it was generated; for a file without a list its modification time, which is later for a copy
-	bytes   []byte
+	GeneratedAt time.Time // when it was generated; for a file without a list its modification time, which is later for a copy
+	bytes       []byte
 }
 
 // Secrets are the server secrets in a file, the newest first.
@@ -99,7 +99,7 @@ func (f *File) IsUsed() (bool, error) {
 func format(secrets []Secret) []byte {
 	lines := []string{listTitle}
 	for _, secret := range secrets {
-		lines = append(lines, secret.DrawnAt.Format(time.RFC3339)+" "+base64.StdEncoding.EncodeToString(secret.bytes))
+		lines = append(lines, secret.GeneratedAt.Format(time.RFC3339)+" "+base64.StdEncoding.EncodeToString(secret.bytes))
 	}
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
@@ -111,8 +111,8 @@ func parse(content string) (secrets []Secret, err error) {
 		return nil, fmt.Errorf("has %d bytes, which are neither one secret of %d nor a list", len(content), secretLength)
 	}
 	for i, line := range strings.Split(body, "\n") {
-		drawn, encoded, _ := strings.Cut(line, " ")
-		at, timeErr := time.Parse(time.RFC3339, drawn)
+		generated, encoded, _ := strings.Cut(line, " ")
+		at, timeErr := time.Parse(time.RFC3339, generated)
 		secret, err := base64.StdEncoding.Strict().DecodeString(encoded)
 		if timeErr != nil || err != nil || len(secret) != secretLength {
 			return nil, fmt.Errorf("is damaged in line %d", i+2)
@@ -129,15 +129,15 @@ func failed(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, oauth.ErrUnavailable, err)
 }
 
-// Create draws a secret unless the file is there.
+// Create generates a secret unless the file exists.
 func (f *File) Create() error {
 	if err := Protect(f.path); !errors.Is(err, fs.ErrNotExist) {
 		return failed("looking for the server secret", err)
 	}
-	return writeFile(f.path, draw(), func(*os.File) error { return nil })
+	return writeFile(f.path, generate(), func(*os.File) error { return nil })
 }
 
-// Replace draws a new secret and keeps the ones before it, except those that were replaced at the time forget or before it.
+// Replace generates a new secret and keeps the earlier ones, except those that were replaced at the time forget or before it.
 func (f *File) Replace(now, forget time.Time) error {
 	secrets, err := f.Read()
 	if err != nil {
@@ -149,9 +149,9 @@ func (f *File) Replace(now, forget time.Time) error {
 			kept = kept[:i]
 			break
 		}
-		replaced = secret.DrawnAt
+		replaced = secret.GeneratedAt
 	}
-	return f.rewrite(format(slices.Insert(kept, 0, Secret{now.UTC(), draw()})))
+	return f.rewrite(format(slices.Insert(kept, 0, Secret{now.UTC(), generate()})))
 }
 
 // MarkUsed rewrites a secret as a list, which marks it as used: a later start without a database then detects that the database is lost. A
@@ -171,7 +171,7 @@ func (f *File) MarkUsed() error {
 	return err
 }
 
-func draw() []byte {
+func generate() []byte {
 	secret := make([]byte, secretLength)
 	_, _ = rand.Read(secret) // crypto/rand ends the process rather than fail
 	return secret

@@ -30,13 +30,13 @@ var _ = Describe("Replacing the server secret in its file", Label("J2"), func() 
 		Expect(file.Create()).To(Succeed())
 	})
 
-	It("notes when each was drawn", func() {
+	It("records when each was generated", func() {
 		written, err := os.Stat(file.path)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
 		kept := secrets()
-		Expect(kept[0].DrawnAt).To(BeTemporally("==", day(1).Truncate(time.Second)))
-		Expect(kept[1].DrawnAt).To(BeTemporally("~", written.ModTime(), time.Second))
+		Expect(kept[0].GeneratedAt).To(BeTemporally("==", day(1).Truncate(time.Second)))
+		Expect(kept[1].GeneratedAt).To(BeTemporally("~", written.ModTime(), time.Second))
 	})
 
 	DescribeTable("forgets what was replaced long enough ago", func(forget func() time.Time, left int) {
