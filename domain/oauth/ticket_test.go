@@ -1,0 +1,148 @@
+package oauth
+
+import (
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unsafe"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("The id of a ticket", Label("H5"), func() {
+	It("sorts by time, so that new rows lie side by side", func() {
+		request, err := ask(settingsOf())
+		Expect(err).NotTo(HaveOccurred())
+		var ids []string
+		for i := range 20 {
+			ticket, err := NewTicket(request, rand.Reader, noon.Add(time.Duration(i)*time.Millisecond))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(ticket.ID()).To(HaveLen(2 * ticketIDBytes))
+			ids = append(ids, ticket.ID())
+		}
+		Expect(slices.IsSorted(ids)).To(BeTrue())
+	})
+})
+
+var _ = DescribeTable("Typing an id", Label("trace"), func(typed string, means bool) {
+	Expect(MatchesID(typed, "019c0123456789abcdef0123456789ab")).To(Equal(means))
+},
+	Entry("whole", "019c0123456789abcdef0123456789ab", true),
+	Entry("as its beginning", "019c01", true),
+	Entry("as a list shows it", ShortID("019c0123456789abcdef0123456789ab"), true),
+	Entry("as the beginning of that", "89a", true),
+	Entry("from its middle", "9abcdef", false),
+	Entry("with more behind it", "019c0123456789abcdef0123456789ab0", false),
+)
+
+var _ = DescribeTable("Showing an id", Label("trace"), func(id, shown string) {
+	Expect(ShortID(id)).To(Equal(shown))
+},
+	Entry("by what stands behind its time", "019c0123456789abcdef0123456789ab", "89abcdef"),
+	Entry("that is short already", "abc", "abc"),
+	Entry("of none", "", ""),
+)
+
+type noChance struct{}
+
+func (noChance) Read([]byte) (int, error) { return 0, errors.New("no chance left") }
+
+var _ = Describe("A consent ticket", Label("B4"), func() {
+	settings := settingsOf()
+	sealed := func() string {
+		GinkgoHelper()
+		request, err := ask(settings)
+		Expect(err).NotTo(HaveOccurred())
+		ticket, err := NewTicket(request, rand.Reader, noon)
+		Expect(err).NotTo(HaveOccurred())
+		text, err := ticket.Seal(settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		return text
+	}
+
+	It("carries what was shown, exactly", func() {
+		ticket, err := OpenTicket(sealed(), settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		request, _ := ask(settings)
+		Expect(ticket.Request()).To(Equal(request))
+	})
+
+	It("is worthless to another issuer, another secret, and for another purpose", func() {
+		text := sealed()
+		for _, other := range []*Settings{
+			settingsOf(func(c *Config) { c.Issuer = "https://other.example" }),
+			settingsOf(func(c *Config) { c.Secret = append(make([]byte, MinSecretLength), 1) }),
+		} {
+			_, err := OpenTicket(text, other, noon)
+			Expect(err).To(Refused(InvalidTicket))
+		}
+		_, err := OpenReturn(text, settings, noon)
+		Expect(err).To(Refused(InvalidTicket))
+	})
+
+	DescribeTable("is worthless to another issuer with the same secret and resource", Label("B17"), func(open func(text string, other *Settings) error, seal func() string) {
+		other := settingsOf(func(c *Config) { c.Issuer, c.Resource = "https://other.example", settings.Resource().String() })
+		Expect(open(seal(), settings)).To(Succeed())
+		Expect(open(seal(), other)).To(Refused(InvalidTicket))
+	},
+		Entry("on a consent page", func(text string, other *Settings) error { _, err := OpenTicket(text, other, noon); return err }, sealed),
+		Entry("behind a return button", func(text string, other *Settings) error { _, err := OpenReturn(text, other, noon); return err }, func() string {
+			text, err := SealReturn(Redirect{Location: "https://client.example/", Host: "client.example"}, settings, noon)
+			Expect(err).NotTo(HaveOccurred())
+			return text
+		}),
+	)
+
+	It("fits into its form however long the request is", Label("B1", "A22"), func() {
+		slashes := strings.Repeat("/", 1900)
+		client, err := NewClientMetadata(RestoreClientID("https://client.example"+slashes), document(func(d map[string]any) {
+			d["client_id"], d["client_name"] = "https://client.example"+slashes, strings.Repeat("字", maxClientName)
+			d["redirect_uris"] = []any{"https://client.example" + slashes}
+		}), settings.Metadata)
+		Expect(err).NotTo(HaveOccurred())
+		request, err := NewAuthorizationRequest(client, Parameters{
+			"response_type": {"code"}, "redirect_uri": {"https://client.example" + slashes}, "state": {strings.Repeat("/", maxStateLength)},
+			"code_challenge": {challengeOf(verifier)}, "code_challenge_method": {"S256"},
+		}, settings)
+		Expect(err).NotTo(HaveOccurred())
+		ticket, err := NewTicket(request, rand.Reader, noon)
+		Expect(err).NotTo(HaveOccurred())
+		text, err := ticket.Seal(settings.Keys)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(text)).To(BeNumerically("<", 16<<10), "which leaves room for the token in 32 KiB")
+		Expect(OpenTicket(text, settings, noon)).To(HaveField("Request()", request))
+	})
+
+	It("does not keep all of its texts in memory for one of them", func() {
+		first, second := strings.Repeat("a", 40), strings.Repeat("b", 100)
+		values, err := unpack(pack([]string{"id", first, "client_id", second}))
+		Expect(err).NotTo(HaveOccurred())
+		at := func(name string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(values.Get(name)))) }
+		Expect(at("client_id")-at("id")).NotTo(BeEquivalentTo(len(first+"9:client_id100:")), "where it is in the whole")
+	})
+
+	It("is worthless when one bit is changed", func() {
+		text := []byte(sealed())
+		for i := range text {
+			changed := append([]byte(nil), text...)
+			if changed[i] == 'A' {
+				changed[i] = 'B'
+			} else {
+				changed[i] = 'A'
+			}
+			_, err := OpenTicket(string(changed), settings, noon)
+			Expect(err).To(Refused(InvalidTicket))
+		}
+	})
+
+	It("dies after ten minutes, at the exact instant", Label("I20"), func() {
+		text := sealed()
+		_, err := OpenTicket(text, settings, noon.Add(10*time.Minute-time.Millisecond))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = OpenTicket(text, settings, noon.Add(10*time.Minute))
+		Expect(err).To(Refused(ExpiredTicket))
+	})
+})

@@ -1,0 +1,103 @@
+package features_test
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.yaml.in/yaml/v3"
+)
+
+var _ = Describe("Describing the settings to editors", Label("configuration"), func() {
+	var schema *jsonschema.Resolved
+	validate := func(text string) error {
+		GinkgoHelper()
+		var file any
+		Expect(yaml.Unmarshal([]byte(text), &file)).To(Succeed(), text)
+		return schema.Validate(file)
+	}
+	BeforeEach(func(ctx SpecContext) {
+		workingFolder()
+		var described jsonschema.Schema
+		Expect(json.Unmarshal([]byte(Run(ctx, "config", "schema").Out), &described)).To(Succeed())
+		Expect(described.Schema).To(Equal("https://json-schema.org/draft/2020-12/schema"))
+		for name, property := range described.Properties {
+			Expect(property.Description).NotTo(BeEmpty(), name)
+		}
+		var err error
+		schema, err = described.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("accepts every line of the example file, and the output of config", func(ctx SpecContext) {
+		Expect(validate(Run(ctx, "config", "example").Out)).To(Succeed())
+		for _, setting := range examples(ctx) {
+			Expect(validate(setting.line)).To(Succeed(), setting.line)
+		}
+		Expect(validate(Run(ctx, "config", "--dev", "--recheck-every=90m", "--client-id-ports=8443").Out)).To(Succeed())
+	})
+
+	DescribeTable("accepts", func(text string) { Expect(validate(text)).To(Succeed()) },
+		Entry(nil, "recheck-every: 0"), Entry(nil, "refresh-grace: -1s"), Entry(nil, "access-token-ttl: 1h30m"), Entry(nil, "client-id-ports: [8443]"))
+
+	DescribeTable("refuses", func(text string) { Expect(validate(text)).NotTo(Succeed()) },
+		Entry("an unknown setting", "sit-name: x"),
+		Entry("yes for true", "dev: 'yes'"),
+		Entry("a number for a text", "site-name: 2048"),
+		Entry("a number for a duration", "access-token-ttl: 3600"),
+		Entry("a duration without unit", "access-token-ttl: '3600'"),
+		Entry("an unknown choice", "log-format: xml"),
+		Entry("a text for a list", "allow-clients: claude.ai"),
+		Entry("a colour by its name", "accent: red"),
+		Entry("a setting without a value", "site-name:"),
+	)
+})
+
+var _ = Describe("Shell completion and help", Label("configuration"), func() {
+	BeforeEach(func() { workingFolder() })
+
+	DescribeTable("prints a script for", func(ctx SpecContext, shell, sign string) {
+		ran := Run(ctx, "completion", shell)
+		Expect(ran.Code).To(BeZero())
+		Expect(ran.Out).To(And(ContainSubstring(sign), ContainSubstring("__complete")))
+	},
+		Entry(nil, "bash", "complete -o default"),
+		Entry(nil, "zsh", "#compdef pasteport"),
+		Entry(nil, "fish", "complete -c pasteport"),
+		Entry(nil, "powershell", "Register-ArgumentCompleter"),
+	)
+
+	const folders, filesToo, nothingElse = ":16", ":0", ":4" // directives to the shell
+
+	DescribeTable("completes", func(ctx SpecContext, line, besides string, words ...string) {
+		ran := Run(ctx, append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		for _, word := range words {
+			Expect(ran.Out).To(ContainSubstring(word))
+		}
+		Expect(ran.Out).To(HaveSuffix(besides + "\n"))
+	},
+		Entry("commands", "", nothingElse, "serve\t", "demo\t", "stdio\t", "config\t", "version\t"),
+		Entry("subcommands", "config ", nothingElse, "example\t", "\nschema\t"),
+		Entry("settings with their help text", "serve --access", nothingElse, "--access-token-ttl\tlifetime of an access token"),
+		Entry("choices", "serve --log-format ", nothingElse, "text\njson\n"),
+		Entry("choices after an equals sign", "serve --log-level=", nothingElse, "debug\ninfo\nwarn\nerror\n"),
+		Entry("folders", "serve --data ", folders),
+		Entry("files", "serve --config ", filesToo),
+		Entry("no files for a setting that is not a file", "serve --issuer ", nothingElse),
+	)
+
+	It("explains every setting, grouped by topic", func(ctx SpecContext) {
+		help, gateway := Run(ctx, "serve", "--help"), Run(ctx, "gateway", "--help")
+		Expect(help.Code).To(BeZero())
+		Expect(gateway.Code).To(BeZero())
+		for _, setting := range examples(ctx) {
+			Expect(help.Out + gateway.Out).To(ContainSubstring("--" + setting.name))
+		}
+		Expect(help.Out).NotTo(ContainSubstring("--upstream"))
+		Expect(gateway.Out).NotTo(ContainSubstring("--demo-token"))
+		Expect(help.Out).To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\nClients:\n.*\nLogging:\n.*--log-level`))
+		Expect(Run(ctx, "config", "schema", "--help").Out).NotTo(ContainSubstring("--issuer"))
+	})
+})
