@@ -37,7 +37,29 @@ func (codeRow) TableName() string { return "authorization_codes" }
 
 func (c codeRow) restore() *oauth.AuthorizationCode { return oauth.RestoreCode(oauth.CodeSnapshot(c)) }
 
-var codeTable = mapper.NewTable[codeRow]()
+var codeTable = mapper.NewTable(codeRow{}.TableName(),
+	mapper.Column("id", func(c *codeRow) any { return &c.ID }),
+	mapper.Column("digest", func(c *codeRow) any { return &c.Digest }),
+	mapper.Column("code_challenge", func(c *codeRow) any { return &c.CodeChallenge }),
+	mapper.Column("client_id", func(c *codeRow) any { return &c.ClientID }),
+	mapper.Column("client_name", func(c *codeRow) any { return &c.ClientName }),
+	mapper.Column("auth_method", func(c *codeRow) any { return &c.AuthMethod }),
+	mapper.Column("redirect_uri", func(c *codeRow) any { return &c.RedirectURI }),
+	mapper.Column("resource", func(c *codeRow) any { return &c.Resource }),
+	mapper.Column("scopes", func(c *codeRow) any { return &c.Scopes }),
+	mapper.Column("subject", func(c *codeRow) any { return &c.Subject }),
+	mapper.Column("roles", func(c *codeRow) any { return &c.Roles }),
+	mapper.Column("state", func(c *codeRow) any { return &c.State }),
+	mapper.Column("end_reason", func(c *codeRow) any { return &c.EndReason }),
+	mapper.Column("created_at", func(c *codeRow) any { return (*mapper.Moment)(&c.CreatedAt) }),
+	mapper.Column("expires_at", func(c *codeRow) any { return (*mapper.Moment)(&c.ExpiresAt) }),
+	mapper.Column("redeemed_at", func(c *codeRow) any { return (*mapper.Moment)(&c.RedeemedAt) }),
+	mapper.Column("withdrawn_at", func(c *codeRow) any { return (*mapper.Moment)(&c.WithdrawnAt) }),
+	mapper.Column("forget_after", func(c *codeRow) any { return (*mapper.Moment)(&c.ForgetAfter) }),
+	mapper.Column("host_print", func(c *codeRow) any { return &c.HostPrint }),
+	mapper.Column("host_box", func(c *codeRow) any { return &c.HostBox }),
+	mapper.Column("host_wrap", func(c *codeRow) any { return &c.HostWrap }),
+)
 
 // grantRow is an oauth.GrantSnapshot with tags. The types convert into each other, so that a new field of one breaks the build.
 type grantRow struct {
@@ -71,7 +93,33 @@ type grantRow struct {
 // TableName implements GORM's Tabler.
 func (grantRow) TableName() string { return "grants" }
 
-var grantTable = mapper.NewTable[grantRow]()
+var grantTable = mapper.NewTable(grantRow{}.TableName(),
+	mapper.Column("id", func(g *grantRow) any { return &g.ID }),
+	mapper.Column("client_id", func(g *grantRow) any { return &g.ClientID }),
+	mapper.Column("client_name", func(g *grantRow) any { return &g.ClientName }),
+	mapper.Column("auth_method", func(g *grantRow) any { return &g.AuthMethod }),
+	mapper.Column("redirect_uri", func(g *grantRow) any { return &g.RedirectURI }),
+	mapper.Column("resource", func(g *grantRow) any { return &g.Resource }),
+	mapper.Column("scopes", func(g *grantRow) any { return &g.Scopes }),
+	mapper.Column("subject", func(g *grantRow) any { return &g.Subject }),
+	mapper.Column("roles", func(g *grantRow) any { return &g.Roles }),
+	mapper.Column("state", func(g *grantRow) any { return &g.State }),
+	mapper.Column("end_reason", func(g *grantRow) any { return &g.EndReason }),
+	mapper.Column("created_at", func(g *grantRow) any { return (*mapper.Moment)(&g.CreatedAt) }),
+	mapper.Column("ended_at", func(g *grantRow) any { return (*mapper.Moment)(&g.EndedAt) }),
+	mapper.Column("last_used_at", func(g *grantRow) any { return (*mapper.Moment)(&g.LastUsedAt) }),
+	mapper.Column("verified_at", func(g *grantRow) any { return (*mapper.Moment)(&g.VerifiedAt) }),
+	mapper.Column("idle_end", func(g *grantRow) any { return (*mapper.Moment)(&g.IdleEnd) }),
+	mapper.Column("absolute_end", func(g *grantRow) any { return (*mapper.Moment)(&g.AbsoluteEnd) }),
+	mapper.Column("forget_after", func(g *grantRow) any { return (*mapper.Moment)(&g.ForgetAfter) }),
+	mapper.Column("generation", func(g *grantRow) any { return &g.Generation }),
+	mapper.Column("refresh_digest", func(g *grantRow) any { return &g.RefreshDigest }),
+	mapper.Column("successor_box", func(g *grantRow) any { return &g.SuccessorBox }),
+	mapper.Column("grace_end", func(g *grantRow) any { return (*mapper.Moment)(&g.GraceEnd) }),
+	mapper.Column("host_print", func(g *grantRow) any { return &g.HostPrint }),
+	mapper.Column("host_box", func(g *grantRow) any { return &g.HostBox }),
+	mapper.Column("host_wrap", func(g *grantRow) any { return &g.HostWrap }),
+)
 
 // secretRow is an oauth.SecretSnapshot with tags.
 type secretRow struct {
@@ -89,7 +137,17 @@ type secretRow struct {
 // TableName implements GORM's Tabler.
 func (secretRow) TableName() string { return "secrets" }
 
-var secretTable = mapper.NewTable[secretRow]()
+var secretTable = mapper.NewTable(secretRow{}.TableName(),
+	mapper.Column("digest", func(s *secretRow) any { return &s.Digest }),
+	mapper.Column("grant_id", func(s *secretRow) any { return &s.Grant }),
+	mapper.Column("kind", func(s *secretRow) any { return &s.Kind }),
+	mapper.Column("generation", func(s *secretRow) any { return &s.Generation }),
+	mapper.Column("predecessor", func(s *secretRow) any { return &s.Predecessor }),
+	mapper.Column("scopes", func(s *secretRow) any { return &s.Scopes }),
+	mapper.Column("host_wrap", func(s *secretRow) any { return &s.HostWrap }),
+	mapper.Column("revoked_at", func(s *secretRow) any { return (*mapper.Moment)(&s.RevokedAt) }),
+	mapper.Column("forget_after", func(s *secretRow) any { return (*mapper.Moment)(&s.ForgetAfter) }),
+)
 
 // isSpent reports that another refresh token of the grant has replaced this one.
 func (s *secretRow) isSpent(of *grantRow) bool {

@@ -1,6 +1,7 @@
-// Package mapper reads and writes the rows of a table without GORM's clauses: two queries of a code flow through them cost 39 µs of its
-// 390 (2026-11-26). A Table has the columns of a GORM model. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ; Normalize makes a row equal to what the database returns
-// for it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
+// Package mapper reads and writes the rows of a table without GORM, whose queries cost a code flow 39 µs of its 390, and
+// without reflection for each field, which cost it 7 % of its rate (2026-11-26). A Table
+// names the columns and where their values are in a struct. ScanTargets reads a row; Insert adds rows; Update writes the columns that differ;
+// Normalize makes a row equal to what the database returns for it. The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
 package mapper
 
 import (
@@ -27,35 +28,16 @@ type Table[R any] struct {
 
 type column[R any] struct {
 	name  string
-	index []int // of the field, for reflect
+	field func(row *R) any
 }
 
-// NewTable describes the table of a GORM model, whose first column is the key. It omits a number that the database assigns.
-func NewTable[R any]() *Table[R] {
-	model, err := schema.Parse(new(R), new(sync.Map), schema.NamingStrategy{})
-	if err != nil {
-		panic(err)
-	}
-	t := &Table[R]{name: model.Table}
-	for _, field := range model.Fields {
-		if !field.AutoIncrement {
-			t.columns = append(t.columns, column[R]{field.DBName, field.StructField.Index})
-		}
-	}
-	return t
+// NewTable describes a table by its columns, the key first.
+func NewTable[R any](name string, columns ...column[R]) *Table[R] {
+	return &Table[R]{name: name, columns: columns}
 }
 
-// field returns a *string, *int, *[]byte or *Moment.
-func (c column[R]) field(row *R) any {
-	field := reflect.ValueOf(row).Elem().FieldByIndex(c.index)
-	switch at := field.Addr().Interface().(type) {
-	case *time.Time:
-		return (*Moment)(at)
-	case *string, *int, *[]byte:
-		return at
-	}
-	return field.Addr().Convert(reflect.TypeFor[*string]()).Interface() // of a named string type
-}
+// Column describes a column by the field that holds its value. field returns a *string, *int, *[]byte or *Moment.
+func Column[R any](name string, field func(row *R) any) column[R] { return column[R]{name, field} }
 
 // valueOf returns the value of a column: NULL for a zero time and for nil bytes.
 func valueOf(field any) any {
