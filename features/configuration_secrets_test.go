@@ -35,7 +35,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Settings()).To(HaveKeyWithValue(name, "https://cms.example.com/x?[hidden]"))
 		Expect(ran.Out).NotTo(ContainSubstring(secret))
 		write("again.yaml", ran.Out)
-		Expect(Run(ctx, "config", "--config=again.yaml").Err).To(MatchRegexp(name + ` \(from again\.yaml:\d+\) has \[hidden\], the placeholder for a hidden secret`))
+		Expect(Run(ctx, "config", "--config=again.yaml").Err).To(MatchRegexp(name + ` \(from again\.yaml:\d+\) has \[hidden\], which stands for a hidden secret`))
 	},
 		Entry(nil, "verify-url", "--verifier=http"),
 		Entry(nil, "introspection-url", "--verifier=introspection", "--introspection-client-id=me", "--introspection-client-secret=it"),
@@ -95,7 +95,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 			"demo-token (from pasteport.yaml:1) and demo-token-file (from pasteport.yaml:2) are both set: keep one of them"),
 		Entry("a missing file", "demo-token-file: missing\n", "demo-token-file (from pasteport.yaml:1) cannot be read: stat missing"),
 		Entry("an empty file", "demo-token-file: empty\n", "demo-token-file (from pasteport.yaml:1) names an empty file"),
-		Entry("the placeholder for hidden secrets", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], the placeholder for a hidden secret"),
+		Entry("[hidden] in place of a secret", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], which stands for a hidden secret"),
 		Entry("a list without printing it", "demo-token: [known-to-few]\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
 		Entry("a number without printing it", "demo-token: 0x5eed\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
 	)

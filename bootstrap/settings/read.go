@@ -60,10 +60,10 @@ func (s *Setting) take(value string) error {
 		return s.invalidValue(value)
 	}
 	if s.secret && value == hidden {
-		return fmt.Errorf("%s is %s, the placeholder for a hidden secret: write the secret itself", s.spelled(), hidden)
+		return fmt.Errorf("%s is %s, which stands for a hidden secret: write the secret itself", s.spelled(), hidden)
 	}
 	if s.hideQuery && strings.HasSuffix(value, "?"+hidden) {
-		return fmt.Errorf("%s has %s, the placeholder for a hidden secret: write the query itself", s.spelled(), hidden)
+		return fmt.Errorf("%s has %s, which stands for a hidden secret: write the query itself", s.spelled(), hidden)
 	}
 	return nil
 }

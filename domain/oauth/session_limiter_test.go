@@ -59,7 +59,7 @@ var _ = Describe("Bounding sessions", Label("G20"), func() {
 		Expect(open(l, "a3", "ada")).To(Equal("a2"))
 	})
 
-	It("ends the idlest session of the person who holds most when all places are taken", func() {
+	It("ends the idlest session of the person with the most sessions at the total limit", func() {
 		l := bounded(4, 4)
 		fill(l, "bob", "b1")
 		fill(l, "ada", "a1", "a2", "a3")

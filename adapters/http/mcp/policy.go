@@ -139,8 +139,8 @@ func senderOf(request sdk.Request) *response.Sender {
 	return response.SenderOf(extra.TokenInfo)
 }
 
-// placeholder replaces the token for the SDK's middleware.
-var placeholder = []string{"Bearer -"}
+// fixedBearer is the header that the SDK's middleware gets in place of the token.
+var fixedBearer = []string{"Bearer -"}
 
 // withTokenInfo passes the caller to the SDK's handler, through the SDK's own middleware. That expects a token in the headers, from which the guard
 // has removed it (G14), and checks the expiry with a clock that may differ from Options.Now, so that check is off.
@@ -154,7 +154,7 @@ func withTokenInfo(handler http.Handler) http.Handler {
 		handler.ServeHTTP(w, r)
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header["Authorization"] = placeholder
+		r.Header["Authorization"] = fixedBearer
 		identified.ServeHTTP(w, r)
 	})
 }
