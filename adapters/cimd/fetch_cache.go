@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/strictjson"
 	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -187,7 +188,7 @@ func (c *fetchCache[T]) readResponse(ctx context.Context, at oauth.ClientID, res
 	if err != nil {
 		return value, err
 	}
-	members, err := decodeDocument(body)
+	members, err := strictjson.Object(body)
 	if err != nil {
 		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataMalformed, err)
 	}

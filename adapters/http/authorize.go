@@ -127,7 +127,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
 		ClientName: request.ClientName(), ClientHost: request.Client().Host(), RedirectHost: request.RedirectURI().Host(),
 		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
-		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(),
+		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(),
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		Resource: request.Resource().String(),
 		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: problem,
