@@ -1,12 +1,13 @@
-// mcp-remote, a bridge from stdio clients to HTTP servers. It supports metadata documents, but no revocation.
+// mcp-remote, a bridge from stdio clients to HTTP servers. It registers itself unless it gets the URL of a metadata document, and cannot revoke.
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, readFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { approve } from '../browser.js';
 import { callTools, listTools } from '../demo_site.js';
 import { freePort } from '../free_port.js';
+import { versionOf } from '../report.js';
 import { revoke } from '../revoke.js';
 
 const program = join(import.meta.dirname, '..', 'node_modules', 'mcp-remote', 'dist', 'proxy.js');
@@ -15,7 +16,16 @@ export const clients = [
   { transport: 'streamable', options: ['--transport', 'http-only'] },
   { transport: 'streamable, auto', options: ['--transport', 'http-only', '--protocol', 'auto'] },
   { transport: 'SSE', options: ['--transport', 'sse-only'] },
-].map((kind) => ({ ...kind, name: 'mcp-remote', run: (world, step) => new Host(world, kind).run(step) }));
+].map(runnable);
+
+export const registering = [
+  { transport: 'default', options: [] },
+  { transport: 'SSE', options: ['--transport', 'sse-only'] },
+].map((kind) => runnable({ ...kind, registers: true }));
+
+function runnable(kind) {
+  return { ...kind, name: 'mcp-remote', version: versionOf('mcp-remote'), run: (world, step) => new Host(world, kind).run(step) };
+}
 
 // Host is a desktop program that starts mcp-remote and uses it over stdio.
 class Host {
@@ -29,6 +39,7 @@ class Host {
       await step('list', () => listTools(() => this.client.listTools()));
       await step('call', () => callTools((name, input) => this.client.callTool({ name, arguments: input })));
       await step('refresh', () => this.refresh());
+      await step('reconnect', () => this.reconnect());
       await step('revoke', () => this.revoke());
     } catch (error) {
       throw new Error(`the output of mcp-remote:\n${this.said}`, { cause: error });
@@ -39,10 +50,17 @@ class Host {
 
   async connect() {
     this.dir = await mkdtemp(join(this.world.dir, 'mcp-remote-'));
-    this.port = await freePort();
+    this.identity = this.kind.registers ? [] : [String(await freePort()), '--host', '127.0.0.1', '--callback-path', '/callback',
+      '--client-metadata-url', this.world.clientID];
+    await this.signIn();
+  }
+
+  async signIn() {
     const connected = this.start();
     connected.catch(() => {}); // reported below
-    await this.arrive(await approve(await this.nextApproval(), this.world.token));
+    const page = await this.nextApproval();
+    assert.equal(page.includes(encodeURIComponent(`${this.world.issuer}/oauth/clients/`)), Boolean(this.kind.registers), page);
+    await this.arrive(await approve(page, this.world.token));
     await connected;
   }
 
@@ -50,8 +68,7 @@ class Host {
   start() {
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: [program, this.world.mcp, String(this.port), '--host', '127.0.0.1', '--callback-path', '/callback',
-        '--client-metadata-url', this.world.clientID, ...this.kind.options],
+      args: [program, this.world.mcp, ...this.identity, ...this.kind.options],
       env: { PATH: process.env.PATH, HOME: this.dir, MCP_REMOTE_CONFIG_DIR: this.dir, BROWSER: 'true' },
       stderr: 'pipe',
     });
@@ -81,19 +98,22 @@ class Host {
     assert.equal(answer.status, 200, await answer.text());
   }
 
-  async tokens() {
-    for (const file of await readdir(this.dir, { recursive: true })) {
-      if (file.endsWith('_tokens.json')) {
-        return JSON.parse(await readFile(join(this.dir, file), 'utf8'));
-      }
-    }
-    return undefined;
+  // file returns the path of a file in which mcp-remote keeps its state.
+  async file(ending) {
+    const files = await readdir(this.dir, { recursive: true });
+    return join(this.dir, files.find((file) => file.endsWith(ending)));
   }
+
+  async read(ending) { return JSON.parse(await readFile(await this.file(ending), 'utf8')); }
+
+  tokens() { return this.read('_tokens.json'); }
+
+  async clientID() { return this.kind.registers ? (await this.read('_client_info.json')).client_id : this.world.clientID; }
 
   // refresh revokes only the access token. The SSE stream ends with its token, and then the host restarts mcp-remote.
   async refresh() {
     const before = await this.tokens();
-    await revoke(this.world, before.access_token);
+    await revoke(this.world, before.access_token, await this.clientID());
     if (this.kind.transport === 'SSE') {
       await this.client.close();
       await this.start();
@@ -104,8 +124,20 @@ class Host {
     assert.notEqual(after.refresh_token, before.refresh_token);
   }
 
+  // reconnect refreshes and signs in again after the server secret was replaced, with the same client_id.
+  async reconnect() {
+    const before = await this.clientID();
+    this.world.rotate();
+    await this.refresh();
+    await this.client.close();
+    await rm(await this.file('_tokens.json'));
+    await this.signIn();
+    await listTools(() => this.client.listTools());
+    assert.equal(await this.clientID(), before);
+  }
+
   async revoke() {
-    await revoke(this.world, (await this.tokens()).refresh_token);
+    await revoke(this.world, (await this.tokens()).refresh_token, await this.clientID());
     this.client.listTools().catch(() => {}); // hangs until the next approval
     await this.nextApproval();
     return 'plain HTTP; the client asks for a new approval';
