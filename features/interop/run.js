@@ -5,12 +5,14 @@
 //   go build -o dist/ ./bootstrap/cmd/pasteport ./features/interop/goclient
 //   features/interop/node_modules/.bin/node features/interop/run.js dist/pasteport dist/goclient
 //
-// Everything runs on loopback: the binary, the site that serves the clients' metadata document over TLS, and the browser.
+// Everything runs on loopback: the binary, the site that serves the clients' metadata document over TLS, and the browser. MCP Inspector needs a chromium
+// on the PATH.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { openClientSite } from './client_site.js';
 import { registering as goSDK } from './clients/go_sdk.js';
+import { registering as inspector } from './clients/inspector.js';
 import { clients as mcpRemote, registering as mcpRemoteByDefault } from './clients/mcp_remote.js';
 import { clients as oauth4webapi } from './clients/oauth4webapi.js';
 import { clients as openidClient } from './clients/openid_client.js';
@@ -23,7 +25,7 @@ const steps = ['connect', 'list', 'call', 'refresh', 'reconnect', 'revoke'];
 const publishing = [...typescript, ...oauth4webapi, ...openidClient, ...mcpRemote];
 
 async function main(binary, goclient) {
-  const registering = [...typescriptRegistering, ...mcpRemoteByDefault, ...goSDK(resolve(goclient))];
+  const registering = [...typescriptRegistering, ...mcpRemoteByDefault, ...goSDK(resolve(goclient)), ...inspector];
   const dir = await mkdtemp(join(tmpdir(), 'pasteport-interop-'));
   const site = await openClientSite(dir);
   try {
@@ -45,7 +47,7 @@ async function connectAll(binary, site, parent, clients, ...settings) {
   try {
     for (const client of clients) {
       const who = { client: client.name, version: client.version, transport: client.transport, client_id: client.registers ? 'registered' : 'document' };
-      outcomes.push(await tryOut(who, (step) => client.run(world, step)));
+      outcomes.push(await tryOut(who, (step) => client.run(world, step), client.limit));
     }
   } finally {
     await server.stop();
