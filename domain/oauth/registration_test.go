@@ -140,6 +140,21 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		Entry("of another host", func(_, box string) string { return "https://cms.example.evil.example/oauth/clients/" + box }),
 	)
 
+	It("opens only as it was issued, without unused bits and line breaks", Label("L7"), func() {
+		const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+		settings, id := settingsOf(selfRegistration), ""
+		for length := 1; len(id)%4 != 2; length++ { // the last character of such an id has unused bits
+			client, err := settings.RegisterClient(with("client_name", strings.Repeat("n", length)))
+			Expect(err).NotTo(HaveOccurred())
+			id = strings.TrimPrefix(client.ID().String(), "https://cms.example/oauth/clients/")
+		}
+		last := strings.IndexByte(alphabet, id[len(id)-1])
+		for _, other := range []string{id[:len(id)-1] + alphabet[last+1:last+2], id + "\n", id[:4] + "\r\n" + id[4:]} {
+			_, err := settings.OpenClient(RestoreClientID("https://cms.example/oauth/clients/" + other))
+			Expect(err).To(Refused(LostRegistration))
+		}
+	})
+
 	It("opens only under a secret that it keeps, for its issuer, and while the operator allows it", Label("L7", "J12"), func() {
 		client, err := settingsOf(selfRegistration).RegisterClient(redirects(callback))
 		Expect(err).NotTo(HaveOccurred())
