@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -65,6 +66,11 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	if err != nil {
 		s.audit(ctx, "cimd_rejected", "client", id.Host(), "reason", err)
 		return nil, clientRefusal(err)
+	}
+	if checkedAt, failure := client.FailedCheck(); failure != nil {
+		s.audit(ctx, "cimd_unchecked", "client", id.Host(), "checked_at", checkedAt, "reason", failure)
+		trace.From(ctx).Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be fetched; its version of "+
+			checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
 	}
 	return client, nil
 }

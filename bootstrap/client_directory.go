@@ -8,12 +8,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func newDirectory(config oauth.Config, settings *oauth.Settings, chosen oauthOptions) *cimd.Directory {
+func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store, chosen oauthOptions) *cimd.Directory {
+	documents, _ := store.(oauth.ClientDocumentStore)
 	return cimd.New(cimd.Options{
 		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports(config.ClientIDPorts),
 		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
 		Proxy: proxy(config.MetadataProxy), Now: config.Now, Logger: config.Logger, RootCAs: chosen.roots,
-		Limits: settings.Limits, Limited: chosen.limited,
+		Limits: settings.Limits, Limited: chosen.limited, Store: documents,
 	})
 }
 

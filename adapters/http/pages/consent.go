@@ -17,6 +17,8 @@ type Consent struct {
 	ForeignRedirect bool // RedirectHost differs from ClientHost
 	Unnamed         bool // the client's document has no client_id (C23)
 
+	CheckedOn string // the day of the last check of the client's document, if it could not be checked now (C57)
+
 	Grants  []string // one sentence per granted scope except offline_access, see Offline
 	Offline bool     // the app may refresh its access without the person
 
@@ -28,9 +30,9 @@ type Consent struct {
 	Problem string // why the last attempt failed (B6 to B9); empty at first
 }
 
-// Warns reports whether the page has a warning (A36, C23).
+// Warns reports whether the page has a warning (A36, C23, C57).
 func (c Consent) Warns() bool {
-	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed
+	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed || c.CheckedOn != ""
 }
 
 // WriteConsent answers with the consent page. Nothing is written if it cannot be rendered.
