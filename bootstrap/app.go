@@ -87,8 +87,8 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	authz.server = application.NewServer(settings, application.Ports{
 		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
 		Verifier: verifierOf(config), Verifiers: ownVerifiers(config), Guesses: newGuesses(counter, config, settings),
-		Failures: throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
-		Witness:  witness, Trace: authz.trace, Journal: steps, OnDecision: chosen.decided, Limited: chosen.limited,
+		Failures: throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute), Registrations: throttle.NewRegistrations(settings.Limits),
+		Witness: witness, Trace: authz.trace, Journal: steps, OnDecision: chosen.decided, Limited: chosen.limited,
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{

@@ -7,14 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-// maxDepth is the maximum nesting of a document; the document itself is level 1 (C22).
-const maxDepth = 8
 
 // readDocument returns the body of a response with status 200, a JSON type, no encoding and a small body (C12-C15). For any other response it returns
 // oauth.ErrMetadataNoDocument, and for a body that is incomplete or takes too long only oauth.ErrMetadataUnreachable (C56).
@@ -81,25 +75,4 @@ func isJSON(contentType string) bool {
 	mediaType, _, _ := strings.Cut(contentType, ";")
 	subtype, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(mediaType)), "application/")
 	return found && (subtype == "json" || len(subtype) > len("+json") && strings.HasSuffix(subtype, "+json"))
-}
-
-// shallow makes the decoder refuse values beyond maxDepth.
-var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, _ *any) error {
-	if next := decoder.PeekKind(); decoder.StackDepth() >= maxDepth && (next == '{' || next == '[') {
-		return fmt.Errorf("the document nests deeper than %d", maxDepth)
-	}
-	return errors.ErrUnsupported
-}))
-
-// decodeDocument decodes one JSON object. The decoder refuses duplicate names, invalid UTF-8, a byte order mark and data after the object, and
-// distinguishes the case of names (C22).
-func decodeDocument(body []byte) (map[string]any, error) {
-	var members map[string]any
-	if err := json.Unmarshal(body, &members, shallow); err != nil {
-		return nil, fmt.Errorf("decode the document: %w", err)
-	}
-	if members == nil {
-		return nil, errors.New("the document is null")
-	}
-	return members, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/pasteport/pasteport/adapters/strictjson"
 	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -222,7 +223,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 
 // parse decodes and checks a document.
 func (c *fetchCache[T]) parse(ctx context.Context, at oauth.ClientID, body []byte) (value T, err error) {
-	members, err := decodeDocument(body)
+	members, err := strictjson.Object(body)
 	if err != nil {
 		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataMalformed, err)
 	}

@@ -132,7 +132,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
 		ClientName: request.ClientName(), ClientHost: request.Client().Host(), RedirectHost: request.RedirectURI().Host(),
 		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
-		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), CheckedOn: checkedOn,
+		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), CheckedOn: checkedOn,
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		Resource: request.Resource().String(),
 		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: problem,

@@ -138,9 +138,12 @@ func (r *AuthorizationRequest) Resource() Resource { return r.resource }
 // Scopes returns the requested scopes.
 func (r *AuthorizationRequest) Scopes() Scopes { return r.scopes }
 
+// SelfRegistered reports whether the client registered itself, so that only its redirect URI is verified (L9).
+func (r *AuthorizationRequest) SelfRegistered() bool { return r.authMethod == SealedClientID }
+
 // ForeignRedirect reports whether the redirect URI is on another host than the client's document (A36).
 func (r *AuthorizationRequest) ForeignRedirect() bool {
-	return !r.redirect.Loopback() && !r.redirect.PrivateScheme() && r.redirect.Host() != r.client.Host()
+	return !r.SelfRegistered() && !r.redirect.Loopback() && !r.redirect.PrivateScheme() && r.redirect.Host() != r.client.Host()
 }
 
 // Grant builds the successful response (B11).

@@ -193,8 +193,7 @@ func pack(texts []string) (packed []byte) {
 	return packed
 }
 
-func unpack(packed []byte) (url.Values, error) {
-	var texts []string
+func unpackTexts(packed []byte) (texts []string, err error) {
 	for rest := string(packed); rest != ""; {
 		length, after, _ := strings.Cut(rest, ":")
 		end, err := strconv.Atoi(length)
@@ -202,6 +201,14 @@ func unpack(packed []byte) (url.Values, error) {
 			return nil, errors.New("it is cut off")
 		}
 		texts, rest = append(texts, strings.Clone(after[:end])), after[end:] // Clone, so that a stored text does not keep all of them in memory
+	}
+	return texts, nil
+}
+
+func unpack(packed []byte) (url.Values, error) {
+	texts, err := unpackTexts(packed)
+	if err != nil {
+		return nil, err
 	}
 	values := url.Values{}
 	for pair := range slices.Chunk(texts, 2) {
