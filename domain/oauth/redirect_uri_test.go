@@ -63,6 +63,18 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		Entry(nil, "http://c.example/cb"), Entry(nil, "https:///cb"), Entry(nil, "https:c.example/cb"), Entry(nil, "https://u@c.example/cb"),
 		Entry(nil, "cursor://a/cb"), Entry(nil, "Cursor://a/cb", "cursor"), Entry("one that is too long", "https://c.example/"+strings.Repeat("x", maxRedirectURILength)),
 	)
+	DescribeTable("lets a person copy the callback URL to another computer", Label("B21"), func(redirect string, allowed bool) {
+		request := &AuthorizationRequest{redirect: RestoreRedirectURI(redirect)}
+		if allowed {
+			Expect(request.CheckCallbackCopy()).To(Succeed())
+		} else {
+			Expect(request.CheckCallbackCopy()).To(Refused(InvalidRequest))
+		}
+	},
+		Entry("of an app at 127.0.0.1", "http://127.0.0.1:4321/cb", true), Entry("of an app at localhost", "http://localhost/callback", true),
+		Entry("of an app at ::1", "http://[::1]:8080/cb", true), Entry("but not of a web site", "https://c.example/cb", false),
+		Entry("but not of https at localhost", "https://localhost/cb", false), Entry("but not of an installed app", "cursor://localhost/cb", false),
+	)
 	It("never redirects to a script or a file, even when a setting allows the scheme", func() {
 		for _, scheme := range forbiddenSchemes {
 			_, err := ParseRedirectURI(scheme+"://a/cb", []string{scheme})
