@@ -82,3 +82,19 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		}
 	})
 })
+
+var _ = Describe("Loopback origins of web pages", Label("G1"), func() {
+	DescribeTable("are allowed", func(origin string) { Expect(IsLoopbackOrigin(origin)).To(BeTrue()) },
+		Entry(nil, "http://localhost"), Entry(nil, "http://localhost:6274"), Entry(nil, "https://127.0.0.1:65535"), Entry(nil, "http://[::1]:1"), Entry(nil, "https://[::1]"),
+	)
+	DescribeTable("are no other texts", func(origin string) { Expect(IsLoopbackOrigin(origin)).To(BeFalse()) },
+		Entry(nil, ""), Entry(nil, "null"), Entry(nil, "loopback"), Entry(nil, "localhost"), Entry(nil, "localhost:6274"), Entry(nil, "//localhost"),
+		Entry(nil, "ftp://localhost"), Entry(nil, "ws://localhost"), Entry(nil, "file://localhost"), Entry(nil, "chrome-extension://localhost"), Entry(nil, "http:localhost"),
+		Entry(nil, "http://localhost/"), Entry(nil, "http://localhost:6274/x"), Entry(nil, "http://localhost?x"), Entry(nil, "http://localhost#x"),
+		Entry(nil, "http://localhost:"), Entry(nil, "http://localhost:0"), Entry(nil, "http://localhost:65536"), Entry(nil, "http://localhost:8x"), Entry(nil, "http://localhost:80:80"),
+		Entry(nil, "http://evil@localhost"), Entry(nil, "http://localhost@evil.example"), Entry(nil, "http://localhost:80@evil.example"),
+		Entry(nil, "http://localhost.evil.example"), Entry(nil, "http://evil.example/http://localhost"), Entry(nil, "http://evil.example://localhost"),
+		Entry(nil, "http://127.0.0.1.nip.io"), Entry(nil, "http://127.0.0.2"), Entry(nil, "http://127.1"), Entry(nil, "http://0.0.0.0"), Entry(nil, "http://[::ffff:127.0.0.1]"),
+		Entry(nil, "http://::1"), Entry(nil, "http://localhost."), Entry(nil, "http://foo.localhost"), Entry(nil, " http://localhost"), Entry(nil, "http://localhost http://evil.example"),
+	)
+})
