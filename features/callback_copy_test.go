@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -210,6 +211,12 @@ var _ = Describe("The page with the callback URL in a real browser", Label("B22"
 			`(box => [box.x + box.width / 2, box.y + box.height / 2])(document.getElementById("callback").getBoundingClientRect())`))
 		browser.Do(ctx, chromedp.MouseClickXY(middle[0], middle[1], chromedp.ClickCount(count)))
 	}
+	pasted := func(ctx context.Context) string { // into the first field of another page
+		open(ctx)
+		press(ctx, "\t")
+		browser.Do(ctx, chromedp.KeyEvent("v", chromedp.KeyModifiers(chromedp.ModifierCtrl), func(p *input.DispatchKeyEventParams) { p.Commands = []string{"paste"} }))
+		return Ask(ctx, browser, chromedp.Evaluate[string](`document.activeElement.value`))
+	}
 	selection := func(ctx context.Context) string {
 		return Ask(ctx, browser, chromedp.Evaluate[string](`(f => f.value.slice(f.selectionStart, f.selectionEnd))(document.getElementById("callback"))`))
 	}
@@ -234,7 +241,7 @@ var _ = Describe("The page with the callback URL in a real browser", Label("B22"
 		Expect(Ask(ctx, browser, chromedp.Evaluate[string](`document.activeElement.id`))).To(Equal("copy"))
 		press(ctx, "\r")
 		Expect(browser.Text(ctx, "#copied:not(:empty)")).To(ContainSubstring("Now paste it into the app."))
-		connects(ctx, selection(ctx))
+		connects(ctx, pasted(ctx))
 	}, SpecTimeout(browserTime))
 
 	It("selects the whole address at a click", func(ctx SpecContext) {
