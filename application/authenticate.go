@@ -58,7 +58,7 @@ func (s *Server) admit(ctx context.Context, token oauth.Digest, resource oauth.R
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
-	trace.From(ctx).Identify(grant.ID(), grant.Client().String())
+	trace.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client()))
 	caller, err := grant.Admits(token, resource, now)
 	return grant, caller, err
 }

@@ -12,6 +12,9 @@ import (
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Record(trace.Exchange)
 	trace.From(ctx).Identify("", s.claimedClient(client))
+	if err := s.checkRegistration(client); err != nil {
+		return nil, err
+	}
 	code, err := s.readSecret(ctx, p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
@@ -35,7 +38,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).Identify(code.ID(), code.Client().String())
+	trace.From(ctx).Identify(code.ID(), s.settings.LabelOf(code.Client()))
 	if by.Client, err = s.identify(ctx, code, client); err != nil {
 		return nil, err
 	}
@@ -51,7 +54,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	if err != nil {
 		return nil, unknownGrant(err)
 	}
-	s.audit(ctx, "code_redeemed", "grant", code.ID(), "client", code.Client().Host())
+	s.audit(ctx, "code_redeemed", "grant", code.ID(), "client", s.settings.PublisherOf(code.Client()))
 	return tokens, nil
 }
 
@@ -59,7 +62,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 func (s *Server) refuseCode(ctx context.Context, code *oauth.AuthorizationCode, refusal error) error {
 	switch {
 	case errors.Is(refusal, oauth.ErrRetried):
-		s.audit(ctx, "code_retried", "grant", code.ID(), "client", code.Client().Host())
+		s.audit(ctx, "code_retried", "grant", code.ID(), "client", s.settings.PublisherOf(code.Client()))
 	case errors.Is(refusal, oauth.ErrReplayed):
 		if err := s.endAuthorization(ctx, code, oauth.EndedByCodeReplay); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 // claimedClient returns the client_id of a request for the trace, "" when it is not valid: it may then be anything, even a secret.
 func (s *Server) claimedClient(by oauth.Credentials) string {
 	id, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
-	return id.String()
+	return s.settings.LabelOf(id)
 }
 
 // identify returns the client that presents a code or a refresh token (D11). A client that was approved with private_key_jwt has to authenticate

@@ -13,6 +13,9 @@ import (
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Record(trace.Refresh)
 	trace.From(ctx).Identify("", s.claimedClient(client))
+	if err := s.checkRegistration(client); err != nil {
+		return nil, err
+	}
 	token, err := s.readSecret(ctx, p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
@@ -21,7 +24,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).Identify(grant.ID(), grant.Client().String())
+	trace.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client()))
 	by := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package application
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -24,15 +23,15 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	if err != nil {
 		return nil, err
 	}
-	recorder.Identify("", id.String())
+	recorder.Identify("", s.settings.LabelOf(id))
 	client, err := s.client(ctx, id, p.Get("redirect_uri"))
 	if err != nil {
-		return nil, oauth.WithClientHost(id, err)
+		return nil, s.withPublisher(id, err)
 	}
 	recorder.Record(trace.Page)
 	request, err := oauth.NewAuthorizationRequest(client, p, s.settings)
 	if err != nil {
-		return nil, oauth.WithClientHost(id, err)
+		return nil, s.withPublisher(id, err)
 	}
 	ticket, err := oauth.NewTicket(request, s.ports.Random, s.now())
 	if err != nil {
@@ -54,37 +53,4 @@ func (s *Server) clientID(p oauth.Parameters) (oauth.ClientID, error) {
 		return oauth.ClientID{}, oauth.Refuse(oauth.InvalidRequest, "A7", "the client_id is missing")
 	}
 	return oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
-}
-
-func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
-	if err := s.settings.CheckClient(id); err != nil {
-		return nil, err
-	}
-	trace.From(ctx).Record(trace.ClientMetadata)
-	client, err := s.ports.Clients.Client(ctx, id, redirectURI)
-	if err != nil {
-		s.audit(ctx, "cimd_rejected", "client", id.Host(), "reason", err)
-		return nil, clientRefusal(err)
-	}
-	return client, nil
-}
-
-const notFetched = "the app's published description cannot be fetched"
-
-// clientRefusal has one text for every failed fetch, so that the page does not reveal which internal hosts exist (C41, C42). Only the log and the trace
-// name the rule.
-func clientRefusal(err error) error {
-	switch {
-	case errors.Is(err, oauth.ErrMetadataSlow):
-		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientUnreachable, "C53", notFetched, err)
-	case errors.Is(err, oauth.ErrMetadataNoDocument):
-		return oauth.Refuse(oauth.ClientUnreachable, "C42", notFetched, err)
-	case errors.Is(err, oauth.ErrMetadataUnreachable):
-		return oauth.Refuse(oauth.ClientUnreachable, "C41", notFetched, err)
-	case errors.Is(err, oauth.ErrMetadataMalformed):
-		return oauth.Refuse(oauth.InvalidClientDocument, "C43", "the app's published description is not valid", err)
-	case errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientBusy, "C21", "too many apps are being looked up just now", err)
-	}
-	return err
 }

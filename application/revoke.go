@@ -10,6 +10,9 @@ import (
 // Revoke ends the grant of a refresh token, or a single access token (E1-E10). It ignores tokens that are unknown or of another client. It fails for
 // an outage, and for a client that fails to authenticate (D33).
 func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string) error {
+	if err := s.checkRegistration(by); err != nil {
+		return err
+	}
 	secret, ok := oauth.ParseSecret(oauth.RefreshTokenSecret, token)
 	if !ok {
 		secret, ok = oauth.ParseSecret(oauth.AccessTokenSecret, token)

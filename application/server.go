@@ -17,22 +17,23 @@ import (
 
 // Ports are the dependencies of the use cases.
 type Ports struct {
-	Store      oauth.Store
-	Clients    oauth.ClientDirectory
-	Keys       oauth.KeyDirectory
-	Assertions oauth.AssertionReader
-	Verifier   oauth.BearerVerifier
-	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier (U3)
-	Guesses    oauth.GuessLimit
-	Failures   oauth.FailureLimit   // counts unknown codes and refresh tokens
-	Witness    oauth.SecretVerifier // nil when no other process shares the store
-	Trace      trace.Log            // nil: connections are not traced
-	Journal    trace.Journal        // buffers the writes to Trace; nil without it
-	OnDecision func(event string)   // called with each audit event; may be nil
-	Limited    oauth.LimitObserver  // may be nil
-	Now        func() time.Time
-	Random     io.Reader
-	Logger     *slog.Logger
+	Store         oauth.Store
+	Clients       oauth.ClientDirectory
+	Keys          oauth.KeyDirectory
+	Assertions    oauth.AssertionReader
+	Verifier      oauth.BearerVerifier
+	Verifiers     map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier (U3)
+	Guesses       oauth.GuessLimit
+	Failures      oauth.FailureLimit      // counts unknown codes and refresh tokens
+	Registrations oauth.RegistrationLimit // of clients that register themselves
+	Witness       oauth.SecretVerifier    // nil when no other process shares the store
+	Trace         trace.Log               // nil: connections are not traced
+	Journal       trace.Journal           // buffers the writes to Trace; nil without it
+	OnDecision    func(event string)      // called with each audit event; may be nil
+	Limited       oauth.LimitObserver     // may be nil
+	Now           func() time.Time
+	Random        io.Reader
+	Logger        *slog.Logger
 }
 
 // Server runs the use cases. It is safe for concurrent use.
@@ -112,7 +113,10 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 
 // Events returns the names of all audit events, so that metrics can begin at zero.
 func Events() []string {
-	return []string{"callback_shown", "cimd_rejected", "code_redeemed", "code_retried", "consent_denied", "grant_created", "grant_ended", "host_token_rejected", "refreshed"}
+	return []string{
+		"callback_shown", "cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried", "consent_denied", "grant_created",
+		"grant_ended", "host_token_rejected", "refreshed",
+	}
 }
 
 // audit logs a decision. The attributes must not contain secrets (H8).

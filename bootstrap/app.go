@@ -59,8 +59,8 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
-// oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister and trace.Log. Those of a store that is wrapped in another type are lost
-// unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
+// oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister, oauth.ClientDocumentStore and trace.Log. Those of a store that is wrapped in
+// another type are lost unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := oauthOptions{sweepEvery: sweepEvery}
 	for _, option := range options {
@@ -73,7 +73,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
-	directory := newDirectory(config, settings, chosen)
+	directory := newDirectory(config, settings, store, chosen)
 	if chosen.clients == nil {
 		chosen.clients = directory
 	}
@@ -87,8 +87,8 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	authz.server = application.NewServer(settings, application.Ports{
 		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
 		Verifier: verifierOf(config), Verifiers: ownVerifiers(config), Guesses: newGuesses(counter, config, settings),
-		Failures: throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
-		Witness:  witness, Trace: authz.trace, Journal: steps, OnDecision: chosen.decided, Limited: chosen.limited,
+		Failures: throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute), Registrations: throttle.NewRegistrations(settings.Limits),
+		Witness: witness, Trace: authz.trace, Journal: steps, OnDecision: chosen.decided, Limited: chosen.limited,
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{

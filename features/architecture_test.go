@@ -48,7 +48,7 @@ var table = []law{
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},
 	{of: []string{"adapters/http/telemetry"}, may: []string{"domain/...", echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
 	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},
-	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown"}},
+	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown", "adapters/strictjson"}},
 	{of: []string{"adapters/persistence"}, may: []string{
 		"domain/...", "adapters/persistence/internal/...", "adapters/persistence/maintenance", "adapters/persistence/secretfile", "adapters/persistence/sqlite", "gorm.io/gorm/...", "github.com/go-gormigrate/gormigrate/v2"}},
 	{of: []string{"adapters/persistence/sqlite"}, may: []string{
@@ -61,7 +61,8 @@ var table = []law{
 	{of: []string{"adapters/persistence/mysql"}, may: []string{"adapters/persistence/internal/drivers", "gorm.io/gorm", "gorm.io/driver/mysql", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"adapters/cimd"}, may: []string{
 		"domain/...", "adapters/timestamps", "code.dny.dev/ssrf", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/net/publicsuffix",
-		"github.com/pquerna/cachecontrol/...", "github.com/go-json-experiment/json/..."}},
+		"github.com/pquerna/cachecontrol/...", "adapters/strictjson"}},
+	{of: []string{"adapters/strictjson"}, may: []string{"github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/jose"}, may: []string{"domain/...", "github.com/go-jose/go-jose/v4/..."}},
 	{of: []string{"adapters/verification/tokenfile"}, may: []string{"domain/...", "golang.org/x/crypto/argon2"}, never: []string{"net/..."}},
 	{of: []string{"adapters/outbound"}},
@@ -94,7 +95,7 @@ var table = []law{
 		"bootstrap", "bootstrap/cli/...", "bootstrap/demosite", "bootstrap/internal/memory", "bootstrap/server", "bootstrap/settings", "github.com/spf13/..."}},
 	{of: []string{"bootstrap/cli/demo"}, may: []string{"adapters/certificates", "bootstrap/cli/term", "bootstrap/demosite", "bootstrap/server/...",
 		"adapters/htmlpage", "github.com/spf13/cobra", templates, sdk + "...", "golang.org/x/sync/errgroup"}},
-	{of: []string{"bootstrap/cli/diagnosis"}, may: []string{"adapters/certificates", "adapters/doctor", "bootstrap/cli/term", "github.com/spf13/cobra"}},
+	{of: []string{"bootstrap/cli/diagnosis"}, may: []string{"adapters/certificates", "adapters/doctor", "bootstrap", "bootstrap/cli/term", "bootstrap/server", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/cli/tracing"}, may: []string{"domain/...", "bootstrap/cli/term", "bootstrap/server", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/cli/term"}, may: []string{"domain/oauth", "github.com/spf13/cobra", "github.com/mattn/...", "golang.org/x/term"}},
 	{of: []string{"bootstrap/cmd/..."}, may: []string{"bootstrap/cli"}},

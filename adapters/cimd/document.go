@@ -7,14 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-// maxDepth is the maximum nesting of a document; the document itself is level 1 (C22).
-const maxDepth = 8
 
 // readDocument returns the body of a response with status 200, a JSON type, no encoding and a small body (C12-C15). For any other response it returns
 // oauth.ErrMetadataNoDocument, and for a body that is incomplete or takes too long only oauth.ErrMetadataUnreachable (C56).
@@ -51,17 +45,29 @@ type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("the status of the response is %d", int(e)) }
 
-// isTransient reports whether a later fetch may succeed: the host was unreachable, failed or refused requests, or this server had no slot for the
-// fetch (C56).
+// isTransient reports whether a failed fetch says nothing about the client: the host was unreachable, failed or refused requests, or this server had no
+// slot for the fetch (C56, C57). A host that resolves to an address that is not public is not among them, because its DNS entries are the client's.
 func isTransient(err error) bool {
 	var status statusError
 	switch {
+	case errors.Is(err, errAddressRefused):
+		return false
 	case errors.Is(err, oauth.ErrMetadataBudget):
 		return true
 	case errors.As(err, &status):
-		return status == http.StatusForbidden || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+		return status == http.StatusForbidden || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 	}
 	return errors.Is(err, oauth.ErrMetadataUnreachable) && !errors.Is(err, oauth.ErrMetadataNoDocument)
+}
+
+// isDefinite reports whether the client has withdrawn its document: it was removed, or is not valid any more (C57).
+func isDefinite(err error) bool {
+	var status statusError
+	if errors.As(err, &status) {
+		return status == http.StatusNotFound || status == http.StatusGone
+	}
+	_, refused := oauth.KindOf(err)
+	return refused || errors.Is(err, oauth.ErrMetadataMalformed)
 }
 
 // isJSON reports whether a media type is application/json or application/*+json, with any parameters (C14).
@@ -69,25 +75,4 @@ func isJSON(contentType string) bool {
 	mediaType, _, _ := strings.Cut(contentType, ";")
 	subtype, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(mediaType)), "application/")
 	return found && (subtype == "json" || len(subtype) > len("+json") && strings.HasSuffix(subtype, "+json"))
-}
-
-// shallow makes the decoder refuse values beyond maxDepth.
-var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, _ *any) error {
-	if next := decoder.PeekKind(); decoder.StackDepth() >= maxDepth && (next == '{' || next == '[') {
-		return fmt.Errorf("the document nests deeper than %d", maxDepth)
-	}
-	return errors.ErrUnsupported
-}))
-
-// decodeDocument decodes one JSON object. The decoder refuses duplicate names, invalid UTF-8, a byte order mark and data after the object, and
-// distinguishes the case of names (C22).
-func decodeDocument(body []byte) (map[string]any, error) {
-	var members map[string]any
-	if err := json.Unmarshal(body, &members, shallow); err != nil {
-		return nil, fmt.Errorf("decode the document: %w", err)
-	}
-	if members == nil {
-		return nil, errors.New("the document is null")
-	}
-	return members, nil
 }

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -16,21 +17,21 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 	}
 
 	It("distinguishes the case of member names", func() {
-		Expect(decodeDocument([]byte(`{"client_id":"a","CLIENT_ID":"b"}`))).To(Equal(map[string]any{"client_id": "a", "CLIENT_ID": "b"}))
+		Expect(strictjson.Object([]byte(`{"client_id":"a","CLIENT_ID":"b"}`))).To(Equal(map[string]any{"client_id": "a", "CLIENT_ID": "b"}))
 	})
 
 	It("reads objects, lists and white space", func() {
-		Expect(decodeDocument([]byte(" {\"a\":[\"b\",{\"c\":null}],\"d\":true}\r\n"))).To(Equal(
+		Expect(strictjson.Object([]byte(" {\"a\":[\"b\",{\"c\":null}],\"d\":true}\r\n"))).To(Equal(
 			map[string]any{"a": []any{"b", map[string]any{"c": nil}}, "d": true}))
 	})
 
 	It("reads eight levels", func() {
-		Expect(decodeDocument([]byte(nested(7)))).To(HaveKey("a"))
+		Expect(strictjson.Object([]byte(nested(7)))).To(HaveKey("a"))
 	})
 
 	DescribeTable("fails",
 		func(body string) {
-			_, err := decodeDocument([]byte(body))
+			_, err := strictjson.Object([]byte(body))
 			Expect(err).To(HaveOccurred())
 		},
 		Entry("when the document is empty", ""),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -140,11 +141,15 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	for _, scope := range settings.Catalogue.Describe(request.Scopes()) {
 		grants = append(grants, scope.Description)
 	}
+	var checkedOn string
+	if at := request.CheckedAt(); !at.IsZero() {
+		checkedOn = at.UTC().Format(time.DateOnly)
+	}
 	e.secureTransport(c)
 	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
 		ClientName: request.ClientName(), ClientHost: request.Client().Host(), RedirectHost: request.RedirectURI().Host(),
 		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
-		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(),
+		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), CheckedOn: checkedOn,
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		Resource: request.Resource().String(),
 		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: problem,

@@ -125,8 +125,12 @@ func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
 	for _, scope := range e.server.Settings().Catalogue.Describe(c.Scopes) {
 		grants = append(grants, scope.Description)
 	}
+	publisher := c.ClientHost
+	if publisher == oauth.SelfRegistered {
+		publisher = ""
+	}
 	return pages.Connection{
-		Grant: c.ID, ClientName: c.ClientName, ClientHost: c.ClientHost, Loopback: c.Loopback, PrivateScheme: c.PrivateScheme,
+		Grant: c.ID, ClientName: c.ClientName, ClientHost: publisher, Loopback: c.Loopback, PrivateScheme: c.PrivateScheme,
 		Grants: grants, Waiting: c.Waiting, CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt, EndsBy: c.EndsBy,
 	}
 }

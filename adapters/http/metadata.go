@@ -10,6 +10,7 @@ type serverMetadata struct {
 	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
 	TokenEndpoint            string   `json:"token_endpoint"`
 	RevocationEndpoint       string   `json:"revocation_endpoint"`
+	RegistrationEndpoint     string   `json:"registration_endpoint,omitempty"`
 	ResponseTypes            []string `json:"response_types_supported"`
 	ResponseModes            []string `json:"response_modes_supported"`
 	GrantTypes               []string `json:"grant_types_supported"`
@@ -31,11 +32,16 @@ func (e *Endpoints) metadata() serverMetadata {
 	for _, protected := range settings.Resources {
 		resources = append(resources, protected.Resource.String())
 	}
+	registration := ""
+	if settings.SelfRegistration {
+		registration = settings.Issuer + registerPath
+	}
 	return serverMetadata{
 		Issuer:                   settings.Issuer,
 		AuthorizationEndpoint:    settings.Issuer + authorizePath,
 		TokenEndpoint:            settings.Issuer + tokenPath,
 		RevocationEndpoint:       settings.Issuer + revokePath,
+		RegistrationEndpoint:     registration,
 		ResponseTypes:            []string{"code"},
 		ResponseModes:            []string{"query"},
 		GrantTypes:               []string{"authorization_code", "refresh_token"},

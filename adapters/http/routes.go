@@ -50,6 +50,7 @@ const (
 	authorizePath = "/oauth/authorize"
 	tokenPath     = oauth.TokenPath
 	revokePath    = "/oauth/revoke"
+	registerPath  = "/oauth/register"
 
 	connectionsPath = "/oauth/connections"
 )
@@ -62,18 +63,12 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	if base != "" {
 		metadata.Mount(site, base+"/.well-known/oauth-authorization-server", e.follow)
 	}
-	for _, route := range []struct {
-		path  string
-		allow string
-		serve map[string]endpoint
-		fail  errorWriter
-		step  trace.Kind // of a refusal before the endpoint has recorded a step
-	}{
+	for _, route := range append([]route{
 		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide}, e.failOnPage, trace.Authorize},
 		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
 		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
 		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
-	} {
+	}, e.selfRegistration(base)...) {
 		handle := e.dispatch(route.serve, route.allow, tracing(route.step, route.fail))
 		site.Any(route.path, handle, e.follow)
 		site.RouteNotFound(route.path, handle, e.follow) // methods that Echo does not know
@@ -82,7 +77,30 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	for _, path := range []string{openID + base, openID + base + "/*", base + openID} {
 		site.Any(path, notFound(trace.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
 	}
-	site.Any(base+"/oauth/register", notFound(trace.Registration, "F4", "there is no dynamic registration"), e.follow)
+	if !e.server.Settings().SelfRegistration {
+		site.Any(base+registerPath, notFound(trace.Registration, "F4", "there is no dynamic registration"), e.follow)
+	}
+}
+
+// route is a row of the route table.
+type route struct {
+	path  string
+	allow string
+	serve map[string]endpoint
+	fail  errorWriter
+	step  trace.Kind // of a refusal before the endpoint has recorded a step
+}
+
+// selfRegistration returns the routes of clients that register themselves, none unless the operator allows it (L1).
+func (e *Endpoints) selfRegistration(base string) []route {
+	if !e.server.Settings().SelfRegistration {
+		return nil
+	}
+	document := map[string]endpoint{http.MethodGet: e.registeredClient, http.MethodHead: e.registeredClient, http.MethodOptions: preflightOfDocument}
+	return []route{
+		{base + registerPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.register, http.MethodOptions: preflight}, e.failInJSON, ""},
+		{base + oauth.RegisteredClientsPath + "*", "GET, HEAD, OPTIONS", document, e.failInJSON, ""},
+	}
 }
 
 func preflight(c echo.Context) error {

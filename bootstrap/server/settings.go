@@ -90,7 +90,8 @@ func (c *Config) lifetimes() settings.Group {
 
 func (c *Config) clients() settings.Group {
 	return settings.Group{Title: "Clients", Settings: []*settings.Setting{
-		settings.List("allow-clients", &c.AllowClients, hostItem, "hosts of the clients that may connect").DefaultText("every client").Example("claude.ai"),
+		settings.List("allow-clients", &c.AllowClients, hostItem, "hosts of the clients that may connect; self-registered stands for all clients that registered themselves").DefaultText("every client").Example("claude.ai"),
+		settings.Switch("self-registration", &c.SelfRegistration, "let clients register themselves (RFC 7591), for those without a metadata document; nothing is stored for them"),
 		settings.Switch("private-key-jwt", &c.PrivateKeyJWT, "support client authentication with private_key_jwt (RFC 7523)"),
 		settings.Texts("trusted-redirect-hosts", &c.TrustedRedirectHosts, "hosts to which errors are redirected without a click").Example("claude.ai"),
 		settings.Switch("auto-error-redirect", &c.AutoErrorRedirect, "redirect errors to every host without a click"),
@@ -150,6 +151,8 @@ func (c *Config) limits() settings.Group {
 		settings.Number("max-fetches-per-minute-and-address", &l.MaxFetchesPerMinuteAndAddress, "fetches of unknown metadata documents in 1m for one address; above that, three from each registrable domain"),
 		settings.Number("max-fetches-per-minute-and-domain", &l.MaxFetchesPerMinuteAndDomain, "fetches of unknown metadata documents in 1m from one registrable domain; above that, only for networks below their share"),
 		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute, "unknown codes and refresh tokens of one address in 1m"),
+		settings.Number("max-registrations-per-minute-and-address", &l.MaxRegistrationsPerMinuteAndAddress, "clients that register themselves from an IPv4 address or an IPv6 /64 in 1m; five times as many from each larger network around it"),
+		settings.Number("max-registrations-per-minute", &l.MaxRegistrationsPerMinute, "clients that register themselves in 1m from all addresses"),
 		settings.Number("max-sessions", &l.MaxSessions, "open MCP sessions of one server per replica; one more ends the longest idle session of the person with the most"),
 		settings.Number("max-sessions-per-person", &l.MaxSessionsPerPerson, "open MCP sessions of one person; one more ends their longest idle session"),
 		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken, "connections made with one token; one more ends the least recently used one"),

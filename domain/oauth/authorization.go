@@ -49,8 +49,12 @@ func (c *consent) Scopes() Scopes { return c.scopes }
 func (c *consent) HostPrint() Fingerprint { return c.hostPrint }
 
 func (c *consent) connection() Connection {
+	publisher := c.client.Host()
+	if c.authMethod == SealedClientID {
+		publisher = SelfRegistered
+	}
 	return Connection{
-		ID: c.id, Subject: c.subject, ClientName: c.clientName, ClientHost: c.client.Host(), Loopback: c.redirect.Loopback(),
+		ID: c.id, Subject: c.subject, ClientName: c.clientName, ClientHost: publisher, Loopback: c.redirect.Loopback(),
 		PrivateScheme: c.redirect.PrivateScheme(), Scopes: c.scopes, CreatedAt: c.createdAt,
 	}
 }
@@ -139,9 +143,9 @@ type Connection struct {
 	ID            string
 	Subject       string // the person's name at the site
 	ClientName    string // the client's own claim
-	ClientHost    string
-	Loopback      bool // the redirect URI is a program on the person's computer
-	PrivateScheme bool // the redirect URI is an installed app
+	ClientHost    string // or SelfRegistered
+	Loopback      bool   // the redirect URI is a program on the person's computer
+	PrivateScheme bool   // the redirect URI is an installed app
 	Scopes        Scopes
 	Waiting       bool // a code that is not redeemed
 	CreatedAt     time.Time

@@ -10,10 +10,11 @@ import (
 // AuthMethod is how a client authenticates at the token and revocation endpoints. It is fixed when a person approves.
 type AuthMethod string
 
-// The methods of RFC 7591 §2 that need no shared secret.
+// The methods of RFC 7591 §2 that need no shared secret, and that of clients that registered themselves, which is "none" for them.
 const (
-	PublicClient  AuthMethod = "none"            // the client_id alone, with PKCE (D11)
-	PrivateKeyJWT AuthMethod = "private_key_jwt" // an assertion signed with a key that the client publishes (D33)
+	PublicClient   AuthMethod = "none"             // the client_id alone, with PKCE (D11)
+	PrivateKeyJWT  AuthMethod = "private_key_jwt"  // an assertion signed with a key that the client publishes (D33)
+	SealedClientID AuthMethod = "sealed_client_id" // a client_id that this server has sealed, with PKCE (L7)
 )
 
 // TokenPath is the path of the token endpoint below the issuer. Together they may be the audience of an assertion.

@@ -15,6 +15,7 @@ type ClientIDRules struct {
 	Ports        []string // besides the default port; nil allows only 443
 	ForbidHost   string   // the issuer's own host, so that this server does not fetch from itself
 	AllowAnyHost bool     // development only (C49)
+	Registered   string   // the beginning of the ids of clients that registered themselves; "" for none (L7)
 }
 
 const (
@@ -31,6 +32,8 @@ func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 		return refuse("C1", "the client_id has a length that no client_id has")
 	case !printable(raw), strings.Contains(raw, `\`):
 		return refuse("C1", "the client_id holds a character that URLs cannot have")
+	case rules.isRegistered(raw):
+		return RestoreClientID(raw), nil
 	case !strings.HasPrefix(raw, httpsPrefix):
 		return refuse("C1", "the client_id is not an https URL")
 	case strings.Contains(raw, "#"):
@@ -56,7 +59,8 @@ func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 
 // RestoreClientID rebuilds a client_id that was accepted before.
 func RestoreClientID(raw string) ClientID {
-	authority, _, _ := splitPath(strings.TrimPrefix(raw, httpsPrefix))
+	_, rest, _ := strings.Cut(raw, "://")
+	authority, _, _ := splitPath(rest)
 	return ClientID{raw: raw, authority: authority}
 }
 
@@ -84,6 +88,14 @@ func hasDotSegment(path string) bool {
 		segment = dots.Replace(segment)
 		return segment == "." || segment == ".."
 	})
+}
+
+const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// isRegistered reports whether the id has the form of one that RegisterClient has returned. It is on this server's own host, and never fetched.
+func (r ClientIDRules) isRegistered(raw string) bool {
+	box, found := strings.CutPrefix(raw, r.Registered)
+	return r.Registered != "" && found && box != "" && strings.Trim(box, base64URL) == ""
 }
 
 func (r ClientIDRules) checkAuthority(authority string) error {

@@ -3,6 +3,7 @@ package oauth
 import (
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,8 @@ type ClientMetadata struct {
 	declaresClientID bool
 	ignoredEntries   int
 	authentication   clientAuthentication
+	checkedAt        time.Time // of a document that cannot be checked now, see WithFailedCheck
+	checkFailure     error
 }
 
 // ClientMetadataRules are the rules for metadata documents that an operator may relax.
@@ -55,10 +58,9 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 	if err != nil {
 		return nil, err
 	}
-	grants, declared, _ := document.list("grant_types")
 	return &ClientMetadata{
 		id: id, name: name, redirects: redirects, declaresClientID: named, ignoredEntries: ignored, authentication: proof,
-		mayRefresh: !declared || slices.Contains(grants, "refresh_token"),
+		mayRefresh: document.mayRefresh(),
 	}, nil
 }
 
@@ -74,6 +76,38 @@ func (m *ClientMetadata) DeclaresClientID() bool { return m.declaresClientID }
 // IgnoredRedirects returns how many published redirect URIs cannot be used here (C27).
 func (m *ClientMetadata) IgnoredRedirects() int { return m.ignoredEntries }
 
+// WithFailedCheck returns the document as one that could not be fetched again, with the time of the last successful check and the reason (C57).
+func (m *ClientMetadata) WithFailedCheck(checkedAt time.Time, failure error) *ClientMetadata {
+	unchecked := *m
+	unchecked.checkedAt, unchecked.checkFailure = checkedAt, failure
+	return &unchecked
+}
+
+// FailedCheck returns why the document could not be fetched again, and when it was last checked. failure is nil for a document that is fresh.
+func (m *ClientMetadata) FailedCheck() (checkedAt time.Time, failure error) {
+	return m.checkedAt, m.checkFailure
+}
+
+// RedirectURIs returns the published redirect URIs that can be used here.
+func (m *ClientMetadata) RedirectURIs() []string {
+	uris := make([]string, 0, len(m.redirects))
+	for _, uri := range m.redirects {
+		uris = append(uris, uri.raw)
+	}
+	return uris
+}
+
+// MayRefresh reports whether the client may be granted offline_access (A26).
+func (m *ClientMetadata) MayRefresh() bool { return m.mayRefresh }
+
+// privateSchemes returns the private-use schemes to which the client may redirect (A14, L5).
+func (m *ClientMetadata) privateSchemes(rules ClientMetadataRules) []string {
+	if m.authentication.method != SealedClientID {
+		return rules.AllowedPrivateSchemes
+	}
+	return slices.Concat(rules.AllowedPrivateSchemes, knownAppSchemes)
+}
+
 // Keys returns the keys of the client, or the URL at which it publishes them (C31, D33).
 func (m *ClientMetadata) Keys() (held KeySet, at ClientID) {
 	return m.authentication.keys, m.authentication.keysAt
@@ -87,7 +121,7 @@ func (m *ClientMetadata) RedirectURI(requested string, rules ClientMetadataRules
 		}
 		return m.redirects[0], nil
 	}
-	target, err := ParseRedirectURI(requested, rules.AllowedPrivateSchemes)
+	target, err := ParseRedirectURI(requested, m.privateSchemes(rules))
 	if err != nil {
 		return RedirectURI{}, err
 	}
@@ -215,6 +249,11 @@ func (d clientDocument) checkDemands() error {
 		return Refuse(UnsupportedClient, "C34", "the client demands a protection that this server does not offer")
 	}
 	return nil
+}
+
+func (d clientDocument) mayRefresh() bool {
+	grants, declared, _ := d.list("grant_types")
+	return !declared || slices.Contains(grants, "refresh_token")
 }
 
 // list returns a member that has to be a list of strings. ok is false when it is something else.

@@ -49,7 +49,8 @@ type Config struct {
 	// Secrets provides secrets that may change at any time, instead of Secret and PreviousSecrets. When both are empty, the store provides them.
 	Secrets SecretKeeper
 
-	// AllowClient reports whether clients with this client_id host, in lower case and without a port, may connect; nil allows all (A8).
+	// AllowClient reports whether clients with this client_id host, in lower case and without a port, may connect; nil allows all (A8). The host of
+	// clients that registered themselves is SelfRegistered.
 	AllowClient func(host string) bool
 
 	TrustedRedirectHosts          []string       // hosts to which an error is redirected without a click (M13)
@@ -57,6 +58,7 @@ type Config struct {
 	AllowedPrivateSchemes         []string       // private-use redirect schemes such as "cursor" (A14)
 	AllowDocumentsWithoutClientID bool           // accepts metadata documents without a client_id (C23)
 	PrivateKeyJWT                 bool           // lets clients authenticate with private_key_jwt (RFC 7523, D33); a client that has used it once must keep using it
+	SelfRegistration              bool           // lets clients register themselves (RFC 7591); nothing is stored for them (L)
 	ClientIDPorts                 []string       // ports besides 443 that a client_id may name (C7)
 	AllowAnyContentType           bool           // accepts metadata documents of any media type (C14)
 	AllowNAT64                    bool           // lets metadata hosts be reached through NAT64 (C19)
@@ -80,21 +82,34 @@ func (c Config) Settings() (*Settings, error) {
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
 	}
-	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
+	clientID, metadata := c.clientRules()
+	clientID.Registered = c.Issuer + RegisteredClientsPath
 	return &Settings{
 		Issuer: c.Issuer, Resources: c.resources(),
-		Catalogue: ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
-		Metadata: ClientMetadataRules{
-			AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
-			PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID,
-		},
+		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
+		Metadata:       metadata,
 		ClientID:       clientID,
 		Keys:           seal.NewKeyRing(c.keeper()),
 		Limits:         c.Limits,
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
-		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse,
+		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse, SelfRegistration: c.SelfRegistration,
 		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
+}
+
+// ClientRules returns the rules for a client_id and its metadata document. It checks only the fields that they follow from, so it also works for a
+// Config that Settings refuses.
+func (c Config) ClientRules() (ClientIDRules, ClientMetadataRules, error) {
+	clientID, metadata := c.clientRules()
+	return clientID, metadata, errors.Join(c.checkClientRules()...)
+}
+
+func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
+	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
+	return clientID, ClientMetadataRules{
+		AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
+		PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID,
+	}
 }
 
 // WithDefaults returns the Config with a value in every field that has a default. Settings calls it.

@@ -31,6 +31,8 @@ var (
 	TemporarilyUnavailable  = kind("temporarily_unavailable")
 	InvalidToken            = kind("invalid_token")
 	InsufficientScope       = kind("insufficient_scope")
+	InvalidRedirectURI      = kind("invalid_redirect_uri")    // RFC 7591 §3.2.2
+	InvalidClientMetadata   = kind("invalid_client_metadata") // RFC 7591 §3.2.2
 )
 
 // Kinds that are finer than their code: for metadata documents (C40-C46) and pasted tokens (B6-B9).
@@ -40,6 +42,8 @@ var (
 	InvalidClientDocument  = Kind{"invalid_client_document", "invalid_client"}
 	ClientNotAllowed       = Kind{"client_not_allowed", "unauthorized_client"}
 	UnsupportedClient      = Kind{"unsupported_client", "unauthorized_client"}
+	LostRegistration       = Kind{"lost_registration", "invalid_client"}
+	TooManyRegistrations   = Kind{"too_many_registrations", "temporarily_unavailable"}
 	ClientBusy             = Kind{"client_busy", "temporarily_unavailable"}
 	UnregisteredRedirect   = Kind{"unregistered_redirect", "invalid_request"}
 	StateTooLong           = Kind{"state_too_long", "invalid_request"}

@@ -32,6 +32,9 @@ type Limits struct {
 
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
 
+	MaxRegistrationsPerMinuteAndAddress int // 30 clients that register themselves
+	MaxRegistrationsPerMinute           int // 6000 of them, from all addresses together
+
 	MaxSessions          int // 10 000 sessions of an MCP server, and streams through a gateway, in each process
 	MaxSessionsPerPerson int // 100 of them, in all clients together
 	MaxGrantsPerToken    int // 100 connections made with one host token
@@ -44,8 +47,8 @@ func DefaultLimits() Limits {
 		MaxAttemptsPerToken: 30, ProofBits: 10, ProofWait: 20 * time.Second,
 		MaxVerifications: 64, MaxVerificationsPerAddress: 16,
 		MaxFetches: 32, MaxFetchesPerAddress: 4, MaxFetchesPerDomain: 4, MaxFetchesPerMinuteAndAddress: 30, MaxFetchesPerMinuteAndDomain: 60,
-		MaxUnknownTokensPerMinute: 60,
-		MaxSessions:               10_000, MaxSessionsPerPerson: 100, MaxGrantsPerToken: 100,
+		MaxUnknownTokensPerMinute: 60, MaxRegistrationsPerMinuteAndAddress: 30, MaxRegistrationsPerMinute: 6000,
+		MaxSessions: 10_000, MaxSessionsPerPerson: 100, MaxGrantsPerToken: 100,
 	}
 }
 
@@ -95,6 +98,7 @@ func (l *Limits) numbers() []limitField {
 		{"MaxFetches", &l.MaxFetches}, {"MaxFetchesPerAddress", &l.MaxFetchesPerAddress}, {"MaxFetchesPerDomain", &l.MaxFetchesPerDomain},
 		{"MaxFetchesPerMinuteAndAddress", &l.MaxFetchesPerMinuteAndAddress}, {"MaxFetchesPerMinuteAndDomain", &l.MaxFetchesPerMinuteAndDomain},
 		{"MaxUnknownTokensPerMinute", &l.MaxUnknownTokensPerMinute},
+		{"MaxRegistrationsPerMinuteAndAddress", &l.MaxRegistrationsPerMinuteAndAddress}, {"MaxRegistrationsPerMinute", &l.MaxRegistrationsPerMinute},
 		{"MaxSessions", &l.MaxSessions}, {"MaxSessionsPerPerson", &l.MaxSessionsPerPerson}, {"MaxGrantsPerToken", &l.MaxGrantsPerToken},
 	}
 }
@@ -131,13 +135,14 @@ const (
 	LimitVerifications Limit = "verifications"
 	LimitFetches       Limit = "fetches"
 	LimitUnknownTokens Limit = "unknown_tokens"
+	LimitRegistrations Limit = "registrations"
 	LimitSessions      Limit = "sessions"
 	LimitGrants        Limit = "grants"
 )
 
 // LimitNames returns every Limit.
 func LimitNames() []Limit {
-	return []Limit{LimitWrongTokens, LimitVerifications, LimitFetches, LimitUnknownTokens, LimitSessions, LimitGrants}
+	return []Limit{LimitWrongTokens, LimitVerifications, LimitFetches, LimitUnknownTokens, LimitRegistrations, LimitSessions, LimitGrants}
 }
 
 // LimitEffect is the effect of a limit on a request.

@@ -49,6 +49,12 @@ type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
 }
 
+// RegistrationLimit limits the registrations of clients from an address and in total (L10). Each process counts separately, because a registration
+// costs only its time. Admit counts one unless a limit is reached; then it returns how long to wait.
+type RegistrationLimit interface {
+	Admit(by Requester, now time.Time) (wait time.Duration)
+}
+
 // FailureLimit counts the unknown codes and refresh tokens of an address (D31). Each process counts separately, because a secret of 256 bits cannot
 // be guessed. Failed counts one, and returns how long an address over the limit has to wait.
 type FailureLimit interface {

@@ -20,7 +20,8 @@ type Settings struct {
 
 	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
 
-	HostTokenInUse bool
+	HostTokenInUse   bool
+	SelfRegistration bool
 
 	allowClient          func(host string) bool
 	trustedRedirectHosts []string
@@ -29,7 +30,7 @@ type Settings struct {
 
 // CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed (A8).
 func (s *Settings) CheckClient(id ClientID) error {
-	if s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(id.Host()))) {
+	if s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(s.PublisherOf(id)))) {
 		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
 	}
 	return nil

@@ -24,7 +24,7 @@ type Connections struct {
 type Connection struct {
 	Grant         string
 	ClientName    string // the client's claim
-	ClientHost    string
+	ClientHost    string // empty for an app that registered itself
 	Loopback      bool
 	PrivateScheme bool
 	Grants        []string // one sentence per scope

@@ -144,6 +144,11 @@ func name(text string) markup {
 	return `<bdi>` + markup(templ.EscapeString(text)) + `</bdi>`
 }
 
+// day returns a date in the form 2006-01-02.
+func day(date string) markup {
+	return `<time>` + markup(templ.EscapeString(date)) + `</time>`
+}
+
 // style returns the style element with the site's colours and the nonce of the page.
 func (s sheet) style() markup {
 	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.pages.colours) + `</style>`

@@ -1,0 +1,111 @@
+package http
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/http/wellknown"
+	"github.com/pasteport/pasteport/adapters/strictjson"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+// register answers a registration request (L, RFC 7591 §3).
+func (e *Endpoints) register(c echo.Context) error {
+	ctx := e.contextOf(c)
+	if err := e.server.AdmitRegistration(ctx); err != nil {
+		return err // not traced, so that a flood writes no rows
+	}
+	registration, err := e.registration(c)
+	if err != nil {
+		trace.From(ctx).RefuseAt(trace.Registration, err)
+		return err
+	}
+	return writeJSON(c, http.StatusCreated, registrationResponse{registration.At.Unix(), registeredDocument(registration.Client)})
+}
+
+func (e *Endpoints) registration(c echo.Context) (application.Registration, error) {
+	members, err := readJSON(c)
+	if err != nil {
+		return application.Registration{}, err
+	}
+	return e.server.Register(c.Request().Context(), members)
+}
+
+// readJSON reads the body of a registration request as strictly as a published document (L3).
+func readJSON(c echo.Context) (map[string]any, error) {
+	media, _, err := mime.ParseMediaType(strings.Join(c.Request().Header.Values(echo.HeaderContentType), ", ")) // two headers are not a media type
+	if err != nil || media != echo.MIMEApplicationJSON {
+		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body has to be application/json")
+	}
+	body, err := readBody(c)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, &statusError{http.StatusRequestEntityTooLarge, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body is too large")}
+	case err != nil:
+		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body cannot be read")
+	}
+	members, err := strictjson.Object([]byte(body))
+	if err != nil {
+		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body is not one JSON object without duplicate members", err)
+	}
+	return members, nil
+}
+
+// clientDocument is the metadata document of a client that registered itself, in the members of RFC 7591 §2.
+type clientDocument struct {
+	ClientID      string   `json:"client_id"`
+	ClientName    string   `json:"client_name"`
+	RedirectURIs  []string `json:"redirect_uris"`
+	GrantTypes    []string `json:"grant_types"`
+	ResponseTypes []string `json:"response_types"`
+	AuthMethod    string   `json:"token_endpoint_auth_method"`
+}
+
+type registrationResponse struct {
+	IssuedAt int64 `json:"client_id_issued_at"` // seconds
+	clientDocument
+}
+
+func registeredDocument(client *oauth.ClientMetadata) clientDocument {
+	grants := []string{"authorization_code"}
+	if client.MayRefresh() {
+		grants = append(grants, "refresh_token")
+	}
+	return clientDocument{
+		ClientID: client.ID().String(), ClientName: client.Name(), RedirectURIs: client.RedirectURIs(), GrantTypes: grants,
+		ResponseTypes: []string{"code"}, AuthMethod: string(oauth.PublicClient),
+	}
+}
+
+// registeredClient answers a client_id of register with its document (L2). The address has to be the client_id, byte for byte.
+func (e *Endpoints) registeredClient(c echo.Context) error {
+	address := c.Request().URL
+	path, found := strings.CutPrefix(address.EscapedPath(), e.issuer.Path)
+	if !found || address.RawQuery != "" || address.ForceQuery {
+		return refuseClientDocument()
+	}
+	client, err := e.server.RegisteredClient(e.server.Settings().Issuer + path)
+	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
+		return refuseClientDocument()
+	}
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, registeredDocument(client))
+}
+
+func refuseClientDocument() error {
+	return refuseWith(http.StatusNotFound, "L2", "no client has this client_id")
+}
+
+func preflightOfDocument(c echo.Context) error {
+	wellknown.AnswerPreflight(c.Response(), "GET, HEAD", "Accept, MCP-Protocol-Version")
+	return nil
+}

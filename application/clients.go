@@ -1,0 +1,147 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
+)
+
+// client returns the client of an authorization request. One that registered itself is never fetched (L7).
+func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
+	if err := s.settings.CheckClient(id); err != nil {
+		return nil, err
+	}
+	trace.From(ctx).Record(trace.ClientMetadata)
+	if s.settings.IsSelfRegistered(id) {
+		return s.settings.OpenClient(id)
+	}
+	client, err := s.ports.Clients.Client(ctx, id, redirectURI)
+	if err != nil {
+		s.audit(ctx, "cimd_rejected", "client", s.settings.PublisherOf(id), "reason", err)
+		return nil, clientRefusal(err)
+	}
+	s.reportFailedCheck(ctx, client)
+	return client, nil
+}
+
+// reportFailedCheck reports that the last good document is used, because it cannot be fetched again (C57).
+func (s *Server) reportFailedCheck(ctx context.Context, client *oauth.ClientMetadata) {
+	checkedAt, failure := client.FailedCheck()
+	if failure == nil {
+		return
+	}
+	s.audit(ctx, "cimd_unchecked", "client", client.ID().Host(), "checked_at", checkedAt, "reason", failure)
+	trace.From(ctx).Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be fetched; its version of "+
+		checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
+}
+
+const notFetched = "the app's published description cannot be fetched"
+
+// clientRefusal has one text for every failed fetch, so that the page does not reveal which internal hosts exist (C41, C42). Only the log and the trace
+// name the rule.
+func clientRefusal(err error) error {
+	switch {
+	case errors.Is(err, oauth.ErrMetadataSlow):
+		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientUnreachable, "C53", notFetched, err)
+	case errors.Is(err, oauth.ErrMetadataNoDocument):
+		return oauth.Refuse(oauth.ClientUnreachable, "C42", notFetched, err)
+	case errors.Is(err, oauth.ErrMetadataUnreachable):
+		return oauth.Refuse(oauth.ClientUnreachable, "C41", notFetched, err)
+	case errors.Is(err, oauth.ErrMetadataMalformed):
+		return oauth.Refuse(oauth.InvalidClientDocument, "C43", "the app's published description is not valid", err)
+	case errors.Is(err, oauth.ErrMetadataBudget):
+		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientBusy, "C21", "too many apps are being looked up just now", err)
+	}
+	return err
+}
+
+// withPublisher adds the host of a published document to a refusal, for its page.
+func (s *Server) withPublisher(id oauth.ClientID, err error) error {
+	if s.settings.IsSelfRegistered(id) {
+		return err
+	}
+	return oauth.WithClientHost(id, err)
+}
+
+// AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is read (L10).
+func (s *Server) AdmitRegistration(ctx context.Context) error {
+	wait := s.ports.Registrations.Admit(oauth.RequesterFrom(ctx), s.now())
+	if wait == 0 {
+		return nil
+	}
+	s.ports.Limited.Observe(oauth.LimitRegistrations, oauth.LimitRefused)
+	return oauth.RefuseFor(wait, oauth.TooManyRegistrations, "L10", "Too many apps are registering just now")
+}
+
+// Registration is a client that registered itself, and when.
+type Registration struct {
+	Client *oauth.ClientMetadata
+	At     time.Time
+}
+
+// Register registers the client that the members of a request describe (L1). It stores nothing, not even a step in the trace.
+func (s *Server) Register(ctx context.Context, members map[string]any) (Registration, error) {
+	client, err := s.settings.RegisterClient(members)
+	if err != nil {
+		return Registration{}, err
+	}
+	s.audit(ctx, "client_registered", "client", s.settings.LabelOf(client.ID()))
+	return Registration{client, s.now()}, nil
+}
+
+// RegisteredClient returns the client with the id, for its document (L2). It refuses with LostRegistration.
+func (s *Server) RegisteredClient(id string) (*oauth.ClientMetadata, error) {
+	return s.settings.OpenClient(oauth.RestoreClientID(id))
+}
+
+// checkRegistration refuses with InvalidClient when a client that registered itself has lost its registration, so that it registers again (L8).
+func (s *Server) checkRegistration(by oauth.Credentials) error {
+	if !strings.HasPrefix(by.Client, s.settings.ClientID.Registered) {
+		return nil
+	}
+	_, err := s.settings.OpenClient(oauth.RestoreClientID(by.Client))
+	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
+		return oauth.RefuseClient(err)
+	}
+	return err
+}
+
+// keepClient marks a client as in use for the host token (C54). A grant that has ended has no fingerprint of a host token.
+func (s *Server) keepClient(of oauth.Authorization) {
+	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
+	if by := of.HostPrint(); keeps && by != (oauth.Fingerprint{}) && !s.settings.IsSelfRegistered(of.Client()) {
+		keeper.Keep(of.Client(), by)
+	}
+}
+
+// connectedClient returns the document of a client that has a grant (C56).
+func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+	if keeper, keeps := s.ports.Clients.(oauth.ClientKeeper); keeps {
+		return keeper.Connected(ctx, id)
+	}
+	return s.ports.Clients.Client(ctx, id, "")
+}
+
+// maxKept bounds the clients that are marked as in use at the start.
+const maxKept = 10_000
+
+// KeepClients marks the clients with the most active grants as in use if the store is an oauth.ClientLister. Call it once after the start.
+func (s *Server) KeepClients(ctx context.Context) error {
+	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
+	lister, lists := s.ports.Store.(oauth.ClientLister)
+	if !keeps || !lists {
+		return nil
+	}
+	clients, err := lister.Clients(ctx, s.now(), maxKept)
+	for _, id := range slices.Backward(clients) { // the directory evicts the last one last
+		if !s.settings.IsSelfRegistered(id) {
+			keeper.Keep(id, oauth.Fingerprint{})
+		}
+	}
+	return err
+}

@@ -1,0 +1,221 @@
+package oauth
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pasteport/pasteport/domain/seal"
+)
+
+// SelfRegistered stands where other clients have the host that publishes their document.
+const SelfRegistered = "self-registered"
+
+// RegisteredClientsPath is the path, below the issuer, of the documents of clients that registered themselves (RFC 7591).
+const RegisteredClientsPath = "/oauth/clients/"
+
+const (
+	registrationPurpose   = "client"
+	registrationVersion   = 1
+	maxRegisteredID       = 2000 // characters; some clients and proxies refuse longer URLs
+	maxRegisteredRedirect = 10
+	maxPackedRegistration = 32 << 10 // of the largest name and redirect URIs, decompressed
+	unnamedClient         = "Unnamed app"
+	labelLength           = 12 // characters of a box, which begins with its random nonce
+)
+
+// knownAppSchemes are the private-use schemes to which known apps redirect. Cursor registers grokbot together with its own. Extensions of
+// VS Code, such as Cline, redirect to the scheme of the editor that runs them, which may be one of its derivatives.
+var knownAppSchemes = []string{
+	"com.raycast", "cursor", "grokbot", "kiro", "raycast", "vscode", "vscode-insiders", "vscodium", "warp", "windsurf",
+}
+
+// RegisterClient reads the members of a registration request (RFC 7591 §2) and returns the client that they describe. Its id contains the metadata,
+// sealed under the server secret, so that nothing is stored. RegisterClient refuses with InvalidRedirectURI and InvalidClientMetadata (L3-L6).
+func (s *Settings) RegisterClient(members map[string]any) (*ClientMetadata, error) {
+	if s.allowClient != nil && !s.allowClient(SelfRegistered) {
+		return nil, Refuse(InvalidClientMetadata, "A8", "this site does not let apps register themselves")
+	}
+	client, err := s.readRegistration(members)
+	if err != nil {
+		return nil, err
+	}
+	sealers, err := s.registrationSealers()
+	if err != nil {
+		return nil, err
+	}
+	box := sealers.Seal(client.packRegistration())
+	client.id = RestoreClientID(s.ClientID.Registered + base64.RawURLEncoding.EncodeToString(box))
+	if len(client.id.raw) >= maxRegisteredID {
+		return nil, Refuse(InvalidClientMetadata, "L6", "the metadata does not fit into a client_id of 2000 characters: send a shorter client_name or fewer redirect_uris")
+	}
+	return client, nil
+}
+
+func (s *Settings) readRegistration(members map[string]any) (*ClientMetadata, error) {
+	document := clientDocument(members)
+	if _, named := members["client_name"]; !named {
+		document = clientDocument{"client_name": unnamedClient}
+		for name, value := range members {
+			document[name] = value
+		}
+	}
+	name, err := document.name()
+	if err != nil {
+		return nil, refuseMetadata(err)
+	}
+	for _, check := range []func() error{document.checkSecrets, document.checkFlow, document.checkDemands} {
+		if err := check(); err != nil {
+			return nil, refuseMetadata(err)
+		}
+	}
+	client := s.registered(name, nil, document.mayRefresh())
+	client.redirects, err = document.registeredRedirects(client.privateSchemes(s.Metadata))
+	return client, err
+}
+
+func (s *Settings) registered(name string, redirects []RedirectURI, mayRefresh bool) *ClientMetadata {
+	return &ClientMetadata{
+		name: name, redirects: redirects, mayRefresh: mayRefresh, declaresClientID: true,
+		authentication: clientAuthentication{method: SealedClientID},
+	}
+}
+
+// refuseMetadata returns the refusal of a document as one of a registration.
+func refuseMetadata(err error) error {
+	return Refuse(InvalidClientMetadata, RuleOf(err), descriptionOf(err))
+}
+
+// registeredRedirects refuses a redirect URI that no setting would allow. It leaves out one whose private-use scheme is not allowed here, because
+// apps register the schemes of all their editions together.
+func (d clientDocument) registeredRedirects(privateSchemes []string) (usable []RedirectURI, err error) {
+	refuse := func(rule, why string) ([]RedirectURI, error) { return nil, Refuse(InvalidRedirectURI, rule, why) }
+	asked, _, ok := d.list("redirect_uris")
+	if !ok || len(asked) == 0 || len(asked) > maxRegisteredRedirect {
+		return refuse("L4", "the redirect_uris are no list of 1 to 10 strings")
+	}
+	for i, raw := range asked {
+		uri, err := ParseRedirectURI(raw, privateSchemes)
+		switch {
+		case err != nil && hasUnlistedScheme(raw):
+			continue
+		case err != nil:
+			return refuse(RuleOf(err), "redirect_uris["+strconv.Itoa(i)+"]: "+descriptionOf(err))
+		case hasResponseParameter(raw):
+			return refuse("C26", "redirect_uris["+strconv.Itoa(i)+"]: its query has a parameter of the authorization response")
+		}
+		usable = append(usable, uri)
+	}
+	if len(usable) == 0 {
+		return refuse("A14", "the schemes of the redirect_uris are not allowed here: the operator can add them to allowed-private-schemes")
+	}
+	return usable, nil
+}
+
+// hasUnlistedScheme reports whether allowing its private-use scheme would make the URI usable.
+func hasUnlistedScheme(raw string) bool {
+	scheme, _, _ := strings.Cut(raw, ":")
+	if lower := strings.ToLower(scheme); lower == "http" || lower == "https" || slices.Contains(forbiddenSchemes, lower) {
+		return false
+	}
+	_, err := ParseRedirectURI(raw, []string{scheme})
+	return err == nil
+}
+
+// OpenClient returns the client of an id that RegisterClient has returned, under any server secret that is still kept. It refuses every other id,
+// and every id while self-registration is off, with LostRegistration (L7, L8).
+func (s *Settings) OpenClient(id ClientID) (*ClientMetadata, error) {
+	lost := Refuse(LostRegistration, "L7", "the registration of this app does not exist any more")
+	if !s.SelfRegistration {
+		return nil, lost
+	}
+	sealers, err := s.registrationSealers()
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimPrefix(id.raw, s.ClientID.Registered)
+	box, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || base64.RawURLEncoding.EncodeToString(box) != text { // the decoder skips line breaks and ignores unused bits
+		return nil, lost
+	}
+	plain, err := sealers.Open(box)
+	if err != nil {
+		return nil, lost
+	}
+	client, err := s.unpackRegistration(plain)
+	if err != nil {
+		return nil, fmt.Errorf("reading an opened client_id: %w", err)
+	}
+	client.id = id
+	return client, nil
+}
+
+func (s *Settings) registrationSealers() (seal.Sealers, error) {
+	return s.Keys.Sealers(seal.Binding{Kind: registrationPurpose, Owner: s.Issuer})
+}
+
+// packRegistration returns the version and the compressed metadata.
+func (m *ClientMetadata) packRegistration() []byte {
+	texts := []string{strconv.FormatBool(m.mayRefresh), m.name}
+	packed := bytes.NewBuffer([]byte{registrationVersion})
+	writer, _ := compressors.Get().(*flate.Writer)
+	defer compressors.Put(writer)
+	writer.Reset(packed)
+	_, _ = writer.Write(pack(append(texts, m.RedirectURIs()...))) // a buffer accepts every write
+	_ = writer.Close()
+	return packed.Bytes()
+}
+
+// compressors are reused, because each has more than 500 KiB of tables.
+var compressors = sync.Pool{New: func() any {
+	writer, _ := flate.NewWriter(io.Discard, flate.DefaultCompression) // fails only for an unknown level
+	return writer
+}}
+
+func (s *Settings) unpackRegistration(plain []byte) (*ClientMetadata, error) {
+	if len(plain) == 0 || plain[0] != registrationVersion {
+		return nil, errors.New("it has another version")
+	}
+	packed, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(plain[1:])), maxPackedRegistration))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing: %w", err)
+	}
+	texts, err := unpackTexts(packed)
+	if err != nil || len(texts) < 3 {
+		return nil, errors.Join(errors.New("it is incomplete"), err)
+	}
+	var redirects []RedirectURI
+	for _, raw := range texts[2:] {
+		redirects = append(redirects, RestoreRedirectURI(raw))
+	}
+	return s.registered(texts[1], redirects, texts[0] == "true"), nil
+}
+
+// IsSelfRegistered reports whether the id is one of RegisterClient. It may not open any more.
+func (s *Settings) IsSelfRegistered(id ClientID) bool {
+	return s.ClientID.Registered != "" && strings.HasPrefix(id.raw, s.ClientID.Registered)
+}
+
+// PublisherOf returns the host that publishes the client's document, or SelfRegistered.
+func (s *Settings) PublisherOf(id ClientID) string {
+	if s.IsSelfRegistered(id) {
+		return SelfRegistered
+	}
+	return id.Host()
+}
+
+// LabelOf returns a short name of the client for logs and the trace: its id, or SelfRegistered and the beginning of its box.
+func (s *Settings) LabelOf(id ClientID) string {
+	if !s.IsSelfRegistered(id) {
+		return id.raw
+	}
+	box := strings.TrimPrefix(id.raw, s.ClientID.Registered)
+	return SelfRegistered + "/" + box[:min(len(box), labelLength)]
+}
