@@ -114,8 +114,8 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 // Events returns the names of all audit events, so that metrics can begin at zero.
 func Events() []string {
 	return []string{
-		"cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried", "consent_denied", "grant_created", "grant_ended",
-		"host_token_rejected", "refreshed",
+		"callback_shown", "cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried", "consent_denied", "grant_created",
+		"grant_ended", "host_token_rejected", "refreshed",
 	}
 }
 

@@ -254,6 +254,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if err := m.mounted.Join(); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
+	m.warnOfLoopbackOrigins()
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
 	m.authz.ended.add(m.mounted)
 	m.mounted.Mount(site)

@@ -34,7 +34,7 @@ func (c *Config) addresses() settings.Group {
 			Example("5000"),
 		settings.List("trusted-proxies", &c.TrustedProxies, networkItem, "networks of reverse proxies whose X-Forwarded-For or Forwarded header is trusted").
 			DefaultText("none").Example("127.0.0.1"),
-		settings.Texts("allowed-origins", &c.AllowedOrigins, "origins of web pages that may call the MCP endpoints from a browser, each as scheme://host or scheme://host:port").
+		settings.Texts("allowed-origins", &c.AllowedOrigins, "origins of web pages that may call the MCP endpoints from a browser, each as scheme://host or scheme://host:port; loopback allows those of localhost, 127.0.0.1 and [::1], for development").
 			Fields("WithAllowedOrigins").
 			DefaultText("the issuer's own").Example("http://localhost:6274"),
 		settings.Texts("allowed-hosts", &c.AllowedHosts, "with dev: additional Host names that are accepted, with any port or with the given one").

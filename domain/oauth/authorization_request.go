@@ -146,6 +146,15 @@ func (r *AuthorizationRequest) ForeignRedirect() bool {
 	return !r.SelfRegistered() && !r.redirect.Loopback() && !r.redirect.PrivateScheme() && r.redirect.Host() != r.client.Host()
 }
 
+// CheckCallbackCopy refuses a copy of the callback URL for a client on another computer, unless the redirect goes to a loopback host (B21). All other
+// redirects reach the client from any browser.
+func (r *AuthorizationRequest) CheckCallbackCopy() error {
+	if r.redirect.Loopback() {
+		return nil
+	}
+	return Refuse(InvalidRequest, "B21", "only the address of an app on a computer can be copied")
+}
+
 // Grant builds the successful response (B11).
 func (r *AuthorizationRequest) Grant(code Secret) Redirect { return r.answer("code", code.Reveal()) }
 
