@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,8 @@ const (
 	axeScript = "accessibility/node_modules/axe-core/axe.min.js"
 	// picturesVariable names the folder for screenshots of every page.
 	picturesVariable = "PICTURES"
-	proofPage        = "proof" // the one page with a script
+	proofPage        = "proof"
+	callbackPage     = "callback"
 )
 
 // axe is the report of axe-core for a page, by WCAG 2.2 level AA and axe's best practices.
@@ -129,6 +131,11 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return Send(r)
 		}
 	}
+	copied := func(language string) func(context.Context) Response {
+		return func(ctx context.Context) Response {
+			return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, with("Accept-Language", language))
+		}
+	}
 	over := func(adjust func(*server.Config)) {
 		world = NewWorld(adjust)
 		client = world.NewClient()
@@ -142,7 +149,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			answer := state(ctx)
 			Expect(answer.StatusCode).To(Equal(status))
 			Expect(len(answer.Text)).To(BeNumerically("<", 40<<10))
-			if name != proofPage {
+			if !slices.Contains([]string{proofPage, callbackPage}, strings.SplitN(name, "-", 2)[0]) {
 				Expect(answer.Text).NotTo(ContainSubstring("<script"))
 			}
 			address, fetches := replayed(answer)
@@ -198,6 +205,13 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 				config.Verification = overHTTP.configure(site.site.URL("/token"))
 			})
 			return client.Consent(ctx).Approve(ctx, world.Token)
+		}),
+		Entry(nil, SpecTimeout(browserTime), callbackPage, 200, copied("en")), Entry(nil, SpecTimeout(browserTime), "callback-german", 200, copied("de")),
+		Entry(nil, SpecTimeout(browserTime), "callback-french", 200, copied("fr")), Entry(nil, SpecTimeout(browserTime), "callback-spanish", 200, copied("es")),
+		Entry(nil, SpecTimeout(browserTime), "callback-japanese", 200, copied("ja")),
+		Entry(nil, SpecTimeout(browserTime), "callback-longest", 200, func(ctx context.Context) Response {
+			client.State = strings.Repeat("&", 4096)
+			return client.Consent(ctx).ApproveElsewhere(ctx, world.Token)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-not-allowed", 403, func(ctx context.Context) Response {
 			over(func(config *server.Config) { config.AllowClients = []string{"claude.ai"} })
@@ -290,11 +304,11 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		browser := NewBrowser()
 		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()))
 		var stops []string
-		for range 4 {
+		for range 5 {
 			browser.Do(ctx, chromedp.KeyEvent("\t"))
 			stops = append(stops, Ask(ctx, browser, chromedp.Evaluate[string](`document.activeElement.name + " " + (document.activeElement.value || document.activeElement.href || "")`)))
 		}
-		Expect(stops[:3]).To(Equal([]string{"bearer_token ", "decision approve", "decision deny"}))
-		Expect(strings.TrimSpace(stops[3])).To(ContainSubstring("/oauth/connections"))
+		Expect(stops[:4]).To(Equal([]string{"bearer_token ", "decision approve", "decision deny", "decision approve_elsewhere"}))
+		Expect(strings.TrimSpace(stops[4])).To(ContainSubstring("/oauth/connections"))
 	}, SpecTimeout(browserTime))
 })
