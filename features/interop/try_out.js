@@ -1,6 +1,6 @@
 // Runs the steps of one client.
 
-const usualLimit = 30_000; // ms for each client
+const usualLimit = 20_000; // ms for each client
 
 // tryOut runs the steps until one fails, and returns the client, the table's text for each step, and the failure.
 export async function tryOut(who, run, limit = usualLimit) {

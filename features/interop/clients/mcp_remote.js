@@ -10,6 +10,7 @@ import { freePort } from '../free_port.js';
 import { versionOf } from '../report.js';
 import { revoke } from '../revoke.js';
 
+const limit = 90_000; // ms, because it starts a program several times
 const program = join(import.meta.dirname, '..', 'node_modules', 'mcp-remote', 'dist', 'proxy.js');
 
 export const clients = [
@@ -24,7 +25,7 @@ export const registering = [
 ].map((kind) => runnable({ ...kind, registers: true }));
 
 function runnable(kind) {
-  return { ...kind, name: 'mcp-remote', version: versionOf('mcp-remote'), run: (world, step) => new Host(world, kind).run(step) };
+  return { ...kind, name: 'mcp-remote', version: versionOf('mcp-remote'), limit, run: (world, step) => new Host(world, kind).run(step) };
 }
 
 // Host is a desktop program that starts mcp-remote and uses it over stdio.
