@@ -34,10 +34,10 @@ var _ = Describe("Connecting well-known clients", Label("CIMD", "X8"), func() {
 			"token_endpoint_auth_methods_supported": []string{"none", "private_key_jwt"}, "token_endpoint_auth_signing_alg": "RS256",
 			"jwks_uri": "https://chatgpt.com/oauth/jwks.json", "grant_types": refreshes,
 		}, "https://chatgpt.com/connector_platform_oauth_redirect"),
-		Entry("Codex", Label("A13"), params{
-			"client_name": "Codex", "redirect_uris": []string{"http://127.0.0.1/callback", "http://localhost/callback"}, "token_endpoint_auth_method": "none",
-			"grant_types": refreshes,
-		}, "http://127.0.0.1:5555/callback"),
+		Entry("Codex, whose path follows from the address of the server", Label("A13"), params{
+			"client_name": "Codex", "redirect_uris": []string{"http://127.0.0.1/callback/sqXrK_ZgopWE", "http://localhost/callback/sqXrK_ZgopWE"},
+			"token_endpoint_auth_method": "none", "grant_types": refreshes,
+		}, "http://127.0.0.1:5555/callback/sqXrK_ZgopWE"),
 		Entry("VS Code", Label("A13", "C32"), params{
 			"client_name": "Visual Studio Code", "redirect_uris": []string{"http://127.0.0.1:33418/", "https://vscode.dev/redirect"}, "application_type": "native",
 			"token_endpoint_auth_method": "none", "grant_types": append(refreshes, "urn:ietf:params:oauth:grant-type:device_code"),
