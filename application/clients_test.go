@@ -65,4 +65,13 @@ var _ = Describe("Marking clients as in use", Label("C54"), func() {
 		Expect(kept.ids).To(Equal([]string{least.String(), most.String()}))
 		Expect(kept.by).To(HaveEach(BeZero()))
 	})
+
+	It("leaves out clients that registered themselves, which have no document to fetch", Label("L7"), func(ctx SpecContext) {
+		registered := oauth.RestoreClientID("https://cms.example/oauth/clients/AAAA")
+		server := using(&listed{openStore(), []oauth.ClientID{registered}})
+		server.settings.ClientID.Registered = "https://cms.example/oauth/clients/"
+		Expect(server.KeepClients(ctx)).To(Succeed())
+		server.keepClient(oauth.RestoreCode(oauth.CodeSnapshot{ClientID: registered.String(), HostPrint: []byte("a fingerprint...")}))
+		Expect(kept.ids).To(BeEmpty())
+	})
 })

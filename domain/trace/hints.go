@@ -25,7 +25,7 @@ const fetchAgain = "To fetch the documents of well-known clients as this service
 
 // hints are the remedies for a refusal, by its rule.
 var hints = map[string]string{
-	"A8":  "The configuration allows only certain clients. To allow this one, add its host.",
+	"A8":  "The configuration allows only certain clients. To allow this one, add its host, or self-registered for clients that registered themselves.",
 	"A10": "The client must send its redirect_uri. " + tellMaker,
 	"A12": "Compare the redirect_uri that the client sends with those in its published document; only the port of a loopback " +
 		"address may differ. " + tellMaker,
@@ -65,11 +65,14 @@ var hints = map[string]string{
 	"D31": "The network has sent more unknown codes and refresh tokens in a minute than max-unknown-tokens-per-minute allows. Known ones still work. " +
 		"If it has the address of your proxy, configure trusted-proxies. To exempt the network, list it in unlimited-networks.",
 	"D33": "The client must sign with a key that it publishes. Check its clock too, which may differ by at most 30 seconds.",
-	"F4":  expectations[Registration].hint,
-	"F5":  "The client looks for an OpenID provider. It should continue with /.well-known/oauth-authorization-server.",
-	"G1":  "A web page calls the MCP endpoint from another origin or with another host name. If it is yours, allow it with allowed-origins or allowed-hosts.",
-	"G7":  "The client's token is no longer valid. The client should refresh it, or ask the person to connect again.",
-	"G8":  "The client's token is for another MCP server. Each server needs its own.",
+	"F4": "The client does not support Client ID Metadata Documents: allow self-registration, update the client, or configure its client_id manually if it " +
+		"allows that.",
+	"F5": "The client looks for an OpenID provider. It should continue with /.well-known/oauth-authorization-server.",
+	"L7": "The client registered itself under a server secret that was forgotten, or while self-registration was on. The person has to remove this server in " +
+		"the client and add it again.",
+	"G1": "A web page calls the MCP endpoint from another origin or with another host name. If it is yours, allow it with allowed-origins or allowed-hosts.",
+	"G7": "The client's token is no longer valid. The client should refresh it, or ask the person to connect again.",
+	"G8": "The client's token is for another MCP server. Each server needs its own.",
 	"G19": "A message was longer than max-request-body, a batch had too many messages, or all messages together used the memory for them. Raise " +
 		"max-request-body, give the process more memory, or send smaller batches.",
 	"G20": "One person had more MCP sessions than max-sessions-per-person allows, or all people together more than max-sessions, so the idlest session " +
@@ -125,7 +128,7 @@ func hintFor(step Step) string {
 	switch {
 	case step.Outcome == Failed:
 		return "The log has the cause under request " + step.Request + "."
-	case strings.HasPrefix(step.Rule, "A"), strings.HasPrefix(step.Rule, "C"), strings.HasPrefix(step.Rule, "D"):
+	case strings.HasPrefix(step.Rule, "A"), strings.HasPrefix(step.Rule, "C"), strings.HasPrefix(step.Rule, "D"), strings.HasPrefix(step.Rule, "L"):
 		return tellMaker
 	}
 	return ""

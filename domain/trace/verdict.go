@@ -35,9 +35,7 @@ var expectations = map[Kind]expectation{
 			"without a redirect. A page in a browser needs CORS headers. The issuer must be reachable under its https address." + doctor},
 	ServerMetadata: {Authorize, clientLimit, "The client read the metadata of the server but never opened the authorization page.",
 		"The client refuses an issuer that differs from the requested address, or supports only dynamic registration and no Client ID Metadata " +
-			"Documents, or the person did not continue in the browser." + doctor},
-	Registration: {Authorize, clientLimit, "The client tried dynamic registration, which this service does not offer.",
-		"The client does not support Client ID Metadata Documents: update it, or configure its client_id manually if it allows that."},
+			"Documents, which self-registration allows, or the person did not continue in the browser." + doctor},
 	Authorize:      {Page, clientLimit, "The authorization request was not answered.", seeLog},
 	ClientMetadata: {Page, clientLimit, "The authorization request was not answered.", seeLog},
 	Page: {TokenJudged, personLimit, "The page was shown, but the person never submitted it.",

@@ -1,4 +1,4 @@
-// mcp-remote, a bridge from stdio clients to HTTP servers. It supports metadata documents, but no revocation.
+// mcp-remote, a bridge from stdio clients to HTTP servers. It registers itself unless it gets the URL of a document. It does not support revocation.
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -51,7 +51,7 @@ class Host {
     const transport = new StdioClientTransport({
       command: process.execPath,
       args: [program, this.world.mcp, String(this.port), '--host', '127.0.0.1', '--callback-path', '/callback',
-        '--client-metadata-url', this.world.clientID, ...this.kind.options],
+        ...this.document(), ...this.kind.options],
       env: { PATH: process.env.PATH, HOME: this.dir, MCP_REMOTE_CONFIG_DIR: this.dir, BROWSER: 'true' },
       stderr: 'pipe',
     });
@@ -62,6 +62,8 @@ class Host {
     this.client = new Client({ name: 'interop', version: '1.0.0' });
     return this.client.connect(transport);
   }
+
+  document() { return this.world.clientID ? ['--client-metadata-url', this.world.clientID] : []; }
 
   // nextApproval waits until mcp-remote prints another authorization URL.
   async nextApproval() {
@@ -81,9 +83,14 @@ class Host {
     assert.equal(answer.status, 200, await answer.text());
   }
 
-  async tokens() {
+  tokens() { return this.kept('_tokens.json'); }
+
+  // clientID is the URL of the document or, without one, the id that the registration has returned.
+  async clientID() { return this.world.clientID ?? (await this.kept('_client_info.json')).client_id; }
+
+  async kept(name) {
     for (const file of await readdir(this.dir, { recursive: true })) {
-      if (file.endsWith('_tokens.json')) {
+      if (file.endsWith(name)) {
         return JSON.parse(await readFile(join(this.dir, file), 'utf8'));
       }
     }
@@ -93,7 +100,7 @@ class Host {
   // refresh revokes only the access token. The SSE stream ends with its token, and then the host restarts mcp-remote.
   async refresh() {
     const before = await this.tokens();
-    await revoke(this.world, before.access_token);
+    await revoke(this.world, before.access_token, await this.clientID());
     if (this.kind.transport === 'SSE') {
       await this.client.close();
       await this.start();
@@ -105,7 +112,7 @@ class Host {
   }
 
   async revoke() {
-    await revoke(this.world, (await this.tokens()).refresh_token);
+    await revoke(this.world, (await this.tokens()).refresh_token, await this.clientID());
     this.client.listTools().catch(() => {}); // hangs until the next approval
     await this.nextApproval();
     return 'plain HTTP; the client asks for a new approval';

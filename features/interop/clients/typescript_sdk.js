@@ -97,7 +97,7 @@ export class Program {
   // its token, and then the program reconnects.
   async refresh() {
     const before = this.login.tokens(), asked = this.login.asked.length;
-    await revoke(this.world, before.access_token);
+    await revoke(this.world, before.access_token, this.clientID);
     if (this.kind.transport === 'SSE') {
       await this.reopen();
     }
@@ -105,12 +105,16 @@ export class Program {
     const after = this.login.tokens();
     assert.notEqual(after.access_token, before.access_token);
     assert.notEqual(after.refresh_token, before.refresh_token);
+    await this.reopen();
     assert.equal(this.login.asked.length, asked, 'the person was asked again');
   }
 
+  // clientID is the URL of the document or, without one, the id that the registration has returned.
+  get clientID() { return this.world.clientID ?? this.login.clientInformation().client_id; }
+
   async revoke() {
     const asked = this.login.asked.length;
-    await revoke(this.world, this.login.tokens().refresh_token);
+    await revoke(this.world, this.login.tokens().refresh_token, this.clientID);
     const error = await this.refusal();
     assert(error instanceof this.kind.UnauthorizedError, `after the revocation: ${error?.stack ?? 'it still works'}`);
     assert.equal(this.login.tokens(), undefined, 'the SDK kept dead tokens');

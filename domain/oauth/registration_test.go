@@ -1,0 +1,223 @@
+package oauth
+
+import (
+	"errors"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func selfRegistration(config *Config) { config.SelfRegistration = true }
+
+var _ = Describe("Registering a client", Label("RFC 7591"), func() {
+	const callback = "https://app.example/callback"
+	with := func(member string, value any) map[string]any {
+		return map[string]any{"redirect_uris": []any{callback}, member: value}
+	}
+	redirects := func(uris ...any) map[string]any { return map[string]any{"redirect_uris": uris} }
+	opened := func(client *ClientMetadata, settings *Settings) *ClientMetadata {
+		GinkgoHelper()
+		id, err := ParseClientID(client.ID().String(), settings.ClientID)
+		Expect(err).NotTo(HaveOccurred())
+		found, err := settings.OpenClient(id)
+		Expect(err).NotTo(HaveOccurred())
+		return found
+	}
+
+	DescribeTable("accepts", func(members map[string]any, name string, mayRefresh bool, uris ...string) {
+		settings := settingsOf(selfRegistration)
+		client, err := settings.RegisterClient(members)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(client.Name()).To(Equal(name))
+		Expect(client.MayRefresh()).To(Equal(mayRefresh))
+		Expect(client.RedirectURIs()).To(Equal(uris))
+		Expect(client.DeclaresClientID()).To(BeTrue())
+		Expect(opened(client, settings)).To(Equal(client))
+	},
+		Entry("redirect URIs alone, with a name of its own", Label("L6"), redirects(callback), "Unnamed app", true, callback),
+		Entry("the name that a client gives itself", Label("L6"), with("client_name", "An app"), "An app", true, callback),
+		Entry("a secret method, and gives it none", Label("L6"), with("token_endpoint_auth_method", "client_secret_basic"), "Unnamed app", true, callback),
+		Entry("further grant types, and leaves them out", Label("L6"), with("grant_types", []any{"authorization_code", "client_credentials"}), "Unnamed app", false, callback),
+		Entry("members that it does not know", Label("L3"), with("jwks", 7.0), "Unnamed app", true, callback),
+		Entry("loopback and the schemes of known apps", Label("L5"), redirects("http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback", "vscode-insiders://x"),
+			"Unnamed app", true, "http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback", "vscode-insiders://x"),
+		Entry("an unlisted scheme beside a usable URI, and leaves it out", Label("L4"), redirects("some-app:/callback", callback), "Unnamed app", true, callback),
+	)
+
+	DescribeTable("refuses", func(kind Kind, rule string, members map[string]any) {
+		_, err := settingsOf(selfRegistration).RegisterClient(members)
+		Expect(err).To(Refused(kind))
+		Expect(RuleOf(err)).To(Equal(rule))
+	},
+		Entry("no redirect URIs", Label("L4"), InvalidRedirectURI, "L4", map[string]any{}),
+		Entry("an empty list", Label("L4"), InvalidRedirectURI, "L4", redirects()),
+		Entry("a list of something else", Label("L4"), InvalidRedirectURI, "L4", redirects(callback, 1.0)),
+		Entry("eleven redirect URIs", Label("L4"), InvalidRedirectURI, "L4", redirects(callback, callback, callback, callback, callback, callback, callback, callback, callback, callback, callback)),
+		Entry("a script beside a usable URI", Label("L4", "A14"), InvalidRedirectURI, "A14", redirects(callback, "javascript:alert(1)")),
+		Entry("a script in another case", Label("L4", "A14"), InvalidRedirectURI, "A14", redirects(callback, "JavaScript:alert(1)")),
+		Entry("data", Label("L4", "A14"), InvalidRedirectURI, "A14", redirects(callback, "data:text/html,x")),
+		Entry("plain http elsewhere", Label("L4", "A13"), InvalidRedirectURI, "A14", redirects(callback, "http://app.example/callback")),
+		Entry("plain http elsewhere in another case", Label("L4", "A13"), InvalidRedirectURI, "A14", redirects(callback, "HTTP://app.example/callback")),
+		Entry("a user", Label("L4", "A11"), InvalidRedirectURI, "A11", redirects(callback, "https://user@app.example/callback")),
+		Entry("a user under an unlisted scheme", Label("L4", "A11"), InvalidRedirectURI, "A11", redirects(callback, "some-app://user@callback")),
+		Entry("a fragment", Label("L4", "A11"), InvalidRedirectURI, "A11", redirects(callback, "https://app.example/callback#x")),
+		Entry("a relative URI", Label("L4", "A11"), InvalidRedirectURI, "A11", redirects(callback, "/callback")),
+		Entry("a parameter of the response", Label("L4", "C26"), InvalidRedirectURI, "C26", redirects(callback, callback+"?code=1")),
+		Entry("unlisted schemes only", Label("L4"), InvalidRedirectURI, "A14", redirects("some-app:/callback")),
+		Entry("a blank name", Label("L3", "C24"), InvalidClientMetadata, "C24", with("client_name", " ")),
+		Entry("a name that is no text", Label("L3", "C24"), InvalidClientMetadata, "C24", with("client_name", nil)),
+		Entry("a client_secret", Label("L3", "C28"), InvalidClientMetadata, "C28", with("client_secret", "x")),
+		Entry("grant types without codes", Label("L3", "C32"), InvalidClientMetadata, "C32", with("grant_types", []any{"client_credentials"})),
+		Entry("response types without codes", Label("L3", "C32"), InvalidClientMetadata, "C32", with("response_types", []any{"token"})),
+		Entry("a demand for DPoP", Label("L3", "C34"), InvalidClientMetadata, "C34", with("dpop_bound_access_tokens", true)),
+	)
+
+	It("refuses what does not fit into an id of 2000 characters, and compresses what repeats", Label("L6"), func() {
+		settings := settingsOf(selfRegistration)
+		random := "https://app.example/" + newSecret(CodeSecret).Reveal()
+		for len(random) < maxRedirectURILength-50 {
+			random += newSecret(CodeSecret).Reveal()
+		}
+		_, err := settings.RegisterClient(redirects(random))
+		Expect(err).To(Refused(InvalidClientMetadata))
+		Expect(RuleOf(err)).To(Equal("L6"))
+		client, err := settings.RegisterClient(redirects(callback+strings.Repeat("/a", 1000), callback+strings.Repeat("/b", 1000)))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(client.ID().String())).To(BeNumerically("<", 400))
+		Expect(opened(client, settings)).To(Equal(client))
+	})
+
+	It("returns another id each time", Label("L7"), func() {
+		settings := settingsOf(selfRegistration)
+		first, err := settings.RegisterClient(redirects(callback))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(settings.RegisterClient(redirects(callback))).NotTo(HaveField("ID()", first.ID()))
+	})
+
+	It("needs the word of the operator who lists the clients", Label("A8"), func() {
+		allow := func(config *Config) {
+			selfRegistration(config)
+			config.AllowClient = func(host string) bool { return host == "claude.ai" }
+		}
+		client, err := settingsOf(selfRegistration).RegisterClient(redirects(callback))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = settingsOf(allow).RegisterClient(redirects(callback))
+		Expect(err).To(Refused(InvalidClientMetadata))
+		Expect(settingsOf(allow).CheckClient(client.ID())).To(Refused(ClientNotAllowed))
+		Expect(settingsOf(selfRegistration, func(config *Config) {
+			config.AllowClient = func(host string) bool { return host == SelfRegistered }
+		}).CheckClient(client.ID())).To(Succeed())
+	})
+
+	DescribeTable("opens no id", Label("L7"), func(change func(issuer, box string) string) {
+		settings := settingsOf(selfRegistration)
+		client, err := settings.RegisterClient(redirects(callback))
+		Expect(err).NotTo(HaveOccurred())
+		box, _ := strings.CutPrefix(client.ID().String(), "https://cms.example/oauth/clients/")
+		id, err := ParseClientID(change("https://cms.example/oauth/clients/", box), settings.ClientID)
+		if err == nil {
+			_, err = settings.OpenClient(id)
+		}
+		kind, _ := KindOf(err)
+		Expect(kind).To(BeElementOf(LostRegistration, MalformedClientID), "%v", err)
+	},
+		Entry("with another first character", func(at, box string) string { return at + swapped(box, 0) }),
+		Entry("with another character in the middle", func(at, box string) string { return at + swapped(box, len(box)/2) }),
+		Entry("with another last character", func(at, box string) string { return at + swapped(box, len(box)-1) }),
+		Entry("that is cut off", func(at, box string) string { return at + box[:len(box)-4] }),
+		Entry("that is continued", func(at, box string) string { return at + box + "AAAA" }),
+		Entry("that is empty", func(at, _ string) string { return at }),
+		Entry("that is padded", func(at, box string) string { return at + box + "==" }),
+		Entry("of 2049 characters", func(at, box string) string { return at + box + strings.Repeat("A", 2049-len(at+box)) }),
+		Entry("below another folder", func(_, box string) string { return "https://cms.example/oauth/client/" + box }),
+		Entry("behind a dot segment", func(at, box string) string { return at + "../clients/" + box }),
+		Entry("behind an escaped dot segment", func(at, box string) string { return at + "%2e%2e/clients/" + box }),
+		Entry("with another segment", func(at, box string) string { return at + box + "/x" }),
+		Entry("with a query", func(at, box string) string { return at + box + "?x=1" }),
+		Entry("with a fragment", func(at, box string) string { return at + box + "#x" }),
+		Entry("with a line break", func(at, box string) string { return at + box + "\n" }),
+		Entry("of another host", func(_, box string) string { return "https://cms.example.evil.example/oauth/clients/" + box }),
+	)
+
+	It("opens only as it was issued, without unused bits and line breaks", Label("L7"), func() {
+		const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+		settings, id := settingsOf(selfRegistration), ""
+		for length := 1; len(id)%4 != 2; length++ { // the last character of such an id has unused bits
+			client, err := settings.RegisterClient(with("client_name", strings.Repeat("n", length)))
+			Expect(err).NotTo(HaveOccurred())
+			id = strings.TrimPrefix(client.ID().String(), "https://cms.example/oauth/clients/")
+		}
+		last := strings.IndexByte(alphabet, id[len(id)-1])
+		for _, other := range []string{id[:len(id)-1] + alphabet[last+1:last+2], id + "\n", id[:4] + "\r\n" + id[4:]} {
+			_, err := settings.OpenClient(RestoreClientID("https://cms.example/oauth/clients/" + other))
+			Expect(err).To(Refused(LostRegistration))
+		}
+	})
+
+	It("opens only under a secret that it keeps, for its issuer, and while the operator allows it", Label("L7", "J12"), func() {
+		client, err := settingsOf(selfRegistration).RegisterClient(redirects(callback))
+		Expect(err).NotTo(HaveOccurred())
+		rotated := func(config *Config) {
+			config.PreviousSecrets, config.Secret = [][]byte{config.Secret}, []byte("another secret, that is as long.")
+		}
+		forgotten := func(config *Config) { config.Secret = []byte("another secret, that is as long.") }
+		Expect(settingsOf(selfRegistration, rotated).OpenClient(client.ID())).To(HaveField("RedirectURIs()", []string{callback}))
+		for _, change := range [][]func(*Config){{selfRegistration, forgotten}, {}, {selfRegistration, func(config *Config) { config.Issuer = "https://cms.example/other" }}} {
+			_, err := settingsOf(change...).OpenClient(client.ID())
+			Expect(err).To(Refused(LostRegistration))
+		}
+	})
+
+	It("reports secrets that cannot be read as an outage", Label("D30"), func() {
+		settings := settingsOf(selfRegistration, func(config *Config) { config.Secret, config.Secrets = nil, &failing{secret: config.Secret} })
+		client, err := settings.RegisterClient(redirects(callback))
+		Expect(err).NotTo(HaveOccurred())
+		broken := settingsOf(selfRegistration, func(config *Config) { config.Secret, config.Secrets = nil, &failing{secret: config.Secret, after: 1} })
+		_, err = broken.OpenClient(client.ID())
+		Expect(err).To(MatchError(errKeeper))
+	})
+
+	It("keeps its schemes to clients that registered themselves", Label("L5", "A14"), func() {
+		settings := settingsOf(selfRegistration)
+		const target = "cursor://anysphere.cursor-mcp/oauth/callback"
+		client, err := settings.RegisterClient(redirects(target))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(opened(client, settings).RedirectURI(target, settings.Metadata)).To(HaveField("String()", target))
+		_, err = NewClientMetadata(RestoreClientID(clientURL), document(func(m map[string]any) { m["redirect_uris"] = []any{target} }), settings.Metadata)
+		Expect(err).To(Refused(InvalidClientDocument))
+	})
+
+	It("is named in short where a host is shown", Label("L9"), func() {
+		settings := settingsOf(selfRegistration)
+		client, err := settings.RegisterClient(redirects(callback))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(settings.PublisherOf(client.ID())).To(Equal("self-registered"))
+		Expect(settings.LabelOf(client.ID())).To(MatchRegexp("^self-registered/[A-Za-z0-9_-]{12}$"))
+		Expect(settings.LabelOf(RestoreClientID(clientURL))).To(Equal(clientURL))
+	})
+})
+
+// swapped returns the text with another character at the place.
+func swapped(text string, at int) string {
+	other := "A"
+	if text[at] == 'A' {
+		other = "B"
+	}
+	return text[:at] + other + text[at+1:]
+}
+
+var errKeeper = errors.New("the disk is gone")
+
+// failing is a SecretKeeper that fails after some answers; 0 is never.
+type failing struct {
+	secret         []byte
+	after, answers int
+}
+
+func (f *failing) Secrets() ([][]byte, error) {
+	if f.answers++; f.after > 0 && f.answers > f.after {
+		return nil, errKeeper
+	}
+	return [][]byte{f.secret}, nil
+}

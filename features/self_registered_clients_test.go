@@ -1,0 +1,71 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"), func() {
+	const loopback, callback, cursor = "http://127.0.0.1:4321/callback", "https://app.example/callback", "cursor://anysphere.cursor-mcp/oauth/callback"
+	var operated *Operated
+	run := func(ctx context.Context, args ...string) string {
+		return Run(ctx, append(args, operated.Kept()...)...).Out
+	}
+	site := func() string { return strings.TrimPrefix(operated.Issuer, "http://") }
+	BeforeEach(func() { operated = Operate(selfRegistration) })
+
+	DescribeTable("puts the redirect target into the headline of the consent page", Label("A35", "A36"), func(ctx SpecContext, redirect, headline string) {
+		page := operated.RegisterClient(ctx, redirect).Consent(ctx)
+		Expect(page.Title).To(Equal("Connect " + headline + " to " + site() + "?"))
+		Expect(page.Text).To(And(ContainSubstring("Nothing vouches for the name of this app."), ContainSubstring("Spec Client")))
+		Expect(page.Text).NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
+	},
+		Entry("a program on this computer", loopback, "an app on this computer"),
+		Entry("an app on this device", cursor, "cursor://…"),
+		Entry("a host on the web", callback, "app.example"),
+	)
+
+	It("shows the headline again after a wrong token", func(ctx SpecContext) {
+		page := ReadPage(operated.RegisterClient(ctx, callback).Consent(ctx).Approve(ctx, "demo_wrong"))
+		Expect(page.Title).To(Equal("Not connected yet: Connect app.example to " + site() + "?"))
+		Expect(page.Text).To(ContainSubstring("Nothing vouches for the name of this app."))
+	})
+
+	It("names no host of its own on the error page", func(ctx SpecContext) {
+		client := operated.RegisterClient(ctx, callback)
+		client.Redirect = "https://app.example/other"
+		page := client.AskFor(ctx, client.Request())
+		Expect(page.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(page.Text).NotTo(ContainSubstring("App published at"))
+	})
+
+	It("says so in lists, the trace and the log, without the id", func(ctx SpecContext) {
+		client := operated.RegisterClient(ctx, loopback)
+		operated.Call(ctx, client.Connect(ctx).Access)
+		traced := operated.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange call")
+		label := "self-registered/" + strings.TrimPrefix(client.ID, operated.Issuer+"/oauth/clients/")[:12]
+		Expect(traced.Client).To(Equal(label))
+		Expect(run(ctx, "trace")).To(ContainSubstring(label))
+		Expect(run(ctx, "connections")).To(ContainSubstring("self-registered"))
+		Expect(run(ctx, "grants", "list")).To(ContainSubstring("self-registered  Spec Client"))
+		Expect(run(ctx, "grants", "list", "--json", "--client", "self-registered")).To(ContainSubstring(`"client": "self-registered"`))
+		Expect(operated.Connections(ctx, operated.Token).Text).To(ContainSubstring("An app that registered itself"))
+		Expect(operated.Log.String()).To(And(ContainSubstring(`"client_registered","client":"`+label), ContainSubstring(`"client":"self-registered"`)))
+		for _, shown := range []string{operated.Log.String(), run(ctx, "trace", "--json"), run(ctx, "grants", "list", "--json"), operated.Connections(ctx, operated.Token).Text} {
+			Expect(shown).NotTo(ContainSubstring(client.ID))
+		}
+	})
+
+	It("names a refused registration in the trace, with the rule and the remedy", Label("trace"), func(ctx SpecContext) {
+		operated.Discover(ctx)
+		operated.Register(ctx, map[string]any{"redirect_uris": []string{"some-app:/callback"}})
+		refused := operated.Newest(ctx, "challenge resource_metadata server_metadata registration:refused")
+		Expect(refused.State).To(Equal("stopped"))
+		Expect(refused.Last().Rule).To(Equal("A14"))
+		Expect(refused.Hint).To(ContainSubstring("allowed-private-schemes"))
+	})
+})
