@@ -73,7 +73,10 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
-	directory := newDirectory(config, settings, store, chosen)
+	directory, err := newDirectory(config, settings, store, chosen)
+	if err != nil {
+		return nil, err
+	}
 	if chosen.clients == nil {
 		chosen.clients = directory
 	}

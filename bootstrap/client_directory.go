@@ -8,10 +8,17 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store, chosen oauthOptions) *cimd.Directory {
+func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store, chosen oauthOptions) (*cimd.Directory, error) {
 	options := directoryOptions(config, settings, chosen)
 	options.Store, _ = store.(oauth.ClientDocumentStore)
-	return cimd.New(options)
+	if chosen.documents == "" {
+		return cimd.New(options), nil
+	}
+	var err error
+	if options.Pinned, err = cimd.OpenPinned(chosen.documents, settings.ClientID, settings.Metadata, config.Logger); err != nil {
+		return nil, oauth.NewMistake("%s: %s", oauth.Field("WithClientDocuments"), err)
+	}
+	return cimd.New(options), nil
 }
 
 func directoryOptions(config oauth.Config, settings *oauth.Settings, chosen oauthOptions) cimd.Options {

@@ -1,7 +1,11 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/cimd"
@@ -30,6 +34,20 @@ func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, 
 	asked := directoryOptions(config, &oauth.Settings{Issuer: config.Issuer, Metadata: metadata}, chosen)
 	asked.Now = time.Now
 	return &ClientProbe{rules, asked}, nil
+}
+
+// PinnedClient is a document in the folder of WithClientDocuments.
+type PinnedClient = cimd.PinnedDocument
+
+// Pinned returns the documents in a folder as an OAuthServer reads them, in the order of their files.
+func (p *ClientProbe) Pinned(ctx context.Context, folder string) ([]PinnedClient, error) {
+	opened, err := cimd.OpenPinned(folder, p.rules, p.options.Rules, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	documents := slices.Collect(maps.Values(opened.Documents(ctx)))
+	slices.SortFunc(documents, func(a, b PinnedClient) int { return cmp.Compare(a.File, b.File) })
+	return documents, nil
 }
 
 // Check returns why a server would refuse the client_id without a fetch.

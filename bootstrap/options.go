@@ -17,6 +17,7 @@ type OAuthOption func(*oauthOptions)
 type oauthOptions struct {
 	clients    oauth.ClientDirectory
 	roots      *x509.CertPool
+	documents  string
 	appearance Appearance
 
 	decided      func(event string)
@@ -34,6 +35,12 @@ func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
 // WithRootCAs sets the certificate authorities for fetching metadata documents; the default is those of the system.
 func WithRootCAs(roots *x509.CertPool) OAuthOption {
 	return func(o *oauthOptions) { o.roots = roots }
+}
+
+// WithClientDocuments names a folder of metadata documents, one in each .json file, that are used without a fetch (C59). The server reads the folder
+// again when a file has changed. NewOAuthServer reports a folder or file that is not valid.
+func WithClientDocuments(folder string) OAuthOption {
+	return func(o *oauthOptions) { o.documents = folder }
 }
 
 // WithDecisions calls count with the name of each audit event.

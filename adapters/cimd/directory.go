@@ -35,6 +35,7 @@ type Options struct {
 	Resolver       *net.Resolver             // nil for Go's; its addresses are checked (C17)
 	Limits         oauth.Limits              // of fetches (C21); a zero field has its default
 	Limited        oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
+	Pinned         *Pinned                   // documents that are used without a fetch (C59); nil for none
 	Store          oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only (C58)
 }
 
@@ -96,12 +97,15 @@ func (d *Directory) fetchLimit() time.Duration {
 	return d.limits.fetch
 }
 
-// Client returns the document at id: the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests (C36-C39). A
+// Client returns the document at id: the pinned one (C59), the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests (C36-C39). A
 // cached document without the redirect URI may be outdated, so it is fetched again, at most once a minute for each client; if that fails, the
 // cached one stays in use (C50). If the fetch fails for a reason that says nothing about the client, it returns the last good document with
 // WithFailedCheck (C57). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41),
 // oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53), oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
+	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
+		return pinned, nil
+	}
 	lists := func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) }
 	document, err := d.documents.findOrStale(ctx, id, lists, (*entry[*oauth.ClientMetadata]).lastGood)
 	if known, fresh := d.documents.fresh(id); fresh && (err != nil || document.failure != nil) {
@@ -119,18 +123,25 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI s
 
 // Connected implements oauth.ClientKeeper.
 func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
+		return pinned, nil
+	}
 	return findExpired(ctx, d.documents, id, func(*oauth.ClientMetadata) bool { return true })
 }
 
 // Keep implements oauth.ClientKeeper. It keeps the client's key set too.
 func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
 	owner := ownerOf(id, by)
-	d.documents.keep(id, owner)
-	known, _ := d.documents.entries.get(id.String())
-	if known == nil {
-		return
+	client := d.options.Pinned.find(context.Background(), id)
+	if client == nil {
+		d.documents.keep(id, owner)
+		known, _ := d.documents.entries.get(id.String())
+		if known == nil {
+			return
+		}
+		client = known.value
 	}
-	if _, at := known.value.Keys(); at != (oauth.ClientID{}) {
+	if _, at := client.Keys(); at != (oauth.ClientID{}) {
 		d.keySets.keep(at, owner)
 	}
 }

@@ -12,6 +12,7 @@ type Answer struct {
 	Status      int
 	ContentType string
 	Mitigated   string // the header cf-mitigated, with which Cloudflare marks a bot challenge
+	Body        []byte // the document; nil with an error
 }
 
 // Probe fetches the document at id once, with the transport and the checks of a Directory, but without its cache and budget. The error is the one for
@@ -20,7 +21,10 @@ func Probe(ctx context.Context, o Options, id oauth.ClientID) (Answer, error) {
 	d := New(o)
 	seen := &observer{RoundTripper: d.transport}
 	d.transport = seen
-	_, err := d.documents.fetch(ctx, id, nil)
+	fetched, err := d.documents.fetch(ctx, id, nil)
+	if err == nil {
+		seen.answer.Body = fetched.body
+	}
 	return seen.answer, err
 }
 
