@@ -131,7 +131,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		}
 	}
 	copied := func(language string) func(context.Context) Response {
-		return func(ctx context.Context) Response { return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, with("Accept-Language", language)) }
+		return func(ctx context.Context) Response {
+			return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, with("Accept-Language", language))
+		}
 	}
 	over := func(adjust func(*server.Config)) {
 		world = NewWorld(adjust)
