@@ -131,9 +131,8 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		}
 	}
 	copied := func(language string) func(context.Context) Response {
-		return func(ctx context.Context) Response {
-			return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, with("Accept-Language", language))
-		}
+		accept := with("Accept-Language", language)
+		return func(ctx context.Context) Response { return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, accept) }
 	}
 	over := func(adjust func(*server.Config)) {
 		world = NewWorld(adjust)
