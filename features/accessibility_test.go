@@ -130,9 +130,11 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return Send(r)
 		}
 	}
-	copied := func(language string) func(context.Context) Response {
-		accept := with("Accept-Language", language)
-		return func(ctx context.Context) Response { return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, accept) }
+	copied := func(language, state string) func(context.Context) Response {
+		return func(ctx context.Context) Response {
+			client.State = state
+			return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, with("Accept-Language", language))
+		}
 	}
 	over := func(adjust func(*server.Config)) {
 		world = NewWorld(adjust)
@@ -204,13 +206,10 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			})
 			return client.Consent(ctx).Approve(ctx, world.Token)
 		}),
-		Entry(nil, SpecTimeout(browserTime), callbackPage, 200, copied("en")), Entry(nil, SpecTimeout(browserTime), "callback-german", 200, copied("de")),
-		Entry(nil, SpecTimeout(browserTime), "callback-french", 200, copied("fr")), Entry(nil, SpecTimeout(browserTime), "callback-spanish", 200, copied("es")),
-		Entry(nil, SpecTimeout(browserTime), "callback-japanese", 200, copied("ja")),
-		Entry(nil, SpecTimeout(browserTime), "callback-longest", 200, func(ctx context.Context) Response {
-			client.State = strings.Repeat("&", 4096)
-			return client.Consent(ctx).ApproveElsewhere(ctx, world.Token)
-		}),
+		Entry(nil, SpecTimeout(browserTime), callbackPage, 200, copied("en", "s+t/a=")), Entry(nil, SpecTimeout(browserTime), "callback-german", 200, copied("de", "s+t/a=")),
+		Entry(nil, SpecTimeout(browserTime), "callback-french", 200, copied("fr", "s+t/a=")), Entry(nil, SpecTimeout(browserTime), "callback-spanish", 200, copied("es", "s+t/a=")),
+		Entry(nil, SpecTimeout(browserTime), "callback-japanese", 200, copied("ja", "s+t/a=")),
+		Entry(nil, SpecTimeout(browserTime), "callback-longest", 200, copied("en", strings.Repeat("&", 4096))),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-not-allowed", 403, func(ctx context.Context) Response {
 			over(func(config *server.Config) { config.AllowClients = []string{"claude.ai"} })
 			return consent(ctx)
