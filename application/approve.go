@@ -50,7 +50,7 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 	if err != nil {
 		return nil, err
 	}
-	s.audit(ctx, "callback_shown", "grant", code.ID(), "client", request.Client().Host())
+	s.audit(ctx, "callback_shown", "grant", code.ID(), "client", s.settings.PublisherOf(request.Client()))
 	return &Callback{URL: request.Grant(secret).Location, ExpiresAt: code.ExpiresAt(), Left: code.ExpiresAt().Sub(s.now())}, nil
 }
 

@@ -17,7 +17,7 @@ const (
 
 const (
 	// MaxClientDocuments is the maximum number of documents in a ClientDocumentStore.
-	MaxClientDocuments = 10_000
+	MaxClientDocuments = 2000
 
 	// MetadataStaleFor is how long a metadata document serves after the last successful check, while its host cannot be reached (C57).
 	MetadataStaleFor = 30 * 24 * time.Hour

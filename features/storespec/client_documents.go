@@ -84,15 +84,23 @@ func keepingDocuments(open func() oauth.Store) {
 	})
 
 	It("deletes the documents that were checked earliest when there are too many", Label("C58"), func(ctx SpecContext) {
-		for i := range oauth.MaxClientDocuments {
-			save(ctx, document(fmt.Sprintf("https://client.example/%05d", i), w.now.Add(time.Duration(oauth.MaxClientDocuments-i)*time.Second)))
+		at := func(i int) oauth.ClientDocument {
+			return document(fmt.Sprintf("https://client.example/%05d", i), w.now.Add(time.Duration(oauth.MaxClientDocuments-i)*time.Second))
 		}
+		const atOnce = 8
+		Expect(concurrently(atOnce, func(first int) error {
+			for i := first; i < oauth.MaxClientDocuments; i += atOnce {
+				if err := documents.SaveClientDocument(ctx, at(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})).To(HaveEach(Succeed()))
 		save(ctx, document(one, w.now.Add(time.Hour*24)))
 		all, err := documents.ClientDocuments(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(all).To(HaveLen(oauth.MaxClientDocuments))
-		last := document(fmt.Sprintf("https://client.example/%05d", oauth.MaxClientDocuments-1), w.now)
-		_, err = documents.ClientDocument(ctx, last.Digest())
+		_, err = documents.ClientDocument(ctx, at(oauth.MaxClientDocuments-1).Digest())
 		Expect(err).To(MatchError(oauth.ErrNotFound))
 	})
 }
