@@ -14,7 +14,7 @@ import { revoke } from '../revoke.js';
 
 const name = '@modelcontextprotocol/inspector';
 const program = join(import.meta.dirname, '..', 'node_modules', name, 'clients', 'launcher', 'build', 'index.js');
-const limit = 150_000; // ms, because the browser is slow on a busy computer
+const limit = 300_000; // ms, because the browser is slow on a busy computer
 const loopbackOnly = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'; // the page asks for fonts of another host
 
 export const registering = [{
@@ -45,7 +45,7 @@ class Person {
   async connect() {
     this.dir = await mkdtemp(join(this.world.dir, 'inspector-'));
     this.address = await this.start();
-    this.browser = await puppeteer.launch({ executablePath: chromium(), args: ['--no-sandbox', loopbackOnly] });
+    this.browser = await puppeteer.launch({ executablePath: chromium(), args: ['--no-sandbox', '--disable-back-forward-cache', loopbackOnly] });
     this.page = await this.browser.newPage();
     this.page.setDefaultTimeout(limit / 5);
     await this.open();
@@ -74,9 +74,10 @@ class Person {
     throw new Error('MCP Inspector printed no address');
   }
 
-  // open opens the page, and presses the switch that connects to the server.
+  // open opens the page, waits until it has its configuration, and presses the switch that connects to the server.
   async open() {
-    await this.page.goto(this.address, { waitUntil: 'networkidle2' });
+    await this.page.goto(this.address);
+    await this.page.waitForSelector('::-p-text(Read-only session)');
     await this.page.evaluate((element) => element.click(), await this.page.waitForSelector('input[role=switch][aria-label^=Connect]'));
   }
 
