@@ -646,7 +646,7 @@ func (s sheet) warnings(c Consent) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = s.tell("This site could not check the app’s description today; it was last checked on %s.", day(c.CheckedOn)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = s.tell("This site could not check the app’s description just now; it was last checked on %s.", day(c.CheckedOn)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
