@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -21,39 +22,73 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 // MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses the person can try again. TooManyGuesses may be an
 // *oauth.ProofDemand.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
+	code, err := s.approve(ctx, consent, pasted)
+	if err != nil {
+		return oauth.Redirect{}, err
+	}
+	return consent.Ticket.Request().Grant(code), nil
+}
+
+// Callback is the URL with which the client on another computer receives its code. It is secret.
+type Callback struct {
+	URL       string
+	ExpiresAt time.Time
+	Left      time.Duration // until ExpiresAt
+}
+
+// ApproveElsewhere is Approve for a client on another computer than the browser (B21): the person copies the callback URL to it.
+func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted Pasted) (*Callback, error) {
+	request := consent.Ticket.Request()
+	if err := request.CheckCallbackCopy(); err != nil {
+		return nil, err
+	}
+	secret, err := s.approve(ctx, consent, pasted)
+	if err != nil {
+		return nil, err
+	}
+	code, err := s.ports.Store.Code(ctx, secret.Digest()) // a form that is submitted twice has the code of the first time (B13)
+	if err != nil {
+		return nil, err
+	}
+	s.audit(ctx, "callback_shown", "grant", code.ID(), "client", s.settings.PublisherOf(request.Client()))
+	return &Callback{URL: request.Grant(secret).Location, ExpiresAt: code.ExpiresAt(), Left: code.ExpiresAt().Sub(s.now())}, nil
+}
+
+// approve verifies the pasted token and returns the new code.
+func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Secret, error) {
 	request := consent.Ticket.Request()
 	recorder := trace.From(ctx)
 	recorder.Record(trace.TokenJudged)
 	recorder.Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client()))
 	token, err := s.checkPasted(ctx, consent.Ticket, pasted)
 	if err != nil {
-		return oauth.Redirect{}, s.auditRejection(ctx, request, err)
+		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}
 	defer token.slot.Release()
 	recorder.Record(trace.CodeIssued)
 	return s.issueCode(ctx, consent.Ticket, token)
 }
 
-// issueCode stores the code and returns the redirect with it.
-func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *verifiedToken) (oauth.Redirect, error) {
+// issueCode stores the code and returns it.
+func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *verifiedToken) (oauth.Secret, error) {
 	request := ticket.Request()
 	secret, err := ticket.Code(token.host, s.settings.Keys)
 	if err != nil {
-		return oauth.Redirect{}, err
+		return oauth.Secret{}, err
 	}
 	approval := oauth.Approval{Ticket: ticket, Host: token.host, Principal: token.principal, Code: secret, Random: s.ports.Random}
 	code, err := oauth.IssueCode(approval, s.settings, s.now())
 	if err != nil {
-		return oauth.Redirect{}, request.Refuse(err)
+		return oauth.Secret{}, request.Refuse(err)
 	}
 	if err := s.addCode(ctx, code); err != nil {
-		return oauth.Redirect{}, err
+		return oauth.Secret{}, err
 	}
 	s.keepClient(code)
 	if err := s.confirmHostToken(ctx, code, token.host); err != nil {
-		return oauth.Redirect{}, s.auditRejection(ctx, request, err)
+		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}
-	return request.Grant(secret), nil
+	return secret, nil
 }
 
 // addCode stores a new code. The code of a form that is submitted twice exists already.

@@ -25,7 +25,19 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 		s.audit(ctx, "cimd_rejected", "client", s.settings.PublisherOf(id), "reason", err)
 		return nil, clientRefusal(err)
 	}
+	s.reportFailedCheck(ctx, client)
 	return client, nil
+}
+
+// reportFailedCheck reports that the last good document is used, because it cannot be fetched again (C57).
+func (s *Server) reportFailedCheck(ctx context.Context, client *oauth.ClientMetadata) {
+	checkedAt, failure := client.FailedCheck()
+	if failure == nil {
+		return
+	}
+	s.audit(ctx, "cimd_unchecked", "client", client.ID().Host(), "checked_at", checkedAt, "reason", failure)
+	trace.From(ctx).Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be fetched; its version of "+
+		checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
 }
 
 const notFetched = "the app's published description cannot be fetched"

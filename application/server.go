@@ -113,7 +113,10 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 
 // Events returns the names of all audit events, so that metrics can begin at zero.
 func Events() []string {
-	return []string{"cimd_rejected", "client_registered", "code_redeemed", "code_retried", "consent_denied", "grant_created", "grant_ended", "host_token_rejected", "refreshed"}
+	return []string{
+		"callback_shown", "cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried", "consent_denied", "grant_created",
+		"grant_ended", "host_token_rejected", "refreshed",
+	}
 }
 
 // audit logs a decision. The attributes must not contain secrets (H8).

@@ -59,8 +59,8 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
-// oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister and trace.Log. Those of a store that is wrapped in another type are lost
-// unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
+// oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister, oauth.ClientDocumentStore and trace.Log. Those of a store that is wrapped in
+// another type are lost unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := oauthOptions{sweepEvery: sweepEvery}
 	for _, option := range options {
@@ -73,7 +73,10 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
-	directory := newDirectory(config, settings, chosen)
+	directory, err := newDirectory(config, settings, store, chosen)
+	if err != nil {
+		return nil, err
+	}
 	if chosen.clients == nil {
 		chosen.clients = directory
 	}
@@ -251,6 +254,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if err := m.mounted.Join(); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
+	m.warnOfLoopbackOrigins()
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
 	m.authz.ended.add(m.mounted)
 	m.mounted.Mount(site)

@@ -19,6 +19,7 @@ var capabilities = []struct {
 	{"oauth.SecretVerifier", implements[oauth.SecretVerifier]},
 	{"oauth.AuthorizationLister", implements[oauth.AuthorizationLister]},
 	{"oauth.ClientLister", implements[oauth.ClientLister]},
+	{"oauth.ClientDocumentStore", implements[oauth.ClientDocumentStore]},
 	{"trace.Log", implements[trace.Log]},
 }
 

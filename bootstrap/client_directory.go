@@ -8,13 +8,26 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func newDirectory(config oauth.Config, settings *oauth.Settings, chosen oauthOptions) *cimd.Directory {
-	return cimd.New(cimd.Options{
+func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store, chosen oauthOptions) (*cimd.Directory, error) {
+	options := directoryOptions(config, settings, chosen)
+	options.Store, _ = store.(oauth.ClientDocumentStore)
+	if chosen.documents == "" {
+		return cimd.New(options), nil
+	}
+	var err error
+	if options.Pinned, err = cimd.OpenPinned(chosen.documents, settings.ClientID, settings.Metadata, config.Logger); err != nil {
+		return nil, oauth.NewMistake("%s: %s", oauth.Field("WithClientDocuments"), err)
+	}
+	return cimd.New(options), nil
+}
+
+func directoryOptions(config oauth.Config, settings *oauth.Settings, chosen oauthOptions) cimd.Options {
+	return cimd.Options{
 		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports(config.ClientIDPorts),
 		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
 		Proxy: proxy(config.MetadataProxy), Now: config.Now, Logger: config.Logger, RootCAs: chosen.roots,
 		Limits: settings.Limits, Limited: chosen.limited,
-	})
+	}
 }
 
 // ports parses ports that Config.Settings has checked.

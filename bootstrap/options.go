@@ -17,6 +17,7 @@ type OAuthOption func(*oauthOptions)
 type oauthOptions struct {
 	clients    oauth.ClientDirectory
 	roots      *x509.CertPool
+	documents  string
 	appearance Appearance
 
 	decided      func(event string)
@@ -34,6 +35,12 @@ func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
 // WithRootCAs sets the certificate authorities for fetching metadata documents; the default is those of the system.
 func WithRootCAs(roots *x509.CertPool) OAuthOption {
 	return func(o *oauthOptions) { o.roots = roots }
+}
+
+// WithClientDocuments names a folder of metadata documents, one in each .json file, that are used without a fetch (C59). The server reads the folder
+// again when a file has changed. NewOAuthServer reports a folder or file that is not valid.
+func WithClientDocuments(folder string) OAuthOption {
+	return func(o *oauthOptions) { o.documents = folder }
 }
 
 // WithDecisions calls count with the name of each audit event.
@@ -79,10 +86,18 @@ type Bus = replica.Bus
 // Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway needs no bus, because its upstream has the sessions.
 func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
 
-// WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to call the MCP endpoint. Register reports an origin
-// that no browser sends.
+// WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to call the MCP endpoint. oauth.LoopbackOrigins allows the
+// pages of the person's own computer, for development. Register reports an origin that no browser sends.
 func WithAllowedOrigins(origins ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
+}
+
+// warnOfLoopbackOrigins logs a warning when a public server has oauth.LoopbackOrigins, because it is for development.
+func (m *MCPServer) warnOfLoopbackOrigins() {
+	if slices.Contains(m.options.AllowedOrigins, oauth.LoopbackOrigins) && !m.authz.config.HasLoopbackIssuer() {
+		m.authz.config.Logger.Warn("web pages of every local program may call this public MCP server with an access token: remove loopback from the allowed origins after development",
+			"resource", m.protection().Resource.String())
+	}
 }
 
 // WithAllowedHosts allows more names in the Host header of a server on a loopback address; a name without a port allows every port. A public server

@@ -26,6 +26,9 @@ var _ = Describe("Protecting an MCP server with options", func() {
 	It("admits only the configured origins", Label("G1"), func() {
 		Expect(statusOf("Origin", "https://app.example")).To(Equal(http.StatusForbidden))
 		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins("https://app.example"))).To(Equal(http.StatusUnauthorized))
+		Expect(statusOf("Origin", "http://localhost:6274")).To(Equal(http.StatusForbidden))
+		Expect(statusOf("Origin", "http://localhost:6274", bootstrap.WithAllowedOrigins(oauth.LoopbackOrigins))).To(Equal(http.StatusUnauthorized))
+		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins(oauth.LoopbackOrigins))).To(Equal(http.StatusForbidden))
 	})
 
 	It("admits only the configured names of a server on loopback", Label("G1"), func() {

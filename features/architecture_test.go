@@ -95,7 +95,7 @@ var table = []law{
 		"bootstrap", "bootstrap/cli/...", "bootstrap/demosite", "bootstrap/internal/memory", "bootstrap/server", "bootstrap/settings", "github.com/spf13/..."}},
 	{of: []string{"bootstrap/cli/demo"}, may: []string{"adapters/certificates", "bootstrap/cli/term", "bootstrap/demosite", "bootstrap/server/...",
 		"adapters/htmlpage", "github.com/spf13/cobra", templates, sdk + "...", "golang.org/x/sync/errgroup"}},
-	{of: []string{"bootstrap/cli/diagnosis"}, may: []string{"adapters/certificates", "adapters/doctor", "bootstrap/cli/term", "github.com/spf13/cobra"}},
+	{of: []string{"bootstrap/cli/diagnosis"}, may: []string{"adapters/certificates", "adapters/doctor", "bootstrap", "bootstrap/cli/term", "bootstrap/server", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/cli/tracing"}, may: []string{"domain/...", "bootstrap/cli/term", "bootstrap/server", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/cli/term"}, may: []string{"domain/oauth", "github.com/spf13/cobra", "github.com/mattn/...", "golang.org/x/term"}},
 	{of: []string{"bootstrap/cmd/..."}, may: []string{"bootstrap/cli"}},

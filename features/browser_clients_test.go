@@ -178,6 +178,26 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 		Expect(err).To(MatchError(ContainSubstring("x-evil")))
 	}, SpecTimeout(5*time.Minute))
 
+	It("works for every port of this computer when loopback is allowed, and for no other page", func(ctx SpecContext) {
+		world := NewWorld(func(config *server.Config) { config.AllowedOrigins = []string{"loopback"} })
+		for _, origin := range []string{inspector, "http://127.0.0.1:5173", "https://[::1]:8443", "https://localhost"} {
+			connectFromPage(ctx, WebPage{origin}, world)
+		}
+		for _, origin := range []string{"http://localhost.evil.example", "http://127.0.0.1.evil.example:80", "https://evil.example", "loopback", "null", "http://192.168.0.1"} {
+			_, err := WebPage{origin}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type", "application/json")
+			Expect(err).To(MatchError(ContainSubstring("403")), origin)
+		}
+		Expect(world.Log.String()).NotTo(ContainSubstring("remove loopback"))
+	}, SpecTimeout(time.Minute))
+
+	It("works with loopback on a public server too, with a warning at the start", func(ctx SpecContext) {
+		world := NewWorld(func(config *server.Config) {
+			config.AllowedOrigins, config.Issuer, config.Development = []string{"loopback", "https://app.example"}, "https://cms.example.com", false
+		})
+		Expect(linesWith(world.Log.String(), "remove loopback from the allowed origins")).To(ConsistOf(
+			And(ContainSubstring(`"level":"WARN"`), ContainSubstring("https://cms.example.com/mcp"))))
+	})
+
 	It("works under another host name in allowed-hosts, with any port", func(ctx SpecContext) {
 		world := NewWorld(func(config *server.Config) { config.AllowedHosts = []string{"host.docker.internal"} })
 		under := func(host string) int {
@@ -201,6 +221,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 	},
 		Entry("every origin", "allowed-origins", "*", "would allow every web page: name each origin"),
 		Entry("a pattern", "allowed-origins", "https://*.example.com", "name each origin"),
+		Entry("every port", "allowed-origins", "http://localhost:*", "write loopback for every port of this computer"),
 		Entry("pages without an origin", "allowed-origins", "null", "which any page can have"),
 		Entry("a page", "allowed-origins", "https://app.example/inspector", `write "https://app.example"`),
 		Entry("a slash", "allowed-origins", "http://localhost:6274/", `write "http://localhost:6274"`),

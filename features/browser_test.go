@@ -75,6 +75,17 @@ var _ = Describe("In a real browser", Label("N4"), func() {
 		Expect(world.Log.String()).To(ContainSubstring("grant_created"))
 	}, SpecTimeout(browserTime))
 
+	It("shows a page that works with the keyboard alone", Label("A37", "B21"), func(ctx SpecContext) {
+		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()))
+		var stops []string
+		for range 5 {
+			browser.Do(ctx, chromedp.KeyEvent("\t"))
+			stops = append(stops, Ask(ctx, browser, chromedp.Evaluate[string](`document.activeElement.name + " " + (document.activeElement.value || document.activeElement.href || "")`)))
+		}
+		Expect(stops[:4]).To(Equal([]string{"bearer_token ", "decision approve", "decision deny", "decision approve_elsewhere"}))
+		Expect(strings.TrimSpace(stops[4])).To(ContainSubstring("/oauth/connections"))
+	}, SpecTimeout(browserTime))
+
 	It("does not show the page in a frame", Label("A41"), func(ctx SpecContext) {
 		consent := world.Issuer + "/oauth/authorize?" + client.Request().Encode()
 		harmless := anotherSite("127.0.0.1", plainPage, "Harmless") + "/"

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pquerna/cachecontrol/cacheobject"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // A document is fresh for at least minFresh and at most maxFresh, for any response headers (C37).
@@ -17,20 +19,20 @@ const (
 	maxFresh = 24 * time.Hour
 )
 
-// maxStale is how long an expired document is used for clients with grants if it cannot be renewed (C56).
-const maxStale = time.Hour
-
 // entry is a valid document. It is immutable; a renewed entry replaces it.
 type entry[T any] struct {
 	value              T
+	body               []byte
 	etag, lastModified string
+	checkedAt          time.Time // when it was last fetched or revalidated
 	freshUntil         time.Time
+	stored             bool // the store has it too
 }
 
-func newEntry[T any](value T, header http.Header, now time.Time) *entry[T] {
+func newEntry[T any](value T, body []byte, header http.Header, now time.Time) *entry[T] {
 	return &entry[T]{
-		value: value, etag: header.Get("ETag"), lastModified: header.Get("Last-Modified"),
-		freshUntil: now.Add(freshness(header)),
+		value: value, body: body, etag: header.Get("ETag"), lastModified: header.Get("Last-Modified"),
+		checkedAt: now, freshUntil: now.Add(freshness(header)),
 	}
 }
 
@@ -39,13 +41,14 @@ func (e *entry[T]) fresh(now time.Time) bool {
 	return e != nil && now.Before(e.freshUntil) && e.freshUntil.Sub(now) <= maxFresh
 }
 
-// stale reports whether the document has expired, less than maxStale ago.
+// stale reports whether the document has expired, less than oauth.KeysStaleFor ago (C56).
 func (e *entry[T]) stale(now time.Time) bool {
-	if e == nil {
-		return false
-	}
-	since := now.Sub(e.freshUntil)
-	return 0 <= since && since < maxStale
+	return e != nil && within(e.freshUntil, oauth.KeysStaleFor, now)
+}
+
+// lastGood reports whether the document was good less than oauth.MetadataStaleFor ago (C57).
+func (e *entry[T]) lastGood(now time.Time) bool {
+	return e != nil && within(e.checkedAt, oauth.MetadataStaleFor, now)
 }
 
 // addConditions makes a request conditional if there is a document with a validator (C38).
@@ -64,7 +67,7 @@ func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
 
 // renewed returns the entry after a 304, whose headers determine its freshness (C38).
 func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
-	next := newEntry(e.value, header, now)
+	next := newEntry(e.value, e.body, header, now)
 	next.etag, next.lastModified = cmp.Or(next.etag, e.etag), cmp.Or(next.lastModified, e.lastModified)
 	return next
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -67,11 +68,17 @@ func (c addressCheck) control(network, address string, conn syscall.RawConn) err
 	}
 	for _, network := range c.denied {
 		if ip := target.Addr().Unmap(); network.Contains(ip) {
-			return fmt.Errorf("%s is in %s, which is denied", ip, network)
+			return fmt.Errorf("%w: %s is in %s, which is denied", errAddressRefused, ip, network)
 		}
 	}
-	return c.guardian.Safe(network, target.String(), conn)
+	if err := c.guardian.Safe(network, target.String(), conn); err != nil {
+		return fmt.Errorf("%w: %w", errAddressRefused, err)
+	}
+	return nil
 }
+
+// errAddressRefused is the error of an address that may not be fetched from.
+var errAddressRefused = errors.New("the address is refused")
 
 // egressProxy is the HTTP proxy of the operator, for networks without direct access to the internet. Its own address is not checked.
 type egressProxy struct {

@@ -3,6 +3,7 @@
 package cimd
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -34,6 +35,8 @@ type Options struct {
 	Resolver       *net.Resolver             // nil for Go's; its addresses are checked (C17)
 	Limits         oauth.Limits              // of fetches (C21); a zero field has its default
 	Limited        oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
+	Pinned         *Pinned                   // documents that are used without a fetch (C59); nil for none
+	Store          oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only (C58)
 }
 
 // limits are the limits of one fetch (C15). They differ from the default only in tests.
@@ -66,14 +69,12 @@ var (
 	_ oauth.KeyDirectory = (*Directory)(nil)
 )
 
-// sizes are the maximum numbers of documents of clients in use and of others. A client is in use after an approval with a valid token, so that
-// strangers cannot fill that part. At its limit, a client of the token with most clients is evicted.
-type sizes struct{ inUse, others int }
-
-var (
-	documentSizes = sizes{inUse: 10_000, others: 1024}
-	keySetSizes   = sizes{inUse: 1000, others: 64}
-)
+// sizes are the maximum size of a document, and the maximum numbers of documents of clients in use and of others. A client is in use after an approval
+// with a valid token, so that strangers cannot fill that part. At its limit, a client of the token with most clients is evicted.
+type sizes struct {
+	bodyBytes     int64
+	inUse, others int
+}
 
 // New returns a Directory with empty caches.
 func New(o Options) *Directory { return newDirectory(o, defaultLimits) }
@@ -83,8 +84,8 @@ func newDirectory(o Options, l limits) *Directory {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	d := &Directory{options: o, limits: l, transport: newTransport(o, l), budget: newBudget(o.Limits.WithDefaults(), l.wait)}
-	d.documents = newFetchCache(d, documentSizes, l.bodyBytes, d.readClient)
-	d.keySets = newFetchCache(d, keySetSizes, l.keySetBytes, readKeySet)
+	d.documents = newFetchCache(d, oauth.MetadataDocument, sizes{bodyBytes: l.bodyBytes, inUse: 10_000, others: 1024}, d.readClient)
+	d.keySets = newFetchCache(d, oauth.KeySetDocument, sizes{bodyBytes: l.keySetBytes, inUse: 1000, others: 64}, readKeySet)
 	return d
 }
 
@@ -96,38 +97,52 @@ func (d *Directory) fetchLimit() time.Duration {
 	return d.limits.fetch
 }
 
-// Client returns the document at id: the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests (C36-C39). A
+// Client returns the document at id: the pinned one (C59), the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests (C36-C39). A
 // cached document without the redirect URI may be outdated, so it is fetched again, at most once a minute for each client; if that fails, the
-// cached one stays in use (C50). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41),
+// cached one stays in use (C50). If the fetch fails for a reason that says nothing about the client, it returns the last good document with
+// WithFailedCheck (C57). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41),
 // oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53), oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
-	found, err := d.documents.find(ctx, id, func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) })
-	if err == nil {
-		return found, nil
+	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
+		return pinned, nil
 	}
-	known, fresh := d.documents.fresh(id)
-	if !fresh {
+	lists := func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) }
+	document, err := d.documents.findOrStale(ctx, id, lists, (*entry[*oauth.ClientMetadata]).lastGood)
+	if known, fresh := d.documents.fresh(id); fresh && (err != nil || document.failure != nil) {
+		d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id", id.String(), "error", cmp.Or(err, document.failure))
+		return known, nil
+	}
+	switch {
+	case err != nil:
 		return nil, err
+	case document.failure != nil:
+		return document.value.WithFailedCheck(document.checkedAt, document.failure), nil
 	}
-	d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id", id.String(), "error", err)
-	return known, nil
+	return document.value, nil
 }
 
 // Connected implements oauth.ClientKeeper.
 func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
-	return d.documents.findStale(ctx, id, func(*oauth.ClientMetadata) bool { return true })
+	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
+		return pinned, nil
+	}
+	return findExpired(ctx, d.documents, id, func(*oauth.ClientMetadata) bool { return true })
 }
 
 // Keep implements oauth.ClientKeeper. It keeps the client's key set too.
 func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
 	owner := ownerOf(id, by)
-	d.documents.entries.keep(id.String(), owner)
-	known, _ := d.documents.entries.get(id.String())
-	if known == nil {
-		return
+	client := d.options.Pinned.find(context.Background(), id)
+	if client == nil {
+		d.documents.keep(id, owner)
+		known, _ := d.documents.entries.get(id.String())
+		if known == nil {
+			return
+		}
+		client = known.value
 	}
-	if _, at := known.value.Keys(); at != (oauth.ClientID{}) {
-		d.keySets.entries.keep(at.String(), owner)
+	if _, at := client.Keys(); at != (oauth.ClientID{}) {
+		d.keySets.keep(at, owner)
 	}
 }
 
@@ -143,10 +158,20 @@ func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 // KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is fetched again, at most once a minute (D33). A set
 // with the wanted key is used for an hour after it has expired if it cannot be renewed (C56).
 func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string) (oauth.KeySet, error) {
-	return d.keySets.findStale(ctx, at, func(known oauth.KeySet) bool {
+	return findExpired(ctx, d.keySets, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)
 		return found
 	})
+}
+
+// findExpired returns a fresh document or, if the fetch fails for a reason that says nothing about the client, one that expired less than
+// oauth.KeysStaleFor ago (C56).
+func findExpired[T any](ctx context.Context, c *fetchCache[T], at oauth.ClientID, enough func(T) bool) (T, error) {
+	document, err := c.findOrStale(ctx, at, enough, func(e *entry[T], now time.Time) bool { return e.stale(now) && enough(e.value) })
+	if err == nil && document.failure != nil {
+		c.directory.options.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url", at.String(), "error", document.failure)
+	}
+	return document.value, err
 }
 
 func (d *Directory) readClient(ctx context.Context, id oauth.ClientID, members map[string]any) (*oauth.ClientMetadata, error) {

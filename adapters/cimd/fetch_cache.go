@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/pasteport/pasteport/adapters/strictjson"
 	"github.com/pasteport/pasteport/adapters/timestamps"
@@ -16,26 +17,33 @@ import (
 // fetchCache fetches and caches valid documents of one kind (C36). read checks the members of a document.
 type fetchCache[T any] struct {
 	directory *Directory
+	kind      oauth.DocumentKind
 	bodyBytes int64
 	read      func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
 	entries   *entries[T]
 	refetched timestamps.Cache[string] // when a fresh document was fetched again
-	failed    timestamps.Cache[string] // when an expired one could not be renewed
+	failures  *lru.Cache[string, failure]
 	flights   *flights[T]
+}
+
+// failure is a failed fetch that says nothing about the client.
+type failure struct {
+	at  time.Time
+	err error
 }
 
 const (
 	// refetchInterval is the minimum time between two fetches of a fresh document in which something is missing (C50, D33).
 	refetchInterval = time.Minute
-	// renewInterval is the minimum time between two attempts to renew an expired document that stays in use (C56).
+	// renewInterval is the minimum time between two attempts to renew an expired document that stays in use (C56, C57).
 	renewInterval = 10 * time.Second
 )
 
-func newFetchCache[T any](d *Directory, s sizes, bodyBytes int64, read func(context.Context, oauth.ClientID, map[string]any) (T, error)) *fetchCache[T] {
+func newFetchCache[T any](d *Directory, kind oauth.DocumentKind, s sizes, read func(context.Context, oauth.ClientID, map[string]any) (T, error)) *fetchCache[T] {
 	evicted := func() { d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
 	return &fetchCache[T]{
-		directory: d, bodyBytes: bodyBytes, read: read, entries: newEntries[T](s.inUse, s.others, evicted),
-		refetched: timestamps.New[string](s.others), failed: timestamps.New[string](s.inUse), flights: newFlights[T](),
+		directory: d, kind: kind, bodyBytes: s.bodyBytes, read: read, entries: newEntries[T](s.inUse, s.others, evicted),
+		refetched: timestamps.New[string](s.others), failures: newLRU[string, failure](s.inUse), flights: newFlights[T](),
 	}
 }
 
@@ -43,7 +51,7 @@ func newFetchCache[T any](d *Directory, s sizes, bodyBytes int64, read func(cont
 // that is not enough is fetched again, but not twice within refetchInterval.
 func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	now := c.directory.options.Now()
-	known, _ := c.entries.get(at.String())
+	known := c.cached(ctx, at)
 	if known.fresh(now) && enough(known.value) {
 		return known.value, nil
 	}
@@ -68,21 +76,36 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	}
 }
 
-// findStale is like find, but uses a document that expired less than maxStale ago if its renewal fails for a transient reason (C56).
-func (c *fetchCache[T]) findStale(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
+// found is a document that is fresh, or the last good one after a failed fetch.
+type found[T any] struct {
+	value     T
+	checkedAt time.Time // zero for a fresh document
+	failure   error     // why it is not fresh
+}
+
+// findOrStale is like find, but when the fetch fails for a reason that says nothing about the client, it returns the last good document, if serves
+// allows that (C56, C57).
+func (c *fetchCache[T]) findOrStale(ctx context.Context, at oauth.ClientID, enough func(T) bool, serves func(*entry[T], time.Time) bool) (found[T], error) {
 	now := c.directory.options.Now()
-	known, _ := c.entries.get(at.String())
-	usable := known.stale(now) && enough(known.value)
-	if usable && c.failed.Within(at.String(), renewInterval, now) {
-		return known.value, nil
+	known := c.cached(ctx, at)
+	if last, failed := c.failures.Get(at.String()); failed && within(last.at, renewInterval, now) && !known.fresh(now) && serves(known, now) {
+		return found[T]{known.value, known.checkedAt, last.err}, nil
 	}
-	found, err = c.find(ctx, at, enough)
-	if err == nil || !usable || !isTransient(err) {
-		return found, err
+	value, err := c.find(ctx, at, enough)
+	if err == nil || !isTransient(err) {
+		return found[T]{value: value}, err
 	}
-	c.failed.Add(at.String(), now)
-	c.directory.options.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url", at.String(), "error", err)
-	return known.value, nil
+	last := c.lastGood(ctx, at)
+	if !serves(last, now) {
+		return found[T]{}, err
+	}
+	return found[T]{last.value, last.checkedAt, err}, nil
+}
+
+// within reports whether at is less than interval before now. It is false for a time after now, when the clock was ahead.
+func within(at time.Time, interval time.Duration, now time.Time) bool {
+	age := now.Sub(at)
+	return 0 <= age && age < interval
 }
 
 // fresh returns the cached document if it is fresh.
@@ -149,10 +172,22 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 	fetched, err := c.fetch(ctx, t.at, known)
 	d.budget.breaker.fetched(t.breakerKey(), err, now())
 	if err != nil {
+		c.failed(ctx, t.at, latest, err)
 		return found, err
 	}
-	c.entries.add(t.at.String(), fetched, t.network())
+	c.failures.Remove(t.at.String())
+	c.entries.add(t.at.String(), c.stored(ctx, t.at, latest, fetched), t.network())
 	return fetched.value, nil
+}
+
+// failed records a failure that says nothing about the client, and discards the document after a definite one.
+func (c *fetchCache[T]) failed(ctx context.Context, at oauth.ClientID, latest *entry[T], err error) {
+	switch {
+	case isTransient(err):
+		c.failures.Add(at.String(), failure{c.directory.options.Now(), err})
+	case isDefinite(err):
+		c.discard(ctx, at, latest)
+	}
 }
 
 func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
@@ -175,85 +210,22 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	if conditional && response.StatusCode == http.StatusNotModified {
 		return known.renewed(response.Header, d.options.Now()), nil
 	}
-	value, err := c.readResponse(ctx, at, response)
+	body, err := readDocument(response, c.bodyBytes, d.options.AnyContentType)
 	if err != nil {
 		return nil, err
 	}
-	return newEntry(value, response.Header, d.options.Now()), nil
+	value, err := c.parse(ctx, at, body)
+	if err != nil {
+		return nil, err
+	}
+	return newEntry(value, body, response.Header, d.options.Now()), nil
 }
 
-// readResponse reads and checks the document in a response.
-func (c *fetchCache[T]) readResponse(ctx context.Context, at oauth.ClientID, response *http.Response) (value T, err error) {
-	body, err := readDocument(response, c.bodyBytes, c.directory.options.AnyContentType)
-	if err != nil {
-		return value, err
-	}
+// parse decodes and checks a document.
+func (c *fetchCache[T]) parse(ctx context.Context, at oauth.ClientID, body []byte) (value T, err error) {
 	members, err := strictjson.Object(body)
 	if err != nil {
 		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataMalformed, err)
 	}
 	return c.read(ctx, at, members)
-}
-
-// flight is a fetch for several requests (C39). Each request waits for a slot in the queue of its network, and the first that gets one starts
-// the fetch for all. So a request does not wait in the queue of an attacker who requests the same document.
-type flight[T any] struct {
-	users   int // guarded by flights.mu
-	started context.Context
-	start   context.CancelFunc
-	landed  chan struct{}
-	value   T // set before landed is closed, like err
-	err     error
-}
-
-func (f *flight[T]) hasStarted() bool { return f.started.Err() != nil }
-
-// flights holds the flights that have not landed, by document.
-type flights[T any] struct {
-	mu     sync.Mutex
-	byName map[string]*flight[T]
-}
-
-func newFlights[T any]() *flights[T] { return &flights[T]{byName: map[string]*flight[T]{}} }
-
-// join returns the flight for a document. The caller must call leave.
-func (fs *flights[T]) join(at oauth.ClientID) *flight[T] {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	f, found := fs.byName[at.String()]
-	if !found {
-		f = &flight[T]{landed: make(chan struct{})}
-		f.started, f.start = context.WithCancel(context.Background()) //nolint:gosec // begin or leave calls start
-		fs.byName[at.String()] = f
-	}
-	f.users++
-	return f
-}
-
-// leave removes a flight that has not started when its last request leaves.
-func (fs *flights[T]) leave(at oauth.ClientID, f *flight[T]) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if f.users--; f.users == 0 && !f.hasStarted() {
-		delete(fs.byName, at.String())
-		f.start()
-	}
-}
-
-// begin reports whether the caller is the first to start the flight.
-func (fs *flights[T]) begin(f *flight[T]) bool {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	first := !f.hasStarted()
-	f.start()
-	return first
-}
-
-// land returns the result to all requests of the flight. The next request joins another one.
-func (fs *flights[T]) land(at oauth.ClientID, f *flight[T], value T, err error) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	delete(fs.byName, at.String())
-	f.value, f.err = value, err
-	close(f.landed)
 }

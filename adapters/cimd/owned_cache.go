@@ -167,3 +167,49 @@ func (e *entries[T]) keep(key, owner string) {
 	known := e.others.remove(key)
 	e.inUse.add(key, owner, known)
 }
+
+// addMissing adds a document unless there is one, and returns the one in the cache.
+func (e *entries[T]) addMissing(key string, loaded *entry[T], network netip.Prefix) *entry[T] {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, part := range []*ownedCache[T]{e.inUse, e.others} {
+		document, ok := part.find(key)
+		if !ok {
+			continue
+		}
+		if document.entry == nil {
+			document.entry = loaded
+		}
+		return document.entry
+	}
+	e.others.add(key, network.String(), loaded)
+	return loaded
+}
+
+// replace replaces a document, unless another version has replaced it before.
+func (e *entries[T]) replace(key string, known, next *entry[T]) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, part := range []*ownedCache[T]{e.inUse, e.others} {
+		if document, ok := part.find(key); ok && document.entry == known {
+			document.entry = next
+		}
+	}
+}
+
+// forget removes a document. One of a client in use leaves an empty entry.
+func (e *entries[T]) forget(key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.inUse.renew(key, nil) {
+		e.others.remove(key)
+	}
+}
+
+// isInUse reports whether the document is one of a client in use.
+func (e *entries[T]) isInUse(key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ok := e.inUse.find(key)
+	return ok
+}

@@ -75,7 +75,7 @@ func (e *examination) examine(ctx context.Context) (Diagnosis, error) {
 			}
 			return report, fmt.Errorf("examining %s: %w", e.Endpoint, err)
 		}
-		report.add(found)
+		report.Add(found)
 		e.Ends(found)
 	}
 	return report, nil

@@ -28,13 +28,14 @@ type Finding struct {
 
 // Diagnosis is the report of an examination. Result is the worst status of the checks that were not skipped.
 type Diagnosis struct {
-	URL    string    `json:"url"`
+	URL    string    `json:"url,omitempty"`
 	Result Status    `json:"result"`
 	Checks []Finding `json:"checks"`
 	Next   string    `json:"next"`
 }
 
-func (d *Diagnosis) add(f Finding) {
+// Add appends a check, and makes its status the result if it is worse.
+func (d *Diagnosis) Add(f Finding) {
 	d.Checks = append(d.Checks, f)
 	if f.Status == Failure || f.Status == Warning && d.Result == OK {
 		d.Result = f.Status

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -36,7 +37,7 @@ func (e *Endpoints) decide(c echo.Context) error {
 		return err
 	}
 	switch form.Get("decision") {
-	case "approve", "deny":
+	case "approve", approveElsewhere, "deny":
 		return e.answerConsent(c, form)
 	case "return":
 		redirect, err := e.server.OpenRedirect(form.Get("ticket"))
@@ -48,29 +49,46 @@ func (e *Endpoints) decide(c echo.Context) error {
 	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
 
+// approveElsewhere is the decision to approve a client on another computer (B21).
+const approveElsewhere = "approve_elsewhere"
+
 func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	consent, err := e.server.OpenConsent(form.Get("ticket"))
 	if err != nil {
 		return err
 	}
-	if form.Get("decision") == "deny" {
-		return e.server.Deny(c.Request().Context(), consent)
+	ctx := c.Request().Context()
+	switch decision := form.Get("decision"); decision {
+	case "deny":
+		return e.server.Deny(ctx, consent)
+	case approveElsewhere:
+		callback, err := e.server.ApproveElsewhere(ctx, consent, e.pasted(c, form))
+		if err != nil {
+			return e.askAgain(c, consent, decision, err)
+		}
+		return e.showCallback(c, callback)
 	}
-	redirect, err := e.server.Approve(c.Request().Context(), consent, e.pasted(c, form))
-	if demand, demanded := proofDemand(err); demanded {
-		trace.From(c.Request().Context()).Refuse(err)
-		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, url.Values{"ticket": {consent.Sealed}, "decision": {"approve"}})
-	}
-	if problem, again := tryAgain(err); again {
-		trace.From(c.Request().Context()).Refuse(err)
-		o := e.outcomeOf(c, err)
-		o.setRetryAfter(c)
-		return e.showConsent(c, o.status, consent, problem)
-	}
+	redirect, err := e.server.Approve(ctx, consent, e.pasted(c, form))
 	if err != nil {
-		return err
+		return e.askAgain(c, consent, "approve", err)
 	}
 	return redirectTo(c, redirect)
+}
+
+// askAgain answers a refused token with the proof page or the consent page. It returns an error that has ended the request.
+func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, decision string, err error) error {
+	if demand, demanded := proofDemand(err); demanded {
+		trace.From(c.Request().Context()).Refuse(err)
+		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, url.Values{"ticket": {consent.Sealed}, "decision": {decision}})
+	}
+	problem, again := tryAgain(err)
+	if !again {
+		return err
+	}
+	trace.From(c.Request().Context()).Refuse(err)
+	o := e.outcomeOf(c, err)
+	o.setRetryAfter(c)
+	return e.showConsent(c, o.status, consent, problem)
 }
 
 // tryAgain returns the message to show with the form again; again is false when the request has ended (B7-B9).
@@ -123,14 +141,26 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	for _, scope := range settings.Catalogue.Describe(request.Scopes()) {
 		grants = append(grants, scope.Description)
 	}
+	var checkedOn string
+	if at := request.CheckedAt(); !at.IsZero() {
+		checkedOn = at.UTC().Format(time.DateOnly)
+	}
 	e.secureTransport(c)
 	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
 		ClientName: request.ClientName(), ClientHost: request.Client().Host(), RedirectHost: request.RedirectURI().Host(),
 		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
-		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(),
+		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), CheckedOn: checkedOn,
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		Resource: request.Resource().String(),
 		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: problem,
+	})
+}
+
+// showCallback shows the callback URL to a person who carries it to the client (B22).
+func (e *Endpoints) showCallback(c echo.Context, callback *application.Callback) error {
+	e.secureTransport(c)
+	return e.edition(c).WriteCallback(c.Response(), pages.Callback{
+		URL: callback.URL, ExpiresAt: callback.ExpiresAt, Left: callback.Left, Manage: e.connectionsURL(),
 	})
 }
 

@@ -191,7 +191,7 @@ var _ = Describe("Copying a store", func() {
 		Expect(store.reader.Raw(`SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c
 			WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name NOT IN ('schema_migrations', 'counters', 'secret_witness')`).Scan(&columns).Error).To(Succeed())
 		var taken []string
-		for _, rows := range []any{codeRow{}, grantRow{}, secretRow{}, assertionRow{}, stepRow{}} {
+		for _, rows := range []any{codeRow{}, grantRow{}, secretRow{}, assertionRow{}, stepRow{}, clientDocumentRow{}} {
 			statement := &gorm.Statement{DB: store.reader}
 			Expect(statement.Parse(rows)).To(Succeed())
 			for _, column := range statement.Schema.DBNames {

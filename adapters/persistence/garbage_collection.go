@@ -20,6 +20,8 @@ const (
 		(SELECT id FROM (SELECT id FROM authorization_codes WHERE forget_after <= @now LIMIT 500) AS batch)`
 	deleteAssertions = `DELETE FROM used_assertions WHERE forget_after <= @now AND digest IN
 		(SELECT digest FROM (SELECT digest FROM used_assertions WHERE forget_after <= @now LIMIT 500) AS batch)`
+	deleteDocuments = `DELETE FROM client_documents WHERE forget_after <= @now AND digest IN
+		(SELECT digest FROM (SELECT digest FROM client_documents WHERE forget_after <= @now LIMIT 500) AS batch)`
 	deleteCounters = `DELETE FROM counters WHERE ends_at <= @now AND name IN
 		(SELECT name FROM (SELECT name FROM counters WHERE ends_at <= @now LIMIT 500) AS batch)`
 )
@@ -42,7 +44,9 @@ const emptySuccessors = `UPDATE grants SET successor_box = NULL WHERE successor_
 // DeleteExpired implements oauth.Store. Each batch is one transaction, so that other writers can run in between.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
-	for _, batch := range []batch{expired(deleteCodes), expired(s.engine.deleteExpiredSecrets()), s.deleteGrants, expired(deleteAssertions), expired(deleteCounters)} {
+	for _, batch := range []batch{
+		expired(deleteCodes), expired(s.engine.deleteExpiredSecrets()), s.deleteGrants, expired(deleteAssertions), expired(deleteDocuments), expired(deleteCounters),
+	} {
 		rows, err := s.inBatches(ctx, batch, now)
 		deleted += rows
 		if err != nil {

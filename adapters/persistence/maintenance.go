@@ -24,6 +24,7 @@ import (
 var tables = []maintenance.Table{
 	maintenance.TableOf(isReadableCode), maintenance.TableOf(isReadableGrant), maintenance.TableOf(isReadableSecret),
 	maintenance.TableOf(func(assertionRow) bool { return true }), maintenance.TableOf(func(stepRow) bool { return true }),
+	maintenance.TableOf(isReadableDocument),
 }
 
 // Key implements maintenance.Row.
@@ -57,6 +58,13 @@ func isReadableGrant(g grantRow) bool {
 
 func isReadableSecret(s secretRow) bool {
 	return slices.Contains([]oauth.SecretKind{oauth.AccessTokenSecret, oauth.RefreshTokenSecret}, oauth.SecretKind(s.Kind))
+}
+
+// isReadableDocument reports that the row is a document under the digest of its URL.
+func isReadableDocument(r clientDocumentRow) bool {
+	back := newClientDocumentRow(r.restore())
+	back.ForgetAfter = r.ForgetAfter // derived from the others, by another version in another way
+	return reflect.DeepEqual(back, r)
 }
 
 // Checks examines the whole store and changes nothing. When the schema is not this program's, it examines nothing else.
@@ -167,7 +175,7 @@ func findAny(e engine, db *gorm.DB) error {
 	return nil
 }
 
-// Copy makes the destination hold the codes, grants, secrets, used assertions and trace of the source. A SQLite source cannot be written meanwhile; on a server
+// Copy makes the destination hold the codes, grants, secrets, used assertions, trace and client documents of the source. A SQLite source cannot be written meanwhile; on a server
 // Copy notices in the end that the source was written. An interrupted copy is completed by another one; Copy refuses any other content of the destination.
 func Copy(ctx context.Context, from, to *Store, progress func(maintenance.CopyStep)) error {
 	if err := refuseSame(ctx, from, to); err != nil {

@@ -36,6 +36,7 @@ var _ = Describe("A store in a SQLite file", func() {
 	storespec.Contract(func() oauth.Store { return openFresh() }, reopen)
 	storespec.WatchingEnds(func() oauth.Store { return openFresh() })
 	storespec.Counting(func() oauth.Store { return openFresh() })
+	storespec.KeepingDocuments(func() oauth.Store { return openFresh() })
 })
 
 var then = time.UnixMilli(1_770_091_506_789).UTC()

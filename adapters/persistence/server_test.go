@@ -146,6 +146,7 @@ var _ = Describe("A store on a database server", func() {
 			})
 			storespec.WatchingEnds(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.Counting(func() oauth.Store { return engine.place(context.Background()).open() })
+			storespec.KeepingDocuments(func() oauth.Store { return engine.place(context.Background()).open() })
 			itListsClients(func(ctx context.Context) *Store { return engine.place(ctx).open() })
 			itForgetsMany(func(ctx SpecContext) *Store { return engine.place(ctx).open() })
 			Context("", func() { itCountsBesideBearers(engine) }) // whose store is not for the specs below

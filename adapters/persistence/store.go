@@ -103,17 +103,6 @@ func (s *Store) newest(tx *sqlite.Tx, secret oauth.Digest) (*secretWithGrant, er
 	return s.engine.lookup(tx.DB, secret)
 }
 
-// Clients implements oauth.ClientLister.
-func (s *Store) Clients(ctx context.Context, now time.Time, limit int) (clients []oauth.ClientID, err error) {
-	var ids []string
-	err = s.reader.WithContext(ctx).Model(&grantRow{}).Where("ended_at IS NULL AND idle_end > ?", now.UnixMilli()).
-		Group("client_id").Order("COUNT(*) DESC, client_id").Limit(limit).Pluck("client_id", &ids).Error
-	for _, id := range ids {
-		clients = append(clients, oauth.RestoreClientID(id))
-	}
-	return clients, failed("listing the clients", err)
-}
-
 // UseOnce implements oauth.Store: the primary key accepts one row.
 func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
 	row := assertionRow{Digest: assertion[:], ForgetAfter: forgetAfter}

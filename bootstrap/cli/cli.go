@@ -70,6 +70,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
 		newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out)),
 		newGroup("store", "Migrate, check and copy the database", newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out)))
+	addGroup(root, "Manage clients", newGroup("clients", "List, fetch and check the documents of clients", newClientsList(out), newClientsFetch(out), newClientsCheck(out)))
 	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out), diagnosis.NewCommand(in, out, errOut))
 	addGroup(root, "Manage grants", newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut)))
 	root.AddCommand(newVersion(out))

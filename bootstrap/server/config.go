@@ -27,28 +27,29 @@ const (
 // Config describes a service. DefaultConfig returns one with the defaults, and its Table reads the settings of the program into it.
 type Config struct {
 	oauth.Config
-	Addr           string               // listen address
-	DataDir        string               // folder of content.db and oauth.db; created if missing
-	Database       DatabaseConfig       // database server that holds the grants instead of oauth.db
-	Bus            string               // URL of the NATS server that connects the replicas, with its password; "" for none
-	Development    bool                 // allows an http issuer and metadata documents on this computer (C49)
-	AllowClients   []string             // hosts of the clients that may connect; empty for every client (A8)
-	Appearance     bootstrap.Appearance // of the consent, error and connections pages
-	LogoFile       string               // read into Appearance.Logo
-	Verification   Verification         // how pasted tokens are verified
-	Gateway        GatewayConfig        // with upstreams, the service is a gateway and has no demo site
-	EditorToken    string               // token of the demo site's editor; if empty, the first start generates one
-	AdminAddr      string               // host:port of the admin listener; "" or "off" for none
-	AllowedOrigins []string             // origins of web pages that may call the MCP endpoints from a browser
-	AllowedHosts   []string             // additional Host names that a service on this computer accepts
-	TrustedProxies []netip.Prefix       // networks whose X-Forwarded-For or Forwarded is trusted
-	MaxRequestBody int64                // bytes of a message to an MCP server; 0 for 4 MiB
-	TLS            TLSConfig
-	MaxConnections int            // open at the same time; 0 derives the number from the process's limits on memory and files
-	RootCAs        *x509.CertPool // nil for the system's
-	SharedLimits   bool           // count limits in the store, for several processes on one data folder
-	LogFormat      string         // text or json
-	LogLevel       string         // debug, info, warn or error
+	Addr            string               // listen address
+	DataDir         string               // folder of content.db and oauth.db; created if missing
+	Database        DatabaseConfig       // database server that holds the grants instead of oauth.db
+	Bus             string               // URL of the NATS server that connects the replicas, with its password; "" for none
+	Development     bool                 // allows an http issuer and metadata documents on this computer (C49)
+	AllowClients    []string             // hosts of the clients that may connect; empty for every client (A8)
+	ClientDocuments string               // folder of metadata documents that are used without a fetch; "" for none (C59)
+	Appearance      bootstrap.Appearance // of the consent, error and connections pages
+	LogoFile        string               // read into Appearance.Logo
+	Verification    Verification         // how pasted tokens are verified
+	Gateway         GatewayConfig        // with upstreams, the service is a gateway and has no demo site
+	EditorToken     string               // token of the demo site's editor; if empty, the first start generates one
+	AdminAddr       string               // host:port of the admin listener; "" or "off" for none
+	AllowedOrigins  []string             // origins of web pages that may call the MCP endpoints from a browser
+	AllowedHosts    []string             // additional Host names that a service on this computer accepts
+	TrustedProxies  []netip.Prefix       // networks whose X-Forwarded-For or Forwarded is trusted
+	MaxRequestBody  int64                // bytes of a message to an MCP server; 0 for 4 MiB
+	TLS             TLSConfig
+	MaxConnections  int            // open at the same time; 0 derives the number from the process's limits on memory and files
+	RootCAs         *x509.CertPool // nil for the system's
+	SharedLimits    bool           // count limits in the store, for several processes on one data folder
+	LogFormat       string         // text or json
+	LogLevel        string         // debug, info, warn or error
 }
 
 // DefaultConfig returns the defaults that the command line shows.

@@ -102,8 +102,8 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	options := []bootstrap.OAuthOption{
-		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithAppearance(config.Appearance), bootstrap.WithDecisions(s.operations.metrics.Decided),
-		bootstrap.WithLimitObserver(s.operations.metrics.Limit),
+		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithClientDocuments(config.ClientDocuments), bootstrap.WithAppearance(config.Appearance),
+		bootstrap.WithDecisions(s.operations.metrics.Decided), bootstrap.WithLimitObserver(s.operations.metrics.Limit),
 	}
 	if config.SharedLimits {
 		options = append(options, bootstrap.WithSharedLimits())

@@ -34,7 +34,7 @@ func (c *Config) addresses() settings.Group {
 			Example("5000"),
 		settings.List("trusted-proxies", &c.TrustedProxies, networkItem, "networks of reverse proxies whose X-Forwarded-For or Forwarded header is trusted").
 			DefaultText("none").Example("127.0.0.1"),
-		settings.Texts("allowed-origins", &c.AllowedOrigins, "origins of web pages that may call the MCP endpoints from a browser, each as scheme://host or scheme://host:port").
+		settings.Texts("allowed-origins", &c.AllowedOrigins, "origins of web pages that may call the MCP endpoints from a browser, each as scheme://host or scheme://host:port; loopback allows those of localhost, 127.0.0.1 and [::1], for development").
 			Fields("WithAllowedOrigins").
 			DefaultText("the issuer's own").Example("http://localhost:6274"),
 		settings.Texts("allowed-hosts", &c.AllowedHosts, "with dev: additional Host names that are accepted, with any port or with the given one").
@@ -102,6 +102,8 @@ func (c *Config) clients() settings.Group {
 func (c *Config) metadata() settings.Group {
 	return settings.Group{Title: "Client metadata", Settings: []*settings.Setting{
 		settings.Texts("client-id-ports", &c.ClientIDPorts, "ports besides 443 that a client_id URL may have").Example("8443"),
+		settings.Folder("client-documents", &c.ClientDocuments, "folder of metadata documents, one in each .json file, that are used without a fetch; read again when a file changes").
+			Fields("WithClientDocuments").DefaultText("none").Example("/etc/pasteport/clients"),
 		settings.Switch("allow-documents-without-client-id", &c.AllowDocumentsWithoutClientID, "accept metadata documents without a client_id"),
 		settings.Switch("allow-any-content-type", &c.AllowAnyContentType, "accept metadata documents that are not served as JSON"),
 		settings.List("denied-prefixes", &c.DeniedPrefixes, networkItem, "additional networks from which metadata is never fetched").Example("192.0.2.0/24"),

@@ -178,6 +178,9 @@ func (c *AuthorizationCode) End(reason EndReason, now time.Time) (wasActive bool
 	return wasActive
 }
 
+// ExpiresAt returns the end of the time in which the code can be redeemed.
+func (c *AuthorizationCode) ExpiresAt() time.Time { return c.expiresAt }
+
 func (c *AuthorizationCode) active(now time.Time) bool {
 	return c.state == codeIssued && !expired(c.expiresAt, now)
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 const maxStateLength = 4096
@@ -15,6 +16,7 @@ type AuthorizationRequest struct {
 	client           ClientID
 	clientName       string
 	declaresClientID bool
+	checkedAt        time.Time // see CheckedAt
 	authMethod       AuthMethod
 	redirect         RedirectURI
 	resource         Resource
@@ -58,8 +60,8 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 		return nil, err
 	}
 	request := &AuthorizationRequest{
-		client: client.ID(), clientName: client.Name(), declaresClientID: client.DeclaresClientID(), authMethod: client.authentication.method,
-		redirect: redirect, state: state, settings: settings,
+		client: client.ID(), clientName: client.Name(), declaresClientID: client.DeclaresClientID(), checkedAt: client.checkedAt,
+		authMethod: client.authentication.method, redirect: redirect, state: state, settings: settings,
 	}
 	if err := request.read(p, client.mayRefresh); err != nil {
 		return nil, request.Refuse(err)
@@ -124,6 +126,9 @@ func (r *AuthorizationRequest) ClientName() string { return r.clientName }
 // DeclaresClientID reports whether the client's document contains its client_id (C23).
 func (r *AuthorizationRequest) DeclaresClientID() bool { return r.declaresClientID }
 
+// CheckedAt returns when the client's document was last fetched, if it could not be fetched for this request; otherwise zero (C57).
+func (r *AuthorizationRequest) CheckedAt() time.Time { return r.checkedAt }
+
 // RedirectURI returns the verified target.
 func (r *AuthorizationRequest) RedirectURI() RedirectURI { return r.redirect }
 
@@ -139,6 +144,15 @@ func (r *AuthorizationRequest) SelfRegistered() bool { return r.authMethod == Se
 // ForeignRedirect reports whether the redirect URI is on another host than the client's document (A36).
 func (r *AuthorizationRequest) ForeignRedirect() bool {
 	return !r.SelfRegistered() && !r.redirect.Loopback() && !r.redirect.PrivateScheme() && r.redirect.Host() != r.client.Host()
+}
+
+// CheckCallbackCopy refuses a copy of the callback URL for a client on another computer, unless the redirect goes to a loopback host (B21). All other
+// redirects reach the client from any browser.
+func (r *AuthorizationRequest) CheckCallbackCopy() error {
+	if r.redirect.Loopback() {
+		return nil
+	}
+	return Refuse(InvalidRequest, "B21", "only the address of an app on a computer can be copied")
 }
 
 // Grant builds the successful response (B11).

@@ -3,6 +3,7 @@ package oauth
 import (
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,8 @@ type ClientMetadata struct {
 	declaresClientID bool
 	ignoredEntries   int
 	authentication   clientAuthentication
+	checkedAt        time.Time // of a document that cannot be checked now, see WithFailedCheck
+	checkFailure     error
 }
 
 // ClientMetadataRules are the rules for metadata documents that an operator may relax.
@@ -72,6 +75,18 @@ func (m *ClientMetadata) DeclaresClientID() bool { return m.declaresClientID }
 
 // IgnoredRedirects returns how many published redirect URIs cannot be used here (C27).
 func (m *ClientMetadata) IgnoredRedirects() int { return m.ignoredEntries }
+
+// WithFailedCheck returns the document as one that could not be fetched again, with the time of the last successful check and the reason (C57).
+func (m *ClientMetadata) WithFailedCheck(checkedAt time.Time, failure error) *ClientMetadata {
+	unchecked := *m
+	unchecked.checkedAt, unchecked.checkFailure = checkedAt, failure
+	return &unchecked
+}
+
+// FailedCheck returns why the document could not be fetched again, and when it was last checked. failure is nil for a document that is fresh.
+func (m *ClientMetadata) FailedCheck() (checkedAt time.Time, failure error) {
+	return m.checkedAt, m.checkFailure
+}
 
 // RedirectURIs returns the published redirect URIs that can be used here.
 func (m *ClientMetadata) RedirectURIs() []string {

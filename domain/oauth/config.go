@@ -82,16 +82,12 @@ func (c Config) Settings() (*Settings, error) {
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
 	}
-	keySets := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
-	clientID := keySets
+	clientID, metadata := c.clientRules()
 	clientID.Registered = c.Issuer + RegisteredClientsPath
 	return &Settings{
 		Issuer: c.Issuer, Resources: c.resources(),
-		Catalogue: ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
-		Metadata: ClientMetadataRules{
-			AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
-			PrivateKeyJWT: c.PrivateKeyJWT, KeySets: keySets,
-		},
+		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
+		Metadata:       metadata,
 		ClientID:       clientID,
 		Keys:           seal.NewKeyRing(c.keeper()),
 		Limits:         c.Limits,
@@ -99,6 +95,21 @@ func (c Config) Settings() (*Settings, error) {
 		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse, SelfRegistration: c.SelfRegistration,
 		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
+}
+
+// ClientRules returns the rules for a client_id and its metadata document. It checks only the fields that they follow from, so it also works for a
+// Config that Settings refuses.
+func (c Config) ClientRules() (ClientIDRules, ClientMetadataRules, error) {
+	clientID, metadata := c.clientRules()
+	return clientID, metadata, errors.Join(c.checkClientRules()...)
+}
+
+func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
+	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
+	return clientID, ClientMetadataRules{
+		AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
+		PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID,
+	}
 }
 
 // WithDefaults returns the Config with a value in every field that has a default. Settings calls it.

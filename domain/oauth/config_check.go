@@ -248,10 +248,12 @@ func CheckOriginsAndHosts(origins, hosts []string) error {
 
 func checkOrigin(origin string) error {
 	switch {
+	case origin == LoopbackOrigins:
+		return nil
 	case origin == "*":
 		return errors.New("it would allow every web page: name each origin, as scheme://host or scheme://host:port")
 	case strings.Contains(origin, "*"):
-		return errors.New("it is a pattern: name each origin, as scheme://host or scheme://host:port")
+		return errors.New("it is a pattern: name each origin, as scheme://host or scheme://host:port, or write loopback for every port of this computer")
 	case origin == "null":
 		return errors.New(`it is the origin of sandboxed frames and local files, which any page can have: serve the page from its own origin`)
 	case !printable(origin):

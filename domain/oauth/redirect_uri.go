@@ -109,6 +109,17 @@ func loopbackHost(host string) bool {
 	return host == "127.0.0.1" || host == "[::1]" || host == "localhost"
 }
 
+// LoopbackOrigins is the entry of WithAllowedOrigins for the web pages of the person's own computer, with http or https and on any port.
+const LoopbackOrigins = "loopback"
+
+// IsLoopbackOrigin reports whether LoopbackOrigins allows an Origin header, which is in lower case.
+func IsLoopbackOrigin(origin string) bool {
+	scheme, _, _ := strings.Cut(origin, "://")
+	authority := hostPort(origin)
+	_, realPort := withoutPort(origin)
+	return (scheme == "http" || scheme == "https") && origin == scheme+"://"+authority && realPort && loopbackHost(hostOf(authority))
+}
+
 // unescape decodes a query component, and returns a malformed one unchanged.
 func unescape(component string) string {
 	decoded, err := url.QueryUnescape(component)

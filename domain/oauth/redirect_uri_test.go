@@ -63,10 +63,38 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		Entry(nil, "http://c.example/cb"), Entry(nil, "https:///cb"), Entry(nil, "https:c.example/cb"), Entry(nil, "https://u@c.example/cb"),
 		Entry(nil, "cursor://a/cb"), Entry(nil, "Cursor://a/cb", "cursor"), Entry("one that is too long", "https://c.example/"+strings.Repeat("x", maxRedirectURILength)),
 	)
+	DescribeTable("lets a person copy the callback URL to another computer", Label("B21"), func(redirect string, allowed bool) {
+		request := &AuthorizationRequest{redirect: RestoreRedirectURI(redirect)}
+		if allowed {
+			Expect(request.CheckCallbackCopy()).To(Succeed())
+		} else {
+			Expect(request.CheckCallbackCopy()).To(Refused(InvalidRequest))
+		}
+	},
+		Entry("of an app at 127.0.0.1", "http://127.0.0.1:4321/cb", true), Entry("of an app at localhost", "http://localhost/callback", true),
+		Entry("of an app at ::1", "http://[::1]:8080/cb", true), Entry("but not of a web site", "https://c.example/cb", false),
+		Entry("but not of https at localhost", "https://localhost/cb", false), Entry("but not of an installed app", "cursor://localhost/cb", false),
+	)
 	It("never redirects to a script or a file, even when a setting allows the scheme", func() {
 		for _, scheme := range forbiddenSchemes {
 			_, err := ParseRedirectURI(scheme+"://a/cb", []string{scheme})
 			Expect(err).To(Refused(InvalidRequest), scheme)
 		}
 	})
+})
+
+var _ = Describe("Loopback origins of web pages", Label("G1"), func() {
+	DescribeTable("are allowed", func(origin string) { Expect(IsLoopbackOrigin(origin)).To(BeTrue()) },
+		Entry(nil, "http://localhost"), Entry(nil, "http://localhost:6274"), Entry(nil, "https://127.0.0.1:65535"), Entry(nil, "http://[::1]:1"), Entry(nil, "https://[::1]"),
+	)
+	DescribeTable("are no other texts", func(origin string) { Expect(IsLoopbackOrigin(origin)).To(BeFalse()) },
+		Entry(nil, ""), Entry(nil, "null"), Entry(nil, "loopback"), Entry(nil, "localhost"), Entry(nil, "localhost:6274"), Entry(nil, "//localhost"),
+		Entry(nil, "ftp://localhost"), Entry(nil, "ws://localhost"), Entry(nil, "file://localhost"), Entry(nil, "chrome-extension://localhost"), Entry(nil, "http:localhost"),
+		Entry(nil, "http://localhost/"), Entry(nil, "http://localhost:6274/x"), Entry(nil, "http://localhost?x"), Entry(nil, "http://localhost#x"),
+		Entry(nil, "http://localhost:"), Entry(nil, "http://localhost:0"), Entry(nil, "http://localhost:65536"), Entry(nil, "http://localhost:8x"), Entry(nil, "http://localhost:80:80"),
+		Entry(nil, "http://evil@localhost"), Entry(nil, "http://localhost@evil.example"), Entry(nil, "http://localhost:80@evil.example"),
+		Entry(nil, "http://localhost.evil.example"), Entry(nil, "http://evil.example/http://localhost"), Entry(nil, "http://evil.example://localhost"),
+		Entry(nil, "http://127.0.0.1.nip.io"), Entry(nil, "http://127.0.0.2"), Entry(nil, "http://127.1"), Entry(nil, "http://0.0.0.0"), Entry(nil, "http://[::ffff:127.0.0.1]"),
+		Entry(nil, "http://::1"), Entry(nil, "http://localhost."), Entry(nil, "http://foo.localhost"), Entry(nil, " http://localhost"), Entry(nil, "http://localhost http://evil.example"),
+	)
 })

@@ -9,7 +9,7 @@ import (
 // every implementation; features/storespec is its contract. A closure may run more than once and changes only its argument. When it returns an
 // error, the store returns that error and keeps nothing.
 //
-// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientLister, SecretKeeper, SecretVerifier, EndWatcher, WindowCounter
+// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientLister, ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, WindowCounter
 // and trace.Log. A host that wraps its store has to implement those that it needs, because the wrapper hides them.
 type Store interface {
 	// AddCode keeps a new code. When there is one with the same id, supersede decides inside the transaction: nil replaces the earlier code, which

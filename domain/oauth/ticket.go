@@ -67,9 +67,13 @@ func (t *Ticket) Request() *AuthorizationRequest { return t.request }
 // Seal returns the ticket as an opaque form value that only a server with the same secret and issuer can open.
 func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
 	r := t.request
+	checkedAt := ""
+	if !r.checkedAt.IsZero() {
+		checkedAt = formatMillis(r.checkedAt)
+	}
 	return sealValues(keys, consentPurpose, r.settings.Issuer,
 		"id", t.id, "at", formatMillis(t.issuedAt), "client_id", r.client.raw, "client_name", r.clientName,
-		"named", strconv.FormatBool(r.declaresClientID), "auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw,
+		"named", strconv.FormatBool(r.declaresClientID), "checked_at", checkedAt, "auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw,
 		"state", r.state, "scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge", r.challenge.encoded)
 }
 
@@ -97,10 +101,14 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 	if expired(issuedAt.Add(settings.TicketTTL), now) {
 		return nil, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}
+	checkedAt, err := parseMillis(values.Get("checked_at"))
+	if err != nil {
+		return nil, err
+	}
 	return &Ticket{id: values.Get("id"), issuedAt: issuedAt, request: &AuthorizationRequest{
 		client: RestoreClientID(values.Get("client_id")), clientName: values.Get("client_name"), declaresClientID: values.Get("named") == "true",
-		authMethod: AuthMethod(values.Get("auth_method")),
-		redirect:   RestoreRedirectURI(values.Get("redirect_uri")), resource: resource, state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
+		checkedAt: checkedAt, authMethod: AuthMethod(values.Get("auth_method")),
+		redirect: RestoreRedirectURI(values.Get("redirect_uri")), resource: resource, state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
 		challenge: RestoreCodeChallenge(values.Get("code_challenge")), settings: settings,
 	}}, nil
 }
@@ -154,14 +162,23 @@ func openValuesWith(sealers seal.Sealers, sealed string) (url.Values, time.Time,
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
 	}
-	millis, err := strconv.ParseInt(values.Get("at"), 10, 64)
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
-	}
-	return values, time.UnixMilli(millis).UTC(), nil
+	at, err := parseMillis(values.Get("at"))
+	return values, at, err
 }
 
 func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+
+// parseMillis returns the zero time for "".
+func parseMillis(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	millis, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
+	}
+	return time.UnixMilli(millis).UTC(), nil
+}
 
 // expired reports whether now is end or later: the exact instant counts as expired, everywhere (I20).
 func expired(end, now time.Time) bool { return !now.Before(end) }

@@ -22,6 +22,9 @@ const tellMaker = "Only the maker of the client can fix this; report the rule to
 
 const lostRegistration = "The client registered itself under a server secret that was forgotten, or while self-registration was on. "
 
+const fetchAgain = "To fetch the documents of well-known clients as this service does, run pasteport doctor --egress on this computer; for another client, " +
+	"add its client_id. "
+
 // hints are the remedies for a refusal, by its rule.
 var hints = map[string]string{
 	"A8":  "The configuration allows only certain clients. To allow this one, add its host, or self-registered for clients that registered themselves.",
@@ -47,11 +50,12 @@ var hints = map[string]string{
 		"each domain. If all clients seem to have the same address, configure trusted-proxies. " +
 		"Otherwise raise max-fetches, max-fetches-per-address, max-fetches-per-domain or the two max-fetches-per-minute settings, or list " +
 		"networks in unlimited-networks; the log names the limit that was reached.",
-	"C41": "Try to fetch the client's address from this computer, and check its DNS, firewall and certificates. Addresses in private networks are refused.",
-	"C42": "Try to fetch the client's address from this computer: the response must have status 200 and be JSON. Redirects are not followed.",
+	"C41": fetchAgain + "Check its DNS, firewall and certificates. Addresses in private networks are refused.",
+	"C42": fetchAgain + "The response must have status 200 and be JSON. Redirects are not followed. If the host answers with a bot challenge, pin the " +
+		"document with client-documents.",
 	"C43": "The client's published document is not valid JSON. " + tellMaker,
-	"C53": "The client's host has timed out three times in a row, so requests of the person's /24 or /48 network do not try it for a while. Try to fetch the " +
-		"client's address from this computer: it must answer within 3 seconds.",
+	"C53": "The client's host has timed out three times in a row, so requests of the person's /24 or /48 network do not try it for a while. " +
+		fetchAgain + "The host must answer within 3 seconds.",
 	"D6": tellMaker,
 	"D22": "The code or token is not from this service, or was deleted after its expiry. Check whether the client uses the right deployment, " +
 		"and whether all replicas share a store and a server secret.",

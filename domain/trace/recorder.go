@@ -121,6 +121,15 @@ func (r *Recorder) Refuse(err error) {
 	last.outcome, last.rule, last.reason = explain(err)
 }
 
+// Explain sets the rule and the reason of the last step, which still counts as passed.
+func (r *Recorder) Explain(err error) {
+	if r == nil || len(r.steps) == 0 {
+		return
+	}
+	last := &r.steps[len(r.steps)-1]
+	_, last.rule, last.reason = explain(err)
+}
+
 // RefuseAt is Refuse for a request that may have recorded no step. Then it records the given one.
 func (r *Recorder) RefuseAt(kind Kind, err error) {
 	if r != nil && len(r.steps) == 0 && kind != "" {

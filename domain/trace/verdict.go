@@ -43,7 +43,8 @@ var expectations = map[Kind]expectation{
 	TokenJudged: {CodeIssued, clientLimit, "The token was accepted, but no code was issued.", seeLog},
 	CodeIssued: {Exchange, clientLimit, "The code was issued, but the client never exchanged it.",
 		"Either the callback of the client was not reached, because the browser runs on another computer or the client no longer waits, " +
-			"or POST /oauth/token does not reach this service, because a proxy blocks or answers it." + doctor},
+			"or POST /oauth/token does not reach this service, because a proxy blocks or answers it. " +
+			"If the app runs on another computer than the browser, the person presses the button for that on the consent page." + doctor},
 	Exchange: {Call, clientLimit, "The client received its token but never used it.",
 		"Either its request to the MCP endpoint does not reach this service, or a proxy removes its Authorization header, or the browser " +
 			"hides the response (CORS)." + doctor},

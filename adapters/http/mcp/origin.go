@@ -24,6 +24,7 @@ type gate struct {
 	loopback       bool
 	host           string // of the resource
 	hosts, origins map[string]bool
+	anyLoopback    bool   // of the origins
 	headers        string // Access-Control-Allow-Headers
 }
 
@@ -39,9 +40,18 @@ func newGate(o Options) gate {
 		g.hosts[hostKey(host)] = true
 	}
 	for _, origin := range o.AllowedOrigins {
+		if origin == oauth.LoopbackOrigins {
+			g.anyLoopback = true
+			continue
+		}
 		g.origins[strings.ToLower(origin)] = true
 	}
 	return g
+}
+
+func (g gate) allowsOrigin(origin string) bool {
+	origin = strings.ToLower(origin)
+	return g.origins[origin] || g.anyLoopback && oauth.IsLoopbackOrigin(origin)
 }
 
 // hostKey returns the host in lower case and without a default port, which proxies may add.
@@ -68,7 +78,7 @@ func withoutPort(host string) string {
 func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 	vary(w.Header())
 	origins := r.Header["Origin"]
-	foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.origins[strings.ToLower(o)] })
+	foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.allowsOrigin(o) })
 	if foreign || !g.allowsHost(r.Host) {
 		trace.From(r.Context()).RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
 		jsonrpc.WriteError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")

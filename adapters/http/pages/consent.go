@@ -18,6 +18,8 @@ type Consent struct {
 	Unnamed         bool // the client's document has no client_id (C23)
 	SelfRegistered  bool // the client has no ClientHost that vouches for its name (L9)
 
+	CheckedOn string // the day of the last check of the client's document, if it could not be checked now (C57)
+
 	Grants  []string // one sentence per granted scope except offline_access, see Offline
 	Offline bool     // the app may refresh its access without the person
 
@@ -29,9 +31,9 @@ type Consent struct {
 	Problem string // why the last attempt failed (B6 to B9); empty at first
 }
 
-// Warns reports whether the page has a warning (A36, C23).
+// Warns reports whether the page has a warning (A36, C23, C57).
 func (c Consent) Warns() bool {
-	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed || c.SelfRegistered
+	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed || c.SelfRegistered || c.CheckedOn != ""
 }
 
 // headline names the app by what was checked: the host that publishes it or, if there is none, the target of the redirect.

@@ -1,8 +1,8 @@
-// Package pages renders the HTML pages for people: Consent, Connections, Proof and Problem. Pages are those of one site with its Appearance; Pages.For
+// Package pages renders the HTML pages for people: Consent, Callback, Connections, Proof and Problem. Pages are those of one site with its Appearance; Pages.For
 // returns an Edition in one language, whose Write methods answer a request.
 //
 // Texts of a client are cleaned, shortened and marked as its claim; hosts, which the server has checked, are shown as facts. A page needs no second
-// request, and only the proof page has a script. Every response has the HTML headers (HH) with a new style nonce.
+// request, and only Proof and Callback have a script, which they can do without. Every response has the HTML headers (HH) with a new style nonce.
 package pages
 
 import (
@@ -142,6 +142,11 @@ func address(text string) markup {
 // name returns the name of the site.
 func name(text string) markup {
 	return `<bdi>` + markup(templ.EscapeString(text)) + `</bdi>`
+}
+
+// day returns a date in the form 2006-01-02.
+func day(date string) markup {
+	return `<time>` + markup(templ.EscapeString(date)) + `</time>`
 }
 
 // style returns the style element with the site's colours and the nonce of the page.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// proofScript computes the proof of work. It is the only script of all pages; the proof page works without it.
+// proofScript computes the proof of work. The proof page works without it.
 //
 //go:embed proof.js
 var proofScript string

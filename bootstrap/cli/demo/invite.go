@@ -65,7 +65,8 @@ func (d *demo) await(ctx context.Context, address string) (*visit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the authorization URL: %w", err)
 	}
-	d.terminal.Printf("\n%s Open this address in a browser on this computer, paste the token and approve:\n\n%s\n\ndemo token: %s\n\nCtrl-C ends the demo.\n",
+	d.terminal.Printf("\n%s Open this address in a browser on this computer, paste the token and approve:\n\n%s\n\ndemo token: %s\n\n"+
+		"The button \"My app runs on another computer\" shows an address to copy instead; pass it to the client with curl '…'.\n\nCtrl-C ends the demo.\n",
 		d.terminal.Bold("Your turn."), address, d.token)
 	for {
 		select {

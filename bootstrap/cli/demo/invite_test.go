@@ -3,6 +3,7 @@ package demo_test
 import (
 	"bytes"
 	"context"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -22,6 +23,7 @@ var (
 	ending  = regexp.MustCompile(`(?m)^http://\S+/oauth/connections$`)
 	grant   = regexp.MustCompile(`name="grant" value="([^"]+)"`)
 	ticket  = regexp.MustCompile(`name="ticket" value="([^"]+)"`)
+	copied  = regexp.MustCompile(`<textarea [^>]+>([^<]+)</textarea>`)
 	action  = regexp.MustCompile(`<form method="post" action="([^"]+)"`)
 )
 
@@ -110,6 +112,14 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Refused: the MCP server returned 401 .*invalid_token.*\nThe client has to connect again`))
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Your turn"))
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+	})
+
+	It("connects with a copied callback URL, by the button that the terminal names", func() {
+		Expect(string(out.Contents())).To(ContainSubstring(`The button "My app runs on another computer" shows an address to copy instead`))
+		page := answer(newest(), "approve_elsewhere")
+		Expect(page).To(ContainSubstring("One step left"))
+		Expect(string(read(web.Get(html.UnescapeString(found(copied, []byte(page))))))).To(ContainSubstring("sees 7 tools"))
+		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 7 tools"))
 	})
 
 	It("prints the commands that show each connection", func(ctx SpecContext) {

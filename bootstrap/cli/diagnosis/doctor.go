@@ -1,4 +1,5 @@
-// Package diagnosis is the command "doctor": it checks an MCP server with package doctor and prints the findings.
+// Package diagnosis is the command "doctor": it checks an MCP server with package doctor, or with --egress the network of this computer, and prints
+// the findings.
 package diagnosis
 
 import (
@@ -21,6 +22,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/certificates"
 	"github.com/pasteport/pasteport/adapters/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
 const defaultCertificate = "pasteport-doctor.pem"
@@ -28,30 +30,47 @@ const defaultCertificate = "pasteport-doctor.pem"
 type doctorOptions struct {
 	token, clientID, certificate, authorities, origin string
 	limit                                             time.Duration
-	asJSON, printDocument                             bool
+	asJSON, printDocument, egress                     bool
 }
 
 // NewCommand returns the command.
 func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	var o doctorOptions
+	config := server.DefaultConfig()
+	table := config.Table()
 	command := &cobra.Command{
 		Use: "doctor URL", Short: "Check an MCP server with OAuth from the outside",
 		Long: "Check any MCP server at URL like a client: TLS, challenge, metadata, CORS, caching, clock and proxy mistakes.\n" +
 			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
 			"uses the MCP server, and revokes its tokens. It prints no tokens or other secrets.\n" +
+			"With --egress, it fetches the metadata documents of well-known clients, or those at the given URLs, from this computer as a\n" +
+			"service with these settings does, and says which are reachable, blocked, for example by a bot challenge, or wrong.\n" +
 			"Exit codes: 0: no check failed; 1: a check failed; 2: wrong usage.",
 		Example: "  pasteport doctor https://cms.example.com/mcp\n" +
 			"  pasteport doctor --print-client-document --client-id https://ops.example.com/doctor.json > doctor.json\n" +
-			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token - < token.txt",
+			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token - < token.txt\n" +
+			"  pasteport doctor --egress\n" +
+			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata --config /etc/pasteport.yaml",
 		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
+		PreRunE: func(*cobra.Command, []string) error {
+			if o.egress {
+				return table.Explain(table.Read())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.printDocument {
+			r := &reporter{out: term.New(out), progress: term.New(errOut), asJSON: o.asJSON}
+			switch {
+			case o.printDocument:
 				_, err := out.Write(doctor.Document(o.clientID))
 				return err
+			case o.egress:
+				return o.runEgress(cmd.Context(), config, table.Explain, args, r)
 			}
-			return o.run(cmd.Context(), args[0], in, &reporter{out: term.New(out), progress: term.New(errOut), asJSON: o.asJSON})
+			return o.run(cmd.Context(), args[0], in, r)
 		},
 	}
+	table.Flags(command, server.EgressSettings...)
 	flags := command.Flags()
 	flags.StringVar(&o.token, "token", "", "token of the site for a whole login; - reads it from standard input")
 	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: served by this command, for a server on this computer)")
@@ -60,12 +79,16 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	flags.StringVar(&o.origin, "origin", "", "origin of a web page that must be able to connect, for example http://localhost:6274")
 	flags.DurationVar(&o.limit, "timeout", 10*time.Second, "timeout for each response")
 	flags.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
+	flags.BoolVar(&o.egress, "egress", false, "fetch the metadata documents of well-known clients, or those at the given URLs, from this computer")
 	flags.BoolVar(&o.printDocument, "print-client-document", false, "print the client document to host at --client-id, and exit")
 	return command
 }
 
 // check finds mistakes in the flags and arguments.
 func (o doctorOptions) check(args []string) error {
+	if o.egress {
+		return o.checkEgressArgs(args)
+	}
 	if o.printDocument {
 		if len(args) > 0 || !strings.HasPrefix(o.clientID, "https://") {
 			return term.Usagef("--print-client-document needs --client-id with the https URL of the document, and nothing else")
@@ -125,6 +148,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	if err != nil {
 		return err
 	}
+	report.Next = next(report)
 	return r.conclude(report)
 }
 
@@ -227,7 +251,6 @@ func (r *reporter) end(f doctor.Finding) {
 
 // conclude prints the summary, and fails when a check has failed.
 func (r *reporter) conclude(d doctor.Diagnosis) error {
-	d.Next = next(d)
 	failures := d.Count(doctor.Failure)
 	if r.asJSON {
 		if err := term.PrintJSON(r.out.Out, d); err != nil {

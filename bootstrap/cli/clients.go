@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// knownDocument is a document that the service has without a fetch.
+type knownDocument struct {
+	URL       string             `json:"url"`
+	Kind      oauth.DocumentKind `json:"kind"`
+	Source    string             `json:"source"` // the file of a pinned document, or "store"
+	CheckedAt time.Time          `json:"checked_at"`
+	body      []byte
+}
+
+const storeSource = "store"
+
+func newClientsList(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	var asJSON bool
+	list := &cobra.Command{
+		Use: "list", Short: "List the documents of clients that are pinned or stored", Args: term.NoArguments,
+		Long: "List the documents of clients that the service has without a fetch: those in the folder client-documents, and the last good ones of\n" +
+			"clients that a person has approved, which serve for 30 days while the host of the client cannot be reached.",
+		Example: "  pasteport clients list\n  pasteport clients list --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			known, err := knownDocuments(cmd.Context(), config)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.PrintJSON(out, append([]knownDocument{}, known...))
+			}
+			return printDocuments(out, known, time.Now())
+		},
+	}
+	config.Table().Flags(list, slices.Concat(server.StoreSettings, server.EgressSettings)...)
+	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return list
+}
+
+func newClientsFetch(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	fetch := &cobra.Command{
+		Use: "fetch URL", Short: "Print the metadata document of a client, to pin it", Args: exactlyOneClient,
+		Long: "Fetch the metadata document at a client_id as a service with these settings does, check it, and print it. Run it on a computer that\n" +
+			"can reach the host of the client, and put the output into the folder client-documents of the service.",
+		Example: "  pasteport clients fetch https://claude.ai/oauth/mcp-oauth-client-metadata > claude.json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			probe, err := config.NewClientProbe()
+			if err != nil {
+				return err
+			}
+			answer, err := probe.Fetch(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(out, "%s\n", strings.TrimSpace(string(answer.Body)))
+			return err
+		},
+	}
+	config.Table().Flags(fetch, server.EgressSettings...)
+	return fetch
+}
+
+func exactlyOneClient(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return term.Usagef("name one client_id, the https URL of a metadata document")
+	}
+	return nil
+}
+
+func newClientsCheck(out io.Writer) *cobra.Command {
+	config := server.DefaultConfig()
+	check := &cobra.Command{
+		Use: "check", Short: "Compare pinned and stored documents with what their clients publish today", Args: term.NoArguments,
+		Long: "Fetch the metadata document of every client of \"pasteport clients list\", and compare. A document that cannot be fetched from here is\n" +
+			"named, but is no difference. Exit codes: 0: no difference; 1: a document differs, was withdrawn or is not valid any more; 2: wrong usage.",
+		Example: "  pasteport clients check --config /etc/pasteport.yaml",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			known, err := knownDocuments(cmd.Context(), config)
+			if err != nil {
+				return err
+			}
+			probe, err := config.NewClientProbe()
+			if err != nil {
+				return err
+			}
+			return checkDocuments(cmd.Context(), probe, known, term.New(out))
+		},
+	}
+	config.Table().Flags(check, slices.Concat(server.StoreSettings, server.EgressSettings)...)
+	return check
+}
+
+// knownDocuments returns the pinned documents, then the stored ones.
+func knownDocuments(ctx context.Context, config *server.Config) (known []knownDocument, err error) {
+	pinned, err := config.PinnedClients(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pinned {
+		known = append(known, knownDocument{p.Client.ID().String(), oauth.MetadataDocument, p.File, p.Modified, p.Body})
+	}
+	err = withStore(config, func(store *persistence.Store) error {
+		stored, err := store.ClientDocuments(ctx)
+		for _, s := range stored {
+			known = append(known, knownDocument{s.URL, s.Kind, storeSource, s.CheckedAt, s.Body})
+		}
+		return err
+	})
+	return known, err
+}
+
+func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
+	if len(known) == 0 {
+		_, err := fmt.Fprintln(out, "No document is pinned or stored. A document is stored when a person approves its client.")
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "URL\tKIND\tSOURCE\tLAST CHECKED\tAGE")
+	for _, d := range known {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", d.URL, d.Kind, d.Source, term.Time(d.CheckedAt), now.Sub(d.CheckedAt).Round(time.Minute))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("printing the documents: %w", err)
+	}
+	return nil
+}
+
+// checkDocuments compares metadata documents with what is published. Key sets are left out, because clients replace their keys regularly.
+func checkDocuments(ctx context.Context, probe *bootstrap.ClientProbe, known []knownDocument, t term.Terminal) error {
+	differing := 0
+	for _, d := range known {
+		if d.Kind != oauth.MetadataDocument {
+			continue
+		}
+		answer, err := probe.Fetch(ctx, d.URL)
+		difference, unknown := compare(d.body, answer, err)
+		status, seen := t.Green("same     "), d.Source
+		switch {
+		case unknown != "":
+			status, seen = "UNCHECKED", d.Source+": "+unknown
+		case difference != "":
+			differing++
+			status, seen = t.Red("DIFFERS  "), d.Source+": "+difference
+		}
+		t.Printf("%s  %s  %s\n", status, d.URL, seen)
+	}
+	if differing > 0 {
+		return fmt.Errorf("%d of %d documents differ from what their clients publish: fetch pinned ones again with \"pasteport clients fetch\"; "+
+			"a service renews stored ones by itself", differing, len(known))
+	}
+	return nil
+}
+
+// compare returns what differs, or why nothing is known about it.
+func compare(body []byte, answer bootstrap.ClientAnswer, err error) (difference, unknown string) {
+	if err != nil {
+		reason := strings.TrimPrefix(err.Error(), "oauth: ")
+		_, invalid := oauth.KindOf(err)
+		if invalid || errors.Is(err, oauth.ErrMetadataMalformed) || answer.Status == 404 || answer.Status == 410 {
+			return reason, ""
+		}
+		return "", "cannot be fetched from here: " + reason
+	}
+	members := differingMembers(body, answer.Body)
+	if len(members) == 0 {
+		return "", ""
+	}
+	return "another " + strings.Join(members, ", "), ""
+}
+
+func differingMembers(one, other []byte) (names []string) {
+	var a, b map[string]any
+	if json.Unmarshal(one, &a) != nil || json.Unmarshal(other, &b) != nil {
+		return []string{"document"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(merged(a, b))) {
+		if !reflect.DeepEqual(a[name], b[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func merged(one, other map[string]any) map[string]any {
+	all := maps.Clone(one)
+	maps.Copy(all, other)
+	return all
+}

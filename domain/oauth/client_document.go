@@ -1,0 +1,71 @@
+package oauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+)
+
+// DocumentKind is the kind of a document that a client publishes.
+type DocumentKind string
+
+// The kinds of documents.
+const (
+	MetadataDocument DocumentKind = "metadata" // the Client ID Metadata Document
+	KeySetDocument   DocumentKind = "keys"     // the JWK set at the jwks_uri
+)
+
+const (
+	// MaxClientDocuments is the maximum number of documents in a ClientDocumentStore.
+	MaxClientDocuments = 2000
+
+	// MetadataStaleFor is how long a metadata document serves after the last successful check, while its host cannot be reached (C57).
+	MetadataStaleFor = 30 * 24 * time.Hour
+
+	// KeysStaleFor is how long a key set serves after it has expired (C56). It is short, because a client may have withdrawn a stolen key.
+	KeysStaleFor = time.Hour
+)
+
+// ClientDocument is the last good version of a document of a client that a person has approved.
+type ClientDocument struct {
+	Kind         DocumentKind
+	URL          string
+	Body         []byte
+	ETag         string
+	LastModified string
+	CheckedAt    time.Time // when it was last fetched or revalidated
+	FreshUntil   time.Time // by its HTTP headers (C37)
+}
+
+// Digest returns the digest under which a store keeps the document.
+func (d ClientDocument) Digest() Digest { return DocumentDigest(d.Kind, d.URL) }
+
+// DocumentDigest returns the digest of the document at a URL.
+func DocumentDigest(kind DocumentKind, url string) Digest {
+	return sha256.Sum256([]byte("pasteport/v1/document\x00" + string(kind) + "\x00" + url))
+}
+
+// ForgetAfter returns the time from which on the document does not serve any more, even if its host cannot be reached.
+func (d ClientDocument) ForgetAfter() time.Time {
+	if d.Kind == KeySetDocument {
+		return d.FreshUntil.Add(KeysStaleFor)
+	}
+	return d.CheckedAt.Add(MetadataStaleFor)
+}
+
+// ClientDocumentStore is a Store that keeps the last good documents of clients in use, so that replicas share them and they survive a restart (C58).
+// DeleteExpired deletes documents whose ForgetAfter has passed.
+type ClientDocumentStore interface {
+	// ClientDocument returns the document with the digest. ErrNotFound.
+	ClientDocument(ctx context.Context, digest Digest) (ClientDocument, error)
+
+	// SaveClientDocument stores the document in place of an earlier version. When there are more than MaxClientDocuments, it deletes those
+	// whose CheckedAt is earliest.
+	SaveClientDocument(ctx context.Context, document ClientDocument) error
+
+	// DeleteClientDocument deletes the document with the digest, if there is one.
+	DeleteClientDocument(ctx context.Context, digest Digest) error
+
+	// ClientDocuments returns every document, in the order of their URLs.
+	ClientDocuments(ctx context.Context) ([]ClientDocument, error)
+}

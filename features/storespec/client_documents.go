@@ -1,0 +1,106 @@
+package storespec
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// KeepingDocuments adds the specs of oauth.ClientDocumentStore, for a store that implements it.
+func KeepingDocuments(open func() oauth.Store) {
+	apart(func() { keepingDocuments(open) })
+}
+
+func keepingDocuments(open func() oauth.Store) {
+	w := &world{}
+	var documents oauth.ClientDocumentStore
+	BeforeEach(func() {
+		*w = newWorld(open())
+		documents = w.store.(oauth.ClientDocumentStore)
+	})
+	document := func(url string, checkedAt time.Time) oauth.ClientDocument {
+		return oauth.ClientDocument{
+			Kind: oauth.MetadataDocument, URL: url, Body: []byte(`{"client_id":"` + url + `"}`), ETag: `"1"`, LastModified: "Thu, 01 Jan 2026 00:00:00 GMT",
+			CheckedAt: checkedAt, FreshUntil: checkedAt.Add(time.Hour),
+		}
+	}
+	save := func(ctx context.Context, saved ...oauth.ClientDocument) {
+		GinkgoHelper()
+		for _, d := range saved {
+			Expect(documents.SaveClientDocument(ctx, d)).To(Succeed())
+		}
+	}
+	const one, other = "https://one.example/c", "https://other.example/c"
+
+	It("returns a document as it was saved, and replaces it by a newer version", Label("C58"), func(ctx SpecContext) {
+		first, second := document(one, w.now), document(one, w.now.Add(time.Minute))
+		second.Body, second.ETag, second.LastModified = []byte(strings.Repeat("x", 64<<10)), "", ""
+		save(ctx, first, document(other, w.now))
+		Expect(documents.ClientDocument(ctx, first.Digest())).To(Equal(first))
+		save(ctx, second)
+		Expect(documents.ClientDocument(ctx, first.Digest())).To(Equal(second))
+		Expect(documents.ClientDocuments(ctx)).To(Equal([]oauth.ClientDocument{second, document(other, w.now)}))
+	})
+
+	It("keeps a metadata document and a key set of the same URL apart", Label("C58"), func(ctx SpecContext) {
+		metadata, keys := document(one, w.now), document(one, w.now)
+		keys.Kind, keys.Body = oauth.KeySetDocument, []byte(`{"keys":[]}`)
+		save(ctx, metadata, keys)
+		Expect(documents.ClientDocument(ctx, metadata.Digest())).To(Equal(metadata))
+		Expect(documents.ClientDocument(ctx, keys.Digest())).To(Equal(keys))
+	})
+
+	It("deletes a document, and finds none where there is none", Label("C57"), func(ctx SpecContext) {
+		save(ctx, document(one, w.now), document(other, w.now))
+		for range 2 {
+			Expect(documents.DeleteClientDocument(ctx, document(one, w.now).Digest())).To(Succeed())
+		}
+		_, err := documents.ClientDocument(ctx, document(one, w.now).Digest())
+		Expect(err).To(MatchError(oauth.ErrNotFound))
+		Expect(documents.ClientDocuments(ctx)).To(ConsistOf(document(other, w.now)))
+	})
+
+	It("deletes a document exactly when it may not serve any more", Label("C57", "C56", "H6", "I20"), func(ctx SpecContext) {
+		metadata, keys := document(one, w.now), document(other, w.now)
+		keys.Kind = oauth.KeySetDocument
+		save(ctx, metadata, keys)
+		Expect(w.deleteExpired(ctx, keys.FreshUntil.Add(time.Hour-time.Millisecond))).To(BeZero())
+		Expect(w.deleteExpired(ctx, keys.FreshUntil.Add(time.Hour))).To(Equal(1))
+		Expect(w.deleteExpired(ctx, w.now.Add(30*24*time.Hour-time.Millisecond))).To(BeZero())
+		Expect(documents.ClientDocuments(ctx)).To(ConsistOf(metadata))
+		Expect(w.deleteExpired(ctx, w.now.Add(30*24*time.Hour))).To(Equal(1))
+		Expect(documents.ClientDocuments(ctx)).To(BeEmpty())
+	})
+
+	It("keeps one of 16 simultaneous versions", Label("C58", "I22"), func(ctx SpecContext) {
+		Expect(concurrently(16, func(i int) error { return documents.SaveClientDocument(ctx, document(one, w.now.Add(time.Duration(i)*time.Second))) })).To(HaveEach(Succeed()))
+		Expect(documents.ClientDocuments(ctx)).To(HaveLen(1))
+	})
+
+	It("deletes the documents that were checked earliest when there are too many", Label("C58"), func(ctx SpecContext) {
+		at := func(i int) oauth.ClientDocument {
+			return document(fmt.Sprintf("https://client.example/%05d", i), w.now.Add(time.Duration(oauth.MaxClientDocuments-i)*time.Second))
+		}
+		const atOnce = 8
+		Expect(concurrently(atOnce, func(first int) error {
+			for i := first; i < oauth.MaxClientDocuments; i += atOnce {
+				if err := documents.SaveClientDocument(ctx, at(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})).To(HaveEach(Succeed()))
+		save(ctx, document(one, w.now.Add(time.Hour*24)))
+		all, err := documents.ClientDocuments(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveLen(oauth.MaxClientDocuments))
+		_, err = documents.ClientDocument(ctx, at(oauth.MaxClientDocuments-1).Digest())
+		Expect(err).To(MatchError(oauth.ErrNotFound))
+	})
+}
