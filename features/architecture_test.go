@@ -110,7 +110,7 @@ var table = []law{
 	{of: []string{"features/attacks"}, may: []string{ // simulated people and attackers, over HTTP only
 		"features/engines", "golang.org/x/net/html", "github.com/go-jose/go-jose/v4", "github.com/nats-io/nats-server/v2/server"}},
 	{of: []string{"features/newcomer"}, may: []string{"features/chromium", "github.com/chromedp/chromedp"}}, // a user with the released program only
-	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth"}},
+	{of: []string{"features/interop/goclient"}, may: []string{sdk + "mcp", sdk + "auth", sdk + "oauthex"}},
 	{of: []string{"features/interop/fixtures"}, may: []string{ // a site with the tools that the suite expects
 		"bootstrap", "domain/oauth", "adapters/persistence", "github.com/labstack/echo/v4", sdk + "mcp", sdk + "jsonrpc"}},
 	{of: []string{"bench/load"}, may: []string{"golang.org/x/sys/unix"}}, // few dependencies, because it shares the computer with the measured servers

@@ -8,6 +8,7 @@ export class Login {
   saved = []; // every token response
   #kept = {};
 
+  // constructor takes the client_id of a published document; without one, the client registers itself.
   constructor(clientID) {
     this.clientMetadataUrl = clientID;
     this.clientMetadata = { ...metadataOf(clientID), redirect_uris: [this.redirectUrl] };

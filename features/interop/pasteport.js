@@ -9,12 +9,13 @@ import { createInterface } from 'node:readline';
 const startLimit = 15_000, stopLimit = 15_000; // ms
 
 // startPasteport returns when the binary serves requests. The binary trusts metadata hosts with certificates of the authority.
-export async function startPasteport(binary, authority, dir, ...more) {
-  const token = randomBytes(18).toString('base64url'), data = ['--data', join(dir, 'data')];
-  const args = ['serve', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', ...data, ...more];
+export async function startPasteport(binary, authority, dir, ...settings) {
+  const token = randomBytes(18).toString('base64url'), data = join(dir, 'data');
+  const args = ['serve', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', data, ...settings];
   const env = { ...process.env, PASTEPORT_DEMO_TOKEN: token, SSL_CERT_FILE: authority };
   const server = await startServer(binary, args, env);
-  return { ...server, token, rotateKeys: () => execFileSync(binary, ['keys', 'rotate', ...data], { stdio: 'pipe' }) };
+  const rotate = () => execFileSync(binary, ['keys', 'rotate', '--data', data]); // replaces the server secret while the server runs
+  return { ...server, token, rotate };
 }
 
 // startFixtures serves the fixtures of the conformance suite instead of the demo site.

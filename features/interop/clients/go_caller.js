@@ -12,7 +12,8 @@ export function goCallers(program, version) {
   }];
 }
 
-class Caller {
+export class Caller {
+  asked = []; // authorization URLs that the client has opened
   #world;
   #child;
   #hear = () => {};
@@ -22,7 +23,7 @@ class Caller {
 
   constructor(program, world, transport, revision) {
     this.#world = world;
-    const args = ['-mcp', world.mcp, '-client', world.clientID, '-revision', revision, ...(transport === 'SSE' ? ['-sse'] : [])];
+    const args = ['-mcp', world.mcp, '-client', world.clientID ?? '', '-revision', revision, ...(transport === 'SSE' ? ['-sse'] : [])];
     this.#child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child.stderr.on('data', (text) => { this.#said += text; });
     this.#child.on('error', (error) => this.#answer?.reject(error));
@@ -32,6 +33,7 @@ class Caller {
 
   async #take({ open, heard, of, error, done }) {
     if (open) {
+      this.asked.push(new URL(open));
       const callback = await approve(open, this.#world.token).catch((refusal) => this.#answer.reject(refusal));
       this.#tell({ do: 'arrive', callback });
     } else if (heard) {
@@ -60,6 +62,8 @@ class Caller {
 
   // stepUp is a call: the SDK opens the consent page for the missing scope, and repeats the call.
   stepUp(tool) { return this.call(tool, () => {}); }
+
+  tokens() { return this.#order({ do: 'tokens' }); }
 
   session() { return this.#order({ do: 'session' }); }
 

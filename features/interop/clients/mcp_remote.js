@@ -1,21 +1,32 @@
-// mcp-remote, a bridge from stdio clients to HTTP servers. It registers itself unless it gets the URL of a document. It does not support revocation.
+// mcp-remote, a bridge from stdio clients to HTTP servers. It registers itself unless it gets the URL of a metadata document, and cannot revoke.
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, readFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { approve } from '../browser.js';
 import { callTools, listTools } from '../demo_site.js';
 import { freePort } from '../free_port.js';
+import { versionOf } from '../report.js';
 import { revoke } from '../revoke.js';
 
+const limit = 90_000; // ms, because it starts a program several times
 const program = join(import.meta.dirname, '..', 'node_modules', 'mcp-remote', 'dist', 'proxy.js');
 
 export const clients = [
   { transport: 'streamable', options: ['--transport', 'http-only'] },
   { transport: 'streamable, auto', options: ['--transport', 'http-only', '--protocol', 'auto'] },
   { transport: 'SSE', options: ['--transport', 'sse-only'] },
-].map((kind) => ({ ...kind, name: 'mcp-remote', run: (world, step) => new Host(world, kind).run(step) }));
+].map(runnable);
+
+export const registering = [
+  { transport: 'default', options: [] },
+  { transport: 'SSE', options: ['--transport', 'sse-only'] },
+].map((kind) => runnable({ ...kind, registers: true }));
+
+function runnable(kind) {
+  return { ...kind, name: 'mcp-remote', version: versionOf('mcp-remote'), limit, run: (world, step) => new Host(world, kind).run(step) };
+}
 
 // Host is a desktop program that starts mcp-remote and uses it over stdio.
 class Host {
@@ -29,6 +40,7 @@ class Host {
       await step('list', () => listTools(() => this.client.listTools()));
       await step('call', () => callTools((name, input) => this.client.callTool({ name, arguments: input })));
       await step('refresh', () => this.refresh());
+      await step('reconnect', () => this.reconnect());
       await step('revoke', () => this.revoke());
     } catch (error) {
       throw new Error(`the output of mcp-remote:\n${this.said}`, { cause: error });
@@ -39,10 +51,17 @@ class Host {
 
   async connect() {
     this.dir = await mkdtemp(join(this.world.dir, 'mcp-remote-'));
-    this.port = await freePort();
+    this.identity = this.kind.registers ? [] : [String(await freePort()), '--host', '127.0.0.1', '--callback-path', '/callback',
+      '--client-metadata-url', this.world.clientID];
+    await this.signIn();
+  }
+
+  async signIn() {
     const connected = this.start();
     connected.catch(() => {}); // reported below
-    await this.arrive(await approve(await this.nextApproval(), this.world.token));
+    const page = await this.nextApproval();
+    assert.equal(page.includes(encodeURIComponent(`${this.world.issuer}/oauth/clients/`)), Boolean(this.kind.registers), page);
+    await this.arrive(await approve(page, this.world.token));
     await connected;
   }
 
@@ -50,8 +69,7 @@ class Host {
   start() {
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: [program, this.world.mcp, String(this.port), '--host', '127.0.0.1', '--callback-path', '/callback',
-        ...this.document(), ...this.kind.options],
+      args: [program, this.world.mcp, ...this.identity, ...this.kind.options],
       env: { PATH: process.env.PATH, HOME: this.dir, MCP_REMOTE_CONFIG_DIR: this.dir, BROWSER: 'true' },
       stderr: 'pipe',
     });
@@ -62,8 +80,6 @@ class Host {
     this.client = new Client({ name: 'interop', version: '1.0.0' });
     return this.client.connect(transport);
   }
-
-  document() { return this.world.clientID ? ['--client-metadata-url', this.world.clientID] : []; }
 
   // nextApproval waits until mcp-remote prints another authorization URL.
   async nextApproval() {
@@ -83,19 +99,17 @@ class Host {
     assert.equal(answer.status, 200, await answer.text());
   }
 
-  tokens() { return this.kept('_tokens.json'); }
-
-  // clientID is the URL of the document or, without one, the id that the registration has returned.
-  async clientID() { return this.world.clientID ?? (await this.kept('_client_info.json')).client_id; }
-
-  async kept(name) {
-    for (const file of await readdir(this.dir, { recursive: true })) {
-      if (file.endsWith(name)) {
-        return JSON.parse(await readFile(join(this.dir, file), 'utf8'));
-      }
-    }
-    return undefined;
+  // file returns the path of a file in which mcp-remote keeps its state.
+  async file(ending) {
+    const files = await readdir(this.dir, { recursive: true });
+    return join(this.dir, files.find((file) => file.endsWith(ending)));
   }
+
+  async read(ending) { return JSON.parse(await readFile(await this.file(ending), 'utf8')); }
+
+  tokens() { return this.read('_tokens.json'); }
+
+  async clientID() { return this.kind.registers ? (await this.read('_client_info.json')).client_id : this.world.clientID; }
 
   // refresh revokes only the access token. The SSE stream ends with its token, and then the host restarts mcp-remote.
   async refresh() {
@@ -109,6 +123,18 @@ class Host {
     const after = await this.tokens();
     assert.notEqual(after.access_token, before.access_token);
     assert.notEqual(after.refresh_token, before.refresh_token);
+  }
+
+  // reconnect refreshes and signs in again after the server secret was replaced, with the same client_id.
+  async reconnect() {
+    const before = await this.clientID();
+    this.world.rotate();
+    await this.refresh();
+    await this.client.close();
+    await rm(await this.file('_tokens.json'));
+    await this.signIn();
+    await listTools(() => this.client.listTools());
+    assert.equal(await this.clientID(), before);
   }
 
   async revoke() {

@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import * as openid from 'openid-client';
 import { approve } from '../browser.js';
 import { callTools, listTools } from '../demo_site.js';
+import { versionOf } from '../report.js';
 import { speech } from '../speech.js';
 
 const redirectURI = 'http://127.0.0.1:4323/callback';
 
-export const clients = [{ name: 'openid-client', transport: 'streamable, by hand', run: (world, step) => new Program(world).run(step) }];
+export const clients = [{ name: 'openid-client', version: versionOf('openid-client'), transport: 'streamable, by hand', run: (world, step) => new Program(world).run(step) }];
 
 class Program {
   constructor(world) {
@@ -20,6 +21,7 @@ class Program {
     await step('list', () => listTools(() => this.ask('tools/list')));
     await step('call', () => callTools((name, input) => this.ask('tools/call', { name, arguments: input })));
     await step('refresh', () => this.refresh());
+    await step('reconnect', () => this.reconnect());
     await step('revoke', () => this.revoke());
   }
 
@@ -49,6 +51,14 @@ class Program {
     assert.notEqual(this.tokens.access_token, before.access_token);
     assert.notEqual(this.tokens.refresh_token, before.refresh_token);
     await this.ask('tools/list');
+  }
+
+  // reconnect refreshes and signs in again after the server secret was replaced.
+  async reconnect() {
+    this.world.rotate();
+    await this.refresh();
+    await this.connect();
+    await listTools(() => this.ask('tools/list'));
   }
 
   async revoke() {

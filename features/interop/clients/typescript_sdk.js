@@ -8,6 +8,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { approve } from '../browser.js';
 import { callTools, listTools } from '../demo_site.js';
 import { Login } from '../login.js';
+import { versionOf } from '../report.js';
 import { revoke } from '../revoke.js';
 
 // Version 1 of the SDK requests only the scope of the challenge, which never names offline_access; a program that needs refresh
@@ -33,12 +34,23 @@ export const clients = [
   { ...second, transport: 'streamable, auto', Transport: v2.StreamableHTTPClientTransport, options: auto, revision: '2026-07-28' },
   { ...second, transport: 'streamable, pinned', Transport: v2.StreamableHTTPClientTransport, options: pinned, revision: '2026-07-28' },
   { ...second, transport: 'SSE', Transport: v2.SSEClientTransport, revision: '2025-11-25' },
-].map((kind) => ({ ...kind, run: (world, step) => new Program(world, kind).run(step) }));
+].map(runnable);
+
+export const registering = [
+  { ...first, transport: 'streamable', Transport: StreamableHTTPClientTransport, registers: true },
+  { ...first, transport: 'SSE', Transport: SSEClientTransport, registers: true },
+  { ...second, transport: 'streamable', Transport: v2.StreamableHTTPClientTransport, revision: '2025-11-25', registers: true },
+  { ...second, transport: 'streamable, auto', Transport: v2.StreamableHTTPClientTransport, options: auto, revision: '2026-07-28', registers: true },
+].map(runnable);
+
+function runnable(kind) {
+  return { ...kind, version: versionOf(kind.name), run: (world, step) => new Program(world, kind).run(step) };
+}
 
 // Program is a program that uses the SDK.
 export class Program {
   constructor(world, kind) {
-    Object.assign(this, { world, kind, login: new Login(world.clientID) });
+    Object.assign(this, { world, kind, login: new Login(kind.registers ? undefined : world.clientID) });
   }
 
   async run(step) {
@@ -46,8 +58,11 @@ export class Program {
     await step('list', () => listTools(() => this.client.listTools()));
     await step('call', () => callTools((tool, input) => this.client.callTool({ name: tool, arguments: input })));
     await step('refresh', () => this.refresh());
+    await step('reconnect', () => this.reconnect());
     await step('revoke', () => this.revoke());
   }
+
+  get clientID() { return this.login.clientInformation().client_id; }
 
   async open() {
     const transport = new this.kind.Transport(new URL(this.world.mcp), { authProvider: this.login });
@@ -69,6 +84,7 @@ export class Program {
     await transport.finishAuth(...this.kind.callback(this.login.answer(callback)));
     await this.reopen();
     assert.equal(this.revisionSpoken(), this.kind.revision);
+    assert.equal(this.clientID.startsWith(`${this.world.issuer}/oauth/clients/`), Boolean(this.kind.registers), this.clientID);
     return this.kind.revision;
   }
 
@@ -105,12 +121,20 @@ export class Program {
     const after = this.login.tokens();
     assert.notEqual(after.access_token, before.access_token);
     assert.notEqual(after.refresh_token, before.refresh_token);
-    await this.reopen();
     assert.equal(this.login.asked.length, asked, 'the person was asked again');
   }
 
-  // clientID is the URL of the document or, without one, the id that the registration has returned.
-  get clientID() { return this.world.clientID ?? this.login.clientInformation().client_id; }
+  // reconnect refreshes and signs in again after the server secret was replaced, with the same client_id.
+  async reconnect() {
+    const before = this.clientID;
+    this.world.rotate();
+    await this.refresh();
+    this.login.invalidateCredentials('tokens');
+    await this.client.close();
+    await this.signIn();
+    await listTools(() => this.client.listTools());
+    assert.equal(this.clientID, before);
+  }
 
   async revoke() {
     const asked = this.login.asked.length;

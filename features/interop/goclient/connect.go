@@ -53,12 +53,14 @@ func (p *program) authorization() (auth.OAuthHandler, error) {
 	if p.handler != nil {
 		return p.handler, nil
 	}
-	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: p.target.client},
-		RedirectURL:                    redirectURL,
-		RequestRefreshToken:            true,
-		AuthorizationCodeFetcher:       p.browse,
-	})
+	config := &auth.AuthorizationCodeHandlerConfig{RedirectURL: redirectURL, RequestRefreshToken: true, AuthorizationCodeFetcher: p.browse}
+	if p.target.client != "" {
+		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: p.target.client}
+	} else {
+		config.DynamicClientRegistrationConfig = registration()
+		config.Client = &http.Client{Transport: impatient{}}
+	}
+	handler, err := auth.NewAuthorizationCodeHandler(config)
 	if err != nil {
 		return nil, err
 	}

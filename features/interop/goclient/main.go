@@ -19,7 +19,7 @@ import (
 func main() {
 	var to target
 	flag.StringVar(&to.server, "mcp", "", "the `URL` of the server")
-	flag.StringVar(&to.client, "client", "", "the `URL` of the client's metadata document")
+	flag.StringVar(&to.client, "client", "", "the `URL` of the client's metadata document; without one, the client registers itself")
 	flag.StringVar(&to.revision, "revision", "", "the `revision` to use")
 	flag.BoolVar(&to.sse, "sse", false, "use HTTP with SSE")
 	flag.Parse()
@@ -115,6 +115,8 @@ func (p *program) do(ctx context.Context, next order) (any, error) {
 		return p.list(ctx)
 	case "session":
 		return p.session.ID(), nil
+	case "tokens":
+		return p.tokens(ctx)
 	case "log":
 		return "everything", p.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "debug"})
 	case "call":
@@ -142,5 +144,5 @@ func (p *program) call(ctx context.Context, tool string, arguments map[string]an
 	if err != nil {
 		return nil, err
 	}
-	return result.IsError, nil
+	return result, nil
 }
