@@ -180,6 +180,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			over(func(config *server.Config) { config.Appearance = look })
 			return consent(ctx)
 		}),
+		Entry(nil, SpecTimeout(browserTime), "consent-unchecked", 200, uncheckedPage), Entry(nil, SpecTimeout(browserTime), "consent-registered", 200, registeredPage),
 		Entry(nil, SpecTimeout(browserTime), "consent-german", 200, in("de")), Entry(nil, SpecTimeout(browserTime), "consent-french", 200, in("fr")),
 		Entry(nil, SpecTimeout(browserTime), "consent-spanish", 200, in("es")), Entry(nil, SpecTimeout(browserTime), "consent-japanese", 200, in("ja")),
 		Entry(nil, SpecTimeout(browserTime), "consent-wrong-token", 403, func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "demo_wrong") }),

@@ -70,7 +70,7 @@ var _ = Describe("Losing the host of a client's document", Label("CIMD", "C36", 
 		up := world.Clients.Down()
 		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
 		world.Clock.Advance(inTheMeantime)
-		Expect(ask(ctx).Text).To(ContainSubstring("could not check the app’s description today"))
+		Expect(ask(ctx).Text).To(ContainSubstring("could not check the app’s description just now"))
 
 		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
 		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))

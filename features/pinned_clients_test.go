@@ -147,4 +147,3 @@ var _ = Describe("The commands for documents of clients", Label("CIMD", "C59", "
 		Expect(run("clients", "fetch", "--dev", world.Clients.URL("/missing"))).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the status of the response is 404"))))
 	})
 })
-

@@ -241,3 +241,10 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		Expect(published.AskFor(ctx, published.Request()).StatusCode).To(Equal(http.StatusForbidden))
 	})
 })
+
+// registeredPage returns the consent page of a client that has registered itself.
+func registeredPage(ctx context.Context) Response {
+	GinkgoHelper()
+	client := NewWorld(selfRegistration).RegisterClient(ctx, "cursor://anysphere.cursor-mcp/oauth/callback")
+	return client.AskFor(ctx, client.Request())
+}

@@ -43,7 +43,7 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 	ask := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
 	unchecked := func() types.GomegaMatcher {
 		return And(HaveField("StatusCode", http.StatusOK), HaveField("Text", And(
-			ContainSubstring("This site could not check the app’s description today; it was last checked on"), ContainSubstring("<time>"+approvedOn+"</time>"))))
+			ContainSubstring("This site could not check the app’s description just now; it was last checked on"), ContainSubstring("<time>"+approvedOn+"</time>"))))
 	}
 	isRefused := BeASafePage(http.StatusBadGateway, "invalid_client")
 
@@ -176,4 +176,14 @@ func (w *World) reasons(ctx context.Context, kind string) (reasons []string) {
 		}
 	}
 	return reasons
+}
+
+// uncheckedPage returns the consent page of a client whose document cannot be fetched again.
+func uncheckedPage(ctx context.Context) Response {
+	GinkgoHelper()
+	client := NewWorld().NewClient()
+	client.Consent(ctx)
+	client.World.Clients.Serve(client.path(), challenged)
+	client.World.Clock.Advance(time.Hour)
+	return client.AskFor(ctx, client.Request())
 }

@@ -79,7 +79,9 @@ func keepingDocuments(open func() oauth.Store) {
 	})
 
 	It("keeps one of 16 simultaneous versions", Label("C58", "I22"), func(ctx SpecContext) {
-		Expect(concurrently(16, func(i int) error { return documents.SaveClientDocument(ctx, document(one, w.now.Add(time.Duration(i)*time.Second))) })).To(HaveEach(Succeed()))
+		Expect(concurrently(16, func(i int) error {
+			return documents.SaveClientDocument(ctx, document(one, w.now.Add(time.Duration(i)*time.Second)))
+		})).To(HaveEach(Succeed()))
 		Expect(documents.ClientDocuments(ctx)).To(HaveLen(1))
 	})
 
