@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -101,10 +100,11 @@ func (s *Server) RegisteredClient(id string) (*oauth.ClientMetadata, error) {
 
 // checkRegistration refuses with InvalidClient when a client that registered itself has lost its registration, so that it registers again (L8).
 func (s *Server) checkRegistration(by oauth.Credentials) error {
-	if !strings.HasPrefix(by.Client, s.settings.ClientID.Registered) {
+	id := oauth.RestoreClientID(by.Client)
+	if !s.settings.IsSelfRegistered(id) {
 		return nil
 	}
-	_, err := s.settings.OpenClient(oauth.RestoreClientID(by.Client))
+	_, err := s.settings.OpenClient(id)
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
 		return oauth.Refuse(oauth.InvalidClient, "L8", "The client has to register again", err)
 	}

@@ -92,7 +92,7 @@ var table = []law{
 		"adapters/verification/...", "bootstrap", "bootstrap/demosite", "bootstrap/server/httpserver", "bootstrap/settings"}},
 	{of: []string{"bootstrap/server/httpserver"}, may: []string{"bootstrap/internal/memory", "golang.org/x/sys/unix", "golang.org/x/time/rate"}},
 	{of: []string{"bootstrap/cli"}, may: []string{"domain/oauth", "domain/seal", "application", "adapters/journal", "adapters/persistence", "adapters/persistence/maintenance", "adapters/verification/tokenfile",
-		"bootstrap", "bootstrap/cli/...", "bootstrap/demosite", "bootstrap/internal/memory", "bootstrap/server", "bootstrap/settings", "github.com/spf13/..."}},
+		"bootstrap", "bootstrap/cli/...", "bootstrap/demosite", "bootstrap/internal/memory", "bootstrap/server", "bootstrap/settings", "github.com/spf13/...", "golang.org/x/sync/errgroup"}},
 	{of: []string{"bootstrap/cli/demo"}, may: []string{"adapters/certificates", "bootstrap/cli/term", "bootstrap/demosite", "bootstrap/server/...",
 		"adapters/htmlpage", "github.com/spf13/cobra", templates, sdk + "...", "golang.org/x/sync/errgroup"}},
 	{of: []string{"bootstrap/cli/diagnosis"}, may: []string{"adapters/certificates", "adapters/doctor", "bootstrap", "bootstrap/cli/term", "bootstrap/server", "github.com/spf13/cobra"}},

@@ -131,7 +131,7 @@ var _ = Describe("The commands for documents of clients", Label("CIMD", "C59", "
 		client.lists("no-store", "https://client.example/new")
 		differs := known("check")
 		Expect(differs.Code).To(Equal(1))
-		Expect(differs.Out).To(And(ContainSubstring("DIFFERS    "+client.ID+"  "+file+": another grant_types, redirect_uris, token_endpoint_auth_method\n"),
+		Expect(differs.Out).To(And(ContainSubstring("DIFFERS    "+client.ID+"  "+file+": another \"grant_types\", \"redirect_uris\", \"token_endpoint_auth_method\"\n"),
 			ContainSubstring("UNCHECKED  "+another.ID+"  store: cannot be fetched from here: "), ContainSubstring("status of the response is 403")))
 		Expect(differs.Err).To(ContainSubstring("1 of 2 documents differ"))
 

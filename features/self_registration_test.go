@@ -90,7 +90,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		delete(members, "client_id_issued_at")
 		Expect(members).To(Equal(map[string]any{
 			"client_id": members["client_id"], "client_name": "An app", "redirect_uris": []any{callback}, "grant_types": []any{"authorization_code", "refresh_token"},
-			"response_types": []any{"code"}, "token_endpoint_auth_method": "none",
+			"response_types": []any{"code"}, "token_endpoint_auth_method": "none", "self_registered": true,
 		}))
 		Expect(members["client_id"]).To(HavePrefix(world.Issuer + "/oauth/clients/"))
 
@@ -105,7 +105,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
 		Expect(decode(answer)).To(Equal(map[string]any{
 			"client_id": client.ID, "client_name": "Spec Client", "redirect_uris": []any{callback, loopback}, "grant_types": []any{"authorization_code", "refresh_token"},
-			"response_types": []any{"code"}, "token_endpoint_auth_method": "none",
+			"response_types": []any{"code"}, "token_endpoint_auth_method": "none", "self_registered": true,
 		}))
 		Expect(request(ctx, http.MethodHead, client.ID, nil).StatusCode).To(Equal(http.StatusOK))
 		Expect(request(ctx, http.MethodDelete, client.ID, nil).StatusCode).To(Equal(http.StatusMethodNotAllowed))

@@ -27,6 +27,7 @@ type entry[T any] struct {
 	checkedAt          time.Time // when it was last fetched or revalidated
 	freshUntil         time.Time
 	stored             bool // the store has it too
+	withdrawn          bool // in the store only: the client had withdrawn its document at checkedAt
 }
 
 func newEntry[T any](value T, body []byte, header http.Header, now time.Time) *entry[T] {
@@ -46,8 +47,8 @@ func (e *entry[T]) stale(now time.Time) bool {
 	return e != nil && within(e.freshUntil, oauth.KeysStaleFor, now)
 }
 
-// lastGood reports whether the document was good less than oauth.MetadataStaleFor ago (C57).
-func (e *entry[T]) lastGood(now time.Time) bool {
+// wasGood reports whether the document was good less than oauth.MetadataStaleFor ago (C57).
+func (e *entry[T]) wasGood(now time.Time) bool {
 	return e != nil && within(e.checkedAt, oauth.MetadataStaleFor, now)
 }
 

@@ -107,9 +107,10 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI s
 		return pinned, nil
 	}
 	lists := func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) }
-	document, err := d.documents.findOrStale(ctx, id, lists, (*entry[*oauth.ClientMetadata]).lastGood)
+	document, err := d.documents.findOrStale(ctx, id, lists, (*entry[*oauth.ClientMetadata]).wasGood)
 	if known, fresh := d.documents.fresh(id); fresh && (err != nil || document.failure != nil) {
-		d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id", id.String(), "error", cmp.Or(err, document.failure))
+		d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id", id.String(),
+			"error", cmp.Or(err, document.failure))
 		return known, nil
 	}
 	switch {
@@ -131,10 +132,9 @@ func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*oauth.Cl
 
 // Keep implements oauth.ClientKeeper. It keeps the client's key set too.
 func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
-	owner := ownerOf(id, by)
 	client := d.options.Pinned.find(context.Background(), id)
 	if client == nil {
-		d.documents.keep(id, owner)
+		d.documents.keep(id, id, by)
 		known, _ := d.documents.entries.get(id.String())
 		if known == nil {
 			return
@@ -142,7 +142,7 @@ func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
 		client = known.value
 	}
 	if _, at := client.Keys(); at != (oauth.ClientID{}) {
-		d.keySets.keep(at, owner)
+		d.keySets.keep(at, id, by)
 	}
 }
 

@@ -55,7 +55,8 @@ func isTransient(err error) bool {
 	case errors.Is(err, oauth.ErrMetadataBudget):
 		return true
 	case errors.As(err, &status):
-		return status == http.StatusForbidden || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+		return status == http.StatusForbidden || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests ||
+			status >= http.StatusInternalServerError
 	}
 	return errors.Is(err, oauth.ErrMetadataUnreachable) && !errors.Is(err, oauth.ErrMetadataNoDocument)
 }

@@ -76,8 +76,8 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	}
 }
 
-// found is a document that is fresh, or the last good one after a failed fetch.
-type found[T any] struct {
+// lookupResult is a document that is fresh, or the last good one after a failed fetch.
+type lookupResult[T any] struct {
 	value     T
 	checkedAt time.Time // zero for a fresh document
 	failure   error     // why it is not fresh
@@ -85,21 +85,24 @@ type found[T any] struct {
 
 // findOrStale is like find, but when the fetch fails for a reason that says nothing about the client, it returns the last good document, if serves
 // allows that (C56, C57).
-func (c *fetchCache[T]) findOrStale(ctx context.Context, at oauth.ClientID, enough func(T) bool, serves func(*entry[T], time.Time) bool) (found[T], error) {
+func (c *fetchCache[T]) findOrStale(
+	ctx context.Context, at oauth.ClientID, enough func(T) bool, serves func(*entry[T], time.Time) bool,
+) (lookupResult[T], error) {
 	now := c.directory.options.Now()
-	known := c.cached(ctx, at)
-	if last, failed := c.failures.Get(at.String()); failed && within(last.at, renewInterval, now) && !known.fresh(now) && serves(known, now) {
-		return found[T]{known.value, known.checkedAt, last.err}, nil
+	if last, failed := c.failures.Get(at.String()); failed && within(last.at, renewInterval, now) {
+		if known := c.newest(ctx, at); !known.fresh(now) && serves(known, now) {
+			return lookupResult[T]{known.value, known.checkedAt, last.err}, nil
+		}
 	}
 	value, err := c.find(ctx, at, enough)
 	if err == nil || !isTransient(err) {
-		return found[T]{value: value}, err
+		return lookupResult[T]{value: value}, err
 	}
-	last := c.lastGood(ctx, at)
+	last := c.newest(ctx, at)
 	if !serves(last, now) {
-		return found[T]{}, err
+		return lookupResult[T]{}, err
 	}
-	return found[T]{last.value, last.checkedAt, err}, nil
+	return lookupResult[T]{last.value, last.checkedAt, err}, nil
 }
 
 // within reports whether at is less than interval before now. It is false for a time after now, when the clock was ahead.
@@ -172,21 +175,21 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 	fetched, err := c.fetch(ctx, t.at, known)
 	d.budget.breaker.fetched(t.breakerKey(), err, now())
 	if err != nil {
-		c.failed(ctx, t.at, latest, err)
+		c.failed(ctx, t.at, err)
 		return found, err
 	}
 	c.failures.Remove(t.at.String())
-	c.entries.add(t.at.String(), c.stored(ctx, t.at, latest, fetched), t.network())
+	c.entries.add(t.at.String(), c.saveIfInUse(ctx, t.at, latest, fetched), t.network())
 	return fetched.value, nil
 }
 
-// failed records a failure that says nothing about the client, and discards the document after a definite one.
-func (c *fetchCache[T]) failed(ctx context.Context, at oauth.ClientID, latest *entry[T], err error) {
+// failed records a failure that says nothing about the client, and withdraws the document after a definite one.
+func (c *fetchCache[T]) failed(ctx context.Context, at oauth.ClientID, err error) {
 	switch {
 	case isTransient(err):
 		c.failures.Add(at.String(), failure{c.directory.options.Now(), err})
 	case isDefinite(err):
-		c.discard(ctx, at, latest)
+		c.withdraw(ctx, at)
 	}
 }
 

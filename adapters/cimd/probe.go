@@ -13,6 +13,7 @@ type Answer struct {
 	ContentType string
 	Mitigated   string // the header cf-mitigated, with which Cloudflare marks a bot challenge
 	Body        []byte // the document; nil with an error
+	Withdrawn   bool   // the error says that the client has withdrawn the document (C57)
 }
 
 // Probe fetches the document at id once, with the transport and the checks of a Directory, but without its cache and budget. The error is the one for
@@ -22,6 +23,7 @@ func Probe(ctx context.Context, o Options, id oauth.ClientID) (Answer, error) {
 	seen := &observer{RoundTripper: d.transport}
 	d.transport = seen
 	fetched, err := d.documents.fetch(ctx, id, nil)
+	seen.answer.Withdrawn = err != nil && isDefinite(err)
 	if err == nil {
 		seen.answer.Body = fetched.body
 	}

@@ -13,74 +13,71 @@ const storeTimeout = 5 * time.Second
 
 // cached returns the document in memory, or else the one in the store (C58), nil if there is none.
 func (c *fetchCache[T]) cached(ctx context.Context, at oauth.ClientID) *entry[T] {
-	known, _ := c.entries.get(at.String())
-	if known != nil {
+	if known, _ := c.entries.get(at.String()); known != nil {
 		return known
 	}
-	loaded, err := c.load(ctx, at)
-	if err != nil {
-		c.directory.options.Logger.WarnContext(ctx, "cannot read a client's document in the store", "url", at.String(), "error", err)
-	}
-	if loaded == nil {
+	loaded := c.load(ctx, at)
+	if loaded == nil || loaded.withdrawn {
 		return nil
 	}
 	return c.entries.addMissing(at.String(), loaded, target{at: at, requester: oauth.RequesterFrom(ctx)}.network())
 }
 
-// load reads the document in the store, nil if there is none. It ignores one that the rules do not allow any more.
-func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) (*entry[T], error) {
-	store := c.directory.options.Store
-	if store == nil {
-		return nil, nil
+// newest returns the newest version in memory and in the store, where another replica may have put it, and keeps it in memory. It returns nil if there is
+// none, or if the newest is that the client has withdrawn the document.
+func (c *fetchCache[T]) newest(ctx context.Context, at oauth.ClientID) *entry[T] {
+	known := c.cached(ctx, at)
+	loaded := c.load(ctx, at)
+	switch {
+	case known == nil, loaded == nil, !loaded.checkedAt.After(known.checkedAt):
+		return known
+	case loaded.withdrawn:
+		c.entries.forget(at.String())
+		return nil
 	}
-	document, err := store.ClientDocument(ctx, oauth.DocumentDigest(c.kind, at.String()))
+	c.entries.replace(at.String(), known, loaded)
+	return loaded
+}
+
+// load reads the document in the store, nil if there is none. It ignores one that the rules do not allow any more.
+func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
+	d := c.directory
+	if d.options.Store == nil {
+		return nil
+	}
+	document, err := d.options.Store.ClientDocument(ctx, oauth.DocumentDigest(c.kind, at.String()))
 	if errors.Is(err, oauth.ErrNotFound) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		d.options.Logger.WarnContext(ctx, "cannot read a client's document in the store", "url", at.String(), "error", err)
+		return nil
+	}
+	if document.Withdrawn() {
+		return &entry[T]{withdrawn: true, checkedAt: document.CheckedAt, stored: true}
 	}
 	value, err := c.parse(ctx, at, document.Body)
 	if err != nil {
-		c.directory.options.Logger.InfoContext(ctx, "stored document of a client is not used", "url", at.String(), "error", err)
-		return nil, nil
+		d.options.Logger.InfoContext(ctx, "stored document of a client is not used", "url", at.String(), "error", err)
+		return nil
 	}
 	return &entry[T]{
 		value: value, body: document.Body, etag: document.ETag, lastModified: document.LastModified,
 		checkedAt: document.CheckedAt, freshUntil: document.FreshUntil, stored: true,
-	}, nil
+	}
 }
 
-// lastGood returns the newest valid document, nil if there is none. One that was stored and is not any more was discarded by another replica.
-func (c *fetchCache[T]) lastGood(ctx context.Context, at oauth.ClientID) *entry[T] {
-	known, _ := c.entries.get(at.String())
-	if known != nil && !known.stored {
-		return known
-	}
-	loaded, err := c.load(ctx, at)
-	switch {
-	case err != nil:
-		return known
-	case loaded == nil:
-		c.entries.forget(at.String())
-		return nil
-	case known == nil || loaded.checkedAt.After(known.checkedAt):
-		return loaded
-	}
-	return known
-}
-
-// stored returns the fetched document after writing it to the store, if the store has an earlier version or the client is in use. Documents of other
-// clients are not stored, so that anonymous requests write nothing (A34).
-func (c *fetchCache[T]) stored(ctx context.Context, at oauth.ClientID, latest, fetched *entry[T]) *entry[T] {
+// saveIfInUse writes the fetched document to the store if an earlier version is there or the client is in use, and returns it. Documents of other clients
+// are not stored, so that anonymous requests add no rows (A34).
+func (c *fetchCache[T]) saveIfInUse(ctx context.Context, at oauth.ClientID, latest, fetched *entry[T]) *entry[T] {
 	if latest != nil && latest.stored || c.entries.isInUse(at.String()) {
-		return c.save(ctx, at, fetched)
+		return c.save(ctx, at, fetched, oauth.Fingerprint{})
 	}
 	return fetched
 }
 
-// save writes the document to the store.
-func (c *fetchCache[T]) save(ctx context.Context, at oauth.ClientID, e *entry[T]) *entry[T] {
+// save writes the document to the store, and returns it with the result.
+func (c *fetchCache[T]) save(ctx context.Context, at oauth.ClientID, e *entry[T], owner oauth.Fingerprint) *entry[T] {
 	store := c.directory.options.Store
 	if store == nil {
 		return e
@@ -88,7 +85,7 @@ func (c *fetchCache[T]) save(ctx context.Context, at oauth.ClientID, e *entry[T]
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	err := store.SaveClientDocument(ctx, oauth.ClientDocument{
-		Kind: c.kind, URL: at.String(), Body: e.body, ETag: e.etag, LastModified: e.lastModified, CheckedAt: e.checkedAt, FreshUntil: e.freshUntil,
+		Kind: c.kind, URL: at.String(), Owner: owner, Body: e.body, ETag: e.etag, LastModified: e.lastModified, CheckedAt: e.checkedAt, FreshUntil: e.freshUntil,
 	})
 	if err != nil {
 		c.directory.options.Logger.WarnContext(ctx, "cannot store a client's document", "url", at.String(), "error", err)
@@ -100,22 +97,18 @@ func (c *fetchCache[T]) save(ctx context.Context, at oauth.ClientID, e *entry[T]
 }
 
 // keep marks the document as one of a client in use, and stores it.
-func (c *fetchCache[T]) keep(at oauth.ClientID, owner string) {
-	c.entries.keep(at.String(), owner)
+func (c *fetchCache[T]) keep(at oauth.ClientID, id oauth.ClientID, by oauth.Fingerprint) {
+	c.entries.keep(at.String(), ownerOf(id, by))
 	if known, _ := c.entries.get(at.String()); known != nil && !known.stored {
-		c.entries.replace(at.String(), known, c.save(context.Background(), at, known))
+		c.entries.replace(at.String(), known, c.save(context.Background(), at, known, by))
 	}
 }
 
-// discard forgets a document that its client has withdrawn (C57).
-func (c *fetchCache[T]) discard(ctx context.Context, at oauth.ClientID, latest *entry[T]) {
+// withdraw forgets a document that its client has withdrawn (C57). If a version of it is stored, the mark replaces it there for the other replicas.
+func (c *fetchCache[T]) withdraw(ctx context.Context, at oauth.ClientID) {
 	c.entries.forget(at.String())
-	if latest == nil || !latest.stored {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	if err := c.directory.options.Store.DeleteClientDocument(ctx, oauth.DocumentDigest(c.kind, at.String())); err != nil {
-		c.directory.options.Logger.WarnContext(ctx, "cannot delete a withdrawn document of a client", "url", at.String(), "error", err)
+	if loaded := c.load(ctx, at); loaded != nil && !loaded.withdrawn {
+		now := c.directory.options.Now()
+		c.save(ctx, at, &entry[T]{checkedAt: now, freshUntil: now}, oauth.Fingerprint{})
 	}
 }

@@ -66,6 +66,7 @@ type clientDocument struct {
 	GrantTypes    []string `json:"grant_types"`
 	ResponseTypes []string `json:"response_types"`
 	AuthMethod    string   `json:"token_endpoint_auth_method"`
+	Registered    bool     `json:"self_registered"` // this server publishes the document, but does not know the client (L2)
 }
 
 type registrationResponse struct {
@@ -80,7 +81,7 @@ func registeredDocument(client *oauth.ClientMetadata) clientDocument {
 	}
 	return clientDocument{
 		ClientID: client.ID().String(), ClientName: client.Name(), RedirectURIs: client.RedirectURIs(), GrantTypes: grants,
-		ResponseTypes: []string{"code"}, AuthMethod: string(oauth.PublicClient),
+		ResponseTypes: []string{"code"}, AuthMethod: string(oauth.PublicClient), Registered: true,
 	}
 }
 

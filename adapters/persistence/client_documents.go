@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -18,6 +17,7 @@ type clientDocumentRow struct {
 	Digest       []byte `gorm:"primaryKey"`
 	Kind         string
 	URL          string
+	Owner        []byte
 	Body         []byte
 	ETag         string `gorm:"column:etag"`
 	LastModified string
@@ -34,15 +34,21 @@ func (r clientDocumentRow) Key() (column string, value any) { return "digest", r
 
 func newClientDocumentRow(d oauth.ClientDocument) clientDocumentRow {
 	digest := d.Digest()
+	var owner []byte
+	if d.Owner != (oauth.Fingerprint{}) {
+		owner = d.Owner[:]
+	}
 	return clientDocumentRow{
-		Digest: digest[:], Kind: string(d.Kind), URL: d.URL, Body: d.Body, ETag: d.ETag, LastModified: d.LastModified,
+		Digest: digest[:], Kind: string(d.Kind), URL: d.URL, Owner: owner, Body: d.Body, ETag: d.ETag, LastModified: d.LastModified,
 		CheckedAt: d.CheckedAt, FreshUntil: d.FreshUntil, ForgetAfter: d.ForgetAfter(),
 	}
 }
 
 func (r clientDocumentRow) restore() oauth.ClientDocument {
+	var owner oauth.Fingerprint
+	copy(owner[:], r.Owner)
 	return oauth.ClientDocument{
-		Kind: oauth.DocumentKind(r.Kind), URL: r.URL, Body: r.Body, ETag: r.ETag, LastModified: r.LastModified,
+		Kind: oauth.DocumentKind(r.Kind), URL: r.URL, Owner: owner, Body: r.Body, ETag: r.ETag, LastModified: r.LastModified,
 		CheckedAt: r.CheckedAt, FreshUntil: r.FreshUntil,
 	}
 }
@@ -60,34 +66,48 @@ func (s *Store) ClientDocument(ctx context.Context, digest oauth.Digest) (oauth.
 func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDocument) error {
 	row := newClientDocumentRow(document)
 	return s.change(ctx, func(tx *sqlite.Tx) error {
-		tx.WroteRow()
-		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
-			return failed("storing a client's document", err)
+		var known []clientDocumentRow
+		if err := s.engine.locking(tx.DB).Find(&known, "digest = ?", row.Digest).Error; err != nil {
+			return failed("reading a client's document", err)
 		}
-		return failed("deleting the oldest documents of clients", deleteOldestDocuments(tx.DB))
+		tx.WroteRow()
+		switch {
+		case len(known) == 0:
+			return s.addClientDocument(tx.DB, &row)
+		case known[0].CheckedAt.After(row.CheckedAt):
+			return nil
+		}
+		row.Owner = known[0].Owner
+		return failed("storing a client's document", tx.Save(&row).Error)
 	})
 }
 
-// deleteOldestDocuments deletes the documents beyond MaxClientDocuments.
-func deleteOldestDocuments(tx *gorm.DB) error {
+// addClientDocument makes room first, because the limits are for documents and not for versions of them.
+func (s *Store) addClientDocument(tx *gorm.DB, row *clientDocumentRow) error {
+	if row.Owner != nil {
+		if err := deleteOldestDocuments(tx.Where("owner = ?", row.Owner), oauth.MaxClientDocumentsPerOwner-1); err != nil {
+			return failed("deleting the oldest documents of an owner", err)
+		}
+	}
+	if err := deleteOldestDocuments(tx, oauth.MaxClientDocuments-1); err != nil {
+		return failed("deleting the oldest documents of clients", err)
+	}
+	return overtaken(tx.Create(row).Error, "storing a client's document")
+}
+
+// deleteOldestDocuments leaves the given number of the documents, those with the latest checked_at.
+func deleteOldestDocuments(documents *gorm.DB, left int) error {
+	documents = documents.Session(&gorm.Session{})
 	var all int64
-	if err := tx.Model(&clientDocumentRow{}).Count(&all).Error; err != nil || all <= oauth.MaxClientDocuments {
+	if err := documents.Model(&clientDocumentRow{}).Count(&all).Error; err != nil || int(all) <= left {
 		return err
 	}
 	var oldest [][]byte
-	err := tx.Model(&clientDocumentRow{}).Order("checked_at").Limit(int(all-oauth.MaxClientDocuments)).Pluck("digest", &oldest).Error
+	err := documents.Model(&clientDocumentRow{}).Order("checked_at").Limit(int(all)-left).Pluck("digest", &oldest).Error
 	if err != nil {
 		return err
 	}
-	return tx.Delete(&clientDocumentRow{}, "digest IN ?", oldest).Error
-}
-
-// DeleteClientDocument implements oauth.ClientDocumentStore.
-func (s *Store) DeleteClientDocument(ctx context.Context, digest oauth.Digest) error {
-	return s.change(ctx, func(tx *sqlite.Tx) error {
-		tx.WroteRow()
-		return failed("deleting a client's document", tx.Delete(&clientDocumentRow{}, "digest = ?", digest[:]).Error)
-	})
+	return documents.Delete(&clientDocumentRow{}, "digest IN ?", oldest).Error
 }
 
 // ClientDocuments implements oauth.ClientDocumentStore.

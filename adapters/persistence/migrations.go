@@ -81,7 +81,7 @@ var migrations = []migration{
 	{id: "0010_authorization_codes", statements: authorizationCodes},
 	{id: "0011_client_documents", statements: []string{
 		`CREATE TABLE client_documents (
-			digest {digest} NOT NULL PRIMARY KEY CHECK (length(digest) = 32), kind {word} NOT NULL, url {text} NOT NULL, body {bytes} NOT NULL,
+			digest {digest} NOT NULL PRIMARY KEY CHECK (length(digest) = 32), kind {word} NOT NULL, url {text} NOT NULL, owner {digest}, body {bytes},
 			etag {text} NOT NULL, last_modified {text} NOT NULL, checked_at {integer} NOT NULL, fresh_until {integer} NOT NULL, forget_after {integer} NOT NULL
 		) {rows}`,
 		`CREATE INDEX client_documents_by_end ON client_documents (forget_after)`,

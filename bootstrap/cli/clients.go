@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
@@ -26,8 +26,9 @@ import (
 type knownDocument struct {
 	URL       string             `json:"url"`
 	Kind      oauth.DocumentKind `json:"kind"`
-	Source    string             `json:"source"` // the file of a pinned document, or "store"
-	CheckedAt time.Time          `json:"checked_at"`
+	Source    string             `json:"source"`               // the file of a pinned document, or "store"
+	CheckedAt *time.Time         `json:"checked_at,omitempty"` // nil for a pinned document
+	Withdrawn bool               `json:"withdrawn,omitempty"`  // its client has withdrawn it; body is empty
 	body      []byte
 }
 
@@ -35,6 +36,7 @@ const storeSource = "store"
 
 func newClientsList(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
+	settings := config.Table()
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the documents of clients that are pinned or stored", Args: term.NoArguments,
@@ -44,7 +46,7 @@ func newClientsList(out io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known, err := knownDocuments(cmd.Context(), config)
 			if err != nil {
-				return err
+				return settings.Explain(err)
 			}
 			if asJSON {
 				return term.PrintJSON(out, append([]knownDocument{}, known...))
@@ -52,13 +54,14 @@ func newClientsList(out io.Writer) *cobra.Command {
 			return printDocuments(out, known, time.Now())
 		},
 	}
-	config.Table().Flags(list, slices.Concat(server.StoreSettings, server.EgressSettings)...)
+	settings.Flags(list, slices.Concat(server.StoreSettings, server.EgressSettings)...)
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return list
 }
 
 func newClientsFetch(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
+	settings := config.Table()
 	fetch := &cobra.Command{
 		Use: "fetch URL", Short: "Print the metadata document of a client, to pin it", Args: exactlyOneClient,
 		Long: "Fetch the metadata document at a client_id as a service with these settings does, check it, and print it. Run it on a computer that\n" +
@@ -67,18 +70,31 @@ func newClientsFetch(out io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			probe, err := config.NewClientProbe()
 			if err != nil {
-				return err
+				return settings.Explain(err)
 			}
 			answer, err := probe.Fetch(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(out, "%s\n", strings.TrimSpace(string(answer.Body)))
+			_, err = fmt.Fprintln(out, withoutControls(strings.TrimSpace(string(answer.Body))))
 			return err
 		},
 	}
-	config.Table().Flags(fetch, server.EgressSettings...)
+	settings.Flags(fetch, server.EgressSettings...)
 	return fetch
+}
+
+// withoutControls escapes the control characters that JSON allows in its texts and a terminal would obey.
+func withoutControls(document string) string {
+	var escaped strings.Builder
+	for _, r := range document {
+		if r >= 0x7f && r <= 0x9f {
+			_, _ = fmt.Fprintf(&escaped, `\u%04x`, r)
+			continue
+		}
+		escaped.WriteRune(r)
+	}
+	return escaped.String()
 }
 
 func exactlyOneClient(_ *cobra.Command, args []string) error {
@@ -90,6 +106,7 @@ func exactlyOneClient(_ *cobra.Command, args []string) error {
 
 func newClientsCheck(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
+	settings := config.Table()
 	check := &cobra.Command{
 		Use: "check", Short: "Compare pinned and stored documents with what their clients publish today", Args: term.NoArguments,
 		Long: "Fetch the metadata document of every client of \"pasteport clients list\", and compare. A document that cannot be fetched from here is\n" +
@@ -98,16 +115,16 @@ func newClientsCheck(out io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known, err := knownDocuments(cmd.Context(), config)
 			if err != nil {
-				return err
+				return settings.Explain(err)
 			}
 			probe, err := config.NewClientProbe()
 			if err != nil {
-				return err
+				return settings.Explain(err)
 			}
 			return checkDocuments(cmd.Context(), probe, known, term.New(out))
 		},
 	}
-	config.Table().Flags(check, slices.Concat(server.StoreSettings, server.EgressSettings)...)
+	settings.Flags(check, slices.Concat(server.StoreSettings, server.EgressSettings)...)
 	return check
 }
 
@@ -118,12 +135,12 @@ func knownDocuments(ctx context.Context, config *server.Config) (known []knownDo
 		return nil, err
 	}
 	for _, p := range pinned {
-		known = append(known, knownDocument{p.Client.ID().String(), oauth.MetadataDocument, p.File, p.Modified, p.Body})
+		known = append(known, knownDocument{URL: p.Client.ID().String(), Kind: oauth.MetadataDocument, Source: p.File, body: p.Body})
 	}
 	err = withStore(config, func(store *persistence.Store) error {
 		stored, err := store.ClientDocuments(ctx)
 		for _, s := range stored {
-			known = append(known, knownDocument{s.URL, s.Kind, storeSource, s.CheckedAt, s.Body})
+			known = append(known, knownDocument{s.URL, s.Kind, storeSource, &s.CheckedAt, s.Withdrawn(), s.Body})
 		}
 		return err
 	})
@@ -138,7 +155,14 @@ func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "URL\tKIND\tSOURCE\tLAST CHECKED\tAGE")
 	for _, d := range known {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", d.URL, d.Kind, d.Source, term.Time(d.CheckedAt), now.Sub(d.CheckedAt).Round(time.Minute))
+		checked, age := "-", "-"
+		if d.CheckedAt != nil {
+			checked, age = term.Time(*d.CheckedAt), now.Sub(*d.CheckedAt).Round(time.Minute).String()
+		}
+		if d.Withdrawn {
+			age += ", withdrawn"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", d.URL, d.Kind, d.Source, checked, age)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the documents: %w", err)
@@ -148,13 +172,11 @@ func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
 
 // checkDocuments compares metadata documents with what is published. Key sets are left out, because clients replace their keys regularly.
 func checkDocuments(ctx context.Context, probe *bootstrap.ClientProbe, known []knownDocument, t term.Terminal) error {
+	known = slices.DeleteFunc(known, func(d knownDocument) bool { return d.Kind != oauth.MetadataDocument || d.Withdrawn })
 	differing := 0
-	for _, d := range known {
-		if d.Kind != oauth.MetadataDocument {
-			continue
-		}
-		answer, err := probe.Fetch(ctx, d.URL)
-		difference, unknown := compare(d.body, answer, err)
+	for i, fetched := range fetchAll(ctx, probe, known) {
+		d := known[i]
+		difference, unknown := compare(d.body, fetched)
 		status, seen := t.Green("same     "), d.Source
 		switch {
 		case unknown != "":
@@ -172,22 +194,46 @@ func checkDocuments(ctx context.Context, probe *bootstrap.ClientProbe, known []k
 	return nil
 }
 
+// fetchedDocument is the result of a fetch.
+type fetchedDocument struct {
+	answer bootstrap.ClientAnswer
+	err    error
+}
+
+const fetchesAtOnce = 8
+
+// fetchAll fetches the documents, several at once, and returns the results in their order.
+func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, known []knownDocument) []fetchedDocument {
+	results := make([]fetchedDocument, len(known))
+	var fetches errgroup.Group
+	fetches.SetLimit(fetchesAtOnce)
+	for i, d := range known {
+		fetches.Go(func() error {
+			results[i].answer, results[i].err = probe.Fetch(ctx, d.URL)
+			return nil
+		})
+	}
+	_ = fetches.Wait()
+	return results
+}
+
 // compare returns what differs, or why nothing is known about it.
-func compare(body []byte, answer bootstrap.ClientAnswer, err error) (difference, unknown string) {
-	if err != nil {
+func compare(body []byte, fetched fetchedDocument) (difference, unknown string) {
+	if err := fetched.err; err != nil {
 		reason := strings.TrimPrefix(err.Error(), "oauth: ")
-		_, invalid := oauth.KindOf(err)
-		if invalid || errors.Is(err, oauth.ErrMetadataMalformed) || answer.Status == 404 || answer.Status == 410 {
+		if fetched.answer.Withdrawn {
 			return reason, ""
 		}
 		return "", "cannot be fetched from here: " + reason
 	}
-	members := differingMembers(body, answer.Body)
+	members := differingMembers(body, fetched.answer.Body)
 	if len(members) == 0 {
 		return "", ""
 	}
 	return "another " + strings.Join(members, ", "), ""
 }
+
+const maxNamedMembers = 10
 
 func differingMembers(one, other []byte) (names []string) {
 	var a, b map[string]any
@@ -195,9 +241,13 @@ func differingMembers(one, other []byte) (names []string) {
 		return []string{"document"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(merged(a, b))) {
-		if !reflect.DeepEqual(a[name], b[name]) {
-			names = append(names, name)
+		if reflect.DeepEqual(a[name], b[name]) {
+			continue
 		}
+		if len(names) == maxNamedMembers {
+			return append(names, "…")
+		}
+		names = append(names, fmt.Sprintf("%.60q", name)) // quoted, because the client chooses the names
 	}
 	return names
 }

@@ -103,7 +103,7 @@ func (c Config) check() error {
 	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
 	_, err := config.Settings()
 	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.IsGateway()), c.Gateway.check(config, c.Verification),
-		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(), c.checkBus(), c.checkClientDocuments())
+		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(), c.checkBus(), c.checkClientDocuments(), c.checkSelfRegistration())
 }
 
 // oauth returns the config of the OAuth server. verifierOf returns the verifier of an upstream's tokens, or of the site's for "".
@@ -114,6 +114,19 @@ func (c Config) oauth(verifierOf func(upstream string) oauth.BearerVerifier) oau
 		config.AllowClient = c.allows
 	}
 	return config
+}
+
+// checkSelfRegistration refuses settings under which clients register themselves and cannot connect, or are allowed and cannot register.
+func (c Config) checkSelfRegistration() error {
+	const registration, allowed = oauth.Field("SelfRegistration"), oauth.Field("AllowClients")
+	listed := slices.Contains(c.AllowClients, oauth.SelfRegistered)
+	switch {
+	case c.SelfRegistration && len(c.AllowClients) > 0 && !listed:
+		return oauth.NewMistake("%s is on, but %s does not list %s: add it, or leave %s out", registration, allowed, oauth.SelfRegistered, registration)
+	case listed && !c.SelfRegistration:
+		return oauth.NewMistake("%s lists %s, but %s is off: switch it on, or leave the word out", allowed, oauth.SelfRegistered, registration)
+	}
+	return nil
 }
 
 // allows reports whether the client's host may connect. It ignores the port, which client-id-ports decides.

@@ -105,7 +105,7 @@ func Secret(name string, target *string, doc string) *Setting {
 
 // Switch is on or off.
 func Switch(name string, target *bool, doc string) *Setting {
-	return newSetting(name, doc, onOff, func(f *pflag.FlagSet) { f.BoolVar(target, name, *target, doc) })
+	return newSetting(name, doc, onOff, func(f *pflag.FlagSet) { f.VarPF(&toggle{target}, name, "", doc).NoOptDefVal = "true" })
 }
 
 // Number is a whole number of 1 or more. It can be 0 only when that is its default.

@@ -53,6 +53,25 @@ func (s *span) String() string {
 
 func (*span) Type() string { return "duration" }
 
+// toggle is a boolean that can also be written as on or off.
+type toggle struct{ target *bool }
+
+func (t *toggle) Set(text string) (err error) {
+	switch text {
+	case "on":
+		*t.target = true
+	case "off":
+		*t.target = false
+	default:
+		*t.target, err = strconv.ParseBool(text)
+	}
+	return err
+}
+
+func (t *toggle) String() string { return strconv.FormatBool(*t.target) }
+
+func (*toggle) Type() string { return "bool" }
+
 // count is a whole number with a minimum.
 type count struct {
 	target *int
@@ -216,8 +235,8 @@ var (
 		schema: jsonschema.Schema{Type: "string"}, complete: cobra.NoFileCompletions,
 	}
 	onOff = shape{
-		tags: []string{"!!bool"}, expected: "true or false",
-		schema: jsonschema.Schema{Type: "boolean"}, complete: words("true", "false"),
+		tags: []string{"!!bool", "!!str"}, expected: "true or false",
+		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "boolean"}, {Enum: []any{"on", "off"}}}}, complete: words("true", "false"),
 	}
 	bytesOrUnits = shape{
 		tags: []string{"!!str", "!!int"}, expected: "a size such as 4MiB, or a number of bytes", complete: cobra.NoFileCompletions,

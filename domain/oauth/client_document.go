@@ -16,8 +16,10 @@ const (
 )
 
 const (
-	// MaxClientDocuments is the maximum number of documents in a ClientDocumentStore.
-	MaxClientDocuments = 2000
+	// MaxClientDocuments is the maximum number of documents in a ClientDocumentStore, and MaxClientDocumentsPerOwner that of one host token, so that
+	// a person with a token cannot delete the documents that others need.
+	MaxClientDocuments         = 2000
+	MaxClientDocumentsPerOwner = 50
 
 	// MetadataStaleFor is how long a metadata document serves after the last successful check, while its host cannot be reached (C57).
 	MetadataStaleFor = 30 * 24 * time.Hour
@@ -26,16 +28,21 @@ const (
 	KeysStaleFor = time.Hour
 )
 
-// ClientDocument is the last good version of a document of a client that a person has approved.
+// ClientDocument is the last good version of a document of a client that a person has approved, or the mark that the client has withdrawn it.
 type ClientDocument struct {
 	Kind         DocumentKind
 	URL          string
-	Body         []byte
+	Owner        Fingerprint // of the host token with which the client was first approved; zero if it is not known
+	Body         []byte      // empty for a document that was withdrawn
 	ETag         string
 	LastModified string
 	CheckedAt    time.Time // when it was last fetched or revalidated
 	FreshUntil   time.Time // by its HTTP headers (C37)
 }
+
+// Withdrawn reports whether the client had withdrawn the document at CheckedAt. The mark is kept as long as a document, because other replicas may still
+// have it in memory.
+func (d ClientDocument) Withdrawn() bool { return len(d.Body) == 0 }
 
 // Digest returns the digest under which a store keeps the document.
 func (d ClientDocument) Digest() Digest { return DocumentDigest(d.Kind, d.URL) }
@@ -47,7 +54,7 @@ func DocumentDigest(kind DocumentKind, url string) Digest {
 
 // ForgetAfter returns the time from which on the document does not serve any more, even if its host cannot be reached.
 func (d ClientDocument) ForgetAfter() time.Time {
-	if d.Kind == KeySetDocument {
+	if d.Kind == KeySetDocument && !d.Withdrawn() {
 		return d.FreshUntil.Add(KeysStaleFor)
 	}
 	return d.CheckedAt.Add(MetadataStaleFor)
@@ -59,12 +66,10 @@ type ClientDocumentStore interface {
 	// ClientDocument returns the document with the digest. ErrNotFound.
 	ClientDocument(ctx context.Context, digest Digest) (ClientDocument, error)
 
-	// SaveClientDocument stores the document in place of an earlier version. When there are more than MaxClientDocuments, it deletes those
-	// whose CheckedAt is earliest.
+	// SaveClientDocument stores the document, unless the stored version has a later CheckedAt. The owner of a stored document does not change.
+	// When a new document exceeds MaxClientDocumentsPerOwner or MaxClientDocuments, it deletes those of the owner, or of all, whose CheckedAt is
+	// earliest.
 	SaveClientDocument(ctx context.Context, document ClientDocument) error
-
-	// DeleteClientDocument deletes the document with the digest, if there is one.
-	DeleteClientDocument(ctx context.Context, digest Digest) error
 
 	// ClientDocuments returns every document, in the order of their URLs.
 	ClientDocuments(ctx context.Context) ([]ClientDocument, error)

@@ -49,7 +49,7 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkKeysLink, document.checkFlow, document.checkDemands} {
+	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkKeysLink, document.checkFlow, document.checkDemands, document.checkPublisher} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -254,6 +254,14 @@ func (d clientDocument) checkDemands() error {
 func (d clientDocument) mayRefresh() bool {
 	grants, declared, _ := d.list("grant_types")
 	return !declared || slices.Contains(grants, "refresh_token")
+}
+
+// checkPublisher refuses the document of a client that has registered itself at another server, which publishes it without knowing the client (L2).
+func (d clientDocument) checkPublisher() error {
+	if d["self_registered"] == any(true) {
+		return invalidDocument("L2", "the document is one of a client that registered itself at its host, so the host does not vouch for it")
+	}
+	return nil
 }
 
 // list returns a member that has to be a list of strings. ok is false when it is something else.

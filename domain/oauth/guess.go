@@ -56,8 +56,8 @@ type GuessLimit interface {
 	UseProof(proof Digest) bool
 }
 
-// Window is a fixed-window rate limit: Limit events within Length of the first one. Its name is a keyed hash, so that the store contains neither the
-// kind of event nor an address.
+// Window is a fixed-window rate limit: Limit events within Length of the first one. The name of one that is counted in a store is a keyed hash
+// (NewWindow), so that the store contains neither the kind of event nor an address.
 type Window struct {
 	Name   Digest
 	Limit  int

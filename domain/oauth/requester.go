@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// Requester is the client address of a request with its enclosing networks, for limits (B6, C21, D31). No limit applies to the zero value.
+// Requester is the client address of a request with its enclosing networks, for limits (B6, C21, D31). The zero value has no limits of its own, and counts only towards
+// totals.
 type Requester struct{ networks []netip.Prefix }
 
 // The prefix lengths of the networks around an address. In IPv6 a home usually has a /64 or a /56, and a company a /48.

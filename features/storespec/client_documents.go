@@ -56,14 +56,47 @@ func keepingDocuments(open func() oauth.Store) {
 		Expect(documents.ClientDocument(ctx, keys.Digest())).To(Equal(keys))
 	})
 
-	It("deletes a document, and finds none where there is none", Label("C57"), func(ctx SpecContext) {
-		save(ctx, document(one, w.now), document(other, w.now))
-		for range 2 {
-			Expect(documents.DeleteClientDocument(ctx, document(one, w.now).Digest())).To(Succeed())
-		}
-		_, err := documents.ClientDocument(ctx, document(one, w.now).Digest())
+	It("keeps the version that was checked last, also when an earlier one is saved after it", Label("C58", "I22"), func(ctx SpecContext) {
+		newer, older := document(one, w.now.Add(time.Minute)), document(one, w.now)
+		older.Body = []byte(`{"old":true}`)
+		save(ctx, newer, older)
+		Expect(documents.ClientDocument(ctx, newer.Digest())).To(Equal(newer))
+	})
+
+	It("keeps that a document was withdrawn, and finds none that it has never had", Label("C57"), func(ctx SpecContext) {
+		withdrawn := oauth.ClientDocument{Kind: oauth.KeySetDocument, URL: one, CheckedAt: w.now.Add(time.Minute), FreshUntil: w.now.Add(time.Minute)}
+		good := document(one, w.now)
+		good.Kind = oauth.KeySetDocument
+		save(ctx, good, withdrawn, good)
+		found, err := documents.ClientDocument(ctx, good.Digest())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.Withdrawn()).To(BeTrue())
+		Expect(w.deleteExpired(ctx, withdrawn.CheckedAt.Add(30*24*time.Hour-time.Millisecond))).To(BeZero())
+		_, err = documents.ClientDocument(ctx, document(other, w.now).Digest())
 		Expect(err).To(MatchError(oauth.ErrNotFound))
-		Expect(documents.ClientDocuments(ctx)).To(ConsistOf(document(other, w.now)))
+	})
+
+	It("keeps the owner of a document, and deletes the earliest of an owner with too many", Label("C58"), func(ctx SpecContext) {
+		owned := func(i int, owner byte) oauth.ClientDocument {
+			d := document(fmt.Sprintf("https://client.example/%d/%02d", owner, i), w.now.Add(time.Duration(i)*time.Second))
+			d.Owner = oauth.Fingerprint{owner}
+			return d
+		}
+		save(ctx, owned(0, 1))
+		renewed := owned(0, 1)
+		renewed.Owner, renewed.CheckedAt = oauth.Fingerprint{}, w.now.Add(time.Minute)
+		save(ctx, renewed)
+		found, err := documents.ClientDocument(ctx, renewed.Digest())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.Owner).To(Equal(oauth.Fingerprint{1}))
+		for i := range oauth.MaxClientDocumentsPerOwner + 1 {
+			save(ctx, owned(i, 2))
+		}
+		all, err := documents.ClientDocuments(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveLen(oauth.MaxClientDocumentsPerOwner + 1))
+		_, err = documents.ClientDocument(ctx, owned(0, 2).Digest())
+		Expect(err).To(MatchError(oauth.ErrNotFound))
 	})
 
 	It("deletes a document exactly when it may not serve any more", Label("C57", "C56", "H6", "I20"), func(ctx SpecContext) {

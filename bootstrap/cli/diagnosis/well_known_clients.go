@@ -8,7 +8,7 @@ var wellKnownClients = []knownClient{
 	{"Claude", "https://claude.ai/oauth/mcp-oauth-client-metadata", "anthropics/claude-ai-mcp #650"},
 	{"Claude Code", "https://claude.ai/oauth/claude-code-client-metadata", "anthropics/claude-code #84263"},
 	{"ChatGPT", "https://chatgpt.com/oauth/client.json", "tableau/tableau-mcp #814"},
-	{"Codex", "https://chatgpt.com/oauth/codex/client.json", "anomalyco/opencode #47737"},
+	{"Codex", "https://chatgpt.com/oauth/codex/client.json", "openai/codex #38089"},
 	{"VS Code", "https://vscode.dev/oauth/client-metadata.json", "tableau/tableau-mcp #199"},
 	{"VS Code Insiders", "https://insiders.vscode.dev/oauth/client-metadata.json", "speakeasy-api/gram aivendors/registry.go"},
 	{"GitHub Copilot CLI", "https://github.com/copilot/cli/client-metadata.json", "github/copilot-cli #4793"},
