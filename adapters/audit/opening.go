@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -155,7 +154,7 @@ func (f *File) rename() error {
 	}
 	for at := f.options.Now().UTC(); ; at = at.Add(time.Microsecond) {
 		name := f.options.Path + "-" + at.Format(rotatedFormat)
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(name); err != nil { // usually because there is none
 			return os.Rename(f.options.Path, name)
 		}
 	}
