@@ -106,6 +106,8 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 		Entry("for a missing first line", func(l [][]byte) [][]byte { return l[1:] }, "calls.jsonl:1: the first line of the file is missing"),
 		Entry("for a line that is there twice", func(l [][]byte) [][]byte { return slices.Insert(l, 4, l[3]) },
 			"calls.jsonl:5: it is there twice: it is the same as the line before"),
+		Entry("for a line that was put in again", func(l [][]byte) [][]byte { return append(l, l[2]) },
+			"calls.jsonl:11: it is number 3 after number 10: it was moved, or put in again"),
 		Entry("for a replaced line", func(l [][]byte) [][]byte {
 			l[4] = append(audit.Forge([]byte(`{"subject":"mallory"}`), l[3]), '\n')
 			return l
