@@ -72,5 +72,5 @@ func cpuTime(b *testing.B) int64 {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
 		b.Fatal(err)
 	}
-	return (int64(used.Utime.Sec)+int64(used.Stime.Sec))*1e6 + int64(used.Utime.Usec) + int64(used.Stime.Usec)
+	return (used.Utime.Nano() + used.Stime.Nano()) / 1000
 }

@@ -67,7 +67,7 @@ func lastLinkOf(path string) (link, error) {
 	if newest == "" {
 		return link{}, nil
 	}
-	file, err := os.Open(newest) //nolint:gosec // beside the configured file
+	file, err := os.Open(newest)
 	if err != nil {
 		return link{}, fmt.Errorf("reading a renamed audit file: %w", err)
 	}

@@ -76,10 +76,10 @@ func (o *Outcome) endLine() {
 	o.field, o.inData, o.midway = o.field[:0], false, false
 }
 
-// finish takes the outcome from a complete message that is a response.
+// finish takes the outcome from a complete message that is a response. Requests and notifications have neither a result nor an error.
 func (o *Outcome) finish() {
 	s := &o.scan
-	if !s.complete || s.hasMethod || !s.hasResult && !s.hasError {
+	if !s.complete || !s.hasResult && !s.hasError {
 		return
 	}
 	o.Found, o.IsError, o.Failed = true, s.hasError, s.isError
@@ -90,9 +90,9 @@ func (o *Outcome) finish() {
 
 // scanner finds the members of a JSON-RPC response at the two outer levels. It accepts what is not valid JSON, because the response passes unchanged.
 type scanner struct {
-	complete                                bool
-	hasMethod, hasResult, hasError, isError bool
-	code                                    []byte // of the error
+	complete                     bool
+	hasResult, hasError, isError bool
+	code                         []byte // of the error
 
 	depth    int
 	quoted   bool
@@ -201,8 +201,6 @@ func (s *scanner) member() {
 	}
 	s.outer = other
 	switch name {
-	case "method":
-		s.hasMethod = true
 	case "result":
 		s.outer, s.hasResult = result, true
 	case "error":
