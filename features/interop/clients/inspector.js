@@ -14,7 +14,7 @@ import { revoke } from '../revoke.js';
 
 const name = '@modelcontextprotocol/inspector';
 const program = join(import.meta.dirname, '..', 'node_modules', name, 'clients', 'launcher', 'build', 'index.js');
-const limit = 150_000; // ms, because the browser is slow on a busy computer
+const limit = 300_000; // ms, because the browser is slow on a busy computer
 const loopbackOnly = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'; // the page asks for fonts of another host
 
 export const registering = [{
@@ -44,12 +44,11 @@ class Person {
 
   async connect() {
     this.dir = await mkdtemp(join(this.world.dir, 'inspector-'));
-    const address = await this.start();
-    this.browser = await puppeteer.launch({ executablePath: chromium(), args: ['--no-sandbox', loopbackOnly] });
+    this.address = await this.start();
+    this.browser = await puppeteer.launch({ executablePath: chromium(), args: ['--no-sandbox', '--disable-back-forward-cache', loopbackOnly] });
     this.page = await this.browser.newPage();
     this.page.setDefaultTimeout(limit / 5);
-    await this.page.goto(address, { waitUntil: 'networkidle2' });
-    await this.toggle();
+    await this.open();
     this.clientID = await this.approve();
     assert(this.clientID.startsWith(`${this.world.issuer}/oauth/clients/`), this.clientID);
   }
@@ -75,8 +74,10 @@ class Person {
     throw new Error('MCP Inspector printed no address');
   }
 
-  // toggle presses the switch that connects to the server, and disconnects from it.
-  async toggle() {
+  // open opens the page, waits until it has its configuration, and presses the switch that connects to the server.
+  async open() {
+    await this.page.goto(this.address);
+    await this.page.waitForSelector('::-p-text(Read-only session)');
     await this.page.evaluate((element) => element.click(), await this.page.waitForSelector('input[role=switch][aria-label^=Connect]'));
   }
 
@@ -136,9 +137,7 @@ class Person {
 
   async revoke() {
     await revoke(this.world, (await this.tokens()).refresh_token, this.clientID);
-    await this.page.locator('label ::-p-text(Servers)').click();
-    await this.toggle();
-    await this.toggle();
+    await this.open();
     await this.page.locator('input[name=bearer_token]').wait();
     return 'plain HTTP; the client asks for a new approval';
   }
