@@ -230,7 +230,9 @@ func (m *MCPServer) protection() mcp.Options {
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited = settings.Limits, m.authz.limited
-	o.Follow, o.Begin = m.authz.follow.Middleware, m.authz.host.before(m.authz.follow.Begin, m.authz.config.Logger)
+	follow := m.authz.follow
+	follow.Always, o.ClientLabel = o.Audit != nil, settings.LabelOf
+	o.Follow, o.Begin = follow.Middleware, m.authz.host.before(follow.Begin, m.authz.config.Logger)
 	return o
 }
 

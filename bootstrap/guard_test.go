@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 
@@ -8,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -35,6 +37,18 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 	It("passes the caller and the message, but no token", Label("G14"), func() {
 		Expect(server.sendTo(own, access, initialize).Code).To(Equal(http.StatusAccepted))
 		Expect(seen).To(Equal([]string{"ada", "", initialize}))
+	})
+
+	It("records each call in the recorder of WithAudit", Label("V1"), func() {
+		var calls []audit.Call
+		guarded := bootstrap.Guard(func(w http.ResponseWriter, _ *http.Request, _ oauth.Caller) {
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"isError":true}}`)
+		}, bootstrap.WithOAuth(server.authz), bootstrap.WithAudit(func(_ context.Context, call audit.Call) { calls = append(calls, call) }))
+		Expect(guarded.Register(server.Echo)).To(Succeed())
+		first := tokensOf(server.exchange(server.code())).Access
+		server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b" : 1}}}`)
+		Expect(calls).To(ConsistOf(And(HaveField("Subject", "ada"), HaveField("Name", "a"), HaveField("Outcome", audit.ToolFailed), HaveField("Status", 200),
+			HaveField("Arguments", []byte(`{"b":1}`)), HaveField("Resource", issuer+"/mcp"), HaveField("Request", Not(BeEmpty())))))
 	})
 
 	It("needs a handler, and does not serve stdio", func(ctx SpecContext) {

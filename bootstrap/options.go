@@ -8,6 +8,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
+	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -85,6 +86,13 @@ type Bus = replica.Bus
 // bus, and all need the same server secret. Tools in a session then see only these headers of a request: Accept, Accept-Language, Content-Type,
 // Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway needs no bus, because its upstream has the sessions.
 func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
+
+// WithAudit calls record once for each request of an authenticated client, after its outcome is known: who called which tool of which server, with a
+// digest of the arguments (V1). Pings and notifications are no calls. record runs in the goroutine of the call. audit.Open in adapters/audit returns a
+// file whose Record can be used here; Guard and NewGateway read outcomes from the responses that pass.
+func WithAudit(record audit.Recorder) MCPOption {
+	return func(m *MCPServer) { m.options.Audit = record }
+}
 
 // WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to call the MCP endpoint. oauth.LoopbackOrigins allows the
 // pages of the person's own computer, for development. Register reports an origin that no browser sends.

@@ -54,11 +54,12 @@ func NewCrashing(binary Binary) *Crashing {
 	}
 }
 
-// Start runs the service on the folder that the last crash left.
-func (c *Crashing) Start() {
+// Start runs the service on the folder that the last crash left; more are flags.
+func (c *Crashing) Start(more ...string) {
 	GinkgoHelper()
 	trust, token := "SSL_CERT_FILE="+c.Clients.Certificate(), tokenVariable+"="+c.Token
-	c.run = c.binary.Run([]string{trust, token}, "serve", "--dev", "--addr", c.Issuer[len("http://"):], "--admin-addr", "off", "--data", c.Dir)
+	args := append([]string{"serve", "--dev", "--addr", c.Issuer[len("http://"):], "--admin-addr", "off", "--data", c.Dir}, more...)
+	c.run = c.binary.Run([]string{trust, token}, args...)
 	Eventually(c.run.Out).WithTimeout(patience).WithPolling(time.Millisecond).Should(gbytes.Say("serving"))
 }
 

@@ -17,6 +17,7 @@ import (
 type Follower struct {
 	Journal trace.Journal
 	Now     func() time.Time
+	Always  bool // Begin makes a Recorder without a journal too, for the audit
 }
 
 // Middleware records the steps of a request when its response begins.
@@ -36,11 +37,13 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 // Begin returns a context that records the steps of a request, for a handler that reports the beginning of its response itself. It does not change
 // the request of the echo.Context, so that RequestID finds the id there only behind Identify.
 func (f Follower) Begin(c echo.Context) context.Context {
-	if f.Journal == nil {
+	if f.Journal == nil && !f.Always {
 		return c.Request().Context()
 	}
 	ctx, _ := withRecorder(c)
-	trace.From(ctx).SetJournal(f.Journal, f.Now)
+	if f.Journal != nil {
+		trace.From(ctx).SetJournal(f.Journal, f.Now)
+	}
 	return ctx
 }
 

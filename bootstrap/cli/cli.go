@@ -73,6 +73,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	addGroup(root, "Manage clients", newGroup("clients", "List, fetch and check the documents of clients", newClientsList(out), newClientsFetch(out), newClientsCheck(out)))
 	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out), diagnosis.NewCommand(in, out, errOut))
 	addGroup(root, "Manage grants", newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut)))
+	addGroup(root, "Audit calls", newGroup("audit", "Verify the audit of calls", newAuditVerify(out)))
 	root.AddCommand(newVersion(out))
 	return root
 }

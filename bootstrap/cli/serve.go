@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -80,6 +83,9 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 		_ = listener.Close()
 		return err
 	}
+	if service.HasAuditFile() {
+		defer onHangup(service.ReopenAudit)()
+	}
 	if service.NewToken != "" {
 		_, _ = fmt.Fprintf(out, "demo token: %s\n", service.NewToken)
 	}
@@ -91,6 +97,23 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 		_, _ = fmt.Fprintln(out, adminLine(admin))
 	}
 	return errors.Join(service.Serve(ctx, listener), service.Close())
+}
+
+// onHangup calls reopen for each SIGHUP until stop is called.
+func onHangup(reopen func()) (stop func()) {
+	hangups, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range hangups {
+			reopen()
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
+		<-done
+	}
 }
 
 // place describes where the data is, without a password.

@@ -103,7 +103,8 @@ func (c Config) check() error {
 	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
 	_, err := config.Settings()
 	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.IsGateway()), c.Gateway.check(config, c.Verification),
-		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(), c.checkBus(), c.checkClientDocuments(), c.checkSelfRegistration())
+		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(), c.checkBus(),
+		c.checkClientDocuments(), c.checkSelfRegistration(), c.Audit.check())
 }
 
 // oauth returns the config of the OAuth server. verifierOf returns the verifier of an upstream's tokens, or of the site's for "".

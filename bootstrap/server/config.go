@@ -48,14 +48,16 @@ type Config struct {
 	MaxConnections  int            // open at the same time; 0 derives the number from the process's limits on memory and files
 	RootCAs         *x509.CertPool // nil for the system's
 	SharedLimits    bool           // count limits in the store, for several processes on one data folder
-	LogFormat       string         // text or json
-	LogLevel        string         // debug, info, warn or error
+	Audit           AuditConfig
+	LogFormat       string // text or json
+	LogLevel        string // debug, info, warn or error
 }
 
 // DefaultConfig returns the defaults that the command line shows.
 func DefaultConfig() *Config {
 	c := &Config{Addr: DefaultAddr, AdminAddr: DefaultAdminAddr, DataDir: defaultDataDir, LogFormat: "text", LogLevel: "info"}
 	c.MaxRequestBody = defaultMaxRequestBody
+	c.Audit.MaxSize = defaultAuditMaxSize
 	c.Database.Connections = defaultDatabaseConnections
 	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, bootstrap.DefaultPatience
 	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL, oauth.DefaultTicketTTL

@@ -21,6 +21,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
+	"github.com/pasteport/pasteport/adapters/audit"
 	"github.com/pasteport/pasteport/adapters/nats"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
@@ -39,6 +40,7 @@ type Service struct {
 	servers    mcpServers
 	logger     *slog.Logger
 	store      *persistence.Store
+	audit      *audit.File // nil without an audit file
 	bus        *nats.Bus   // nil without other replicas
 	tls        *tls.Config // nil without TLS
 	operations *operations
@@ -64,6 +66,9 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 		return nil, errors.Join(err, service.Close())
 	}
 	if err := service.openDatabases(config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	if err := service.openAudit(config); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 	if err := service.openBus(config); err != nil {
@@ -161,7 +166,7 @@ func (s *Service) Close() error {
 	if s.Site != nil {
 		err = errors.Join(err, s.Site.Close())
 	}
-	return err
+	return errors.Join(err, s.closeAudit())
 }
 
 // Version returns the version that the Go toolchain has stamped into the binary.
@@ -186,8 +191,9 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 		bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...),
 		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
 	}
+	common = append(common, s.auditOptions(config)...)
 	if !config.IsGateway() {
-		options := append(common, bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
+		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
 		if s.bus != nil {
 			options = append(options, bootstrap.WithBus(s.bus))
 		}

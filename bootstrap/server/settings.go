@@ -21,7 +21,7 @@ func GatewaySettings() []string { return new(Config).gateway().Names() }
 // Table returns every setting of the program, grouped by topic; reading it fills in c.
 func (c *Config) Table() *settings.Table {
 	return settings.NewTable(c.addresses(), c.replicas(), c.gateway(), c.verification(), c.tokens(), c.lifetimes(), c.clients(), c.metadata(),
-		c.limits(), c.pages(), c.tls(), c.logging())
+		c.limits(), c.pages(), c.tls(), c.logging(), c.audit())
 }
 
 func (c *Config) addresses() settings.Group {

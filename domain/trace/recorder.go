@@ -27,6 +27,7 @@ type Recorder struct {
 	once    sync.Once
 	attempt string
 	client  string
+	rule    string // of the last refusal
 	steps   []recordedStep
 	first   [1]recordedStep // the array of steps at first, to save an allocation
 }
@@ -114,11 +115,22 @@ func (r *Recorder) Record(kind Kind) {
 
 // Refuse sets the outcome and the reason of the last step.
 func (r *Recorder) Refuse(err error) {
-	if r == nil || len(r.steps) == 0 {
+	if r == nil {
+		return
+	}
+	if _, r.rule, _ = explain(err); len(r.steps) == 0 {
 		return
 	}
 	last := &r.steps[len(r.steps)-1]
 	last.outcome, last.rule, last.reason = explain(err)
+}
+
+// Rule returns the rule of the last refusal, "" for none. It is known without a journal, too.
+func (r *Recorder) Rule() string {
+	if r == nil {
+		return ""
+	}
+	return r.rule
 }
 
 // Explain sets the rule and the reason of the last step, which still counts as passed.

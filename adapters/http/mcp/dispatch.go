@@ -19,6 +19,8 @@ const firstStateless = "2026-07-28"
 const (
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
+
+	requestIDHeader = "X-Request-Id"
 )
 
 // route answers a request that protect has admitted.

@@ -27,7 +27,10 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 		if !s.gate.admits(out, r) || !s.guard(ctx, out, r) {
 			return nil
 		}
+		audited := s.auditor.begin(out, r)
 		m, admitted := s.admit(out, r)
+		audited.read(m)
+		defer audited.end(ctx)
 		if !admitted {
 			return nil
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
+	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -60,6 +61,9 @@ type Options struct {
 	MaxBody        int64               // in bytes; 0 for 4 MiB
 	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
 	SessionTimeout time.Duration       // without a POST; 0 for 1 hour
+
+	Audit       audit.Recorder              // nil for none
+	ClientLabel func(oauth.ClientID) string // a short name of a client, for the audit
 
 	Bus replica.Bus // to the other replicas of this server; nil for none
 

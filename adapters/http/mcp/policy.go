@@ -52,10 +52,10 @@ func (p policy) missingScopes(caller oauth.Caller, tools ...string) (oauth.Scope
 // check checks every call of a tool, for all transports.
 func (p policy) check(caller oauth.Caller, tool string) error {
 	if !p.permits(caller, tool) {
-		return &rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", tool)}
+		return &policyError{&rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", tool)}}
 	}
 	if _, lacking := p.missingScopes(caller, tool); lacking {
-		return &rpc.Error{Code: jsonrpc.CodeRefused, Message: "insufficient scope"}
+		return &policyError{&rpc.Error{Code: jsonrpc.CodeRefused, Message: "insufficient scope"}}
 	}
 	return nil
 }

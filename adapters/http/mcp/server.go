@@ -45,6 +45,7 @@ type Server struct {
 	options  Options
 	path     string // of the resource, "" for one without a path
 	policy   policy
+	auditor  *auditor // nil without an audit
 	gate     gate
 	metadata *wellknown.Document
 
@@ -79,6 +80,9 @@ func New(server *sdk.Server, o Options) *Server {
 		DisableLocalhostProtection: true, Logger: s.options.Logger,
 	}))
 	server.AddReceivingMiddleware(s.receive)
+	if s.auditor != nil {
+		server.AddReceivingMiddleware(s.auditor.receive)
+	}
 	if s.options.Bus != nil {
 		s.forwarder = replica.New(replica.Options{
 			Bus: s.options.Bus, Name: s.replica, Keys: s.options.Keys, Resource: s.options.Resource, MaxBody: s.options.MaxBody,
@@ -98,6 +102,7 @@ func newServer(o Options, upstream Upstream) *Server {
 			Authorization: o.Authorization, Resource: o.Resource, Relays: upstream != nil, Limits: o.Limits, Limited: o.Limited, Now: o.Now, Logger: o.Logger,
 		}),
 		policy:    policy{catalogue: o.Scopes, toolPolicy: o.ToolPolicy, toolScopes: o.ToolScopes},
+		auditor:   newAuditor(o, upstream != nil),
 		gate:      newGate(o),
 		metadata:  newMetadata(o),
 		challenge: challenger{metadata: origin + wellKnown + path},

@@ -53,14 +53,21 @@ func (s *Server) routeSession(w http.ResponseWriter, r *http.Request, bound stri
 	call := replica.Call{Endpoint: at, Session: id, Caller: *caller, Body: m.Body}
 	if holder == s.replica {
 		s.serveLocal(w, r, call)
-	} else if err := s.forwarder.Forward(w, r, holder, call); err != nil {
+		return
+	}
+	if s.auditor != nil { // the owner of the session records the call, under the id of this request
+		identity := response.IdentityOf(r.Context())
+		identity.Forwarded = true
+		r.Header.Set(requestIDHeader, identity.RequestID)
+	}
+	if err := s.forwarder.Forward(w, r, holder, call); err != nil {
 		s.answerSessionError(w, r, err)
 	}
 }
 
 // serveForwarded answers a call that another replica has forwarded, in a session of this one.
 func (s *Server) serveForwarded(w http.ResponseWriter, r *http.Request, call replica.Call) {
-	identity := &response.Identity{Sender: response.Sender{Caller: call.Caller}, Resource: s.options.Resource}
+	identity := &response.Identity{Sender: response.Sender{Caller: call.Caller, RequestID: r.Header.Get(requestIDHeader)}, Resource: s.options.Resource}
 	s.serveLocal(w, r.WithContext(response.WithIdentity(r.Context(), identity)), call)
 }
 

@@ -15,12 +15,16 @@ type Identity struct {
 	Token    string
 	Resource oauth.Resource
 	Host     oauth.HostToken // only in a gateway (J13)
+
+	Forwarded bool // another replica answers the request, and has it in its audit
 }
 
 // Sender is the part of an Identity without tokens, for the SDK and tools.
 type Sender struct {
-	Caller oauth.Caller
-	served atomic.Bool
+	Caller    oauth.Caller
+	RequestID string      // for the audit; "" without one
+	Audited   atomic.Bool // the SDK got the request, and the audit has it
+	served    atomic.Bool
 }
 
 // Served records that the SDK has the result of the call, so that the next flush may wait for the end of the response.

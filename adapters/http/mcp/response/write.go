@@ -42,6 +42,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.events = w.disableBuffering(); w.events {
 		w.keepTail(p)
 	}
+	if w.observe != nil {
+		w.observe(w.Header(), p)
+	}
 	w.unsent += len(p)
 	if w.written += len(p); w.written > buffered || w.events || w.long || w.limited {
 		w.setWriteDeadline()
@@ -155,14 +158,14 @@ func (*bufferedBody) Close() error { return nil }
 type tracedWriter struct {
 	http.ResponseWriter
 	recorder *trace.Recorder
-	answered bool
+	status   int // 0 before it is sent
 }
 
 func (t *tracedWriter) record(status int) {
-	if t.answered || status < http.StatusOK {
+	if t.status > 0 || status < http.StatusOK {
 		return
 	}
-	t.answered = true
+	t.status = status
 	t.recorder.Answer(status)
 }
 

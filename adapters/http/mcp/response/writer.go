@@ -43,6 +43,7 @@ type Writer struct {
 	reserved jsonrpc.Reservation
 	id       []byte // of the request in the body; nil in a batch and for a message that is no request
 	relayed  bool   // the response of an upstream, which is passed on unchanged
+	observe  func(header http.Header, p []byte)
 
 	// Guarded by the mutex of the registry.
 	long        bool // a stream; other goroutines call Registry.isLong
@@ -79,6 +80,19 @@ func (w *Writer) Identify(token string, caller oauth.Caller, host oauth.HostToke
 	identity := &w.ctx.value
 	identity.Token, identity.Resource, identity.Caller, identity.Host = token, w.registry.options.Resource, caller, host
 	w.registry.add(w, identity)
+}
+
+// Observe calls observe with each part of the body before it is sent. Call it before the response begins.
+func (w *Writer) Observe(observe func(header http.Header, p []byte)) { w.observe = observe }
+
+// Status returns the status of the response, 0 before it has one.
+func (w *Writer) Status() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refused > 0 {
+		return w.refused
+	}
+	return w.traced.status
 }
 
 // ReadBody reads the body of the request, and reserves memory for it until Finish. It fails if the client takes longer than bodyLimit.

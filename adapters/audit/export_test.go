@@ -1,0 +1,34 @@
+package audit
+
+import (
+	"bytes"
+	"os"
+)
+
+// Break makes writes fail, as on a full disk, until heal is called.
+func Break(f *File) (heal func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	working := f.file
+	f.file, _ = os.Open(f.options.Path)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		_ = f.file.Close()
+		f.file = working
+	}
+}
+
+// Forge returns a line with a valid hash after another, as one who knows the format can make it.
+func Forge(line, after []byte) []byte {
+	sealed, _ := parseSealed(bytes.TrimSuffix(after, []byte("\n")))
+	forged, _ := sealed.seal(line)
+	return forged
+}
+
+// Follows reports whether a line follows another in a chain.
+func Follows(line, after []byte) bool {
+	a, errA := parseSealed(after)
+	b, errB := parseSealed(line)
+	return errA == nil && errB == nil && b.Seq == a.Seq+1 && b.Prev == a.Hash
+}

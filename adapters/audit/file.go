@@ -1,0 +1,188 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/audit"
+)
+
+// The errors of a file that cannot be continued.
+var (
+	ErrUnchained = errors.New("its last line is not that of a chain: it was changed, or written without one; verify the file with \"pasteport audit verify\", and move it away to begin another")
+	ErrLocked    = errors.New("another process writes to it: give each process a file of its own")
+)
+
+// Options configure a File.
+type Options struct {
+	Path      string
+	Chain     bool  // add hashes, for Verify
+	MaxSize   int64 // in bytes, after which the file is renamed; 0 for no limit
+	Keep      int   // renamed files; older ones are deleted; 0 keeps all
+	Arguments bool  // write the arguments of calls, and not only their digests
+
+	Now    func() time.Time // nil for time.Now
+	Logger *slog.Logger     // nil for none
+}
+
+// File is an audit file in JSON Lines. Each line is written by one system call before Record returns, so that a crash of the process loses none.
+type File struct {
+	options Options
+	written atomic.Int64
+	lost    atomic.Int64
+
+	mu      sync.Mutex // guards what follows
+	file    *os.File
+	size    int64
+	last    link
+	events  []eventLine // to write before the next line
+	torn    int64       // bytes of a part of a line at the end of the file
+	missing int64       // lines that could not be written since the last one
+	stuck   bool        // the last attempt to rotate has failed
+	closed  bool
+}
+
+// Open opens a file, and creates it for its owner only. It removes a line that a crash has cut off, and reports that in the file and in the log. With
+// Options.Chain it fails for a file whose last line is not of a chain.
+func Open(o Options) (*File, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	f := &File{options: o}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.open(true); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Record appends the line of a call. If that fails, the call goes on: the log has the error once, Lost counts the line, and the next line that can be
+// written says how many are missing.
+func (f *File) Record(_ context.Context, call audit.Call) {
+	line := encodeCall(call, f.options.Arguments)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		f.lost.Add(1)
+		return
+	}
+	if err := f.append(line); err != nil {
+		f.lose(err)
+		return
+	}
+	f.written.Add(1)
+}
+
+// Written returns the number of calls that are in the file.
+func (f *File) Written() int64 { return f.written.Load() }
+
+// Lost returns the number of calls that could not be written.
+func (f *File) Lost() int64 { return f.lost.Load() }
+
+// Reopen opens the file at the path if the open one was renamed or removed. The chain continues.
+func (f *File) Reopen() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || f.isAtPath() {
+		return nil
+	}
+	return f.open(false)
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil
+	}
+	f.closed = true
+	if err := errors.Join(f.file.Sync(), f.file.Close()); err != nil {
+		return fmt.Errorf("closing the audit file: %w", err)
+	}
+	return nil
+}
+
+func (f *File) lose(err error) {
+	f.lost.Add(1)
+	if f.missing++; f.missing == 1 {
+		f.options.Logger.Error("cannot write the audit file; calls go on without a line until it can be written", "file", f.options.Path, "error", err)
+	}
+}
+
+// append writes a line, after the events that have to come before it.
+func (f *File) append(line []byte) error {
+	if f.options.MaxSize > 0 && f.size > 0 && f.size+int64(len(line)) > f.options.MaxSize {
+		f.rotate()
+	}
+	if err := f.writeEvents(); err != nil {
+		return err
+	}
+	if f.missing > 0 {
+		if err := f.writeEvent(eventLine{Event: eventLost, Lines: f.missing}); err != nil {
+			return err
+		}
+		f.options.Logger.Warn("the audit file can be written again", "file", f.options.Path, "lost", f.missing)
+		f.missing = 0
+	}
+	return f.write(line)
+}
+
+func (f *File) writeEvents() error {
+	for len(f.events) > 0 {
+		if err := f.writeEvent(f.events[0]); err != nil {
+			return err
+		}
+		f.events = f.events[1:]
+	}
+	return nil
+}
+
+func (f *File) writeEvent(line eventLine) error {
+	line.Time = formatTime(f.options.Now())
+	return f.write(encode(line))
+}
+
+// write writes one line in one system call, and removes what a failed one has written.
+func (f *File) write(line []byte) error {
+	next := f.last
+	if f.options.Chain {
+		line, next = f.last.seal(line)
+	}
+	if err := f.removeTorn(); err != nil {
+		return err
+	}
+	n, err := f.file.Write(append(line, '\n'))
+	if err != nil {
+		f.torn = int64(n)
+		return errors.Join(fmt.Errorf("writing a line: %w", err), f.removeTorn())
+	}
+	f.size, f.last = f.size+int64(n), next
+	return nil
+}
+
+// removeTorn removes a part of a line from the end of the file.
+func (f *File) removeTorn() error {
+	if f.torn == 0 {
+		return nil
+	}
+	info, err := f.file.Stat()
+	if err == nil {
+		err = f.file.Truncate(info.Size() - f.torn)
+	}
+	if err != nil {
+		return fmt.Errorf("removing a part of a line: %w", err)
+	}
+	f.size, f.torn = info.Size()-f.torn, 0
+	return nil
+}

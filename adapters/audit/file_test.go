@@ -1,0 +1,248 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/audit"
+	domain "github.com/pasteport/pasteport/domain/audit"
+)
+
+// called returns the call with a number.
+func called(number int) domain.Call {
+	return domain.Call{
+		Time: time.Unix(1_700_000_000+int64(number), 0), Subject: "ann", Client: "https://client.example.com/id", Grant: "g1", Resource: "https://cms.example.com/mcp",
+		Method: "tools/call", Name: fmt.Sprint("tool-", number), Arguments: []byte(`{"a":1}`), Outcome: domain.OK, Status: 200, Duration: 1500 * time.Microsecond,
+	}
+}
+
+// opened opens an audit file that closes with the spec.
+func opened(o audit.Options) *audit.File {
+	GinkgoHelper()
+	file, err := audit.Open(o)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(file.Close)
+	return file
+}
+
+// recorded writes a file of that many calls and closes it.
+func recorded(o audit.Options, from, to int) {
+	GinkgoHelper()
+	file, err := audit.Open(o)
+	Expect(err).NotTo(HaveOccurred())
+	for number := from; number <= to; number++ {
+		file.Record(context.Background(), called(number))
+	}
+	Expect(file.Lost()).To(BeZero())
+	Expect(file.Close()).To(Succeed())
+}
+
+// verified verifies files on disk.
+func verified(expect string, names ...string) audit.Report {
+	GinkgoHelper()
+	var sources []audit.Source
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		Expect(err).NotTo(HaveOccurred())
+		sources = append(sources, audit.Source{Name: filepath.Base(name), Reader: bytes.NewReader(text)})
+	}
+	report, err := audit.Verify(expect, sources...)
+	Expect(err).NotTo(HaveOccurred())
+	return report
+}
+
+// all returns the files of an audit in the order of a shell.
+func all(path string) []string {
+	names, err := filepath.Glob(path + "*")
+	Expect(err).NotTo(HaveOccurred())
+	slices.Sort(names)
+	return names
+}
+
+// calls returns the names of the tools in files.
+func calls(names ...string) (tools []string) {
+	GinkgoHelper()
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		Expect(err).NotTo(HaveOccurred())
+		for line := range strings.Lines(string(text)) {
+			var call struct{ Name, Event string }
+			Expect(json.Unmarshal([]byte(line), &call)).To(Succeed(), line)
+			if call.Event == "" {
+				tools = append(tools, call.Name)
+			}
+		}
+	}
+	return tools
+}
+
+var _ = Describe("An audit file", func() {
+	var path string
+	var options audit.Options
+	BeforeEach(func() {
+		path = filepath.Join(GinkgoT().TempDir(), "calls.jsonl")
+		options = audit.Options{Path: path, Chain: true}
+	})
+
+	It("has one line for each call, which only its owner can read", Label("V1", "V3"), func() {
+		options.Chain = false
+		recorded(options, 1, 1)
+		text, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).To(Equal(`{"time":"2023-11-14T22:13:21.000000Z","subject":"ann","client":"https://client.example.com/id","grant":"g1",` +
+			`"resource":"https://cms.example.com/mcp","method":"tools/call","name":"tool-1",` +
+			`"arguments_sha256":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862","outcome":"ok","status":200,"duration_ms":1.5}` + "\n"))
+		info, err := os.Stat(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)))
+	})
+
+	It("has the arguments only on request", Label("V2"), func() {
+		options.Arguments = true
+		recorded(options, 1, 1)
+		text, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).To(ContainSubstring(`"arguments":{"a":1},`))
+	})
+
+	It("keeps every line whole and in one chain while calls are concurrent and the file rotates", Label("V3", "V4"), func() {
+		options.MaxSize = 64 << 10
+		file := opened(options)
+		var load sync.WaitGroup
+		for worker := range 8 {
+			load.Go(func() {
+				for number := range 250 {
+					file.Record(context.Background(), called(worker*250+number))
+				}
+			})
+		}
+		load.Wait()
+		Expect(file.Lost()).To(BeZero())
+		Expect(file.Written()).To(BeEquivalentTo(2000))
+		files := all(path)
+		Expect(len(files)).To(BeNumerically(">", 8))
+		tools := calls(files...)
+		slices.Sort(tools)
+		Expect(slices.Compact(tools)).To(HaveLen(2000))
+		report := verified("", files...)
+		Expect(report.Problems).To(BeEmpty())
+		Expect(report.Notes).To(BeEmpty())
+		Expect(report.First).To(BeEquivalentTo(1))
+		Expect(report.Last).To(BeEquivalentTo(2000 + len(files)))
+		for _, name := range files {
+			info, err := os.Stat(name)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(info.Size()).To(BeNumerically("<", 66<<10))
+		}
+	})
+
+	It("keeps the given number of renamed files, and no file of others is deleted", Label("V3"), func() {
+		options.MaxSize, options.Keep = 64<<10, 2
+		Expect(os.WriteFile(path+"-of-others", nil, 0o600)).To(Succeed())
+		recorded(options, 1, 1000)
+		Expect(all(path)).To(HaveLen(4))
+		Expect(path + "-of-others").To(BeAnExistingFile())
+		Expect(os.Remove(path + "-of-others")).To(Succeed())
+		report := verified("", all(path)...)
+		Expect(report.Problems).To(BeEmpty())
+		Expect(report.Notes).To(ConsistOf(HaveField("Text", ContainSubstring("are in older files"))))
+	})
+
+	It("continues the chain after a restart, and in a new file from the renamed one", Label("V4"), func() {
+		recorded(options, 1, 3)
+		recorded(options, 4, 5)
+		Expect(os.Rename(path, path+".1")).To(Succeed()) // by logrotate, while no service runs
+		recorded(options, 6, 7)
+		report := verified("", path, path+".1")
+		Expect(report.Problems).To(BeEmpty())
+		Expect(report.Last).To(BeEquivalentTo(9))
+	})
+
+	It("continues in a new file after a rename and Reopen, and loses nothing in between", Label("V3", "V4"), func() {
+		file := opened(options)
+		file.Record(context.Background(), called(1))
+		Expect(os.Rename(path, path+".1")).To(Succeed())
+		file.Record(context.Background(), called(2))
+		Expect(file.Reopen()).To(Succeed())
+		Expect(file.Reopen()).To(Succeed())
+		file.Record(context.Background(), called(3))
+		Expect(calls(path + ".1")).To(Equal([]string{"tool-1", "tool-2"}))
+		Expect(calls(path)).To(Equal([]string{"tool-3"}))
+		Expect(verified("", path, path+".1").Problems).To(BeEmpty())
+	})
+
+	DescribeTable("removes a line that a crash has cut off and says so", Label("V4"), func(cut int) {
+		recorded(options, 1, 3)
+		text, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.Truncate(path, int64(len(text)-cut))).To(Succeed())
+		report := verified("", path)
+		Expect(report.Problems).To(BeEmpty())
+		Expect(report.Notes).To(ConsistOf(HaveField("Text", ContainSubstring("cut off"))))
+		recorded(options, 4, 4)
+		report = verified("", path)
+		Expect(report.Problems).To(BeEmpty())
+		if cut == 1 {
+			Expect(report.Notes).To(BeEmpty())
+			Expect(calls(path)).To(Equal([]string{"tool-1", "tool-2", "tool-3", "tool-4"}))
+			return
+		}
+		Expect(report.Notes).To(ConsistOf(HaveField("Text", ContainSubstring("cut off by a crash"))))
+		Expect(calls(path)).To(Equal([]string{"tool-1", "tool-2", "tool-4"}))
+	}, Entry("in its middle", 100), Entry("before its last byte", 2), Entry("before its line feed, and completes it", 1))
+
+	It("is not continued after a last line without a valid hash, nor by a second process", Label("V4"), func() {
+		Expect(os.WriteFile(path, []byte("{\"time\":\"x\"}\n"), 0o600)).To(Succeed())
+		_, err := audit.Open(options)
+		Expect(err).To(MatchError(audit.ErrUnchained))
+		Expect(os.Remove(path)).To(Succeed())
+		opened(options)
+		_, err = audit.Open(options)
+		Expect(err).To(MatchError(audit.ErrLocked))
+	})
+
+	It("reports an outage of the disk once, counts the lines and says how many are missing", Label("V5"), func() {
+		var log bytes.Buffer
+		options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		file := opened(options)
+		file.Record(context.Background(), called(1))
+		heal := audit.Break(file)
+		for number := 2; number <= 4; number++ {
+			file.Record(context.Background(), called(number))
+		}
+		Expect(file.Lost()).To(BeEquivalentTo(3))
+		Expect(strings.Count(log.String(), "cannot write the audit file")).To(Equal(1))
+		heal()
+		file.Record(context.Background(), called(5))
+		Expect(log.String()).To(ContainSubstring("can be written again"))
+		Expect(calls(path)).To(Equal([]string{"tool-1", "tool-5"}))
+		report := verified("", path)
+		Expect(report.Problems).To(BeEmpty())
+		Expect(report.Notes).To(ConsistOf(HaveField("Text", "3 calls before it could not be written")))
+	})
+
+	It("goes on in the old file when it cannot be renamed", Label("V5"), func() {
+		var log bytes.Buffer
+		path = filepath.Join(filepath.Dir(path), strings.Repeat("x", 240)) // with the time it is too long for a name
+		options.Path, options.MaxSize, options.Logger = path, 1000, slog.New(slog.NewTextHandler(&log, nil))
+		file := opened(options)
+		for number := range 10 {
+			file.Record(context.Background(), called(number))
+		}
+		Expect(file.Lost()).To(BeZero())
+		Expect(strings.Count(log.String(), "cannot rotate the audit file")).To(Equal(1))
+		Expect(verified("", path).Problems).To(BeEmpty())
+	})
+})

@@ -1,0 +1,130 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/audit"
+)
+
+// callLine is the line of a call. Its fields are described in docs/audit.md.
+type callLine struct {
+	Time            string          `json:"time"`
+	Request         string          `json:"request,omitempty"`
+	Subject         string          `json:"subject"`
+	Client          string          `json:"client"`
+	Grant           string          `json:"grant"`
+	Resource        string          `json:"resource"`
+	Method          string          `json:"method"`
+	Name            string          `json:"name,omitempty"`
+	ArgumentsDigest string          `json:"arguments_sha256,omitempty"`
+	Arguments       json.RawMessage `json:"arguments,omitempty"`
+	Outcome         audit.Outcome   `json:"outcome"`
+	Code            *int64          `json:"code,omitempty"`
+	Rule            string          `json:"rule,omitempty"`
+	Status          int             `json:"status,omitempty"`
+	Duration        float64         `json:"duration_ms"`
+}
+
+// The events of a file.
+const (
+	eventFile = "file" // the first line of a file
+	eventTorn = "torn" // the line after this one was cut off by a crash, and removed
+	eventLost = "lost" // calls before this line could not be written
+)
+
+// eventLine is the line of an event of the file itself.
+type eventLine struct {
+	Time  string `json:"time"`
+	Event string `json:"event"`
+	Text  string `json:"text,omitempty"`  // the beginning of a torn line
+	Bytes int64  `json:"bytes,omitempty"` // of the torn line
+	Lines int64  `json:"lines,omitempty"` // that were lost
+}
+
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+func formatTime(at time.Time) string { return at.UTC().Format(timeFormat) }
+
+// encodeCall returns the line of a call, without a line feed.
+func encodeCall(call audit.Call, withArguments bool) []byte {
+	line := callLine{
+		Time: formatTime(call.Time), Request: call.Request, Subject: call.Subject, Client: call.Client, Grant: call.Grant, Resource: call.Resource,
+		Method: call.Method, Name: call.Name, ArgumentsDigest: call.ArgumentsDigest(), Outcome: call.Outcome, Code: call.Code, Rule: call.Rule,
+		Status: call.Status, Duration: float64(call.Duration.Microseconds()) / 1000,
+	}
+	if withArguments {
+		line.Arguments = call.Arguments
+	}
+	return encode(line)
+}
+
+func encode(line any) []byte {
+	text, err := json.Marshal(line)
+	if err != nil { // the arguments are no JSON that encoding/json accepts; their digest is enough
+		call, _ := line.(callLine)
+		call.Arguments = nil
+		text, _ = json.Marshal(call)
+	}
+	return text
+}
+
+// link is the place of a line in a chain.
+type link struct {
+	Seq  int64  // 1 for the first line
+	Hash string // of the line; "" before the first
+}
+
+const (
+	hashField  = `,"hash":"`
+	hashSuffix = len(hashField) + 2*sha256.Size + len(`"}`)
+)
+
+// seal adds the number of the line, the hash of the line before it and the hash of its own text so far.
+func (l link) seal(line []byte) ([]byte, link) {
+	line = append(bytes.TrimSuffix(line, []byte("}")), fmt.Sprintf(`,"seq":%d,"prev":"%s"`, l.Seq+1, l.Hash)...)
+	next := link{l.Seq + 1, hashOf(line)}
+	return append(line, hashField+next.Hash+`"}`...), next
+}
+
+func hashOf(text []byte) string {
+	digest := sha256.Sum256(text)
+	return hex.EncodeToString(digest[:])
+}
+
+// sealedLine is what Verify reads in a line.
+type sealedLine struct {
+	link
+	Prev  string
+	Event string
+	Bytes int64
+	Lines int64
+}
+
+// parseSealed returns an error for a line that has no hash, or another than that of its text.
+func parseSealed(line []byte) (sealedLine, error) {
+	text, suffix := line[:max(0, len(line)-hashSuffix)], line[max(0, len(line)-hashSuffix):]
+	if len(suffix) < hashSuffix || !bytes.HasPrefix(suffix, []byte(hashField)) || !bytes.HasSuffix(suffix, []byte(`"}`)) {
+		return sealedLine{}, errNoHash
+	}
+	var read struct {
+		Seq   int64   `json:"seq"`
+		Prev  *string `json:"prev"`
+		Event string  `json:"event"`
+		Bytes int64   `json:"bytes"`
+		Lines int64   `json:"lines"`
+	}
+	err := json.Unmarshal(line, &read)
+	if err != nil || read.Prev == nil || read.Seq < 1 {
+		return sealedLine{}, errNoHash
+	}
+	sealed := sealedLine{link{read.Seq, string(suffix[len(hashField) : len(hashField)+2*sha256.Size])}, *read.Prev, read.Event, read.Bytes, read.Lines}
+	if hashOf(text) != sealed.Hash {
+		return sealed, errChanged
+	}
+	return sealed, nil
+}

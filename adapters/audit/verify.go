@@ -1,0 +1,196 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+var (
+	errNoHash  = errors.New("it is not a line of an audit with a chain")
+	errChanged = errors.New("it was changed: its text does not have the hash that it carries")
+)
+
+// maxLine bounds a line, which may have the arguments of a call.
+const maxLine = 1 << 30
+
+// Source is a file to verify.
+type Source struct {
+	Name string
+	io.Reader
+}
+
+// Finding is something that Verify found at a line.
+type Finding struct {
+	File string
+	Line int // 1 for the first; 0 for the whole file
+	Text string
+}
+
+// String returns the finding as FILE:LINE: TEXT.
+func (f Finding) String() string {
+	if f.Line == 0 {
+		return f.File + ": " + f.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text)
+}
+
+// Report is the result of Verify.
+type Report struct {
+	Lines       int
+	First, Last int64  // numbers of the first and the last line in the chain
+	Hash        string // of the last line
+	Problems    []Finding
+	Notes       []Finding // events such as a line that was cut off by a crash
+}
+
+// Verify checks the chain of the lines in files, which it sorts by their first lines. Without a key, a chain shows changes only to those who know a
+// hash from another place: expect is the hash that the last line must have, "" for any.
+func Verify(expect string, sources ...Source) (Report, error) {
+	type opened struct {
+		name   string
+		reader *bufio.Reader
+		first  int64
+	}
+	files := make([]opened, 0, len(sources))
+	for _, source := range sources {
+		reader := bufio.NewReaderSize(source, 64<<10)
+		first, _ := reader.Peek(64 << 10)
+		line, _, _ := bytes.Cut(first, []byte("\n"))
+		sealed, _ := parseSealed(line) // a line that was changed still has a number
+		files = append(files, opened{source.Name, reader, sealed.Seq})
+	}
+	slices.SortStableFunc(files, func(a, b opened) int { return cmp.Compare(a.first, b.first) })
+	v := verifier{}
+	for i, file := range files {
+		v.file, v.line, v.isLastFile = file.name, 0, i == len(files)-1
+		if err := v.read(file.reader); err != nil {
+			return v.report, fmt.Errorf("reading %s: %w", file.name, err)
+		}
+	}
+	v.report.Last, v.report.Hash = v.last.Seq, v.last.Hash
+	if expect != "" && expect != v.last.Hash {
+		v.line = 0
+		v.problem("the last line does not have the expected hash: lines after it are missing, or the chain was written anew")
+	}
+	return v.report, nil
+}
+
+type verifier struct {
+	report     Report
+	file       string
+	line       int
+	isLastFile bool
+	last       link
+	begun      bool // a line was read
+}
+
+func (v *verifier) problem(format string, args ...any) {
+	v.report.Problems = append(v.report.Problems, Finding{v.file, v.line, fmt.Sprintf(format, args...)})
+}
+
+func (v *verifier) note(format string, args ...any) {
+	v.report.Notes = append(v.report.Notes, Finding{v.file, v.line, fmt.Sprintf(format, args...)})
+}
+
+func (v *verifier) read(reader *bufio.Reader) error {
+	for {
+		line, err := readLine(reader)
+		switch {
+		case errors.Is(err, io.EOF) && len(line) == 0:
+			return nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return err
+		}
+		v.line++
+		v.report.Lines++
+		if err != nil {
+			v.readTorn(line)
+			return nil
+		}
+		v.check(bytes.TrimSuffix(line, []byte("\n")))
+	}
+}
+
+func readLine(reader *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := reader.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		if len(line) > maxLine {
+			return nil, fmt.Errorf("a line has more than %d bytes", maxLine)
+		}
+	}
+}
+
+// readTorn reads a line without a line feed. Only a crash, or a service that writes at this moment, leaves one, and only at the end.
+func (v *verifier) readTorn(line []byte) {
+	if sealed, err := parseSealed(line); err == nil {
+		v.follow(sealed)
+	}
+	if !v.isLastFile {
+		v.problem("the last line is cut off, although another file follows")
+		return
+	}
+	v.note("the last line is cut off: the service removes it at its next start, and reports that in the file")
+}
+
+func (v *verifier) check(line []byte) {
+	sealed, err := parseSealed(line)
+	switch {
+	case errors.Is(err, errNoHash):
+		v.problem("%s", err)
+		v.last = link{v.last.Seq + 1, ""} // its number and its hash are not known
+	case err != nil:
+		v.problem("%s", err)
+		v.last = sealed.link
+	default:
+		v.follow(sealed)
+	}
+	v.begun = true
+}
+
+// follow checks that a line with a valid hash follows the line before it.
+func (v *verifier) follow(sealed sealedLine) {
+	if v.line == 1 && sealed.Event != eventFile {
+		v.problem("the first line of the file is missing")
+	}
+	switch expected := v.last.Seq + 1; {
+	case !v.begun:
+		v.begin(sealed)
+	case sealed.Seq == v.last.Seq && sealed.Hash == v.last.Hash:
+		v.problem("it is there twice: it is the same as the line before")
+	case sealed.Seq > expected:
+		v.problem("%d lines are missing before it, numbers %d to %d", sealed.Seq-expected, expected, sealed.Seq-1)
+	case sealed.Seq < expected:
+		v.problem("it is number %d after number %d: it was moved, or put in again", sealed.Seq, v.last.Seq)
+	case sealed.Prev != v.last.Hash && v.last.Hash != "":
+		v.problem("the line before it was replaced: this line carries another hash of it")
+	}
+	v.last = sealed.link
+	v.event(sealed)
+}
+
+func (v *verifier) begin(sealed sealedLine) {
+	v.report.First = sealed.Seq
+	if sealed.Seq > 1 {
+		v.note("it begins with number %d: the lines before it are in older files", sealed.Seq)
+	} else if sealed.Prev != "" {
+		v.problem("the first line carries the hash of a line before it")
+	}
+}
+
+func (v *verifier) event(sealed sealedLine) {
+	switch sealed.Event {
+	case eventTorn:
+		v.note("a line of %d bytes after the one before was cut off by a crash", sealed.Bytes)
+	case eventLost:
+		v.note("%d calls before it could not be written", sealed.Lines)
+	}
+}

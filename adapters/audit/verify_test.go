@@ -1,0 +1,207 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/audit"
+)
+
+// tampered returns lines with one manipulation, and its description.
+func tampered(chance *rand.Rand, lines [][]byte) (changed [][]byte, what string) {
+	lines = slices.Clone(lines)
+	at := chance.IntN(len(lines))
+	switch chance.IntN(7) {
+	case 0:
+		line, byteAt := bytes.Clone(lines[at]), chance.IntN(len(lines[at])-1)
+		line[byteAt] ^= byte(1 << chance.IntN(7))
+		lines[at] = line
+		return lines, fmt.Sprintf("a changed byte %d in line %d", byteAt, at+1)
+	case 1:
+		return slices.Delete(lines, at, at+1), fmt.Sprintf("the removal of line %d", at+1)
+	case 2:
+		other := (at + 1 + chance.IntN(len(lines)-1)) % len(lines)
+		lines[at], lines[other] = lines[other], lines[at]
+		return lines, fmt.Sprintf("swapped lines %d and %d", at+1, other+1)
+	case 3:
+		return slices.Insert(lines, at, lines[at]), fmt.Sprintf("line %d twice", at+1)
+	case 4:
+		line := lines[chance.IntN(len(lines))]
+		for bytes.Equal(line, lines[at]) {
+			line = lines[chance.IntN(len(lines))]
+		}
+		return slices.Insert(lines, at, line), fmt.Sprintf("a copy of another line at line %d", at+1)
+	case 5: // with a number and hashes that are right for itself
+		forged := audit.Forge([]byte(`{"time":"2026-11-26T10:00:00.000000Z","subject":"mallory"}`), lines[max(0, at-1)])
+		return slices.Insert(lines, max(1, at), append(forged, '\n')), fmt.Sprintf("a forged line before line %d", at+1)
+	default:
+		forged := audit.Forge([]byte(`{"time":"2026-11-26T10:00:00.000000Z","subject":"mallory"}`), lines[max(0, at-1)])
+		lines[max(1, at)] = append(forged, '\n')
+		return lines, fmt.Sprintf("a forged line in place of line %d", max(1, at)+1)
+	}
+}
+
+var _ = Describe("Verifying an audit", Label("V4"), func() {
+	var path string
+	BeforeEach(func() { path = filepath.Join(GinkgoT().TempDir(), "calls.jsonl") })
+
+	linesOf := func(name string) [][]byte {
+		text, err := os.ReadFile(name)
+		Expect(err).NotTo(HaveOccurred())
+		return slices.Collect(bytes.Lines(text))
+	}
+
+	It("finds each of 200 manipulations, and none in files that were not changed", func() {
+		recorded(audit.Options{Path: path, Chain: true, MaxSize: 20 << 10}, 1, 150)
+		files := all(path)
+		Expect(len(files)).To(BeNumerically(">=", 3))
+		expect := verified("", files...).Hash
+		Expect(verified(expect, files...).Problems).To(BeEmpty())
+		chance := rand.New(rand.NewPCG(29, 5))
+		for range 200 {
+			changed := chance.IntN(len(files))
+			lines, what := tampered(chance, linesOf(files[changed]))
+			var sources []audit.Source
+			for i, name := range files {
+				content := linesOf(name)
+				if i == changed {
+					content = lines
+				}
+				sources = append(sources, audit.Source{Name: filepath.Base(name), Reader: bytes.NewReader(bytes.Join(content, nil))})
+			}
+			report, err := audit.Verify(expect, sources...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(report.Problems).NotTo(BeEmpty(), what+" of "+files[changed])
+		}
+	})
+
+	DescribeTable("says where the problem is", func(change func([][]byte) [][]byte, problem string) {
+		recorded(audit.Options{Path: path, Chain: true}, 1, 9)
+		lines := change(linesOf(path))
+		report, err := audit.Verify("", audit.Source{Name: "calls.jsonl", Reader: bytes.NewReader(bytes.Join(lines, nil))})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Problems).To(HaveLen(1), fmt.Sprint(report.Problems))
+		Expect(report.Problems[0].String()).To(Equal(problem))
+	},
+		Entry("for a changed line", func(l [][]byte) [][]byte {
+			l[4] = bytes.Replace(l[4], []byte("ann"), []byte("bob"), 1)
+			return l
+		}, "calls.jsonl:5: it was changed: its text does not have the hash that it carries"),
+		Entry("for a changed last line", func(l [][]byte) [][]byte {
+			l[9] = bytes.Replace(l[9], []byte("ann"), []byte("bob"), 1)
+			return l
+		}, "calls.jsonl:10: it was changed: its text does not have the hash that it carries"),
+		Entry("for missing lines", func(l [][]byte) [][]byte { return slices.Delete(l, 3, 5) }, "calls.jsonl:4: 2 lines are missing before it, numbers 4 to 5"),
+		Entry("for a missing first line", func(l [][]byte) [][]byte { return l[1:] }, "calls.jsonl:1: the first line of the file is missing"),
+		Entry("for a line that is there twice", func(l [][]byte) [][]byte { return slices.Insert(l, 4, l[3]) },
+			"calls.jsonl:5: it is there twice: it is the same as the line before"),
+		Entry("for a line that was put in again", func(l [][]byte) [][]byte { return append(l, l[2]) },
+			"calls.jsonl:11: it is number 3 after number 10: it was moved, or put in again"),
+		Entry("for a replaced line", func(l [][]byte) [][]byte {
+			l[4] = append(audit.Forge([]byte(`{"subject":"mallory"}`), l[3]), '\n')
+			return l
+		}, "calls.jsonl:6: the line before it was replaced: this line carries another hash of it"),
+		Entry("for a line without a hash", func(l [][]byte) [][]byte {
+			l[9] = []byte("{}\n")
+			return l
+		}, "calls.jsonl:10: it is not a line of an audit with a chain"),
+	)
+
+	It("finds lines that are missing at the end by the hash of the last line only", func() {
+		recorded(audit.Options{Path: path, Chain: true}, 1, 9)
+		expect := verified("", path).Hash
+		lines := linesOf(path)
+		text := bytes.Join(lines[:9], nil)
+		for hash, problems := range map[string]int{"": 0, expect: 1} {
+			report, err := audit.Verify(hash, audit.Source{Name: "calls.jsonl", Reader: bytes.NewReader(text)})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(report.Problems).To(HaveLen(problems))
+		}
+	})
+
+	It("finds a file that is missing between two others, and sorts files by their lines", func() {
+		recorded(audit.Options{Path: path, Chain: true, MaxSize: 20 << 10}, 1, 150)
+		files := all(path)
+		slices.Reverse(files)
+		Expect(verified("", files...).Problems).To(BeEmpty())
+		report := verified("", slices.Delete(files, 1, 2)...)
+		Expect(report.Problems).To(ConsistOf(HaveField("Text", ContainSubstring("lines are missing before it"))))
+	})
+})
+
+// BenchmarkVerify verifies 10,000 lines, for which the bar is a second.
+func BenchmarkVerify(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "calls.jsonl")
+	file, err := audit.Open(audit.Options{Path: path, Chain: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for number := range 10_000 {
+		file.Record(context.Background(), called(number))
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if report, err := audit.Verify("", audit.Source{Name: path, Reader: bytes.NewReader(text)}); err != nil || len(report.Problems) > 0 {
+			b.Fatal(err, report.Problems)
+		}
+	}
+}
+
+// BenchmarkRecord is the cost of a line.
+func BenchmarkRecord(b *testing.B) {
+	for _, chain := range []bool{false, true} {
+		b.Run(fmt.Sprintf("chain=%v", chain), func(b *testing.B) {
+			file, err := audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "calls.jsonl"), Chain: chain, Now: time.Now})
+			if err != nil {
+				b.Fatal(err)
+			}
+			call := called(1)
+			for b.Loop() {
+				file.Record(context.Background(), call)
+			}
+		})
+	}
+}
+
+// FuzzVerify checks that no text stops the verifier, and that it accepts only chains.
+func FuzzVerify(f *testing.F) {
+	first := audit.Forge([]byte(`{"event":"file"}`), nil)
+	second := audit.Forge([]byte(`{"subject":"ann"}`), first)
+	valid := string(first) + "\n" + string(second) + "\n"
+	f.Add(valid)
+	f.Add(strings.Replace(valid, "ann", "bob", 1))
+	f.Add(valid + `{"subject":"cut o`)
+	f.Add(`,"hash":"` + strings.Repeat("0", 64) + `"}` + "\n")
+	f.Add("\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		report, err := audit.Verify("", audit.Source{Name: "fuzz", Reader: strings.NewReader(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Problems) > 0 {
+			return
+		}
+		var before []byte
+		for line := range strings.Lines(text) {
+			if whole, isWhole := strings.CutSuffix(line, "\n"); isWhole && before != nil && !audit.Follows([]byte(whole), before) {
+				t.Fatalf("accepted %q after %q", whole, before)
+			} else {
+				before = []byte(whole)
+			}
+		}
+	})
+}
