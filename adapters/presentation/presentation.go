@@ -19,8 +19,8 @@ import (
 // Token is the field that every credential has.
 const Token = "token"
 
-// Default is the entry of the zero Presentation.
-const Default = "Authorization: Bearer {token}"
+// DefaultEntry is the entry of the zero Presentation.
+const DefaultEntry = "Authorization: Bearer {token}"
 
 // Presentation is the headers and query parameters that present a credential. The zero value presents it as bearer token.
 type Presentation struct{ entries []entry }

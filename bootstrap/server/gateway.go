@@ -40,7 +40,7 @@ func (c *Config) gateway() settings.Group {
 			DefaultText("the host of each upstream").Example("localhost:9000"),
 		settings.Choice("credential", &g.Credential, bootstrap.Credentials(), "credential for the upstreams: the pasted token of the person, one shared secret, or none"),
 		settings.List("present", &g.Present, presentItem, "how the credential is sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template").
-			Fields("Gateway.Present").DefaultText(presentation.Default).Example("X-Api-Key: {token}"),
+			Fields("Gateway.Present").DefaultText(presentation.DefaultEntry).Example("X-Api-Key: {token}"),
 		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").Fields("Gateway.Secret").Example("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret, "key that signs the caller's headers for \"credential: static\"; 32 bytes or more").Fields("Gateway.SigningSecret").
 			Example("another-long-random-text-of-32-bytes"),
