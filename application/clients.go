@@ -106,7 +106,7 @@ func (s *Server) checkRegistration(by oauth.Credentials) error {
 	}
 	_, err := s.settings.OpenClient(oauth.RestoreClientID(by.Client))
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
-		return oauth.RefuseClient(err)
+		return oauth.Refuse(oauth.InvalidClient, "L8", "The client has to register again", err)
 	}
 	return err
 }

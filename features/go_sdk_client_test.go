@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -80,13 +81,29 @@ func (w *World) NewSDKClient() *SDKClient {
 // sdkClientOf returns a client with a published document.
 func (w *World) sdkClientOf(published *Client) *SDKClient {
 	GinkgoHelper()
-	c := &SDKClient{World: w, ID: published.ID}
-	var err error
-	c.AuthorizationCodeHandler, err = auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: published.ID},
-		RedirectURL:                    published.Redirect, RequestRefreshToken: true,
-		AuthorizationCodeFetcher: c.browse, Client: &http.Client{Transport: &c.Wire},
+	return w.newSDKClient(published.ID, &auth.AuthorizationCodeHandlerConfig{
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: published.ID}, RedirectURL: published.Redirect,
 	})
+}
+
+// NewRegisteringSDKClient returns a client that registers itself.
+func (w *World) NewRegisteringSDKClient() *SDKClient {
+	GinkgoHelper()
+	const redirect = "http://127.0.0.1:4321/callback"
+	return w.newSDKClient("", &auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "Spec Client", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
+		}},
+		RedirectURL: redirect,
+	})
+}
+
+func (w *World) newSDKClient(id string, config *auth.AuthorizationCodeHandlerConfig) *SDKClient {
+	GinkgoHelper()
+	c := &SDKClient{World: w, ID: id}
+	config.RequestRefreshToken, config.AuthorizationCodeFetcher, config.Client = true, c.browse, &http.Client{Transport: &c.Wire}
+	var err error
+	c.AuthorizationCodeHandler, err = auth.NewAuthorizationCodeHandler(config)
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
@@ -224,6 +241,21 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 			Expect(client.Wire.TokenRequests()).To(HaveLen(2))
 		})
 	}, revisions(batching, headers, sessions, stateless))
+
+	It("registers itself where it has no document, and stays connected under a new server secret", Label("L6", "L7"), func(ctx SpecContext) {
+		world = NewWorld(selfRegistration)
+		client = world.NewRegisteringSDKClient()
+		session := client.Connect(ctx, stateless)
+		ListAndCall(ctx, session)
+		world.RotateKeys(ctx)
+		client.Forget(ctx)
+		_, err := session.ListTools(ctx, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(client.Wire.TokenRequests()).To(HaveLen(2))
+		_, err = client.Connect(ctx, stateless).ListTools(ctx, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(client.Logins.Load()).To(BeEquivalentTo(1))
+	})
 
 	DescribeTable("lists and calls over HTTP+SSE with its token", func(ctx SpecContext, revision string) {
 		client.Connect(ctx, stateless)

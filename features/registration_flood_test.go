@@ -93,7 +93,7 @@ var _ = Describe("Flooding the server with registrations", Label("L10", "S6"), f
 
 		Expect(ids).NotTo(ContainElement(registered{}), "each id opens")
 		slices.SortFunc(ids, func(a, b registered) int { return bytes.Compare(a[:], b[:]) })
-		Expect(len(slices.Compact(slices.Clone(ids)))).To(Equal(len(ids)), "no two ids are equal")
+		Expect(slices.Compact(slices.Clone(ids))).To(HaveLen(len(ids)), "no two ids are equal")
 		after, _ := world.CheckStore(ctx)
 		Expect(after).To(Equal(rows))
 	}, Entry("of 20,000 clients", 5_000, 20_000, SpecTimeout(2*time.Minute)),

@@ -18,15 +18,15 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 	site := func() string { return strings.TrimPrefix(operated.Issuer, "http://") }
 	BeforeEach(func() { operated = Operate(selfRegistration) })
 
-	DescribeTable("puts the redirect target into the headline of the consent page", Label("A35", "A36"), func(ctx SpecContext, redirect, headline string) {
+	DescribeTable("puts the redirect target into the headline of the consent page", Label("A35", "A36"), func(ctx SpecContext, redirect, headline, advice string) {
 		page := operated.RegisterClient(ctx, redirect).Consent(ctx)
 		Expect(page.Title).To(Equal("Connect " + headline + " to " + site() + "?"))
-		Expect(page.Text).To(And(ContainSubstring("Nothing vouches for the name of this app."), ContainSubstring("Spec Client")))
+		Expect(page.Text).To(And(ContainSubstring("Nothing vouches for the name of this app."), ContainSubstring("Spec Client"), ContainSubstring(advice)))
 		Expect(page.Text).NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
 	},
-		Entry("a program on this computer", loopback, "an app on this computer"),
-		Entry("an app on this device", cursor, "cursor://…"),
-		Entry("a host on the web", callback, "app.example"),
+		Entry("a program on this computer", loopback, "an app on this computer", "The key goes to a program on this computer."),
+		Entry("an app on this device", cursor, "cursor://…", "The key goes to an app on this device."),
+		Entry("a host on the web", callback, "app.example", "and have just started this connection yourself"),
 	)
 
 	It("shows the headline again after a wrong token", func(ctx SpecContext) {

@@ -20,6 +20,8 @@ const connectAgain = "The person has to connect again with a valid token: the ol
 
 const tellMaker = "Only the maker of the client can fix this; report the rule to them."
 
+const lostRegistration = "The client registered itself under a server secret that was forgotten, or while self-registration was on. "
+
 const fetchAgain = "To fetch the documents of well-known clients as this service does, run pasteport doctor --egress on this computer; for another client, " +
 	"add its client_id. "
 
@@ -68,8 +70,8 @@ var hints = map[string]string{
 	"F4": "The client does not support Client ID Metadata Documents: allow self-registration, update the client, or configure its client_id manually if it " +
 		"allows that.",
 	"F5": "The client looks for an OpenID provider. It should continue with /.well-known/oauth-authorization-server.",
-	"L7": "The client registered itself under a server secret that was forgotten, or while self-registration was on. The person has to remove this server in " +
-		"the client and add it again.",
+	"L7": lostRegistration + "The person has to remove this server in the client and add it again.",
+	"L8": lostRegistration + "The client should register again by itself. If it does not, the person has to remove this server there and add it again.",
 	"G1": "A web page calls the MCP endpoint from another origin or with another host name. If it is yours, allow it with allowed-origins or allowed-hosts.",
 	"G7": "The client's token is no longer valid. The client should refresh it, or ask the person to connect again.",
 	"G8": "The client's token is for another MCP server. Each server needs its own.",
