@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/adapters/http/upstream"
 	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -35,8 +37,9 @@ type Upstream struct {
 	URL           string        // of its MCP endpoint: https, or http on loopback and private addresses
 	Host          string        // the Host header; the default is the host of URL
 	Credential    string        // the default is CredentialHostToken, which needs oauth.Config.HostTokenInUse
-	Secret        string        // of CredentialStatic, sent as its bearer token
+	Secret        string        // of CredentialStatic, sent to the upstream
 	SigningSecret string        // of CredentialStatic, at least 32 bytes; never sent
+	Present       []string      // how the credential is sent, such as "X-Api-Key: {token}"; the default is "Authorization: Bearer {token}"
 	Headers       []string      // request headers to forward besides those of MCP
 	Patience      time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
 
@@ -91,7 +94,7 @@ func (u Upstream) check(config oauth.Config) error {
 
 // CheckOptions reports the mistakes of every field but URL, in one error.
 func (u Upstream) CheckOptions() error {
-	mistakes := []error{u.checkSecrets()}
+	mistakes := []error{u.checkSecrets(), u.checkPresent()}
 	if u.Patience < time.Second || u.Patience > time.Hour {
 		mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Gateway.Patience"), u.Patience))
 	}
@@ -124,14 +127,32 @@ func (u Upstream) checkSecrets() error {
 	return nil
 }
 
+func (u Upstream) checkPresent() error {
+	if len(u.Present) > 0 && u.Credential == CredentialNone {
+		return oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Gateway.Present"), oauth.Field("Credential"), u.Credential)
+	}
+	parsed, wrong := presentation.Parse(u.Present)
+	var mistakes []error
+	for _, mistake := range wrong {
+		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Gateway.Present"), mistake))
+	}
+	for _, name := range u.Headers {
+		if canonical := http.CanonicalHeaderKey(name); slices.Contains(parsed.Headers(), canonical) {
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q, which %s sets: leave it out of one of them", oauth.Field("Gateway.Headers"), name, oauth.Field("Gateway.Present")))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
 func (u Upstream) credential(protection mcp.Options) upstream.Credential {
+	presented, _ := presentation.Parse(u.Present) // was checked
 	switch u.Credential {
 	case CredentialStatic:
 		return upstream.Static{
-			Secret: u.Secret, Signer: upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now}, Resource: protection.Resource,
+			Secret: u.Secret, Presentation: presented, Signer: upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now}, Resource: protection.Resource,
 		}
 	case CredentialNone:
 		return upstream.None{}
 	}
-	return upstream.HostToken{}
+	return upstream.HostToken{Presentation: presented}
 }

@@ -44,7 +44,7 @@ var table = []law{
 	{of: []string{"adapters/http/mcp"}, may: []string{
 		"domain/...", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "..."}},
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
-	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
+	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "adapters/presentation", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},
 	{of: []string{"adapters/http/telemetry"}, may: []string{"domain/...", echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
 	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},
@@ -67,7 +67,8 @@ var table = []law{
 	{of: []string{"adapters/jose"}, may: []string{"domain/...", "github.com/go-jose/go-jose/v4/..."}},
 	{of: []string{"adapters/verification/tokenfile"}, may: []string{"domain/...", "golang.org/x/crypto/argon2"}, never: []string{"net/..."}},
 	{of: []string{"adapters/outbound"}},
-	{of: []string{"adapters/verification/remote"}, may: []string{"domain/...", "adapters/outbound", "github.com/go-json-experiment/json/..."}},
+	{of: []string{"adapters/presentation"}, may: []string{"golang.org/x/net/http/httpguts"}},
+	{of: []string{"adapters/verification/remote"}, may: []string{"domain/...", "adapters/outbound", "adapters/presentation", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/journal"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
 	{of: []string{"adapters/timestamps"}, may: []string{"github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "adapters/timestamps", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/time/rate"}},
@@ -78,7 +79,7 @@ var table = []law{
 	{of: []string{"adapters/certificates"}, may: []string{"golang.org/x/crypto/acme/..."}},
 	// A host links everything that bootstrap imports, so bootstrap imports nothing that only the service needs.
 	{of: []string{"bootstrap"}, may: []string{"domain/...", "application", echo, sdk + "mcp", "adapters/http", "adapters/http/forwarded", "adapters/http/mcp/...",
-		"adapters/http/pages", "adapters/http/upstream", "adapters/cimd", "adapters/jose", "adapters/journal", "adapters/outbound", "adapters/throttle",
+		"adapters/http/pages", "adapters/http/upstream", "adapters/cimd", "adapters/jose", "adapters/journal", "adapters/outbound", "adapters/presentation", "adapters/throttle",
 		"bootstrap/internal/..."}},
 	{of: []string{"bootstrap/internal/memory"}, may: []string{"github.com/KimMachineGun/automemlimit/memlimit"}},
 	{of: []string{"bootstrap/pasteporttest"}, may: []string{ // only tests import it
@@ -89,7 +90,7 @@ var table = []law{
 	{of: []string{"bootstrap/demosite"}, may: []string{"domain/oauth", sdk + "mcp", sdk + "jsonrpc", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite",
 		"github.com/go-gormigrate/gormigrate/v2", "golang.org/x/text/unicode/norm"}},
 	{of: []string{"bootstrap/server"}, may: []string{"domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace",
-		"adapters/audit", "adapters/http", "adapters/http/admin", "adapters/http/telemetry", "adapters/certificates", "adapters/nats", "adapters/outbound", "adapters/persistence/...",
+		"adapters/audit", "adapters/http", "adapters/http/admin", "adapters/http/telemetry", "adapters/certificates", "adapters/nats", "adapters/outbound", "adapters/presentation", "adapters/persistence/...",
 		"adapters/verification/...", "bootstrap", "bootstrap/demosite", "bootstrap/server/httpserver", "bootstrap/settings"}},
 	{of: []string{"bootstrap/server/httpserver"}, may: []string{"bootstrap/internal/memory", "golang.org/x/sys/unix", "golang.org/x/time/rate"}},
 	{of: []string{"bootstrap/cli"}, may: []string{"domain/oauth", "domain/seal", "application", "adapters/audit", "adapters/journal", "adapters/persistence", "adapters/persistence/maintenance", "adapters/verification/tokenfile",

@@ -54,7 +54,11 @@ func (n *Newcomer) Command(beginning string) []string {
 	text := strings.ReplaceAll(n.page, "\\\n", "")
 	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(beginning) + `.*$`).FindString(text)
 	Expect(found).NotTo(BeEmpty(), "the page has no "+beginning)
-	return strings.Fields(found)
+	words := regexp.MustCompile(`'[^']*'|\S+`).FindAllString(found, -1)
+	for i, word := range words {
+		words[i] = strings.Trim(word, "'")
+	}
+	return words
 }
 
 // Start starts a program in the newcomer's folder and returns the address that it prints.
@@ -141,6 +145,17 @@ var _ = Describe("The five-minute guide to the gateway", Label("five_minutes", "
 			d := Diagnose(ctx, world.MCP(), "--token", "my-first-key", "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server))
 			Expect(d.With("ok")).To(HaveLen(len(d.Checks)), d.Out)
 		})
+	})
+
+	It("sends the key to a server that reads X-Api-Key", Label("U18"), func(ctx SpecContext) {
+		newcomer := NewNewcomer()
+		newcomer.Write("keys.txt", "my-first-key\n")
+		upstream := newcomer.Serve([]string{newcomer.Command("KEY_HEADER=")[0]}, "server.mjs")
+		world := newcomer.Protect(binary, upstream, "pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp --present")
+		client := world.NewClient()
+		Expect(client.Consent(ctx).Approve(ctx, "my-wrong-key")).To(BeAPage(http.StatusForbidden, ""))
+		talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+		Expect(talk.Use(ctx, "add", params{"a": 2, "b": 3}).Text()).To(Equal("5"))
 	})
 
 	Context("with a server that verifies the gateway's signatures", Label("U7"), func() {

@@ -29,7 +29,8 @@ type UpstreamServer struct {
 
 	tools  *mcp.Server
 	mu     sync.Mutex
-	keys   []string // valid keys; nil accepts every request
+	keys   []string                     // valid keys; nil accepts every request
+	keyOf  func(r *http.Request) string // reads the key of a request
 	asked  []*http.Request
 	wire   bytes.Buffer
 	answer http.HandlerFunc // replaces the MCP server for requests with a valid key
@@ -38,8 +39,15 @@ type UpstreamServer struct {
 const apiKey = "upstream-key-of-the-specs"
 
 // NewUpstream starts an upstream server that ends with the spec.
-func NewUpstream(keys ...string) *UpstreamServer {
-	u := &UpstreamServer{keys: keys, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
+func NewUpstream(keys ...string) *UpstreamServer { return NewUpstreamReading(bearerOf, keys...) }
+
+func bearerOf(r *http.Request) string {
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
+// NewUpstreamReading starts an upstream server that reads its key from another part of requests.
+func NewUpstreamReading(keyOf func(*http.Request) string, keys ...string) *UpstreamServer {
+	u := &UpstreamServer{keys: keys, keyOf: keyOf, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
 	u.Server = httptest.NewUnstartedServer(u.handler())
 	u.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	u.Start()
@@ -76,7 +84,7 @@ func (u *UpstreamServer) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := u.note(r)
 		switch {
-		case !u.Knows(r.Header.Get("Authorization")):
+		case !u.Knows(u.keyOf(r)):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="upstream"`)
 			http.Error(w, "no such key", http.StatusUnauthorized)
 		case answer != nil:
@@ -135,11 +143,11 @@ func (u *UpstreamServer) note(r *http.Request) http.HandlerFunc {
 	return u.answer
 }
 
-// Knows reports whether the upstream accepts the bearer token.
-func (u *UpstreamServer) Knows(authorization string) bool {
+// Knows reports whether the upstream accepts the key.
+func (u *UpstreamServer) Knows(key string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.keys == nil || slices.Contains(u.keys, strings.TrimPrefix(authorization, "Bearer "))
+	return u.keys == nil || slices.Contains(u.keys, key)
 }
 
 // Revoke revokes all keys.

@@ -38,11 +38,12 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 func newGateway(out, errOut io.Writer) *cobra.Command {
 	gateway := &cobra.Command{
 		Use: "gateway", Short: "Add OAuth to an existing MCP server",
-		Long: "Run an OAuth gateway in front of an unmodified MCP server that accepts an API key as bearer token, until SIGTERM or Ctrl-C.\n" +
-			"People paste their key once; clients get short-lived tokens, and the server gets the key.\n\n" +
+		Long: "Run an OAuth gateway in front of an unmodified MCP server that accepts an API key, until SIGTERM or Ctrl-C. People paste\n" +
+			"their key once; clients get short-lived tokens, and the server gets the key as bearer token, or as --present says.\n\n" +
 			"Set each setting by a flag, an environment variable (PASTEPORT_UPSTREAM_TIMEOUT for --upstream-timeout) or a line of a YAML\n" +
 			"file (upstream-timeout: 1m). Flags take precedence over variables, and variables over the file.",
 		Example: "  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp\n" +
+			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp --present 'X-Api-Key: {token}'\n" +
 			"  pasteport gateway --upstream http://127.0.0.1:9000/mcp --issuer https://mcp.example.com --data /var/lib/pasteport\n" +
 			"  pasteport gateway --config /etc/pasteport.yaml",
 	}

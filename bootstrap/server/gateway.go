@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -37,8 +38,10 @@ func (c *Config) gateway() settings.Group {
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").Fields("Gateway.Host").
 			DefaultText("the host of each upstream").Example("localhost:9000"),
-		settings.Choice("credential", &g.Credential, bootstrap.Credentials(), "bearer token for the upstreams: the pasted token of the person, one shared secret, or none"),
-		settings.Secret("upstream-secret", &g.Secret, "bearer token for \"credential: static\"").Fields("Gateway.Secret").Example("a-long-random-text"),
+		settings.Choice("credential", &g.Credential, bootstrap.Credentials(), "credential for the upstreams: the pasted token of the person, one shared secret, or none"),
+		settings.List("present", &g.Present, presentItem, "how the credential is sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template").
+			Fields("Gateway.Present").DefaultText(presentation.DefaultEntry).Example("X-Api-Key: {token}"),
+		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").Fields("Gateway.Secret").Example("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret, "key that signs the caller's headers for \"credential: static\"; 32 bytes or more").Fields("Gateway.SigningSecret").
 			Example("another-long-random-text-of-32-bytes"),
 		settings.Duration("upstream-timeout", &g.Patience, "time limit for the start of an upstream's response, 1s to 1h").Fields("Gateway.Patience"),
@@ -66,6 +69,12 @@ var upstreamItem = settings.Item[UpstreamAddress]{
 		return u.Path + " = " + u.URL
 	},
 	Expected: "MCP servers such as \"http://127.0.0.1:9000/mcp\" or \"/files = http://127.0.0.1:9001/mcp\"",
+}
+
+// presentItem only keeps the text, because the errors of its parser name the number of the entry and the remedy.
+var presentItem = settings.Item[string]{
+	Parse: func(line string) (string, error) { return line, nil }, Format: func(line string) string { return line },
+	Expected: `texts in quotes such as 'X-Api-Key: {token}'`,
 }
 
 var toolScopeItem = settings.Item[ToolScope]{
@@ -127,6 +136,7 @@ func (g GatewayConfig) checkIdle() error {
 	}{
 		{"Gateway.Host", g.Host != ""}, {"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
 		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
+		{"Gateway.Present", len(g.Present) > 0},
 	} {
 		if setting.set {
 			mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))

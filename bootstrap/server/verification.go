@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/adapters/verification/remote"
 	"github.com/pasteport/pasteport/adapters/verification/tokenfile"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -134,6 +135,7 @@ func (v Verification) transport(c Config) remote.Transport {
 func (c Config) verifiers(site oauth.BearerVerifier) (func(upstream string) oauth.BearerVerifier, error) {
 	if c.Verification.chosen(c.IsGateway()) == VerifierUpstream {
 		o := remote.MCPOptions{Host: c.Gateway.Host, Transport: remote.Transport{Options: c.reach(), Logger: c.Logger}, Now: c.Now}
+		o.Presentation, _ = presentation.Parse(c.Gateway.Present) // was checked
 		for _, scope := range c.WithDefaults().Scopes {
 			o.Scopes = append(o.Scopes, scope.Name)
 		}

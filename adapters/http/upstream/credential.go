@@ -11,41 +11,57 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Credential authenticates requests to the upstream: HostToken, Static or None.
 type Credential interface {
-	present(out *http.Request, x *forwarding)
+	// render returns what presents the credential. It is added to the request before identify is called.
+	render(host oauth.HostToken) (presentation.Credentials, error)
+	// identify adds the headers that identify the caller.
+	identify(out *http.Request, x *forwarding)
 	// ofSender reports whether the credential is the sender's own, so that a 401 concerns the sender and not the gateway.
 	ofSender() bool
 }
 
 // HostToken sends the host token of the caller (U6, J13).
-type HostToken struct{}
+type HostToken struct{ Presentation presentation.Presentation }
 
 func (HostToken) ofSender() bool { return true }
 
-func (HostToken) present(out *http.Request, x *forwarding) { setBearer(out, x.host.Reveal()) }
+func (h HostToken) render(host oauth.HostToken) (presentation.Credentials, error) {
+	return h.Presentation.Render(host.Reveal())
+}
+
+func (HostToken) identify(*http.Request, *forwarding) {}
 
 // None sends no credential.
 type None struct{}
 
 func (None) ofSender() bool { return false }
 
-func (None) present(*http.Request, *forwarding) {}
+func (None) render(oauth.HostToken) (presentation.Credentials, error) {
+	return presentation.Credentials{}, nil
+}
+
+func (None) identify(*http.Request, *forwarding) {}
 
 // Static sends one secret for all callers, and identifies the caller in headers that are signed with another secret (U7).
 type Static struct {
-	Secret   string
-	Signer   Signer
-	Resource oauth.Resource
+	Secret       string
+	Presentation presentation.Presentation
+	Signer       Signer
+	Resource     oauth.Resource
 }
 
 func (Static) ofSender() bool { return false }
 
-func (s Static) present(out *http.Request, x *forwarding) {
-	setBearer(out, s.Secret)
+func (s Static) render(oauth.HostToken) (presentation.Credentials, error) {
+	return s.Presentation.Render(s.Secret)
+}
+
+func (s Static) identify(out *http.Request, x *forwarding) {
 	header := out.Header
 	header.Set(ownPrefix+"Subject", encode(x.sender.Subject))
 	roles := make([]string, 0, len(x.sender.Roles))
@@ -58,8 +74,6 @@ func (s Static) present(out *http.Request, x *forwarding) {
 	header.Set(ownPrefix+"Resource", encode(s.Resource.String()))
 	s.Signer.sign(out, x.body)
 }
-
-func setBearer(out *http.Request, token string) { out.Header.Set("Authorization", "Bearer "+token) }
 
 // encode percent-encodes a text for a header; decodeURIComponent and urllib.parse.unquote decode it.
 func encode(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

@@ -37,6 +37,7 @@ func (u *Upstream) sealEndpoint(address string, x *forwarding) (string, error) {
 		u.options.Logger.Error("ended an SSE stream of the upstream: its message endpoint is at another origin", "rule", "U13")
 		return "", errors.New("the message endpoint is at another origin")
 	}
+	target = x.credentials.RemoveFrom(target) // clients can read it, and each message gets the credentials again
 	bound, err := u.options.Sessions.BindSession(endpointPrefix+base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), u.owner(x.sender))
 	if err != nil {
 		return "", fmt.Errorf("binding a message endpoint: %w", err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/pasteport/pasteport/adapters/presentation"
 )
 
 const (
@@ -80,10 +82,9 @@ var removedHeaders = []string{
 	"Origin-Agent-Cluster", "Origin-Trial", "Sourcemap", requestIDHeader,
 }
 
-// cleanAnswer removes headers that are listed or contain the credential. It does not read the body.
-func cleanAnswer(answer *http.Response) {
-	credential := strings.TrimPrefix(answer.Request.Header.Get("Authorization"), "Bearer ")
-	repeats := func(value string) bool { return credential != "" && strings.Contains(value, credential) }
+// cleanAnswer removes headers that are listed or contain a part of the credentials. It does not read the body.
+func cleanAnswer(answer *http.Response, sent presentation.Credentials) {
+	repeats := sent.Repeated()
 	for name, values := range answer.Header {
 		if slices.Contains(removedHeaders, name) || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) || slices.ContainsFunc(values, repeats) {
 			delete(answer.Header, name)

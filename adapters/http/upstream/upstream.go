@@ -2,7 +2,7 @@
 // passes the response back unchanged, event by event. A *Failure is the error of an upstream without a usable response.
 //
 //	headers      the headers of requests and responses that pass (U5, U15)
-//	credential   the credential of a request (U6), and the signed headers that identify the caller (U7)
+//	credential   the credential of a request (U6, U18), and the signed headers that identify the caller (U7)
 //	endpoint     the endpoint event of HTTP+SSE (U13), and session ids, bound to their owner (U12)
 //	transport    the timeout, the circuit breaker (U9, U10), and the errors of the upstream
 package upstream
@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -74,14 +75,15 @@ func New(o Options) (*Upstream, error) {
 
 // forwarding is the state of one forwarded request.
 type forwarding struct {
-	target    *url.URL
-	sender    oauth.Caller
-	host      oauth.HostToken
-	session   string // the id of the upstream
-	ofSession bool   // the request belongs to a session, by its header or its URL
-	requestID string // X-Request-Id of our response
-	body      []byte
-	failed    error
+	target      *url.URL
+	sender      oauth.Caller
+	host        oauth.HostToken
+	credentials presentation.Credentials
+	session     string // the id of the upstream
+	ofSession   bool   // the request belongs to a session, by its header or its URL
+	requestID   string // X-Request-Id of our response
+	body        []byte
+	failed      error
 }
 
 type forwardingKey struct{}
@@ -111,6 +113,9 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 	if x.session, err = u.openSession(r.Header, u.owner(x.sender)); err != nil {
 		return err
 	}
+	if x.credentials, err = u.options.Credential.render(x.host); err != nil {
+		return &Failure{http.StatusBadGateway, "U18", "The key of this connection cannot be sent to the MCP server behind this gateway", err}
+	}
 	x.ofSession = x.ofSession || x.session != ""
 	x.requestID = w.Header().Get(requestIDHeader)
 	ctx := context.WithValue(r.Context(), forwardingKey{}, x)
@@ -139,7 +144,8 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 		p.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
 		p.Out.Body, _ = p.Out.GetBody()
 	}
-	u.options.Credential.present(p.Out, x)
+	x.credentials.AddTo(p.Out)
+	u.options.Credential.identify(p.Out, x)
 }
 
 // accept checks the header of a response before it is passed back.
@@ -148,7 +154,7 @@ func (u *Upstream) accept(answer *http.Response) error {
 	if err := u.checkAnswer(answer, x); err != nil {
 		return err
 	}
-	cleanAnswer(answer)
+	cleanAnswer(answer, x.credentials)
 	for i, session := range answer.Header.Values(sessionHeader) {
 		bound, err := u.options.Sessions.BindSession(session, u.owner(x.sender))
 		if err != nil {
@@ -171,7 +177,7 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	case status == http.StatusUnauthorized && x.ofSession: // many servers answer that after a restart
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
-		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: check credential and upstream-secret"))
+		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: check credential, upstream-secret and present"))
 	case refusesHost(answer):
 		return failed(http.StatusBadGateway, "does not accept the host name of its requests", errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
 	case status < 200:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -31,6 +32,8 @@ type MCPOptions struct {
 	Transport
 	URL  string // that outbound.Options.CheckURL accepts
 	Host string // Host header; "" for that of the URL
+	// Presentation is that of the requests through the gateway (U18).
+	Presentation presentation.Presentation
 	// Scopes limits what every token grants. The server itself decides what a token can do.
 	Scopes []string
 	Now    func() time.Time // nil for time.Now
@@ -100,10 +103,14 @@ const sessionHeader = "Mcp-Session-Id"
 // accepts reports whether the server accepts the token, and returns the last request. 401 to initialize means that the token is invalid. 401 to
 // another check can mean that a session is required, so it counts only if the server does not support initialize.
 func (m *MCP) accepts(ctx context.Context, token string) (accepted bool, sent *http.Request, err error) {
+	credentials, err := m.options.Presentation.Render(token)
+	if err != nil {
+		return false, nil, oauth.ErrUnknownBearer // no server can have accepted it
+	}
 	var statuses []string
 	unauthorized, unsupported := false, true
 	for _, i := range m.order() {
-		if sent, err = m.newRequest(ctx, tokenChecks[i], token); err != nil {
+		if sent, err = m.newRequest(ctx, tokenChecks[i], credentials); err != nil {
 			return false, nil, fmt.Errorf("verifying a token: %w", err)
 		}
 		got, err := m.client.head(sent)
@@ -114,7 +121,7 @@ func (m *MCP) accepts(ctx context.Context, token string) (accepted bool, sent *h
 			return false, sent, m.client.unavailable(ctx, sent, problem("it refuses the host name of the request: "+outbound.HostAdvice))
 		case got.status >= 200 && got.status < 300:
 			m.answered.Store(int64(i))
-			m.endSession(ctx, token, got.session)
+			m.endSession(ctx, credentials, got.session)
 			return true, sent, nil
 		case got.status == http.StatusUnauthorized && i == initialize:
 			return false, sent, nil
@@ -152,13 +159,13 @@ func (m *MCP) order() []int {
 	return order
 }
 
-func (m *MCP) newRequest(ctx context.Context, check tokenCheck, token string) (*http.Request, error) {
+func (m *MCP) newRequest(ctx context.Context, check tokenCheck, credentials presentation.Credentials) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, check.method, m.options.URL, strings.NewReader(check.body))
 	if err != nil {
 		return nil, err
 	}
 	request.Host = m.options.Host
-	request.Header.Set("Authorization", "Bearer "+token)
+	credentials.AddTo(request)
 	request.Header.Set("Accept", "text/event-stream")
 	if check.method == http.MethodPost {
 		request.Header.Set("Accept", "application/json, text/event-stream")
@@ -174,7 +181,7 @@ func (m *MCP) newRequest(ctx context.Context, check tokenCheck, token string) (*
 const endTimeout = time.Second // of the request that ends a session, for which the caller waits
 
 // endSession ends the session that a check has opened, even after ctx has ended. A server without DELETE expires it itself.
-func (m *MCP) endSession(ctx context.Context, token, session string) {
+func (m *MCP) endSession(ctx context.Context, credentials presentation.Credentials, session string) {
 	if session == "" {
 		return
 	}
@@ -185,7 +192,7 @@ func (m *MCP) endSession(ctx context.Context, token, session string) {
 		return
 	}
 	request.Host = m.options.Host
-	request.Header.Set("Authorization", "Bearer "+token)
+	credentials.AddTo(request)
 	request.Header.Set(sessionHeader, session)
 	_, _ = m.client.head(request)
 }
