@@ -3,6 +3,7 @@ package features_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -38,11 +39,21 @@ type UpstreamServer struct {
 const apiKey = "upstream-key-of-the-specs"
 
 // NewUpstream starts an upstream server that ends with the spec.
-func NewUpstream(keys ...string) *UpstreamServer {
+func NewUpstream(keys ...string) *UpstreamServer { return startUpstream(keys, (*httptest.Server).Start) }
+
+// NewUpstreamOverTLS starts an upstream server over TLS.
+func NewUpstreamOverTLS(config *tls.Config, keys ...string) *UpstreamServer {
+	return startUpstream(keys, func(s *httptest.Server) {
+		s.TLS = config
+		s.StartTLS()
+	})
+}
+
+func startUpstream(keys []string, start func(*httptest.Server)) *UpstreamServer {
 	u := &UpstreamServer{keys: keys, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
 	u.Server = httptest.NewUnstartedServer(u.handler())
 	u.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	u.Start()
+	start(u.Server)
 	DeferCleanup(func() {
 		u.CloseClientConnections()
 		u.Close()
