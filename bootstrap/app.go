@@ -197,6 +197,7 @@ type MCPServer struct {
 	options  mcp.Options
 	resource string // "" for the first of the Config
 	mounted  *mcp.Server
+	health   func() error // of the upstream; nil without one
 }
 
 func newMCPServer(options []MCPOption) *MCPServer {
@@ -270,6 +271,14 @@ func (m *MCPServer) Open() (streams, sessions int) {
 		return 0, 0
 	}
 	return m.mounted.Open()
+}
+
+// Health returns an error while the upstream of a gateway gets no requests, because it has failed repeatedly (U10). It is nil for other servers.
+func (m *MCPServer) Health() error {
+	if m.health == nil {
+		return nil
+	}
+	return m.health()
 }
 
 // Drain ends every open stream. Pass it to http.Server.RegisterOnShutdown.

@@ -43,9 +43,13 @@ type Upstream struct {
 	Headers       []string      // request headers to forward besides those of MCP
 	Patience      time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
 
-	Reach  outbound.Options
-	Logger *slog.Logger // the default is that of the OAuth server
+	Reach   outbound.Options
+	Observe func(UpstreamRequest) // called for each request to the upstream; nil for none
+	Logger  *slog.Logger          // the default is that of the OAuth server
 }
+
+// UpstreamRequest is a request of the gateway to its upstream, for metrics.
+type UpstreamRequest = upstream.Request
 
 // NewGateway protects an MCP server at a URL, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
 // WithToolPolicy has no effect on it.
@@ -62,7 +66,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	protection.PassedHeaders = to.Headers
 	proxy, err := upstream.New(upstream.Options{
 		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection),
-		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Logger: to.Logger,
+		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
@@ -70,7 +74,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	if to.Credential == CredentialHostToken {
 		protection.HostTokens = m.authz.server
 	}
-	m.mounted = mcp.NewGateway(proxy, protection)
+	m.mounted, m.health = mcp.NewGateway(proxy, protection), proxy.Health
 	return m, nil
 }
 

@@ -103,10 +103,14 @@ var companions = map[string][]string{
 	"default-scopes":  {"--scopes=articles:read"},
 	"tls-":            {"--tls-cert=/etc/pasteport/cert.pem", "--tls-key=/etc/pasteport/key.pem"},
 	"acme-email":      {"--acme-domains=cms.example.com"},
+	"audit-":          {"--audit-file=/var/log/pasteport/audit.jsonl"},
 	"server-secret":   {"--database=postgres://pasteport@db.internal/pasteport"},
 	"token-file":      {"--verifier=file"},
 	"verifier":        {"--token-file=/etc/pasteport/tokens"},
 	"upstream-":       {"--upstream=http://127.0.0.1:9000/mcp"},
+	"present":         {"--upstream=http://127.0.0.1:9000/mcp"},
+	"upstream-cert":   {"--upstream-key=/etc/pasteport/key.pem"},
+	"upstream-key":    {"--upstream-cert=/etc/pasteport/cert.pem"},
 	"upstream-secret": {"--credential=static", "--signing-secret=another-long-random-text-of-32-bytes"},
 	"signing-secret":  {"--upstream=http://127.0.0.1:9000/mcp", "--credential=static", "--upstream-secret=a-long-random-text"},
 	"tool-scopes":     {"--upstream=http://127.0.0.1:9000/mcp", "--scopes=articles:write"},
@@ -122,7 +126,10 @@ func beside(name string) (args []string) {
 			args = append(args, companions[beginning]...)
 		}
 	}
-	return slices.DeleteFunc(args, func(flag string) bool { return strings.HasPrefix(flag, "--"+strings.TrimSuffix(name, "-file")+"=") })
+	return slices.DeleteFunc(args, func(flag string) bool {
+		set, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
+		return set == name || set == strings.TrimSuffix(name, "-file")
+	})
 }
 
 var _ = Describe("Configuring the command line", Label("configuration"), func() {
@@ -132,12 +139,13 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	It("reads every setting from a flag, else from the environment, else from the file", func(ctx SpecContext) {
 		write("logo.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")
 		certificate, tokens := NewCertificateFiles(1, time.Hour), NewTokenFile(ctx, []string{"a-token"})
-		at := strings.NewReplacer("/etc/pasteport/cert.pem", certificate.Cert, "/etc/pasteport/key.pem", certificate.Key, "/etc/pasteport/tokens", string(tokens), "/etc/pasteport/clients", GinkgoT().TempDir())
+		at := strings.NewReplacer("/etc/pasteport/cert.pem", certificate.Cert, "/etc/pasteport/key.pem", certificate.Key, "/etc/pasteport/tokens", string(tokens), "/etc/pasteport/clients", GinkgoT().TempDir(),
+			"/etc/pasteport/upstream-ca.pem", certificate.Cert, "/etc/pasteport/upstream-cert.pem", certificate.Cert, "/etc/pasteport/upstream-key.pem", certificate.Key)
 		all := examples(ctx)
 		Expect(len(all)).To(BeNumerically(">", 30))
 		for _, setting := range all {
 			if secret, isFile := strings.CutSuffix(setting.name, "-file"); isFile && strings.HasPrefix(setting.variable, "/run/secrets/") {
-				contents := map[string]string{"database": "postgres://db.internal/pasteport", "bus": "nats://nats.internal", "metadata-proxy": "http://proxy.internal:3128"}
+				contents := map[string]string{"database": "postgres://db.internal/pasteport", "bus": "nats://nats.internal", "metadata-proxy": "http://proxy.internal:3128", "upstream-proxy": "http://proxy.internal:3128"}
 				if contents[secret] == "" {
 					contents[secret] = "of-a-file-with-thirty-two-bytes-or-more"
 				}

@@ -68,7 +68,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 
 	It("is ready without a demo site", func(ctx SpecContext) {
 		service := Operate(gatewayTo(NewUpstream(apiKey).URL + "/mcp"))
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"}]}`))
+		Expect(service.AskAdmin(ctx, "/readyz").Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"upstream of ` + service.MCP() + `"}]}`))
 	})
 })
 

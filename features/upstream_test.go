@@ -3,6 +3,7 @@ package features_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -47,10 +48,22 @@ func bearerOf(r *http.Request) string {
 
 // NewUpstreamReading starts an upstream server that reads its key from another part of requests.
 func NewUpstreamReading(keyOf func(*http.Request) string, keys ...string) *UpstreamServer {
+	return startUpstream(keyOf, keys, (*httptest.Server).Start)
+}
+
+// NewUpstreamOverTLS starts an upstream server over TLS.
+func NewUpstreamOverTLS(config *tls.Config, keys ...string) *UpstreamServer {
+	return startUpstream(bearerOf, keys, func(s *httptest.Server) {
+		s.TLS = config
+		s.StartTLS()
+	})
+}
+
+func startUpstream(keyOf func(*http.Request) string, keys []string, start func(*httptest.Server)) *UpstreamServer {
 	u := &UpstreamServer{keys: keys, keyOf: keyOf, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
 	u.Server = httptest.NewUnstartedServer(u.handler())
 	u.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	u.Start()
+	start(u.Server)
 	DeferCleanup(func() {
 		u.CloseClientConnections()
 		u.Close()

@@ -44,6 +44,11 @@ func (f *Files) TLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: f.certificate}
 }
 
+// Client is the GetClientCertificate function of a tls.Config.
+func (f *Files) Client(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return f.certificate(nil)
+}
+
 func (f *Files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,6 +4,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -23,9 +24,15 @@ const (
 
 // Options configures the connections to the site.
 type Options struct {
-	AllowHTTP bool           // to addresses of this computer and private networks only
-	RootCAs   *x509.CertPool // nil uses the system's
+	AllowHTTP      bool           // to addresses of this computer and private networks only
+	RootCAs        *x509.CertPool // nil uses the system's
+	Certificate    Certificate    // of this client, for servers that require one (mutual TLS); nil for none
+	Proxy          *url.URL       // http or https, for https requests; nil connects directly
+	MaxConnections int            // to each server; requests over the limit wait; 0 for no limit
 }
+
+// Certificate returns the certificate of this client for a handshake.
+type Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
 var errPublic = errors.New("http is for this computer and private networks only: use https")
 
@@ -50,13 +57,42 @@ func (o Options) CheckURL(address string) error {
 func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: connectLimit}
 	plain := &net.Dialer{Timeout: connectLimit, Control: refusePublic}
-	return &http.Transport{
-		DialContext: plain.DialContext,
-		DialTLSContext: (&tls.Dialer{NetDialer: dialer, Config: &tls.Config{
-			RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12,
-		}}).DialContext,
-		MaxResponseHeaderBytes: headerBytes, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleLimit,
+	config := &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12, GetClientCertificate: o.Certificate}
+	transport := &http.Transport{
+		DialContext: plain.DialContext, DialTLSContext: (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext,
+		MaxResponseHeaderBytes: headerBytes, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleLimit, MaxConnsPerHost: o.MaxConnections,
 	}
+	if o.Proxy != nil {
+		o.connectThrough(transport, dialer, plain)
+		transport.TLSClientConfig = config
+	}
+	return transport
+}
+
+// connectThrough sends https requests through the proxy, in a tunnel that hides the tokens from it. Requests over http go to private addresses, so they
+// are sent directly.
+func (o Options) connectThrough(transport *http.Transport, dialer, plain *net.Dialer) {
+	address := net.JoinHostPort(o.Proxy.Hostname(), cmp.Or(o.Proxy.Port(), map[string]string{"http": "80", "https": "443"}[o.Proxy.Scheme]))
+	transport.Proxy = func(r *http.Request) (*url.URL, error) {
+		if r.URL.Scheme != "https" {
+			return nil, nil
+		}
+		return o.Proxy, nil
+	}
+	transport.DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
+		if to == address {
+			return dialer.DialContext(ctx, network, to)
+		}
+		return plain.DialContext(ctx, network, to)
+	}
+	transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+		if answer.StatusCode == http.StatusOK {
+			return nil
+		}
+		return Problem("the proxy answered " + answer.Status)
+	}
+	toProxy := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}} // without the client certificate
+	transport.DialTLSContext = toProxy.DialContext                                                                   // https requests use the tunnel
 }
 
 // refusePublic is a net.Dialer's Control hook, so it checks the address after DNS.
@@ -87,7 +123,10 @@ func (p Problem) Error() string { return string(p) }
 func Reason(err error) error {
 	var connecting *net.OpError
 	var certificate *tls.CertificateVerificationError
+	var known Problem
 	switch {
+	case errors.As(err, &known):
+		return known
 	case errors.As(err, &certificate):
 		return Problem("its certificate is not trusted: " + certificate.Err.Error())
 	case errors.As(err, &connecting) && connecting.Op == "dial":

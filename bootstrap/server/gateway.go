@@ -19,6 +19,7 @@ type GatewayConfig struct {
 	bootstrap.Upstream // without URL
 	Upstreams          []UpstreamAddress
 	ToolScopes         []ToolScope
+	Connect            ConnectConfig
 }
 
 // UpstreamAddress is the URL of an upstream, and the path of the issuer under which clients reach it.
@@ -32,7 +33,7 @@ type ToolScope struct {
 
 func (c *Config) gateway() settings.Group {
 	g := &c.Gateway
-	return settings.Group{Title: "Gateway", Settings: []*settings.Setting{
+	return settings.Group{Title: "Gateway", Settings: append([]*settings.Setting{
 		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a separate resource").
 			Fields("Upstream", "MoreServers").
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
@@ -48,7 +49,7 @@ func (c *Config) gateway() settings.Group {
 		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem, "scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
 			Fields("Gateway.ToolScopes").Example("delete_* = articles:write"),
 		settings.Texts("forward-headers", &g.Headers, "client headers that are forwarded to the upstreams, besides those of MCP").Fields("Gateway.Headers").Example("X-Toolsets"),
-	}}
+	}, g.Connect.settings()...)}
 }
 
 var upstreamItem = settings.Item[UpstreamAddress]{
@@ -95,11 +96,6 @@ func isPattern(text string) bool {
 	return err == nil
 }
 
-// reach allows http, because most upstreams run on this computer.
-func (c Config) reach() outbound.Options {
-	return outbound.Options{AllowHTTP: true, RootCAs: c.RootCAs}
-}
-
 // resources adds a protected resource under the issuer for every upstream (U1), or for the demo site without upstreams.
 func (g GatewayConfig) resources(config oauth.Config, verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
 	if len(g.Upstreams) == 0 {
@@ -124,7 +120,7 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle()
 	}
-	return errors.Join(g.checkUpstreams(), g.checkKeys(v), g.CheckOptions(), g.checkToolScopes(config.WithDefaults()))
+	return errors.Join(g.checkUpstreams(), g.checkKeys(v), g.CheckOptions(), g.Connect.check(), g.checkToolScopes(config.WithDefaults()))
 }
 
 // checkIdle reports fields that have no effect without an upstream.
@@ -137,6 +133,8 @@ func (g GatewayConfig) checkIdle() error {
 		{"Gateway.Host", g.Host != ""}, {"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
 		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
 		{"Gateway.Present", len(g.Present) > 0},
+		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""}, {"Gateway.Key", g.Connect.KeyFile != ""},
+		{"Gateway.Proxy", g.Connect.Proxy != ""}, {"Gateway.MaxConnections", g.Connect.MaxConnections != 0},
 	} {
 		if setting.set {
 			mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))

@@ -79,8 +79,22 @@ func (o *operations) checks(s *Service) []admin.Check {
 	if s.bus != nil { // tolerated: an outage affects every replica, and if all left the load balancer, requests that need no other replica would fail too
 		checks = append(checks, admin.Check{Name: "bus", Run: s.bus.Ping, Tolerated: true})
 	}
+	if s.Site == nil {
+		checks = append(checks, s.upstreamChecks()...)
+	}
 	if s.Site != nil {
 		checks = append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))
+	}
+	return checks
+}
+
+// upstreamChecks are tolerated, because the authorization server and the other upstreams still answer.
+func (s *Service) upstreamChecks() (checks []admin.Check) {
+	resources := s.Authz.Resources()
+	for i, server := range s.servers {
+		checks = append(checks, admin.Check{
+			Name: "upstream of " + resources[i].Resource.String(), Run: func(context.Context) error { return server.Health() }, Tolerated: true,
+		})
 	}
 	return checks
 }

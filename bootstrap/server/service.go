@@ -200,10 +200,15 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
+	if g.Reach, err = g.Connect.options(config); err != nil {
+		return nil, err
+	}
 	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
 	for i, address := range g.Upstreams {
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
-		g.URL, g.Reach, g.Logger = address.URL, config.reach(), config.Logger
+		g.URL, g.Logger, g.Observe = address.URL, config.Logger, func(r bootstrap.UpstreamRequest) {
+			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)
+		}
 		server, err := bootstrap.NewGateway(g.Upstream, options...)
 		if err != nil {
 			return nil, err

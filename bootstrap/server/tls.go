@@ -26,11 +26,8 @@ type TLSConfig struct {
 }
 
 func (c TLSConfig) check() error {
-	const cert, key, domains, directory = oauth.Field("TLSCert"), oauth.Field("TLSKey"), oauth.Field("ACMEDomains"), oauth.Field("ACMEDirectory")
+	const cert, domains, directory = oauth.Field("TLSCert"), oauth.Field("ACMEDomains"), oauth.Field("ACMEDirectory")
 	var mistakes []error
-	if (c.CertFile == "") != (c.KeyFile == "") {
-		mistakes = append(mistakes, oauth.NewMistake("%s and %s belong together: name both files", cert, key))
-	}
 	if c.CertFile != "" && len(c.Domains) > 0 {
 		mistakes = append(mistakes, oauth.NewMistake("%s and %s exclude each other: use a certificate from files or from an ACME authority", cert, domains))
 	}
@@ -45,21 +42,32 @@ func (c TLSConfig) check() error {
 	if !strings.HasPrefix(c.Directory, "https://") && len(c.Domains) > 0 {
 		mistakes = append(mistakes, oauth.NewMistake("%s is not https: write the directory URL of the authority, for example %s", directory, certificates.LetsEncrypt))
 	}
-	return errors.Join(append(mistakes, c.checkFiles())...)
+	return errors.Join(append(mistakes, keyPair{cert, c.CertFile, "TLSKey", c.KeyFile}.check())...)
 }
 
-// checkFiles reads the certificate and its key.
-func (c TLSConfig) checkFiles() error {
-	if c.CertFile == "" || c.KeyFile == "" {
+// keyPair is a certificate and its private key in two PEM files; the file names are empty for none.
+type keyPair struct {
+	cert     oauth.Field
+	certFile string
+	key      oauth.Field
+	keyFile  string
+}
+
+// check reports mistakes, and reads the files.
+func (p keyPair) check() error {
+	switch {
+	case p.certFile == "" && p.keyFile == "":
 		return nil
+	case p.certFile == "" || p.keyFile == "":
+		return oauth.NewMistake("%s and %s belong together: name both files", p.cert, p.key)
 	}
-	chain, certErr := readPEM("TLSCert", c.CertFile)
-	key, keyErr := readPEM("TLSKey", c.KeyFile)
+	chain, certErr := readPEM(p.cert, p.certFile)
+	key, keyErr := readPEM(p.key, p.keyFile)
 	if err := errors.Join(certErr, keyErr); err != nil {
 		return err
 	}
 	if _, err := tls.X509KeyPair(chain, key); err != nil {
-		return oauth.NewMistake("%s and %s: %s: both must be PEM and belong together", oauth.Field("TLSCert"), oauth.Field("TLSKey"), err)
+		return oauth.NewMistake("%s and %s: %s: both must be PEM and belong together", p.cert, p.key, err)
 	}
 	return nil
 }
@@ -72,15 +80,19 @@ func readPEM(field oauth.Field, file string) ([]byte, error) {
 	return text, nil
 }
 
+// clock returns the configured clock, or the system's.
+func (c Config) clock() func() time.Time {
+	if c.Now == nil {
+		return time.Now
+	}
+	return c.Now
+}
+
 // server returns the TLS configuration, nil for plain HTTP.
 func (c TLSConfig) server(config Config) (*tls.Config, error) {
 	switch {
 	case c.CertFile != "":
-		now := config.Now
-		if now == nil {
-			now = time.Now
-		}
-		files, err := certificates.OpenFiles(c.CertFile, c.KeyFile, now, config.Logger)
+		files, err := certificates.OpenFiles(c.CertFile, c.KeyFile, config.clock(), config.Logger)
 		if err != nil {
 			return nil, err
 		}

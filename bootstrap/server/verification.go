@@ -134,7 +134,11 @@ func (v Verification) transport(c Config) remote.Transport {
 // verifiers returns a function from an upstream's URL to the verifier of its tokens. The config must have passed check.
 func (c Config) verifiers(site oauth.BearerVerifier) (func(upstream string) oauth.BearerVerifier, error) {
 	if c.Verification.chosen(c.IsGateway()) == VerifierUpstream {
-		o := remote.MCPOptions{Host: c.Gateway.Host, Transport: remote.Transport{Options: c.reach(), Logger: c.Logger}, Now: c.Now}
+		connect, err := c.Gateway.Connect.options(c)
+		if err != nil {
+			return nil, err
+		}
+		o := remote.MCPOptions{Host: c.Gateway.Host, Transport: remote.Transport{Options: connect, Logger: c.Logger}, Now: c.Now}
 		o.Presentation, _ = presentation.Parse(c.Gateway.Present) // was checked
 		for _, scope := range c.WithDefaults().Scopes {
 			o.Scopes = append(o.Scopes, scope.Name)

@@ -111,7 +111,7 @@ func (c Config) checkVerifier() (mistakes []error) {
 
 // checkClientRules checks the fields about metadata documents and redirect URIs of clients.
 func (c Config) checkClientRules() (mistakes []error) {
-	if c.MetadataProxy != "" && !isProxyURL(c.MetadataProxy) {
+	if c.MetadataProxy != "" && !IsProxyURL(c.MetadataProxy) {
 		mistakes = append(mistakes, NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with user:password@ before "+
 			"the host if the proxy requires them, %%2F for a slash in the password and so on, and nothing after the port", Field("MetadataProxy")))
 	}
@@ -141,8 +141,8 @@ func (c Config) checkRuntime() (mistakes []error) {
 	return mistakes
 }
 
-// isProxyURL reports whether raw names a proxy and nothing else. Errors must not repeat raw, because it may hold a password.
-func isProxyURL(raw string) bool {
+// IsProxyURL reports whether raw names a proxy and nothing else. Errors must not repeat raw, because it may hold a password.
+func IsProxyURL(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return false

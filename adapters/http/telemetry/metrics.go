@@ -30,6 +30,7 @@ type Metrics struct {
 	active    *prometheus.GaugeVec
 	decisions *prometheus.CounterVec
 	limits    *prometheus.CounterVec
+	upstreams *prometheus.HistogramVec
 	events    []string
 	observers sync.Map // of prometheus.Observer by series, because a vector hashes every label at each lookup
 }
@@ -66,6 +67,9 @@ func NewMetrics(events ...string) *Metrics {
 		limits: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pasteport_limits_total", Help: "Requests that a limit slowed or refused, and sessions, connections and documents that it evicted.",
 		}, []string{"limit", "effect"}),
+		upstreams: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "http_client_request_duration_seconds", Help: "Duration of requests to the upstreams of a gateway, until the header of the response.", Buckets: buckets,
+		}, []string{"resource", "http_request_method", "http_response_status_code", "error_type"}),
 		events: events,
 	}
 	for _, limit := range oauth.LimitNames() {
@@ -76,7 +80,7 @@ func NewMetrics(events ...string) *Metrics {
 	for _, event := range events {
 		m.decisions.WithLabelValues(event) // so that the series exists from the start
 	}
-	m.registry.MustRegister(m.durations, m.active, m.decisions, m.limits, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+	m.registry.MustRegister(m.durations, m.active, m.decisions, m.limits, m.upstreams, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -107,6 +111,18 @@ func (m *Metrics) Decided(event string) {
 // Limit counts one effect of a limit. It is an oauth.LimitObserver.
 func (m *Metrics) Limit(limit oauth.Limit, effect oauth.LimitEffect) {
 	m.limits.WithLabelValues(string(limit), string(effect)).Inc()
+}
+
+// Upstream records a request to the upstream of a resource. status is 0 without a response.
+func (m *Metrics) Upstream(resource, method string, status int, took time.Duration) {
+	code, failure := strconv.Itoa(status), ""
+	switch {
+	case status == 0:
+		code, failure = "", other
+	case status >= http.StatusInternalServerError:
+		failure = code
+	}
+	m.upstreams.WithLabelValues(resource, method, code, failure).Observe(took.Seconds())
 }
 
 // Measure times every request to the site. It calls Echo's error handler itself, so that the status is known. The label of a route is its template,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -35,13 +36,32 @@ type transport struct {
 	breaker  *gobreaker.TwoStepCircuitBreaker[struct{}]
 	patience time.Duration
 	probe    time.Duration // probeTimeout; shorter in tests
+	observe  func(Request)
+}
+
+// Request is a request to the upstream, for metrics.
+type Request struct {
+	Method string
+	Status int           // 0 without a response
+	Took   time.Duration // until the header of the response
+}
+
+// errOpen is the state of an upstream that gets no requests.
+var errOpen = fmt.Errorf("it has failed %d times in a row, and gets no requests for %s", failuresInARow, openTimeout)
+
+// health returns an error while the breaker is open (U10).
+func (t *transport) health() error {
+	if t.breaker.State() == gobreaker.StateOpen {
+		return errOpen
+	}
+	return nil
 }
 
 // newTransport returns a transport whose breaker is open for the given time after repeated failures.
 func newTransport(o Options, open time.Duration) *transport {
 	next := o.Transport(idlePerUpstream, idleLimit)
 	next.DisableCompression = true
-	return &transport{next: next, patience: o.Patience, probe: probeTimeout, breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+	return &transport{next: next, patience: o.Patience, probe: probeTimeout, observe: o.Observe, breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     open,
 		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
 		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // by the client
@@ -62,7 +82,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		timer := time.AfterFunc(t.patience, func() { cancel(errTimeout) })
 		defer timer.Stop()
 	}
-	answer, err := t.next.RoundTrip(r.WithContext(ctx))
+	answer, err := t.timed(r.WithContext(ctx))
 	if err != nil {
 		err = failureOf(err, ctx)
 		cancel(nil)
@@ -72,6 +92,21 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	report(gatewayError(answer.StatusCode))
 	answer.Body = &responseBody{answer.Body, answer, cancel}
 	return answer, nil
+}
+
+// timed sends the request and reports it to the observer.
+func (t *transport) timed(r *http.Request) (*http.Response, error) {
+	if t.observe == nil {
+		return t.next.RoundTrip(r)
+	}
+	seen, began := Request{Method: r.Method}, time.Now()
+	answer, err := t.next.RoundTrip(r)
+	if err == nil {
+		seen.Status = answer.StatusCode
+	}
+	seen.Took = time.Since(began)
+	t.observe(seen)
+	return answer, err
 }
 
 // admit returns a function that reports the result to the breaker. A probe blocks all other requests, so it counts as a success after probeTimeout:

@@ -42,7 +42,8 @@ type Options struct {
 	Patience    time.Duration  // until the response to a POST begins; 0 for 5 minutes
 
 	outbound.Options
-	Logger *slog.Logger
+	Observe func(Request) // called for each request to the upstream; nil for none
+	Logger  *slog.Logger
 }
 
 const defaultPatience = 5 * time.Minute
@@ -53,7 +54,11 @@ type Upstream struct {
 	url     *url.URL
 	passes  func(header string) bool
 	proxy   *httputil.ReverseProxy
+	health  func() error
 }
+
+// Health returns an error while the upstream gets no requests, because it has failed repeatedly (U10).
+func (u *Upstream) Health() error { return u.health() }
 
 // New returns an upstream. The options must be checked.
 func New(o Options) (*Upstream, error) {
@@ -64,9 +69,10 @@ func New(o Options) (*Upstream, error) {
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
 	}
-	u := &Upstream{options: o, url: target, passes: forwards(o.Headers)}
+	transport := newTransport(o, openTimeout)
+	u := &Upstream{options: o, url: target, passes: forwards(o.Headers), health: transport.health}
 	u.proxy = &httputil.ReverseProxy{
-		Transport: newTransport(o, openTimeout), BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Transport: transport, BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Rewrite: u.rewrite, ModifyResponse: u.accept,
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { forwardingOf(r).failed = err },
 	}
