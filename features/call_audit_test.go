@@ -156,7 +156,7 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		Expect(Run(ctx, "audit", "verify", path).Code).To(Equal(0))
 	}, revisions(batching, headers, sessions, stateless))
 
-	It("of a gateway says what is known: a refusal for missing scopes, a failure of the upstream, and a response on another stream", Label("V1"), func(ctx SpecContext) {
+	It("of a gateway records a refusal for missing scopes, a failure of the upstream, and a response on another stream", Label("V1"), func(ctx SpecContext) {
 		path, adjust := auditing()
 		upstream := NewUpstream(apiKey)
 		world := NewGateway(upstream.URL+"/sse", adjust)

@@ -170,7 +170,7 @@ func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
 	return nil
 }
 
-// checkDocuments compares metadata documents with what is published. Key sets are left out, because clients replace their keys regularly.
+// checkDocuments compares metadata documents with the published ones. Key sets are left out, because clients replace their keys regularly.
 func checkDocuments(ctx context.Context, probe *bootstrap.ClientProbe, known []knownDocument, t term.Terminal) error {
 	known = slices.DeleteFunc(known, func(d knownDocument) bool { return d.Kind != oauth.MetadataDocument || d.Withdrawn })
 	differing := 0

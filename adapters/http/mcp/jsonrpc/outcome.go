@@ -88,7 +88,7 @@ func (o *Outcome) finish() {
 	}
 }
 
-// scanner finds the members of a JSON-RPC response at the two outer levels. It accepts what is not valid JSON, because the response passes unchanged.
+// scanner finds the members of a JSON-RPC response at the two outer levels. It also accepts invalid JSON, because the response passes unchanged.
 type scanner struct {
 	complete                     bool
 	hasResult, hasError, isError bool
