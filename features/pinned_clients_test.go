@@ -135,6 +135,10 @@ var _ = Describe("The commands for documents of clients", Label("CIMD", "C59", "
 			ContainSubstring("UNCHECKED  "+another.ID+"  store: cannot be fetched from here: "), ContainSubstring("status of the response is 403")))
 		Expect(differs.Err).To(ContainSubstring("1 of 2 documents differ"))
 
+		world.Clients.Publish(client.path(), strings.Replace(client.document(client.Redirect), "{", `{"x\u001b[31m\nsame  y":1,`, 1))
+		forged := known("check")
+		Expect(forged.Out).To(And(ContainSubstring(`another "`), Not(ContainSubstring("\x1b")), Not(ContainSubstring("\nsame  y"))))
+
 		world.Clients.Serve(client.path(), statusOnly(http.StatusGone))
 		Expect(known("check")).To(And(HaveField("Code", 1), HaveField("Out", ContainSubstring("the status of the response is 410"))))
 	})

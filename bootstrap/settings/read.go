@@ -102,7 +102,11 @@ func (s *Setting) takeNode(node *yaml.Node) error {
 }
 
 func (s *Setting) isForeign(node *yaml.Node) bool {
-	return node.Kind != yaml.ScalarNode || !slices.Contains(s.shape.tags, node.ShortTag())
+	if node.Kind != yaml.ScalarNode {
+		return true
+	}
+	isWord := node.Style == 0 && slices.Contains(s.shape.words, node.Value) // a text without quotes
+	return !isWord && !slices.Contains(s.shape.tags, node.ShortTag())
 }
 
 func (s *Setting) describe(node *yaml.Node) string {

@@ -219,6 +219,7 @@ func (*list[T]) Type() string { return "list" }
 // shape is the kind of a value: its YAML tags, its description in errors, its JSON schema and its completion.
 type shape struct {
 	tags     []string // of the value, or of the items of a list
+	words    []string // that are a value without quotes, besides those with the tags
 	list     bool
 	expected string // completes "write ..." in errors
 	schema   jsonschema.Schema
@@ -235,7 +236,7 @@ var (
 		schema: jsonschema.Schema{Type: "string"}, complete: cobra.NoFileCompletions,
 	}
 	onOff = shape{
-		tags: []string{"!!bool", "!!str"}, expected: "true or false",
+		tags: []string{"!!bool"}, words: []string{"on", "off"}, expected: "true or false",
 		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "boolean"}, {Enum: []any{"on", "off"}}}}, complete: words("true", "false"),
 	}
 	bytesOrUnits = shape{
