@@ -223,7 +223,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		client := world.RegisterClient(ctx, loopback)
 		world.adjust = func(config *server.Config) {
 			selfRegistration(config)
-			config.AllowClients = []string{"claude.ai"}
+			config.AllowClient = func(host string) bool { return host == "claude.ai" } // of a host; the program refuses such settings
 		}
 		world.Restart()
 		refused := world.Register(ctx, map[string]any{"redirect_uris": []string{callback}})
