@@ -194,6 +194,7 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		})
 		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
+		upstream.CloseClientConnections() // Close waits for the open stream
 		upstream.Close()
 		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
 		Expect(world.NewClient().Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusServiceUnavailable))
