@@ -6,17 +6,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"time"
 
-	"github.com/labstack/echo/v4"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
-	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
@@ -190,120 +184,3 @@ func (a *OAuthServer) Grants(ctx context.Context) ([]oauth.Connection, error) {
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	return a.server.EndGrants(ctx, chosen)
 }
-
-// MCPServer is an MCP server behind the bearer token check (RFC 6750, RFC 9728).
-type MCPServer struct {
-	authz    *OAuthServer
-	options  mcp.Options
-	resource string // "" for the first of the Config
-	mounted  *mcp.Server
-	health   func() error // of the upstream; nil without one
-}
-
-func newMCPServer(options []MCPOption) *MCPServer {
-	m := new(MCPServer)
-	for _, option := range options {
-		option(m)
-	}
-	return m
-}
-
-// NewMCPServer protects a server of the official Go SDK. Register needs WithOAuth; ServeStdio does not.
-func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
-	m := newMCPServer(options)
-	if server != nil {
-		m.mounted = mcp.New(server, m.protection())
-	}
-	return m
-}
-
-// errNoServer reports a nil server of the SDK.
-var errNoServer = errors.New("the MCP server is nil: make one with mcp.NewServer and pass it to NewMCPServer")
-
-func (m *MCPServer) protection() mcp.Options {
-	o := m.options
-	if m.authz == nil {
-		return o
-	}
-	settings, index := m.authz.server.Settings(), max(m.resourceIndex(), 0) // Register reports an unknown resource
-	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource, settings.Resources[index].Name, index > 0
-	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
-	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
-	o.Bodies = m.authz.bodies
-	o.Limits, o.Limited = settings.Limits, m.authz.limited
-	follow := m.authz.follow
-	follow.Always, o.ClientLabel = o.Audit != nil, settings.LabelOf
-	o.Follow, o.Begin = follow.Middleware, m.authz.host.before(follow.Begin, m.authz.config.Logger)
-	return o
-}
-
-// Register mounts the endpoints of the authorization server and of the MCP server on the site's Echo. It fails without WithOAuth, for an unknown
-// WithResource, and for invalid origins or hosts. The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout,
-// ReadTimeout, WriteTimeout (open streams extend it), and the number of connections (golang.org/x/net/netutil.LimitListener). The first request to
-// the MCP server logs a warning if one of the first two is missing.
-func (m *MCPServer) Register(site *echo.Echo) error {
-	if m.mounted == nil {
-		return fmt.Errorf("registering the MCP server: %w", errNoServer)
-	}
-	if m.authz == nil {
-		return fmt.Errorf("registering the MCP server: it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio")
-	}
-	if m.resourceIndex() < 0 {
-		return m.errUnknownResource()
-	}
-	if err := oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
-		return fmt.Errorf("registering the MCP server: %w", err)
-	}
-	if err := m.mounted.Join(); err != nil {
-		return fmt.Errorf("registering the MCP server: %w", err)
-	}
-	m.warnOfLoopbackOrigins()
-	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
-	m.authz.ended.add(m.mounted)
-	m.mounted.Mount(site)
-	m.authz.endpoints.Mount(site)
-	return nil
-}
-
-// Open returns the numbers of open streams and sessions.
-func (m *MCPServer) Open() (streams, sessions int) {
-	if m.mounted == nil {
-		return 0, 0
-	}
-	return m.mounted.Open()
-}
-
-// Health returns an error while the upstream of a gateway gets no requests, because it has failed repeatedly (U10). It is nil for other servers.
-func (m *MCPServer) Health() error {
-	if m.health == nil {
-		return nil
-	}
-	return m.health()
-}
-
-// Drain ends every open stream. Pass it to http.Server.RegisterOnShutdown.
-func (m *MCPServer) Drain() {
-	if m.mounted != nil {
-		m.mounted.Drain()
-	}
-}
-
-// WaitForReplicas waits for the requests that other replicas have forwarded to this one, until ctx ends. Call it before the bus is closed. Without
-// WithBus it returns at once.
-func (m *MCPServer) WaitForReplicas(ctx context.Context) {
-	if m.mounted != nil {
-		m.mounted.WaitForReplicas(ctx)
-	}
-}
-
-// ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as the given caller. It returns at the end of in or
-// ctx.
-func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
-	if m.mounted == nil {
-		return fmt.Errorf("serving stdio: %w", errNoServer)
-	}
-	return m.mounted.ServeStdio(ctx, in, out, caller)
-}
-
-// CallerOf returns the authenticated caller of a tool; false for a request that no MCPServer has passed.
-func CallerOf(request sdk.Request) (oauth.Caller, bool) { return mcp.CallerOf(request) }

@@ -21,35 +21,31 @@ const (
 
 // entry is a valid document. It is immutable; a renewed entry replaces it.
 type entry[T any] struct {
-	value              T
-	body               []byte
-	etag, lastModified string
-	checkedAt          time.Time // when it was last fetched or revalidated
-	freshUntil         time.Time
-	stored             bool // the store has it too
-	withdrawn          bool // in the store only: the client had withdrawn its document at checkedAt
+	oauth.ClientDocument
+	value  T
+	stored bool // the store has it too
 }
 
-func newEntry[T any](value T, body []byte, header http.Header, now time.Time) *entry[T] {
-	return &entry[T]{
-		value: value, body: body, etag: header.Get("ETag"), lastModified: header.Get("Last-Modified"),
-		checkedAt: now, freshUntil: now.Add(freshness(header)),
-	}
+// newEntry returns a document, whose headers determine its freshness.
+func newEntry[T any](document oauth.ClientDocument, value T, header http.Header, now time.Time) *entry[T] {
+	document.ETag, document.LastModified = header.Get("ETag"), header.Get("Last-Modified")
+	document.CheckedAt, document.FreshUntil = now, now.Add(freshness(header))
+	return &entry[T]{ClientDocument: document, value: value}
 }
 
 // fresh reports whether the document may be used, for at most maxFresh even if the clock is set back (C37).
 func (e *entry[T]) fresh(now time.Time) bool {
-	return e != nil && now.Before(e.freshUntil) && e.freshUntil.Sub(now) <= maxFresh
+	return e != nil && now.Before(e.FreshUntil) && e.FreshUntil.Sub(now) <= maxFresh
 }
 
 // stale reports whether the document has expired, less than oauth.KeysStaleFor ago (C56).
 func (e *entry[T]) stale(now time.Time) bool {
-	return e != nil && within(e.freshUntil, oauth.KeysStaleFor, now)
+	return e != nil && within(e.FreshUntil, oauth.KeysStaleFor, now)
 }
 
 // wasGood reports whether the document was good less than oauth.MetadataStaleFor ago (C57).
 func (e *entry[T]) wasGood(now time.Time) bool {
-	return e != nil && within(e.checkedAt, oauth.MetadataStaleFor, now)
+	return e != nil && within(e.CheckedAt, oauth.MetadataStaleFor, now)
 }
 
 // addConditions makes a request conditional if there is a document with a validator (C38).
@@ -57,19 +53,19 @@ func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
 	if e == nil {
 		return false
 	}
-	if e.etag != "" {
-		header.Set("If-None-Match", e.etag)
+	if e.ETag != "" {
+		header.Set("If-None-Match", e.ETag)
 	}
-	if e.lastModified != "" {
-		header.Set("If-Modified-Since", e.lastModified)
+	if e.LastModified != "" {
+		header.Set("If-Modified-Since", e.LastModified)
 	}
-	return e.etag != "" || e.lastModified != ""
+	return e.ETag != "" || e.LastModified != ""
 }
 
 // renewed returns the entry after a 304, whose headers determine its freshness (C38).
 func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
-	next := newEntry(e.value, e.body, header, now)
-	next.etag, next.lastModified = cmp.Or(next.etag, e.etag), cmp.Or(next.lastModified, e.lastModified)
+	next := newEntry(e.ClientDocument, e.value, header, now)
+	next.ETag, next.LastModified = cmp.Or(next.ETag, e.ETag), cmp.Or(next.LastModified, e.LastModified)
 	return next
 }
 

@@ -196,7 +196,7 @@ func askTogether(ctx context.Context, n int, ask func(context.Context) error) fu
 var _ = Describe("Caching a document while the clock is set back", Label("C37", "I23"), func() {
 	It("keeps it fresh for a day at most", func() {
 		clock := newClock()
-		kept := newEntry("value", nil, http.Header{"Cache-Control": {"max-age=9999999"}}, clock.now())
+		kept := newEntry(oauth.ClientDocument{}, "value", http.Header{"Cache-Control": {"max-age=9999999"}}, clock.now())
 		Expect(kept.fresh(clock.now())).To(BeTrue())
 		Expect(kept.fresh(clock.now().Add(-time.Minute))).To(BeFalse())
 	})

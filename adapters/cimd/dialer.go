@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // newTransport returns a transport that checks each address after DNS and before it connects (C17), and makes a new connection for each fetch. It
@@ -68,17 +69,14 @@ func (c addressCheck) control(network, address string, conn syscall.RawConn) err
 	}
 	for _, network := range c.denied {
 		if ip := target.Addr().Unmap(); network.Contains(ip) {
-			return fmt.Errorf("%w: %s is in %s, which is denied", errAddressRefused, ip, network)
+			return fmt.Errorf("%w: %s is in %s, which is denied", oauth.ErrMetadataAddress, ip, network)
 		}
 	}
 	if err := c.guardian.Safe(network, target.String(), conn); err != nil {
-		return fmt.Errorf("%w: %w", errAddressRefused, err)
+		return fmt.Errorf("%w: %w", oauth.ErrMetadataAddress, err)
 	}
 	return nil
 }
-
-// errAddressRefused is the error of an address that may not be fetched from.
-var errAddressRefused = errors.New("the address is refused")
 
 // egressProxy is the HTTP proxy of the operator, for networks without direct access to the internet. Its own address is not checked.
 type egressProxy struct {

@@ -29,7 +29,7 @@ func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, e
 func checkHead(response *http.Response, limit int64, anyType bool) error {
 	switch {
 	case response.StatusCode != http.StatusOK:
-		return statusError(response.StatusCode)
+		return oauth.MetadataStatus(response.StatusCode)
 	case !anyType && !isJSON(response.Header.Get("Content-Type")):
 		return errors.New("the content type of the response is not JSON")
 	case len(response.Header.Values("Content-Encoding")) > 0:
@@ -38,37 +38,6 @@ func checkHead(response *http.Response, limit int64, anyType bool) error {
 		return fmt.Errorf("the response announces more than %d bytes", limit)
 	}
 	return nil
-}
-
-// statusError reports a status other than 200.
-type statusError int
-
-func (e statusError) Error() string { return fmt.Sprintf("the status of the response is %d", int(e)) }
-
-// isTransient reports whether a failed fetch says nothing about the client: the host was unreachable, failed or refused requests, or this server had no
-// slot for the fetch (C56, C57). A host that resolves to an address that is not public is not among them, because its DNS entries are the client's.
-func isTransient(err error) bool {
-	var status statusError
-	switch {
-	case errors.Is(err, errAddressRefused):
-		return false
-	case errors.Is(err, oauth.ErrMetadataBudget):
-		return true
-	case errors.As(err, &status):
-		return status == http.StatusForbidden || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests ||
-			status >= http.StatusInternalServerError
-	}
-	return errors.Is(err, oauth.ErrMetadataUnreachable) && !errors.Is(err, oauth.ErrMetadataNoDocument)
-}
-
-// isDefinite reports whether the client has withdrawn its document: it was removed, or is not valid any more (C57).
-func isDefinite(err error) bool {
-	var status statusError
-	if errors.As(err, &status) {
-		return status == http.StatusNotFound || status == http.StatusGone
-	}
-	_, refused := oauth.KindOf(err)
-	return refused || errors.Is(err, oauth.ErrMetadataMalformed)
 }
 
 // isJSON reports whether a media type is application/json or application/*+json, with any parameters (C14).

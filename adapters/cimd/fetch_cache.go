@@ -91,18 +91,18 @@ func (c *fetchCache[T]) findOrStale(
 	now := c.directory.options.Now()
 	if last, failed := c.failures.Get(at.String()); failed && within(last.at, renewInterval, now) {
 		if known := c.newest(ctx, at); !known.fresh(now) && serves(known, now) {
-			return lookupResult[T]{known.value, known.checkedAt, last.err}, nil
+			return lookupResult[T]{known.value, known.CheckedAt, last.err}, nil
 		}
 	}
 	value, err := c.find(ctx, at, enough)
-	if err == nil || !isTransient(err) {
+	if err == nil || !oauth.IsMetadataOutage(err) {
 		return lookupResult[T]{value: value}, err
 	}
 	last := c.newest(ctx, at)
 	if !serves(last, now) {
 		return lookupResult[T]{}, err
 	}
-	return lookupResult[T]{last.value, last.checkedAt, err}, nil
+	return lookupResult[T]{last.value, last.CheckedAt, err}, nil
 }
 
 // within reports whether at is less than interval before now. It is false for a time after now, when the clock was ahead.
@@ -186,9 +186,9 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 // failed records a failure that says nothing about the client, and withdraws the document after a definite one.
 func (c *fetchCache[T]) failed(ctx context.Context, at oauth.ClientID, err error) {
 	switch {
-	case isTransient(err):
+	case oauth.IsMetadataOutage(err):
 		c.failures.Add(at.String(), failure{c.directory.options.Now(), err})
-	case isDefinite(err):
+	case oauth.IsMetadataWithdrawal(err):
 		c.withdraw(ctx, at)
 	}
 }
@@ -221,7 +221,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	if err != nil {
 		return nil, err
 	}
-	return newEntry(value, body, response.Header, d.options.Now()), nil
+	return newEntry(oauth.ClientDocument{Kind: c.kind, URL: at.String(), Body: body}, value, response.Header, d.options.Now()), nil
 }
 
 // parse decodes and checks a document.

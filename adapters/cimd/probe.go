@@ -23,9 +23,9 @@ func Probe(ctx context.Context, o Options, id oauth.ClientID) (Answer, error) {
 	seen := &observer{RoundTripper: d.transport}
 	d.transport = seen
 	fetched, err := d.documents.fetch(ctx, id, nil)
-	seen.answer.Withdrawn = err != nil && isDefinite(err)
+	seen.answer.Withdrawn = err != nil && oauth.IsMetadataWithdrawal(err)
 	if err == nil {
-		seen.answer.Body = fetched.body
+		seen.answer.Body = fetched.Body
 	}
 	return seen.answer, err
 }

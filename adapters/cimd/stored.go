@@ -17,23 +17,30 @@ func (c *fetchCache[T]) cached(ctx context.Context, at oauth.ClientID) *entry[T]
 		return known
 	}
 	loaded := c.load(ctx, at)
-	if loaded == nil || loaded.withdrawn {
+	if loaded == nil || loaded.Withdrawn() {
 		return nil
 	}
+	return c.keepLoaded(ctx, at, loaded)
+}
+
+// keepLoaded keeps a document of the store in memory, unless there is one meanwhile.
+func (c *fetchCache[T]) keepLoaded(ctx context.Context, at oauth.ClientID, loaded *entry[T]) *entry[T] {
 	return c.entries.addMissing(at.String(), loaded, target{at: at, requester: oauth.RequesterFrom(ctx)}.network())
 }
 
 // newest returns the newest version in memory and in the store, where another replica may have put it, and keeps it in memory. It returns nil if there is
 // none, or if the newest is that the client has withdrawn the document.
 func (c *fetchCache[T]) newest(ctx context.Context, at oauth.ClientID) *entry[T] {
-	known := c.cached(ctx, at)
+	known, _ := c.entries.get(at.String())
 	loaded := c.load(ctx, at)
 	switch {
-	case known == nil, loaded == nil, !loaded.checkedAt.After(known.checkedAt):
+	case loaded == nil, known != nil && !loaded.CheckedAt.After(known.CheckedAt):
 		return known
-	case loaded.withdrawn:
+	case loaded.Withdrawn():
 		c.entries.forget(at.String())
 		return nil
+	case known == nil:
+		return c.keepLoaded(ctx, at, loaded)
 	}
 	c.entries.replace(at.String(), known, loaded)
 	return loaded
@@ -54,61 +61,55 @@ func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 		return nil
 	}
 	if document.Withdrawn() {
-		return &entry[T]{withdrawn: true, checkedAt: document.CheckedAt, stored: true}
+		return &entry[T]{ClientDocument: document, stored: true}
 	}
 	value, err := c.parse(ctx, at, document.Body)
 	if err != nil {
 		d.options.Logger.InfoContext(ctx, "stored document of a client is not used", "url", at.String(), "error", err)
 		return nil
 	}
-	return &entry[T]{
-		value: value, body: document.Body, etag: document.ETag, lastModified: document.LastModified,
-		checkedAt: document.CheckedAt, freshUntil: document.FreshUntil, stored: true,
-	}
+	return &entry[T]{ClientDocument: document, value: value, stored: true}
 }
 
 // saveIfInUse writes the fetched document to the store if an earlier version is there or the client is in use, and returns it. Documents of other clients
 // are not stored, so that anonymous requests add no rows (A34).
 func (c *fetchCache[T]) saveIfInUse(ctx context.Context, at oauth.ClientID, latest, fetched *entry[T]) *entry[T] {
 	if latest != nil && latest.stored || c.entries.isInUse(at.String()) {
-		return c.save(ctx, at, fetched, oauth.Fingerprint{})
+		return c.save(ctx, fetched, oauth.Fingerprint{})
 	}
 	return fetched
 }
 
 // save writes the document to the store, and returns it with the result.
-func (c *fetchCache[T]) save(ctx context.Context, at oauth.ClientID, e *entry[T], owner oauth.Fingerprint) *entry[T] {
+func (c *fetchCache[T]) save(ctx context.Context, e *entry[T], owner oauth.Fingerprint) *entry[T] {
 	store := c.directory.options.Store
 	if store == nil {
 		return e
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	err := store.SaveClientDocument(ctx, oauth.ClientDocument{
-		Kind: c.kind, URL: at.String(), Owner: owner, Body: e.body, ETag: e.etag, LastModified: e.lastModified, CheckedAt: e.checkedAt, FreshUntil: e.freshUntil,
-	})
-	if err != nil {
-		c.directory.options.Logger.WarnContext(ctx, "cannot store a client's document", "url", at.String(), "error", err)
+	saved := *e
+	saved.Owner, saved.stored = owner, true
+	if err := store.SaveClientDocument(ctx, saved.ClientDocument); err != nil {
+		c.directory.options.Logger.WarnContext(ctx, "cannot store a client's document", "url", e.URL, "error", err)
 		return e
 	}
-	saved := *e
-	saved.stored = true
 	return &saved
 }
 
 // keep marks the document as one of a client in use, and stores it.
-func (c *fetchCache[T]) keep(at oauth.ClientID, id oauth.ClientID, by oauth.Fingerprint) {
+func (c *fetchCache[T]) keep(at, id oauth.ClientID, by oauth.Fingerprint) {
 	c.entries.keep(at.String(), ownerOf(id, by))
 	if known, _ := c.entries.get(at.String()); known != nil && !known.stored {
-		c.entries.replace(at.String(), known, c.save(context.Background(), at, known, by))
+		c.entries.replace(at.String(), known, c.save(context.Background(), known, by))
 	}
 }
 
 // withdraw forgets a document that its client has withdrawn (C57). If a version of it is stored, the mark replaces it there for the other replicas.
 func (c *fetchCache[T]) withdraw(ctx context.Context, at oauth.ClientID) {
 	c.entries.forget(at.String())
-	if loaded := c.load(ctx, at); loaded != nil && !loaded.withdrawn {
+	if loaded := c.load(ctx, at); loaded != nil && !loaded.Withdrawn() {
 		now := c.directory.options.Now()
-		c.save(ctx, at, &entry[T]{checkedAt: now, freshUntil: now}, oauth.Fingerprint{})
+		c.save(ctx, &entry[T]{ClientDocument: oauth.ClientDocument{Kind: c.kind, URL: at.String(), CheckedAt: now, FreshUntil: now}}, oauth.Fingerprint{})
 	}
 }

@@ -3,6 +3,8 @@ package oauth
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -58,6 +60,42 @@ func (d ClientDocument) ForgetAfter() time.Time {
 		return d.FreshUntil.Add(KeysStaleFor)
 	}
 	return d.CheckedAt.Add(MetadataStaleFor)
+}
+
+// MetadataStatus is the error of a response with a status other than 200.
+type MetadataStatus int
+
+func (s MetadataStatus) Error() string {
+	return fmt.Sprintf("the status of the response is %d", int(s))
+}
+
+// isOutage reports whether the host refuses or fails all requests: 403, 408, 429 or 5xx.
+func (s MetadataStatus) isOutage() bool { return s == 403 || s == 408 || s == 429 || s >= 500 }
+
+// IsMetadataOutage reports whether a failed fetch says nothing about the client: the host was unreachable, failed or refused requests, or this server had
+// no slot for the fetch (C56, C57). A host that resolves to an address that is not public is not among them, because its DNS entries are the client's.
+func IsMetadataOutage(err error) bool {
+	var status MetadataStatus
+	switch {
+	case errors.Is(err, ErrMetadataAddress):
+		return false
+	case errors.Is(err, ErrMetadataBudget):
+		return true
+	case errors.As(err, &status):
+		return status.isOutage()
+	}
+	return errors.Is(err, ErrMetadataUnreachable) && !errors.Is(err, ErrMetadataNoDocument)
+}
+
+// IsMetadataWithdrawal reports whether a failed fetch shows that the client has withdrawn its document: it was removed (404, 410), or is not valid any
+// more (C57).
+func IsMetadataWithdrawal(err error) bool {
+	var status MetadataStatus
+	if errors.As(err, &status) {
+		return status == 404 || status == 410
+	}
+	_, refused := KindOf(err)
+	return refused || errors.Is(err, ErrMetadataMalformed)
 }
 
 // ClientDocumentStore is a Store that keeps the last good documents of clients in use, so that replicas share them and they survive a restart (C58).

@@ -75,6 +75,7 @@ var (
 	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
 	ErrMetadataNoDocument  = fmt.Errorf("%w: the response is no document", ErrMetadataUnreachable)
 	ErrMetadataSlow        = fmt.Errorf("%w: its host keeps timing out", ErrMetadataUnreachable)
+	ErrMetadataAddress     = errors.New("the address is refused") // beside ErrMetadataUnreachable
 	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
 )
