@@ -76,7 +76,7 @@ func keepingDocuments(open func() oauth.Store) {
 		Expect(err).To(MatchError(oauth.ErrNotFound))
 	})
 
-	It("keeps the owner of a document, and deletes the earliest of an owner with too many", Label("C58"), func(ctx SpecContext) {
+	It("keeps the owner of a document, and deletes the earliest of an owner with too many", Label("C58", "C54"), func(ctx SpecContext) {
 		owned := func(i int, owner byte) oauth.ClientDocument {
 			d := document(fmt.Sprintf("https://client.example/%d/%02d", owner, i), w.now.Add(time.Duration(i)*time.Second))
 			d.Owner = oauth.Fingerprint{owner}
@@ -118,7 +118,7 @@ func keepingDocuments(open func() oauth.Store) {
 		Expect(documents.ClientDocuments(ctx)).To(HaveLen(1))
 	})
 
-	It("deletes the documents that were checked earliest when there are too many", Label("C58"), func(ctx SpecContext) {
+	It("deletes the documents that were checked earliest when there are too many", Label("C58", "C54"), func(ctx SpecContext) {
 		at := func(i int) oauth.ClientDocument {
 			return document(fmt.Sprintf("https://client.example/%05d", i), w.now.Add(time.Duration(oauth.MaxClientDocuments-i)*time.Second))
 		}
