@@ -84,7 +84,11 @@ func (s *Setting) values() []string {
 func (s *Setting) line(values []string, how yaml.Style) (string, error) {
 	value := yaml.Node{Kind: yaml.SequenceNode, Style: how}
 	for _, item := range values {
-		value.Content = append(value.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: s.shape.tags[0], Value: item})
+		node, err := s.nodeOf(item)
+		if err != nil {
+			return "", err
+		}
+		value.Content = append(value.Content, node)
 	}
 	if !s.shape.list {
 		value = *value.Content[0]

@@ -39,8 +39,8 @@ func (s *Setting) read(d document) error {
 	if s.flag.Changed {
 		s.origin = origin{source: byFlag, name: s.Name}
 		var mistakes []error
-		for _, text := range s.mistyped {
-			mistakes = append(mistakes, s.invalidValue(text))
+		for _, wrong := range s.mistyped {
+			mistakes = append(mistakes, s.invalidValue(wrong.text, wrong.reason))
 		}
 		return errors.Join(mistakes...)
 	}
@@ -57,7 +57,7 @@ func (s *Setting) read(d document) error {
 
 func (s *Setting) take(value string) error {
 	if err := s.value.Set(value); err != nil {
-		return s.invalidValue(value)
+		return s.invalidValue(value, err)
 	}
 	if s.secret && value == hidden {
 		return fmt.Errorf("%s is %s, which stands for a hidden secret: write the secret itself", s.spelled(), hidden)
@@ -68,7 +68,10 @@ func (s *Setting) take(value string) error {
 	return nil
 }
 
-func (s *Setting) invalidValue(value string) error {
+func (s *Setting) invalidValue(value string, reason error) error {
+	if mapping := new(mappingError); errors.As(reason, &mapping) {
+		return fmt.Errorf("%s: %w", s.spelled(), mapping)
+	}
 	if s.secret {
 		value = hidden
 	}
@@ -77,33 +80,44 @@ func (s *Setting) invalidValue(value string) error {
 
 // takeNode is as strict as the JSON schema.
 func (s *Setting) takeNode(node *yaml.Node) error {
-	items := []*yaml.Node{node}
-	if s.shape.list {
+	items, isList := []*yaml.Node{node}, s.shape.list
+	switch {
+	case isList && node.Kind == yaml.SequenceNode:
 		items = node.Content
+	case s.shape.single:
+		isList = false
 	}
 	switch {
 	case node.Kind == yaml.AliasNode || slices.ContainsFunc(items, func(n *yaml.Node) bool { return n.Kind == yaml.AliasNode }):
 		return fmt.Errorf("%s is an alias: write the value itself", s.spelled())
 	case node.ShortTag() == "!!null":
 		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.shape.expected)
-	case s.shape.list != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
+	case isList != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
 		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.describe(node), s.shape.expected)
 	case !s.shape.list:
 		return s.take(node.Value)
 	}
+	return s.takeItems(items)
+}
+
+func (s *Setting) takeItems(items []*yaml.Node) error {
 	var texts []string
-	for _, item := range items {
-		texts = append(texts, item.Value)
+	for i, item := range items {
+		text, err := itemOf(item)
+		if err != nil {
+			return s.invalidValue("", &mappingError{i + 1, err})
+		}
+		texts = append(texts, text)
 	}
 	if err := s.flag.Value.(pflag.SliceValue).Replace(texts); err != nil {
-		return s.invalidValue(strings.Join(texts, ", "))
+		return s.invalidValue(strings.Join(texts, ", "), err)
 	}
 	return nil
 }
 
 func (s *Setting) isForeign(node *yaml.Node) bool {
 	if node.Kind != yaml.ScalarNode {
-		return true
+		return !s.shape.mappings || node.Kind != yaml.MappingNode
 	}
 	isWord := node.Style == 0 && slices.Contains(s.shape.words, node.Value) // a text without quotes
 	return !isWord && !slices.Contains(s.shape.tags, node.ShortTag())

@@ -31,7 +31,7 @@ type Setting struct {
 	shape       shape
 	flag        *pflag.Flag // holds the value from any source
 	value       pflag.Value // of the flag
-	mistyped    []string    // on the command line
+	mistyped    []mistyped  // on the command line
 	fields      []oauth.Field
 	example     []string
 	defaultText string // describes an empty default
@@ -62,9 +62,15 @@ type typed struct {
 	of *Setting
 }
 
+// mistyped is a text that is no value of its setting.
+type mistyped struct {
+	text   string
+	reason error
+}
+
 func (t typed) Set(text string) error {
-	if t.Value.Set(text) != nil {
-		t.of.mistyped = append(t.of.mistyped, text)
+	if err := t.Value.Set(text); err != nil {
+		t.of.mistyped = append(t.of.mistyped, mistyped{text, err})
 	}
 	return nil
 }
@@ -143,7 +149,7 @@ func Texts(name string, target *[]string, doc string) *Setting {
 
 // List is a list of items: a sequence in the file, a repeated flag, or separated by commas.
 func List[T any](name string, target *[]T, item Item[T], doc string) *Setting {
-	return newSetting(name, doc, listOf(item.Expected), func(f *pflag.FlagSet) { f.Var(&list[T]{target: target, item: item}, name, doc) })
+	return newSetting(name, doc, listOf(item.Expected, item.Mapping), func(f *pflag.FlagSet) { f.Var(&list[T]{target: target, item: item}, name, doc) })
 }
 
 // Fields names the Config fields whose mistakes are about this setting. A field with the same letters as the setting is always included.
@@ -167,6 +173,12 @@ func (s *Setting) DefaultText(defaultText string) *Setting {
 // HideQuery hides the query of a URL in output, because it can hold a secret.
 func (s *Setting) HideQuery() *Setting {
 	s.hideQuery = true
+	return s
+}
+
+// OrSingle lets the only item of a list stand in the file without the list.
+func (s *Setting) OrSingle() *Setting {
+	s.shape = s.shape.orSingle()
 	return s
 }
 

@@ -71,6 +71,60 @@ var _ = Describe("Reading lists", func() {
 	})
 })
 
+var _ = Describe("Reading mappings", func() {
+	people := []person{{Name: "Ada", Age: 36, Tags: []string{"x: y", "true"}}, {Name: "12"}}
+	read := func(text string) (sample, error) {
+		var s sample
+		err := errors.Join(s.table().readText([]byte(text))...)
+		return s, err
+	}
+
+	DescribeTable("accepts", func(text string) {
+		s, err := read(text)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.mappings).To(Equal(people))
+	},
+		Entry("a block", "people:\n- name: Ada\n  age: 36\n  tags: ['x: y', 'true']\n- {name: '12'}\n"),
+		Entry("flow", `people: [{name: Ada, age: 36, tags: ["x: y", "true"]}, {name: "12"}]`))
+
+	It("accepts one item without a list", func() {
+		s, err := read("people: {name: Ada}\none-or-more: a, b\n")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.mappings).To(Equal([]person{{Name: "Ada"}}))
+		Expect(s.oneOrMore).To(Equal([]string{"a, b"}))
+	})
+
+	It("accepts flags and environment variables in YAML", func() {
+		var s sample
+		target := s.table().lookup("people").flag.Value
+		Expect(target.Set(`{name: Ada, age: 36, tags: ["x: y", "true"]}`)).To(Succeed())
+		Expect(target.Set(`[{"name": "12"}]`)).To(Succeed())
+		Expect(s.mappings).To(Equal(people))
+	})
+
+	DescribeTable("refuses, with its number and without its values,", func(text, reason string) {
+		_, err := read(text)
+		Expect(err).To(MatchError(And(ContainSubstring(reason), Not(ContainSubstring("s3cret")))))
+	},
+		Entry("an unknown key", "people: [{name: Ada}, {nmae: s3cret}]", `people (from f.yaml:1): number 2: the mapping cannot be read: the key "nmae" is unknown`),
+		Entry("a value of another type", "people: [{name: Ada, age: s3cret}]", "number 1: age has a value of another type: write int"),
+		Entry("a key twice", "people: [{name: s3cret, name: b}]", "number 1: it is no mapping"),
+		Entry("a list in the list", "people: [[s3cret]]", "people (from f.yaml:1) is a list: write a list of people"),
+		Entry("a mapping for a text", "some-texts: [{a: b}]", "some-texts (from f.yaml:1) is a list: write a list of texts"),
+		Entry("a text", "people: [Ada]", `people (from f.yaml:1) is "Ada": write a list of people`))
+
+	It("prints mappings as YAML that reads the same again", func() {
+		var s sample
+		table, printed := s.table(), new(bytes.Buffer)
+		Expect(errors.Join(table.readText([]byte(`people: [{name: Ada, age: 36, tags: ["x: y", "true"]}, {name: "12"}]`))...)).To(Succeed())
+		Expect(table.WriteEffective(printed)).To(Succeed())
+		Expect(printed.String()).To(ContainSubstring("\n  - name: Ada\n    age: 36\n"))
+		again, err := read(printed.String())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.mappings).To(Equal(people))
+	})
+})
+
 var _ = Describe("Suggesting names", func() {
 	DescribeTable("finds the nearest", func(typed, meant string) {
 		Expect(new(sample).table().nearest(typed)).To(Equal(meant))

@@ -16,7 +16,14 @@ type sample struct {
 	text, file, folder, url, secret, choice string
 	on                                      bool
 	long, orZero                            time.Duration
-	texts                                   []string
+	texts, oneOrMore                        []string
+	mappings                                []person
+}
+
+type person struct {
+	Name string   `json:"name" jsonschema:"the name"`
+	Age  int      `json:"age,omitempty"`
+	Tags []string `json:"tags,omitempty"`
 }
 
 func (s *sample) table() *Table {
@@ -25,6 +32,7 @@ func (s *sample) table() *Table {
 		Text("a-text", &s.text, "a text"), File("a-file", &s.file, "a file"), Folder("a-folder", &s.folder, "a folder"), URL("a-url", &s.url, "a URL"),
 		Secret("a-secret", &s.secret, "a secret"), Switch("a-switch", &s.on, "a switch"), Choice("a-choice", &s.choice, []string{"red", "blue"}, "a choice"),
 		Duration("a-time", &s.long, "a time").Fields("SomeTTL"), Duration("a-pause", &s.orZero, "a pause"), Texts("some-texts", &s.texts, "some texts"),
+		Texts("one-or-more", &s.oneOrMore, "one text or more").OrSingle(), List("people", &s.mappings, Mapping[person]("people"), "people").OrSingle(),
 	}})
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/spf13/cobra"
 )
 
 // span is a duration that is printed without zero units: 1h instead of 1h0m0s.
@@ -145,7 +144,8 @@ func (c *choice) Type() string { return strings.Join(c.words, "|") }
 type Item[T any] struct {
 	Parse    func(string) (T, error)
 	Format   func(T) string
-	Expected string // what to write, in the plural, as in "host names"
+	Expected string             // what to write, in the plural, as in "host names"
+	Mapping  *jsonschema.Schema // of items that can be mappings, which Parse gets and Format returns as JSON objects; nil for none
 }
 
 // list is a flag that can be repeated, with items separated by commas or lines. An item with a comma needs quotes.
@@ -156,13 +156,10 @@ type list[T any] struct {
 }
 
 func (l *list[T]) Set(text string) error {
-	lines := csv.NewReader(strings.NewReader(text))
-	lines.FieldsPerRecord = -1 // lines may differ in their number of items
-	records, err := lines.ReadAll()
+	items, err := l.split(text)
 	if err != nil {
-		return fmt.Errorf("reading the list: %w", err)
+		return err
 	}
-	items := slices.Concat(records...)
 	if !l.set {
 		return l.Replace(items)
 	}
@@ -174,9 +171,26 @@ func (l *list[T]) Set(text string) error {
 	return nil
 }
 
+// split returns the items of one text: those of a YAML sequence or one mapping, if the items can be mappings, else those between commas.
+func (l *list[T]) split(text string) ([]string, error) {
+	if l.item.Mapping != nil && isCollection(text) {
+		return itemsOf(text)
+	}
+	lines := csv.NewReader(strings.NewReader(text))
+	lines.FieldsPerRecord = -1 // lines may differ in their number of items
+	records, err := lines.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("reading the list: %w", err)
+	}
+	return slices.Concat(records...), nil
+}
+
 // Append adds one item.
 func (l *list[T]) Append(text string) error {
 	item, err := l.item.Parse(strings.TrimSpace(text))
+	if err != nil && isMapping(text) {
+		return &mappingError{len(*l.target) + 1, err}
+	}
 	if err == nil {
 		*l.target = append(*l.target, item)
 	}
@@ -215,73 +229,3 @@ func (l *list[T]) String() string {
 }
 
 func (*list[T]) Type() string { return "list" }
-
-// shape is the kind of a value: its YAML tags, its description in errors, its JSON schema and its completion.
-type shape struct {
-	tags     []string // of the value, or of the items of a list
-	words    []string // that are a value without quotes, besides those with the tags
-	list     bool
-	expected string // completes "write ..." in errors
-	schema   jsonschema.Schema
-	complete cobra.CompletionFunc
-}
-
-const spanPattern = `^(0|-?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*)$`
-
-const sizePattern = `^[0-9]+(\.[0-9]+)? ?([kKMGT]i?)?[bB]?$`
-
-var (
-	text = shape{
-		tags: []string{"!!str"}, expected: "a text, in quotes if it begins with # or looks like a number",
-		schema: jsonschema.Schema{Type: "string"}, complete: cobra.NoFileCompletions,
-	}
-	onOff = shape{
-		tags: []string{"!!bool"}, words: []string{"on", "off"}, expected: "true or false",
-		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "boolean"}, {Enum: []any{"on", "off"}}}}, complete: words("true", "false"),
-	}
-	bytesOrUnits = shape{
-		tags: []string{"!!str", "!!int"}, expected: "a size such as 4MiB, or a number of bytes", complete: cobra.NoFileCompletions,
-		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: sizePattern}, {Type: "integer", Minimum: jsonschema.Ptr(1.0)}}},
-	}
-	duration = shape{
-		tags: []string{"!!str", "!!int"}, expected: "a duration such as 1h30m", complete: cobra.NoFileCompletions,
-		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: spanPattern}, {Type: "integer", Enum: []any{0}}}},
-	}
-	file    = named("the name of a file", "", cobra.ShellCompDirectiveDefault)
-	folder  = named("the name of a folder", "", cobra.ShellCompDirectiveFilterDirs)
-	address = named("a URL", "uri", cobra.ShellCompDirectiveNoFileComp)
-)
-
-func named(expected, format string, directive cobra.ShellCompDirective) shape {
-	return shape{
-		tags: []string{"!!str"}, expected: expected, complete: cobra.FixedCompletions(nil, directive),
-		schema: jsonschema.Schema{Type: "string", Format: format},
-	}
-}
-
-func oneOf(choices []string) shape {
-	schema := jsonschema.Schema{Type: "string"}
-	for _, word := range choices {
-		schema.Enum = append(schema.Enum, word)
-	}
-	return shape{tags: []string{"!!str"}, expected: strings.Join(choices, " or "), complete: words(choices...), schema: schema}
-}
-
-func listOf(expected string) shape {
-	return shape{
-		tags: []string{"!!str", "!!int"}, list: true, expected: "a list of " + expected, complete: cobra.NoFileCompletions,
-		schema: jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Types: []string{"string", "integer"}}},
-	}
-}
-
-func words(choices ...string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(slices.Clone(choices), cobra.ShellCompDirectiveNoFileComp)
-}
-
-// wholeFrom is the shape of a whole number with a minimum.
-func wholeFrom(least int) shape {
-	return shape{
-		tags: []string{"!!int"}, expected: fmt.Sprintf("a whole number of %d or more", least), complete: cobra.NoFileCompletions,
-		schema: jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(least))},
-	}
-}

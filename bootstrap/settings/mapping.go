@@ -1,0 +1,115 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v3"
+)
+
+// mappingError is the mistake in one mapping of a list. It does not repeat the mapping, which may hold a secret.
+type mappingError struct {
+	number int
+	reason error
+}
+
+func (e *mappingError) Error() string { return fmt.Sprintf("number %d: %s", e.number, e.reason) }
+
+// Mapping returns an item that is written as a mapping. The keys are the JSON names of T's fields; the tag jsonschema describes each.
+func Mapping[T any](expected string) Item[T] {
+	schema, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(err) // a mistake in T
+	}
+	return Item[T]{Expected: expected, Mapping: schema, Parse: ParseMapping[T], Format: FormatMapping[T]}
+}
+
+// ParseMapping decodes a JSON object. It refuses unknown keys and values of another type.
+func ParseMapping[T any](text string) (value T, err error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(&value)
+	mistyped := new(json.UnmarshalTypeError)
+	switch key, unknown := "", ""; {
+	case errors.As(err, &mistyped) && mistyped.Field == "":
+		return value, errors.New("it is no mapping")
+	case errors.As(err, &mistyped):
+		return value, fmt.Errorf("%s has a value of another type: write %s", mistyped.Field, mistyped.Type)
+	case err != nil:
+		if _, key, _ = strings.Cut(err.Error(), "unknown field "); key != "" {
+			unknown = ": the key " + key + " is unknown"
+		}
+		return value, errors.New("the mapping cannot be read" + unknown)
+	}
+	return value, nil
+}
+
+// FormatMapping is the reverse of ParseMapping.
+func FormatMapping[T any](value T) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		panic(err) // a mistake in T
+	}
+	return strings.TrimSpace(text.String())
+}
+
+func isMapping(text string) bool { return strings.HasPrefix(text, "{") }
+
+func isCollection(text string) bool { return isMapping(text) || strings.HasPrefix(text, "[") }
+
+// itemsOf returns the items of a YAML sequence, or the one mapping, with mappings as JSON objects.
+func itemsOf(text string) ([]string, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil || len(root.Content) != 1 {
+		return nil, errors.New("it is no mapping and no list of mappings")
+	}
+	nodes := root.Content
+	if nodes[0].Kind == yaml.SequenceNode {
+		nodes = nodes[0].Content
+	}
+	var items []string
+	for _, node := range nodes {
+		item, err := itemOf(node)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// itemOf returns a scalar as it is and a mapping as a JSON object.
+func itemOf(node *yaml.Node) (string, error) {
+	if node.Kind == yaml.ScalarNode {
+		return node.Value, nil
+	}
+	var value map[string]any
+	if err := node.Decode(&value); err != nil {
+		return "", errors.New("it is no mapping: " + strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+// nodeOf is the reverse of itemOf.
+func (s *Setting) nodeOf(item string) (*yaml.Node, error) {
+	if !s.shape.mappings || !isMapping(item) {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: s.shape.tags[0], Value: item}, nil
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(item), &root); err != nil {
+		return nil, err
+	}
+	mapping := root.Content[0]
+	mapping.Style = 0
+	for _, value := range mapping.Content {
+		value.Style = 0
+	}
+	return mapping, nil
+}
