@@ -14,6 +14,19 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 	if err != nil {
 		return 0, err
 	}
+	return s.endGrantsOf(ctx, host)
+}
+
+// EndGrantsOfFields is EndGrantsOf for a site that asks for several fields. The values are all those that the person has entered.
+func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
+	host, err := oauth.ParseHostFields(s.settings.HostFields.OrSingle(), func(name string) string { return values[name] })
+	if err != nil {
+		return 0, err
+	}
+	return s.endGrantsOf(ctx, host)
+}
+
+func (s *Server) endGrantsOf(ctx context.Context, host oauth.HostToken) (int, error) {
 	prints, err := s.settings.Keys.Fingerprints(host)
 	if err != nil {
 		return 0, err

@@ -11,6 +11,7 @@ import (
 // Pasted is the host token of a submitted form, or a proof of work that contains it.
 type Pasted struct {
 	Token        string
+	Fields       map[string]string // in place of Token, if the site asks for several
 	Proof, Nonce string
 	By           oauth.Requester
 }
@@ -87,10 +88,13 @@ func resultOf(err error) oauth.GuessResult {
 func (s *Server) newAttempt(pasted Pasted, ticket string) (*attempt, error) {
 	a := &attempt{Guess: oauth.Guess{By: pasted.By, Ticket: ticket}}
 	var err error
-	if pasted.Proof == "" {
-		a.host, err = oauth.ParseHostToken(pasted.Token)
-	} else {
+	switch fields := s.settings.HostFields; {
+	case pasted.Proof != "":
 		err = s.readProof(a, pasted)
+	case len(fields) > 0:
+		a.host, err = oauth.ParseHostFields(fields, func(name string) string { return pasted.Fields[name] })
+	default:
+		a.host, err = oauth.ParseHostToken(pasted.Token)
 	}
 	if err == nil {
 		a.Token, err = s.settings.Keys.Fingerprint(a.host)

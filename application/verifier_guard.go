@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/fairqueue"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -32,14 +33,15 @@ type verifierGuard struct {
 	granted  chan struct{}    // semaphore for tokens of grants
 	pasted   chan struct{}    // semaphore for pasted tokens
 	queue    *fairqueue.Queue // of pasted tokens
+	fields   credential.Fields
 }
 
-func newVerifierGuard(verifier oauth.BearerVerifier, limits oauth.Limits) verifierGuard {
+func newVerifierGuard(verifier oauth.BearerVerifier, fields credential.Fields, limits oauth.Limits) verifierGuard {
 	queue := fairqueue.New(fairqueue.Limits{
 		Slots: limits.MaxVerifications, MaxWaiting: waitingPerSlot * limits.MaxVerifications,
 		MaxWaitingPerAddress: waitingPerSlotAndAddress * limits.MaxVerificationsPerAddress,
 	})
-	return verifierGuard{verifier, make(chan struct{}, grantedSlots), make(chan struct{}, limits.MaxVerifications), queue}
+	return verifierGuard{verifier, make(chan struct{}, grantedSlots), make(chan struct{}, limits.MaxVerifications), queue, fields}
 }
 
 // guardFor returns the guard of the verifier of a resource (U3).
@@ -115,17 +117,29 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifi
 			v = verifierResult{err: oauth.VerifierUnavailable("the site's verifier panicked")}
 		}
 	}()
-	principal, err := g.verifier.VerifyBearer(ctx, host.Reveal())
+	principal, err := g.verifyValues(ctx, host.Values())
 	if err != nil {
 		return verifierResult{err: err}
 	}
 	if err := principal.Check(); err != nil {
 		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named a person who cannot be: " + err.Error())}
 	}
-	if principal.Reveals(host) {
+	if principal.Reveals(host, g.fields) {
 		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named the token itself as subject or role, which would be stored in clear")}
 	}
 	return verifierResult{principal, nil}
+}
+
+// verifyValues verifies all fields if the verifier can, else the token. A credential without a required field, from before the field was added, is
+// invalid, so that the person connects again (B23).
+func (g verifierGuard) verifyValues(ctx context.Context, values credential.Values) (oauth.Principal, error) {
+	if !g.fields.Complete(values) {
+		return oauth.Principal{}, fmt.Errorf("the connection is from before a field was added: %w", oauth.ErrUnknownBearer)
+	}
+	if all, ok := g.verifier.(oauth.FieldsVerifier); ok && len(g.fields) > 0 {
+		return all.VerifyFields(ctx, values)
+	}
+	return g.verifier.VerifyBearer(ctx, values[credential.Token])
 }
 
 func verifierRefusal(err error) error {

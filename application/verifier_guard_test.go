@@ -30,12 +30,12 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 	It("returns the principal", func(ctx SpecContext) {
 		verifier := newVerifierGuard(site(func(_ context.Context, token string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "of " + token[:4]}, nil
-		}), oauth.DefaultLimits())
+		}), nil, oauth.DefaultLimits())
 		Expect(verifier.verifyGranted(ctx, host)).To(Equal(oauth.Principal{Subject: "of host"}))
 	})
 
 	DescribeTable("describes the mistake of a verifier that", Label("H3"), func(ctx SpecContext, said string, answer site) {
-		_, err := newVerifierGuard(answer, oauth.DefaultLimits()).verifyGranted(ctx, host)
+		_, err := newVerifierGuard(answer, nil, oauth.DefaultLimits()).verifyGranted(ctx, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 		why := errors.Unwrap(err)
@@ -57,7 +57,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 	)
 
 	DescribeTable("survives a verifier that", func(ctx SpecContext, kind oauth.Kind, answer site) {
-		_, err := newVerifierGuard(answer, oauth.DefaultLimits()).verifyGranted(ctx, host)
+		_, err := newVerifierGuard(answer, nil, oauth.DefaultLimits()).verifyGranted(ctx, host)
 		found, _ := oauth.KindOf(err)
 		Expect(found).To(Equal(kind))
 		var refusal *oauth.Error
@@ -85,7 +85,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 			leave()
 			<-hanging
 			return oauth.Principal{}, nil
-		}), oauth.DefaultLimits()).verifyGranted(impatient, host)
+		}), nil, oauth.DefaultLimits()).verifyGranted(impatient, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 	})
@@ -109,7 +109,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 			(<-asked)()
 			<-hanging
 			return oauth.Principal{}, nil
-		}), oauth.DefaultLimits())
+		}), nil, oauth.DefaultLimits())
 		for range grantedSlots {
 			impatient, leave := context.WithCancel(ctx)
 			asked <- leave

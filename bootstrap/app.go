@@ -149,6 +149,11 @@ func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error
 	return a.server.EndGrantsOf(ctx, token)
 }
 
+// EndGrantsOfFields is EndGrantsOf for a Config with HostFields. The values are all those that the person has entered.
+func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
+	return a.server.EndGrantsOfFields(ctx, values)
+}
+
 // start runs the background work until Close.
 func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,6 +14,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/upstream"
 	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/adapters/presentation"
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -65,7 +66,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	protection := m.protection()
 	protection.PassedHeaders = to.Headers
 	proxy, err := upstream.New(upstream.Options{
-		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection),
+		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, m.authz.config.HostFields),
 		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
 	})
 	if err != nil {
@@ -89,16 +90,16 @@ func (u Upstream) check(config oauth.Config) error {
 		return oauth.NewMistake("%s is %q: set %s in the oauth.Config, so that access tokens can open the host token",
 			oauth.Field("Credential"), u.Credential, oauth.Field("HostTokenInUse"))
 	}
-	err := u.CheckOptions()
+	err := u.CheckOptions(config.HostFields)
 	if reason := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); reason != nil {
 		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)
 	}
 	return err
 }
 
-// CheckOptions reports the mistakes of every field but URL, in one error.
-func (u Upstream) CheckOptions() error {
-	mistakes := []error{u.checkSecrets(), u.checkPresent()}
+// CheckOptions reports the mistakes of every field but URL, in one error. The fields are those that people enter (oauth.Config.HostFields).
+func (u Upstream) CheckOptions(fields credential.Fields) error {
+	mistakes := []error{u.checkSecrets(), u.checkPresent(fields)}
 	if u.Patience < time.Second || u.Patience > time.Hour {
 		mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Gateway.Patience"), u.Patience))
 	}
@@ -131,11 +132,15 @@ func (u Upstream) checkSecrets() error {
 	return nil
 }
 
-func (u Upstream) checkPresent() error {
+func (u Upstream) checkPresent(fields credential.Fields) error {
+	if u.Credential != CredentialHostToken && len(fields) > 1 {
+		return oauth.NewMistake("%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose %q, or ask for one field",
+			oauth.Field("HostFields"), len(fields), oauth.Field("Credential"), u.Credential, CredentialHostToken)
+	}
 	if len(u.Present) > 0 && u.Credential == CredentialNone {
 		return oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Gateway.Present"), oauth.Field("Credential"), u.Credential)
 	}
-	parsed, wrong := presentation.Parse(u.Present)
+	parsed, wrong := presentation.Parse(u.Present, u.presented(fields))
 	var mistakes []error
 	for _, mistake := range wrong {
 		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Gateway.Present"), mistake))
@@ -148,8 +153,16 @@ func (u Upstream) checkPresent() error {
 	return errors.Join(mistakes...)
 }
 
-func (u Upstream) credential(protection mcp.Options) upstream.Credential {
-	presented, _ := presentation.Parse(u.Present) // was checked
+// presented returns the fields that Present presents: those of a person, or the secret for all callers.
+func (u Upstream) presented(fields credential.Fields) credential.Fields {
+	if u.Credential == CredentialStatic {
+		return credential.Single()
+	}
+	return fields
+}
+
+func (u Upstream) credential(protection mcp.Options, fields credential.Fields) upstream.Credential {
+	presented, _ := presentation.Parse(u.Present, u.presented(fields)) // was checked
 	switch u.Credential {
 	case CredentialStatic:
 		return upstream.Static{

@@ -67,7 +67,7 @@ var table = []law{
 	{of: []string{"adapters/jose"}, may: []string{"domain/...", "github.com/go-jose/go-jose/v4/..."}},
 	{of: []string{"adapters/verification/tokenfile"}, may: []string{"domain/...", "golang.org/x/crypto/argon2"}, never: []string{"net/..."}},
 	{of: []string{"adapters/outbound"}},
-	{of: []string{"adapters/presentation"}, may: []string{"golang.org/x/net/http/httpguts"}},
+	{of: []string{"adapters/presentation"}, may: []string{"domain/credential", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/verification/remote"}, may: []string{"domain/...", "adapters/outbound", "adapters/presentation", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/journal"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
 	{of: []string{"adapters/timestamps"}, may: []string{"github.com/hashicorp/golang-lru/v2"}},

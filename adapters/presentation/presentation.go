@@ -14,16 +14,18 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
-)
 
-// Token is the field that every credential has.
-const Token = "token"
+	"github.com/pasteport/pasteport/domain/credential"
+)
 
 // DefaultEntry is the entry of the zero Presentation.
 const DefaultEntry = "Authorization: Bearer {token}"
 
-// Presentation is the headers and query parameters that present a credential. The zero value presents it as bearer token.
-type Presentation struct{ entries []entry }
+// Presentation is the headers and query parameters that present a credential. The zero value presents a token as bearer token.
+type Presentation struct {
+	entries []entry
+	fields  credential.Fields
+}
 
 // entry is one header or query parameter.
 type entry struct {
@@ -32,7 +34,7 @@ type entry struct {
 	value   Template
 }
 
-var bearer = entry{name: "Authorization", value: Template{[]part{{literal: "Bearer "}, {field: Token}}}}
+var bearer = entry{name: "Authorization", value: Template{[]part{{literal: "Bearer "}, {field: credential.Token}}}}
 
 func (p Presentation) all() []entry {
 	if len(p.entries) == 0 {
@@ -41,13 +43,18 @@ func (p Presentation) all() []entry {
 	return p.entries
 }
 
-// Parse reads entries such as "X-Api-Key: {token}" and "?key={token}". Without entries it returns the zero Presentation. It returns one error for
-// each mistake, which begins with the number of the entry and does not repeat its value.
-func Parse(texts []string) (Presentation, []error) {
-	var p Presentation
+// Parse reads entries such as "X-Api-Key: {token}" and "?key={token}" with the names of fields; no fields stand for the token. Without entries it
+// presents the token as bearer token. It returns one error for each mistake, which begins with the number of the entry and does not repeat its value,
+// and one for each field that no entry uses.
+func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
+	p := Presentation{fields: fields}
 	var mistakes []error
+	var names []string
+	for _, field := range fields.OrSingle() {
+		names = append(names, field.Name)
+	}
 	for i, text := range texts {
-		next, err := parseEntry(text, []string{Token})
+		next, err := parseEntry(text, names)
 		if err == nil && slices.ContainsFunc(p.entries, next.isSame) {
 			err = fmt.Errorf("an entry before it sets %s already: keep one", next)
 		}
@@ -56,15 +63,29 @@ func Parse(texts []string) (Presentation, []error) {
 		}
 		p.entries = append(p.entries, next)
 	}
-	if len(texts) > 0 && len(mistakes) == 0 && !slices.ContainsFunc(p.entries, entry.usesToken) {
-		mistakes = append(mistakes, errors.New("no entry has {token}, so that the server would get no key: write it where the key belongs"))
+	if len(mistakes) > 0 {
+		return p, mistakes
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(p.all(), func(e entry) bool { return e.value.Uses(name) }) {
+			mistakes = append(mistakes, fmt.Errorf("no entry has {%s}, so that the server would not get it: write it where it belongs", name))
+		}
 	}
 	return p, mistakes
 }
 
 func (e entry) isSame(other entry) bool { return e.name == other.name && e.inQuery == other.inQuery }
 
-func (e entry) usesToken() bool { return e.value.Uses(Token) }
+// usesSecret reports whether the entry presents a secret field.
+func (e entry) usesSecret(fields credential.Fields) bool {
+	return slices.ContainsFunc(fields.OrSingle(), func(f credential.Field) bool { return f.Secret && e.value.Uses(f.Name) })
+}
+
+// isLeftOut reports whether the entry consists of optional fields without a value.
+func (e entry) isLeftOut(fields credential.Fields, values credential.Values) bool {
+	used := slices.DeleteFunc(slices.Clone(fields.OrSingle()), func(f credential.Field) bool { return !e.value.Uses(f.Name) })
+	return len(used) > 0 && !slices.ContainsFunc(used, func(f credential.Field) bool { return !f.Optional || values[f.Name] != "" })
+}
 
 // String names the entry for errors.
 func (e entry) String() string {
@@ -150,16 +171,20 @@ type rendered struct {
 	text string
 }
 
-// Render returns the credentials of a token. It refuses a text that would end its header, and does not repeat it.
-func (p Presentation) Render(token string) (Credentials, error) {
-	c, values := Credentials{secrets: []string{token}}, map[string]string{Token: token}
+// Render returns the credentials of one person. It leaves out an entry whose optional fields all have no value. It refuses a text that would end its
+// header, and does not repeat it.
+func (p Presentation) Render(values credential.Values) (Credentials, error) {
+	c := Credentials{secrets: p.fields.Secrets(values)}
 	for _, e := range p.all() {
+		if e.isLeftOut(p.fields, values) {
+			continue
+		}
 		text := e.value.Render(values)
 		if strings.ContainsFunc(text, isControl) || !e.inQuery && !httpguts.ValidHeaderFieldValue(text) {
 			return Credentials{}, fmt.Errorf("%s would have a control character", e)
 		}
 		c.rendered = append(c.rendered, rendered{e, text})
-		if e.usesToken() {
+		if e.usesSecret(p.fields) {
 			c.secrets = append(append(c.secrets, text), e.value.encoded(values)...)
 		}
 	}

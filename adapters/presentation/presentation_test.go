@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -21,7 +22,7 @@ func TestPresentation(t *testing.T) {
 // one parses entries without a mistake.
 func one(entries ...string) Presentation {
 	GinkgoHelper()
-	p, mistakes := Parse(entries)
+	p, mistakes := Parse(entries, nil)
 	Expect(mistakes).To(BeEmpty())
 	return p
 }
@@ -35,7 +36,7 @@ func newRequest(address string) *http.Request {
 
 var _ = Describe("A presentation", Label("U18"), func() {
 	DescribeTable("renders", func(entry, header string) {
-		c, err := one(entry).Render("s3cret")
+		c, err := one(entry).Render(credential.Values{"token": "s3cret"})
 		Expect(err).NotTo(HaveOccurred())
 		r := newRequest("http://127.0.0.1/")
 		c.AddTo(r)
@@ -52,13 +53,13 @@ var _ = Describe("A presentation", Label("U18"), func() {
 
 	DescribeTable("refuses a token that would end its header or parameter, without repeating it", func(token string) {
 		for _, entry := range []string{"X-Key: {token}", "X-Key: a {token}", "?key={token}"} {
-			_, err := one(entry).Render(token)
+			_, err := one(entry).Render(credential.Values{"token": token})
 			Expect(err).To(MatchError(And(ContainSubstring("would have a control character"), Not(ContainSubstring("s3cret")))))
 		}
 	}, Entry(nil, "s3cret\nX-Admin: 1"), Entry(nil, "s3cret\r"), Entry(nil, "s3cret\x00"), Entry(nil, "s3cret\x7f"), Entry(nil, "s3cret\t"))
 
 	It("is the bearer token without entries", func() {
-		c, err := Presentation{}.Render("s3cret")
+		c, err := Presentation{}.Render(credential.Values{"token": "s3cret"})
 		Expect(err).NotTo(HaveOccurred())
 		r := newRequest("http://127.0.0.1/mcp?a=b")
 		c.AddTo(r)
@@ -68,7 +69,7 @@ var _ = Describe("A presentation", Label("U18"), func() {
 	})
 
 	It("replaces a query parameter in any spelling and keeps the others", func() {
-		c, err := one("?key={token}").Render("a&b")
+		c, err := one("?key={token}").Render(credential.Values{"token": "a&b"})
 		Expect(err).NotTo(HaveOccurred())
 		r := newRequest("http://127.0.0.1/?k%65y=x&a=%62&&key&%zz")
 		given := r.URL
@@ -85,11 +86,11 @@ var _ = Describe("A presentation", Label("U18"), func() {
 // FuzzPresentation sends any token with any entry: the server reads exactly one more header or parameter, with the rendered value (U18).
 func FuzzPresentation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, token string) {
-		p, mistakes := Parse([]string{text})
+		p, mistakes := Parse([]string{text}, nil)
 		if len(mistakes) > 0 {
 			return
 		}
-		c, err := p.Render(token)
+		c, err := p.Render(credential.Values{"token": token})
 		if err != nil {
 			return
 		}
@@ -127,13 +128,13 @@ func checkOnly(t *testing.T, e entry, value string, got *http.Request) {
 // FuzzTemplate prints text without braces as it is, and contains a token only if it uses one (U18).
 func FuzzTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
-		template, err := ParseTemplate(text, []string{Token})
+		template, err := ParseTemplate(text, []string{credential.Token})
 		if err != nil {
 			return
 		}
-		first, second := template.Render(map[string]string{Token: "1"}), template.Render(map[string]string{Token: "2"})
-		if template.Uses(Token) == (first == second) {
-			t.Fatalf("%q uses the token: %v, but renders %q and %q", text, template.Uses(Token), first, second)
+		first, second := template.Render(map[string]string{"token": "1"}), template.Render(map[string]string{"token": "2"})
+		if template.Uses(credential.Token) == (first == second) {
+			t.Fatalf("%q uses the token: %v, but renders %q and %q", text, template.Uses(credential.Token), first, second)
 		}
 		if literal := strings.NewReplacer("{", "{{", "}", "}}").Replace(first); literally(t, literal) != first {
 			t.Fatalf("%q in doubled braces is %q", first, literally(t, literal))

@@ -120,7 +120,7 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle()
 	}
-	return errors.Join(g.checkUpstreams(), g.checkKeys(v), g.CheckOptions(), g.Connect.check(), g.checkToolScopes(config.WithDefaults()))
+	return errors.Join(g.checkUpstreams(), g.checkKeys(v), g.CheckOptions(config.HostFields), g.Connect.check(), g.checkToolScopes(config.WithDefaults()))
 }
 
 // checkIdle reports fields that have no effect without an upstream.

@@ -139,7 +139,8 @@ func (c Config) verifiers(site oauth.BearerVerifier) (func(upstream string) oaut
 			return nil, err
 		}
 		o := remote.MCPOptions{Host: c.Gateway.Host, Transport: remote.Transport{Options: connect, Logger: c.Logger}, Now: c.Now}
-		o.Presentation, _ = presentation.Parse(c.Gateway.Present) // was checked
+		o.Presentation, _ = presentation.Parse(c.Gateway.Present, c.HostFields) // was checked
+		o.Fields = c.HostFields
 		for _, scope := range c.WithDefaults().Scopes {
 			o.Scopes = append(o.Scopes, scope.Name)
 		}

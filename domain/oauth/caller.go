@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
@@ -56,11 +57,13 @@ func KeyedSubject(host HostToken, previous string, keys seal.KeyRing) (string, e
 // shortestSecret is the minimum length in bytes of a token that Reveals looks for. A shorter text can be part of a name by chance.
 const shortestSecret = 8
 
-// Reveals reports whether the subject or a role contains the token, because both are stored in clear (H3). It ignores a token shorter than
-// shortestSecret.
-func (p Principal) Reveals(token HostToken) bool {
-	return len(token.Reveal()) >= shortestSecret && slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(text string) bool {
-		return strings.Contains(text, token.Reveal())
+// Reveals reports whether the subject or a role contains the token, or the value of a secret field, because both are stored in clear (H3). It ignores
+// secrets shorter than shortestSecret.
+func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
+	return slices.ContainsFunc(fields.Secrets(token.Values()), func(secret string) bool {
+		return len(secret) >= shortestSecret && slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(text string) bool {
+			return strings.Contains(text, secret)
+		})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
@@ -34,6 +35,10 @@ type Config struct {
 
 	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the upstream server (J13, U6).
 	HostTokenInUse bool
+
+	// HostFields are the fields that people enter in place of one token, such as a user and a key (B23). They are sealed together. A Verifier that is
+	// no FieldsVerifier gets the field "token".
+	HostFields credential.Fields
 
 	Resource      string            // the MCP endpoint; Issuer + "/mcp"
 	ResourceName  string            // shown to people; the issuer's host
@@ -92,7 +97,7 @@ func (c Config) Settings() (*Settings, error) {
 		Keys:           seal.NewKeyRing(c.keeper()),
 		Limits:         c.Limits,
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
-		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse, SelfRegistration: c.SelfRegistration,
+		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse, HostFields: c.HostFields, SelfRegistration: c.SelfRegistration,
 		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
 }

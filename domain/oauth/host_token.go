@@ -2,32 +2,68 @@ package oauth
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
 const maxHostTokenLength = 4096
 
-// HostToken is a bearer token of the site that a person has pasted. It prints as "[redacted]".
+// HostToken is a bearer token of the site that a person has pasted, or the text of several fields (credential.Values.Encode). It prints as
+// "[redacted]".
 type HostToken struct{ confidential }
+
+// Values returns the values of its fields.
+func (h HostToken) Values() credential.Values { return credential.Decode(h.Reveal()) }
 
 // ParseHostToken trims white space and a "Bearer" prefix (B7). It refuses an empty text with MissingHostToken, and one that cannot be a token with
 // WrongHostToken.
 func ParseHostToken(pasted string) (HostToken, error) {
-	text := strings.Trim(pasted, " \t\r\n\f\v")
-	if prefix := "bearer "; len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {
-		text = strings.TrimLeft(text[len(prefix):], " \t")
-	}
+	text := trimBearer(pasted)
 	switch {
-	case text == "" || strings.EqualFold(text, "bearer"):
+	case text == "":
 		return HostToken{}, Refuse(MissingHostToken, "B7", "the token is missing")
 	case len(text) > maxHostTokenLength, strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f }):
 		return HostToken{}, Refuse(WrongHostToken, "B7", "the site does not know this token")
 	}
 	return HostToken{conceal(text)}, nil
+}
+
+// trimBearer removes white space and a "Bearer" prefix.
+func trimBearer(pasted string) string {
+	text := strings.Trim(pasted, " \t\r\n\f\v")
+	if prefix := "bearer "; len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {
+		text = strings.TrimLeft(text[len(prefix):], " \t")
+	}
+	if strings.EqualFold(text, "bearer") {
+		return ""
+	}
+	return text
+}
+
+// ParseHostFields is ParseHostToken for several fields. The error of a refused value contains a *credential.ValueError (B23).
+func ParseHostFields(fields credential.Fields, entered func(name string) string) (HostToken, error) {
+	values, err := fields.Parse(func(name string) string {
+		if name == credential.Token {
+			return trimBearer(entered(name))
+		}
+		return entered(name)
+	})
+	if wrong := new(credential.ValueError); errors.As(err, &wrong) {
+		kind := WrongHostToken
+		if wrong.Reason == credential.Missing {
+			kind = MissingHostToken
+		}
+		return HostToken{}, Refuse(kind, "B23", wrong.Error(), wrong)
+	}
+	if text := values.Encode(); len(text) <= maxHostTokenLength {
+		return HostToken{conceal(text)}, nil
+	}
+	return HostToken{}, Refuse(WrongHostToken, "B23", "the fields are longer than 4096 bytes together")
 }
 
 // UnsealedHostToken is a host token with the data key of its box, so that Refresh can wrap the key for the next holder without unwrapping it

@@ -11,6 +11,12 @@ type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
 
+// FieldsVerifier is a BearerVerifier that verifies all fields of a credential, by their names (B23).
+type FieldsVerifier interface {
+	BearerVerifier
+	VerifyFields(ctx context.Context, values map[string]string) (Principal, error)
+}
+
 // VerifierUnavailable is an error of a BearerVerifier whose text may be logged and traced. It must not contain the token or a part of the site's
 // response. Of any other error only the type is logged, because its text may contain the token (B15).
 type VerifierUnavailable string

@@ -75,16 +75,12 @@ func OpenProof(sealed, ticket string, settings *Settings, now time.Time) (*Proof
 	if expired(issuedAt.Add(proofTTL), now) {
 		return nil, Refuse(ExpiredTicket, "B18", "the proof is too old")
 	}
-	host, err := ParseHostToken(values.Get("token"))
-	if err != nil {
-		return nil, err
-	}
 	zeros, badBits := strconv.Atoi(values.Get("bits"))
 	ready, badReady := strconv.ParseInt(values.Get("ready"), 10, 64)
 	if err := errors.Join(badBits, badReady); err != nil {
 		return nil, fmt.Errorf("reading a proof: %w", err)
 	}
-	return &Proof{Host: host, sealed: sealed, bits: zeros, readyAt: time.UnixMilli(ready).UTC()}, nil
+	return &Proof{Host: HostToken{conceal(values.Get("token"))}, sealed: sealed, bits: zeros, readyAt: time.UnixMilli(ready).UTC()}, nil
 }
 
 // challenge binds the work to the sealed state, and thus to one token and one form.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
@@ -21,6 +22,7 @@ type Settings struct {
 	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
 
 	HostTokenInUse   bool
+	HostFields       credential.Fields
 	SelfRegistration bool
 
 	allowClient          func(host string) bool

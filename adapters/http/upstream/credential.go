@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/presentation"
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -31,7 +32,7 @@ type HostToken struct{ Presentation presentation.Presentation }
 func (HostToken) ofSender() bool { return true }
 
 func (h HostToken) render(host oauth.HostToken) (presentation.Credentials, error) {
-	return h.Presentation.Render(host.Reveal())
+	return h.Presentation.Render(host.Values())
 }
 
 func (HostToken) identify(*http.Request, *forwarding) {}
@@ -58,7 +59,7 @@ type Static struct {
 func (Static) ofSender() bool { return false }
 
 func (s Static) render(oauth.HostToken) (presentation.Credentials, error) {
-	return s.Presentation.Render(s.Secret)
+	return s.Presentation.Render(credential.Values{credential.Token: s.Secret})
 }
 
 func (s Static) identify(out *http.Request, x *forwarding) {

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/adapters/presentation"
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -23,8 +25,8 @@ const probeInterval = 10 * time.Minute
 type MCP struct {
 	options  MCPOptions
 	client   client
-	answered atomic.Int64              // index of the check that it accepted last
-	probed   atomic.Pointer[time.Time] // when it last refused a random token
+	answered atomic.Int64 // index of the check that it accepted last
+	probed   probes
 }
 
 // MCPOptions configures an MCP.
@@ -34,6 +36,7 @@ type MCPOptions struct {
 	Host string // Host header; "" for that of the URL
 	// Presentation is that of the requests through the gateway (U18).
 	Presentation presentation.Presentation
+	Fields       credential.Fields // that the Presentation presents; nil for the token
 	// Scopes limits what every token grants. The server itself decides what a token can do.
 	Scopes []string
 	Now    func() time.Time // nil for time.Now
@@ -47,38 +50,68 @@ func NewMCP(o MCPOptions) *MCP {
 	return &MCP{options: o, client: newClient(o.Transport)}
 }
 
-var _ oauth.BearerVerifier = (*MCP)(nil)
+var _ oauth.FieldsVerifier = (*MCP)(nil)
 
 // VerifyBearer implements oauth.BearerVerifier.
 func (m *MCP) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
 	if !sendable(token) {
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}
-	known, _, err := m.accepts(ctx, token)
+	return m.VerifyFields(ctx, credential.Values{credential.Token: token})
+}
+
+// VerifyFields implements oauth.FieldsVerifier.
+func (m *MCP) VerifyFields(ctx context.Context, values map[string]string) (oauth.Principal, error) {
+	known, _, err := m.accepts(ctx, values)
 	switch {
 	case err != nil:
 		return oauth.Principal{}, err
 	case !known:
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}
-	return oauth.Principal{Scopes: m.options.Scopes}, m.probe(ctx)
+	return oauth.Principal{Scopes: m.options.Scopes}, m.probe(ctx, values)
 }
 
-// probe checks that the server refuses a random token.
-func (m *MCP) probe(ctx context.Context) error {
-	if last := m.probed.Load(); last != nil && m.options.Now().Sub(*last) < probeInterval {
+// probe checks that the server refuses random secrets, separately for each address in the fields, because each can lead to another server.
+func (m *MCP) probe(ctx context.Context, values credential.Values) error {
+	now, address := m.options.Now(), m.options.Fields.Addresses(values)
+	if m.probed.isRecent(address, now) {
 		return nil
 	}
-	accepted, sent, err := m.accepts(ctx, "pasteport-probe-"+rand.Text())
+	accepted, sent, err := m.accepts(ctx, m.options.Fields.WithSecrets(values, func() string { return "pasteport-probe-" + rand.Text() }))
 	switch {
 	case err != nil:
 		return err
 	case accepted:
 		return m.client.unavailable(ctx, sent, problem("it accepts any token, even a random one: choose another verifier, and credential none if it needs no token"))
 	}
-	now := m.options.Now()
-	m.probed.Store(&now)
+	m.probed.record(address, now)
 	return nil
+}
+
+// probes are the times at which the server at each address last refused a random secret.
+type probes struct {
+	lock sync.Mutex
+	at   map[string]time.Time
+}
+
+// maxProbes bounds the addresses that are remembered.
+const maxProbes = 1000
+
+func (p *probes) isRecent(address string, now time.Time) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	last, known := p.at[address]
+	return known && now.Sub(last) < probeInterval
+}
+
+func (p *probes) record(address string, now time.Time) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.at == nil || len(p.at) >= maxProbes {
+		p.at = map[string]time.Time{}
+	}
+	p.at[address] = now
 }
 
 // tokenCheck is a request that reveals whether a server accepts a token, without side effects.
@@ -102,8 +135,8 @@ const sessionHeader = "Mcp-Session-Id"
 
 // accepts reports whether the server accepts the token, and returns the last request. 401 to initialize means that the token is invalid. 401 to
 // another check can mean that a session is required, so it counts only if the server does not support initialize.
-func (m *MCP) accepts(ctx context.Context, token string) (accepted bool, sent *http.Request, err error) {
-	credentials, err := m.options.Presentation.Render(token)
+func (m *MCP) accepts(ctx context.Context, values credential.Values) (accepted bool, sent *http.Request, err error) {
+	credentials, err := m.options.Presentation.Render(values)
 	if err != nil {
 		return false, nil, oauth.ErrUnknownBearer // no server can have accepted it
 	}

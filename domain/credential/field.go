@@ -1,0 +1,213 @@
+// Package credential defines the fields of which a person's credential for a site consists: one token by default, or several such as the address of the
+// site, a user, and a key. Fields.Parse checks the values that a person has entered, and Values.Encode writes them as the one text that is sealed,
+// fingerprinted and compared in place of a token; Decode reads it.
+package credential
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Token is the name of the field that every verifier can verify.
+const Token = "token"
+
+// Limits of the fields.
+const (
+	maxFields = 8
+	maxValue  = 1024 // bytes of a field that is not the only one
+)
+
+// Field is one value of a credential.
+type Field struct {
+	Name     string
+	Label    string   // shown to people; the default is the name
+	Help     string   // shown below the field; "" for none
+	Pattern  string   // regular expression that the whole value matches; "" for any
+	Default  string   // shown in the field at first
+	Hosts    []string // the value is a URL at one of these hosts: host, host:port, *.host, or http://host
+	Secret   bool     // is not shown, and removed from responses
+	Optional bool
+}
+
+// Fields are the fields of a credential, in the order of the form. No fields stand for Single.
+type Fields []Field
+
+// Single returns the fields of a credential that is one token.
+func Single() Fields { return Fields{{Name: Token, Secret: true}} }
+
+// OrSingle returns the fields, or Single if there are none.
+func (f Fields) OrSingle() Fields {
+	if len(f) == 0 {
+		return Single()
+	}
+	return f
+}
+
+// Find returns the field with the name; false if there is none.
+func (f Fields) Find(name string) (Field, bool) {
+	i := slices.IndexFunc(f, func(field Field) bool { return field.Name == name })
+	if i < 0 {
+		return Field{}, false
+	}
+	return f[i], true
+}
+
+// Secrets returns the values of the secret fields.
+func (f Fields) Secrets(values Values) (secrets []string) {
+	for _, field := range f.OrSingle() {
+		if value := values[field.Name]; field.Secret && value != "" {
+			secrets = append(secrets, value)
+		}
+	}
+	return secrets
+}
+
+// WithSecrets returns a copy of the values with other ones in the secret fields.
+func (f Fields) WithSecrets(values Values, secret func() string) Values {
+	changed := Values{}
+	maps.Copy(changed, values)
+	for _, field := range f.OrSingle() {
+		if field.Secret && values[field.Name] != "" {
+			changed[field.Name] = secret()
+		}
+	}
+	return changed
+}
+
+// Addresses returns the values of the fields with Hosts, as the text of Encode.
+func (f Fields) Addresses(values Values) string {
+	addresses := Values{}
+	for _, field := range f {
+		if len(field.Hosts) > 0 {
+			addresses[field.Name] = values[field.Name]
+		}
+	}
+	return addresses.Encode()
+}
+
+var fieldName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+
+// Check returns one error for each mistake, with its remedy.
+func (f Fields) Check() []error {
+	var mistakes []error
+	if len(f) > maxFields {
+		mistakes = append(mistakes, fmt.Errorf("there are %d fields: ask for %d at most", len(f), maxFields))
+	}
+	for i, field := range f {
+		if err := field.check(); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("number %d: %w", i+1, err))
+		}
+		if _, found := f[:i].Find(field.Name); found {
+			mistakes = append(mistakes, fmt.Errorf("number %d: the name %s is used twice: choose another", i+1, field.Name))
+		}
+	}
+	if len(f) > 0 && !slices.ContainsFunc(f, func(field Field) bool { return field.Secret && !field.Optional }) {
+		mistakes = append(mistakes, errors.New("no field is required and secret, so that anyone could enter a credential: mark the key as secret"))
+	}
+	return mistakes
+}
+
+func (f Field) check() error {
+	if !fieldName.MatchString(f.Name) {
+		return errors.New("the name is not valid: use up to 32 lower-case letters, digits and underscores")
+	}
+	if f.Name == Token && !f.Secret {
+		return errors.New("the field token is not secret: mark it as secret, or choose another name")
+	}
+	if _, err := f.pattern(); err != nil {
+		return errors.New("the pattern is no regular expression: write it in the syntax of RE2, such as [a-z0-9]{32}")
+	}
+	for _, host := range f.Hosts {
+		if err := checkHostPattern(host); err != nil {
+			return err
+		}
+	}
+	if f.Secret && f.Default != "" {
+		return errors.New("a secret field has a default, which every visitor would see: leave it out")
+	}
+	return f.checkDefault()
+}
+
+func (f Field) checkDefault() error {
+	if f.Default == "" {
+		return nil
+	}
+	if _, err := f.parse(f.Default); err != nil {
+		return errors.New("the default does not match the field's own pattern or hosts: change one of them")
+	}
+	return nil
+}
+
+// pattern returns the compiled Pattern, or nil without one.
+func (f Field) pattern() (*regexp.Regexp, error) {
+	if f.Pattern == "" {
+		return nil, nil
+	}
+	return regexp.Compile(`^(?:` + f.Pattern + `)$`)
+}
+
+// Reason is why a value is refused.
+type Reason string
+
+// The reasons.
+const (
+	Missing   Reason = "missing"
+	Malformed Reason = "malformed"
+	Elsewhere Reason = "elsewhere" // an address at a host that is not listed
+)
+
+// ValueError reports the value of a field that is refused. It does not contain the value.
+type ValueError struct {
+	Field  Field
+	Reason Reason
+}
+
+func (e *ValueError) Error() string { return "the field " + e.Field.Name + " is " + string(e.Reason) }
+
+// Parse checks the values that a person has entered, and returns those that are not empty. Its error is a *ValueError about the first field that is
+// wrong.
+func (f Fields) Parse(entered func(name string) string) (Values, error) {
+	values := Values{}
+	for _, field := range f {
+		value, err := field.parse(entered(field.Name))
+		if err != nil {
+			return nil, err
+		}
+		if value != "" {
+			values[field.Name] = value
+		}
+	}
+	return values, nil
+}
+
+// Complete reports whether the values have every required field. Those of an older connection may not.
+func (f Fields) Complete(values Values) bool {
+	return !slices.ContainsFunc(f.OrSingle(), func(field Field) bool { return !field.Optional && values[field.Name] == "" })
+}
+
+func (f Field) parse(entered string) (string, error) {
+	value := strings.Trim(entered, " \t\r\n\f\v")
+	if value == "" {
+		if f.Optional {
+			return "", nil
+		}
+		return "", &ValueError{f, Missing}
+	}
+	if len(value) > maxValue || strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return "", &ValueError{f, Malformed}
+	}
+	if len(f.Hosts) > 0 {
+		var reason Reason
+		if value, reason = parseAddress(value, f.Hosts); reason != "" {
+			return "", &ValueError{f, reason}
+		}
+	}
+	if pattern, err := f.pattern(); err != nil || pattern != nil && !pattern.MatchString(value) {
+		return "", &ValueError{f, Malformed}
+	}
+	return value, nil
+}
