@@ -24,7 +24,7 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.showConsent(c, http.StatusOK, consent, "")
+	return e.showConsent(c, http.StatusOK, consent, question{fields: e.fields()})
 }
 
 // decide handles the submitted consent form (B). It reads the request from the sealed ticket only, so that the person approves what the page showed.
@@ -33,7 +33,7 @@ func (e *Endpoints) decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := form.CheckNotRepeated("ticket", "decision", "bearer_token", "proof", "nonce"); err != nil {
+	if err := form.CheckNotRepeated(append(e.inputs(), "ticket", "decision", "proof", "nonce")...); err != nil {
 		return err
 	}
 	switch form.Get("decision") {
@@ -64,47 +64,31 @@ func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	case approveElsewhere:
 		callback, err := e.server.ApproveElsewhere(ctx, consent, e.pasted(c, form))
 		if err != nil {
-			return e.askAgain(c, consent, decision, err)
+			return e.askAgain(c, consent, form, err)
 		}
 		return e.showCallback(c, callback)
 	}
 	redirect, err := e.server.Approve(ctx, consent, e.pasted(c, form))
 	if err != nil {
-		return e.askAgain(c, consent, "approve", err)
+		return e.askAgain(c, consent, form, err)
 	}
 	return redirectTo(c, redirect)
 }
 
 // askAgain answers a refused token with the proof page or the consent page. It returns an error that has ended the request.
-func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, decision string, err error) error {
+func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form oauth.Parameters, err error) error {
 	if demand, demanded := proofDemand(err); demanded {
 		trace.From(c.Request().Context()).Refuse(err)
-		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, url.Values{"ticket": {consent.Sealed}, "decision": {decision}})
+		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}})
 	}
-	problem, again := tryAgain(err)
+	question, again := e.askedAgain(form, err)
 	if !again {
 		return err
 	}
 	trace.From(c.Request().Context()).Refuse(err)
 	o := e.outcomeOf(c, err)
 	o.setRetryAfter(c)
-	return e.showConsent(c, o.status, consent, problem)
-}
-
-// tryAgain returns the message to show with the form again; again is false when the request has ended (B7-B9).
-func tryAgain(err error) (message string, again bool) {
-	kind, _ := oauth.KindOf(err)
-	switch kind {
-	case oauth.MissingHostToken:
-		return "Paste your token first.", true
-	case oauth.WrongHostToken:
-		return "This site does not know that token. Check that you copied all of it and that it has not expired.", true
-	case oauth.HostTokenNotVerifiable:
-		return "This site cannot check tokens just now. Nothing was granted; try again in a moment.", true
-	case oauth.TooManyGuesses:
-		return "Too many tokens were tried from here. Wait a moment and try again.", true
-	}
-	return "", false
+	return e.showConsent(c, o.status, consent, question)
 }
 
 // readPageForm reads a form that one of our own pages has submitted (B1, B3).
@@ -135,7 +119,7 @@ func redirectTo(c echo.Context, redirect oauth.Redirect) error {
 	return c.Redirect(http.StatusSeeOther, redirect.Location)
 }
 
-func (e *Endpoints) showConsent(c echo.Context, status int, consent *application.Consent, problem string) error {
+func (e *Endpoints) showConsent(c echo.Context, status int, consent *application.Consent, asked question) error {
 	settings, request := e.server.Settings(), consent.Ticket.Request()
 	var grants []string
 	for _, scope := range settings.Catalogue.Describe(request.Scopes()) {
@@ -152,7 +136,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), CheckedOn: checkedOn,
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		Resource: request.Resource().String(),
-		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: problem,
+		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: asked.problem, Fields: asked.fields,
 	})
 }
 
@@ -209,11 +193,6 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 		Title: why.title, Text: why.text, Advice: why.advice, Detail: why.detail, Code: o.code, Incident: o.incident,
 		ClientHost: oauth.ClientHostOf(err), Return: back,
 	})
-}
-
-// pasted reads the token, or its proof of work, from a form.
-func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pasted {
-	return application.Pasted{Token: form.Get("bearer_token"), Proof: form.Get("proof"), Nonce: form.Get("nonce"), By: e.requesterForGuesses(c)}
 }
 
 func proofDemand(err error) (demand *oauth.ProofDemand, demanded bool) {

@@ -14,7 +14,7 @@ import (
 
 // connections shows the form for the host token.
 func (e *Endpoints) connections(c echo.Context) error {
-	return e.askForToken(c, http.StatusOK, "")
+	return e.askForToken(c, http.StatusOK, question{fields: e.fields()})
 }
 
 // change shows the connections of a pasted token, or ends some of them. It sets no cookie: a sealed ticket in the page authorizes its buttons.
@@ -47,16 +47,16 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	if demand, demanded := proofDemand(err); demanded {
 		return e.showProof(c, demand, e.connectionsURL(), url.Values{"decision": {"show"}})
 	}
-	if problem, again := tryAgain(err); again {
+	if asked, again := e.askedAgain(form, err); again {
 		o := e.outcomeOf(c, err)
 		o.setRetryAfter(c)
-		return e.askForToken(c, o.status, problem)
+		return e.askForToken(c, o.status, asked)
 	}
 	if err != nil {
 		return err
 	}
 	if len(found.Active) == 0 {
-		return e.askForToken(c, http.StatusOK, "No app is connected with this token, or this site does not know it.")
+		return e.askForToken(c, http.StatusOK, e.nothingFound(form))
 	}
 	return e.showConnections(c, found, 1, "")
 }
@@ -85,7 +85,11 @@ func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant s
 // refuseTicket shows the form for the token again when the ticket has expired.
 func (e *Endpoints) refuseTicket(c echo.Context, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
-		return e.askForToken(c, http.StatusBadRequest, "This page is out of date. Paste your token again.")
+		asked := question{fields: e.fields(), problem: "This page is out of date. Paste your token again."}
+		if len(asked.fields) > 0 {
+			asked.problem = "This page is out of date. Fill in the form again."
+		}
+		return e.askForToken(c, http.StatusBadRequest, asked)
 	}
 	return err
 }
@@ -96,9 +100,9 @@ func pageIn(form oauth.Parameters) int {
 	return page
 }
 
-func (e *Endpoints) askForToken(c echo.Context, status int, problem string) error {
+func (e *Endpoints) askForToken(c echo.Context, status int, asked question) error {
 	e.secureTransport(c)
-	return e.edition(c).WriteConnections(c.Response(), status, pages.Connections{Action: e.connectionsURL(), Problem: problem})
+	return e.edition(c).WriteConnections(c.Response(), status, pages.Connections{Action: e.connectionsURL(), Problem: asked.problem, Fields: asked.fields})
 }
 
 // connectionsOnPage bounds the size of a page (J15).
@@ -107,7 +111,7 @@ const connectionsOnPage = 25
 func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int, done string) error {
 	all, limits := len(found.Active), e.server.Settings().Limits
 	shown := pages.Connections{
-		Action: e.connectionsURL(), Ticket: found.Sealed, Done: done,
+		Fields: e.fields(), Action: e.connectionsURL(), Ticket: found.Sealed, Done: done,
 		All: all, Limit: limits.MaxGrantsPerToken, NearLimit: limits.NearMaxGrants(all),
 		Pages: max(1, (all+connectionsOnPage-1)/connectionsOnPage),
 	}

@@ -22,7 +22,7 @@ var _ = Describe("Explaining a refusal", func() {
 			reasons = append(reasons, why)
 		}
 		for kind := range statuses {
-			if sentence, again := tryAgain(oauth.Refuse(kind, "B8", "x")); again {
+			if sentence, again := tryAgain(oauth.Refuse(kind, "B8", "x"), false); again {
 				reasons = append(reasons, explanation{title: sentence})
 			}
 		}

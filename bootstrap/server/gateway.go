@@ -11,6 +11,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -35,13 +36,15 @@ func (c *Config) gateway() settings.Group {
 	g := &c.Gateway
 	return settings.Group{Title: "Gateway", Settings: append([]*settings.Setting{
 		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a separate resource").
-			Fields("Upstream", "MoreServers").
+			Fields("Upstream", "MoreServers").OrSingle().
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").Fields("Gateway.Host").
 			DefaultText("the host of each upstream").Example("localhost:9000"),
 		settings.Choice("credential", &g.Credential, bootstrap.Credentials(), "credential for the upstreams: the pasted token of the person, one shared secret, or none"),
 		settings.List("present", &g.Present, presentItem, "how the credential is sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template").
-			Fields("Gateway.Present").DefaultText(presentation.DefaultEntry).Example("X-Api-Key: {token}"),
+			Fields("Gateway.Present").DefaultText(presentation.DefaultEntry).Example("X-Api-Key: {token}").OrSingle(),
+		settings.List("fields", (*[]credential.Field)(&c.HostFields), fieldItem(), "what people enter in place of one token, each as a mapping with name, label, help, secret, pattern, default, required and hosts").
+			Fields("HostFields").DefaultText("one token").Example("{name: user, label: Your user name}", "{name: token}"),
 		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").Fields("Gateway.Secret").Example("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret, "key that signs the caller's headers for \"credential: static\"; 32 bytes or more").Fields("Gateway.SigningSecret").
 			Example("another-long-random-text-of-32-bytes"),
@@ -118,13 +121,13 @@ func (g GatewayConfig) resources(config oauth.Config, verifierOf func(upstream s
 // check reports every mistake at once; config already contains the resources of the gateway.
 func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
-		return g.checkIdle()
+		return g.checkIdle(config)
 	}
 	return errors.Join(g.checkUpstreams(), g.checkKeys(v), g.CheckOptions(config.HostFields), g.Connect.check(), g.checkToolScopes(config.WithDefaults()))
 }
 
 // checkIdle reports fields that have no effect without an upstream.
-func (g GatewayConfig) checkIdle() error {
+func (g GatewayConfig) checkIdle(config oauth.Config) error {
 	var mistakes []error
 	for _, setting := range []struct {
 		name oauth.Field
@@ -132,7 +135,7 @@ func (g GatewayConfig) checkIdle() error {
 	}{
 		{"Gateway.Host", g.Host != ""}, {"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
 		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
-		{"Gateway.Present", len(g.Present) > 0},
+		{"Gateway.Present", len(g.Present) > 0}, {"HostFields", len(config.HostFields) > 0},
 		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""}, {"Gateway.Key", g.Connect.KeyFile != ""},
 		{"Gateway.Proxy", g.Connect.Proxy != ""}, {"Gateway.MaxConnections", g.Connect.MaxConnections != 0},
 	} {

@@ -12,6 +12,7 @@ type Connections struct {
 	Action  string       // URL that the forms are posted to
 	Ticket  string       // sealed, posted back unchanged
 	Problem string       // why the last attempt failed
+	Fields  []Field      // in place of the token
 	Done    string       // result of the last button
 
 	All         int  // active connections of all pages

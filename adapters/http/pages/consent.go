@@ -29,6 +29,8 @@ type Consent struct {
 	Manage  string // URL of the connections page
 	Ticket  string // sealed ticket, posted back unchanged (B4)
 	Problem string // why the last attempt failed (B6 to B9); empty at first
+
+	Fields []Field // in place of the token
 }
 
 // Warns reports whether the page has a warning (A36, C23, C57).

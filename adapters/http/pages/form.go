@@ -27,7 +27,11 @@ const keptForms = 64
 // The numbers of the gaps, in the order of the values of fill.
 const nonceGap, nameGap, clientGap, redirectGap, ticketGap = "0", "1", "2", "3", "4"
 
+// formFor does not keep a page with values that a person has entered.
 func (e Edition) formFor(c Consent) (form, error) {
+	if len(c.Fields) > 0 && c.Problem != "" {
+		return e.drawForm(c, rand.Text())
+	}
 	page, _ := json.Marshal(c.withGaps("")) // it has texts and flags only
 	kind := kind{e.language, string(page)}
 	if drawn, kept := e.pages.forms.Get(kind); kept {

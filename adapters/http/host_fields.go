@@ -1,0 +1,119 @@
+package http
+
+import (
+	"errors"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/http/pages"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	tokenInput  = "bearer_token"
+	fieldPrefix = "field_" // of the inputs for several fields (B23)
+)
+
+// inputs returns the names of the inputs for the token or the fields.
+func (e *Endpoints) inputs() (names []string) {
+	fields := e.server.Settings().HostFields
+	if len(fields) == 0 {
+		return []string{tokenInput}
+	}
+	for _, field := range fields {
+		names = append(names, fieldPrefix+field.Name)
+	}
+	return names
+}
+
+// pasted reads the token or the fields, or their proof of work, from a form.
+func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pasted {
+	given := application.Pasted{Token: form.Get(tokenInput), Proof: form.Get("proof"), Nonce: form.Get("nonce"), By: e.requesterForGuesses(c)}
+	if fields := e.server.Settings().HostFields; len(fields) > 0 {
+		given.Fields = map[string]string{}
+		for _, field := range fields {
+			given.Fields[field.Name] = form.Get(fieldPrefix + field.Name)
+		}
+	}
+	return given
+}
+
+// question is what a page asks for: the fields in place of the token, and the problem of the last attempt.
+type question struct {
+	fields  []pages.Field
+	problem string
+}
+
+// fields returns the fields as a page shows them at first.
+func (e *Endpoints) fields() (shown []pages.Field) {
+	for _, field := range e.server.Settings().HostFields {
+		shown = append(shown, pages.Field{
+			Name: field.Name, Label: field.Label, Help: field.Help, Value: field.Default, Secret: field.Secret, Optional: field.Optional,
+		})
+	}
+	return shown
+}
+
+// entered returns the fields with the values of a form that are no secrets.
+func (e *Endpoints) entered(form oauth.Parameters) []pages.Field {
+	shown := e.fields()
+	for i, field := range shown {
+		if !field.Secret {
+			shown[i].Value = form.Get(fieldPrefix + field.Name)
+		}
+	}
+	return shown
+}
+
+// askedAgain returns the question after a refused attempt, with the values that are no secrets; again is false when the request has ended (B7-B9, B23).
+func (e *Endpoints) askedAgain(form oauth.Parameters, err error) (asked question, again bool) {
+	asked.fields = e.entered(form)
+	if asked.problem, again = tryAgain(err, len(asked.fields) > 0); !again {
+		return question{}, false
+	}
+	wrong := new(credential.ValueError)
+	isWrong := errors.As(err, &wrong)
+	for i, field := range asked.fields {
+		if isWrong && field.Name == wrong.Field.Name {
+			asked.fields[i].Problem = fieldProblems[wrong.Reason]
+			asked.problem = "Check the marked field."
+		}
+	}
+	return asked, true
+}
+
+// nothingFound is the question after a credential without connections.
+func (e *Endpoints) nothingFound(form oauth.Parameters) question {
+	asked := question{fields: e.entered(form), problem: "No app is connected with this token, or this site does not know it."}
+	if len(asked.fields) > 0 {
+		asked.problem = "No app is connected with these values, or this site does not know them."
+	}
+	return asked
+}
+
+var fieldProblems = map[credential.Reason]string{
+	credential.Missing:   "Fill in this field.",
+	credential.Malformed: "This does not look right. Check that you copied all of it.",
+	credential.Elsewhere: "This site does not connect to that address.",
+}
+
+// tryAgain returns the message to show with the form again; again is false when the request has ended (B7-B9).
+func tryAgain(err error, fields bool) (message string, again bool) {
+	kind, _ := oauth.KindOf(err)
+	switch kind {
+	case oauth.MissingHostToken:
+		return "Paste your token first.", true
+	case oauth.WrongHostToken:
+		if fields {
+			return "This site does not accept these values. Check that each is complete and that none has expired.", true
+		}
+		return "This site does not know that token. Check that you copied all of it and that it has not expired.", true
+	case oauth.HostTokenNotVerifiable:
+		return "This site cannot check tokens just now. Nothing was granted; try again in a moment.", true
+	case oauth.TooManyGuesses:
+		return "Too many tokens were tried from here. Wait a moment and try again.", true
+	}
+	return "", false
+}

@@ -1,0 +1,165 @@
+package credential
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/suite"
+)
+
+func TestCredential(t *testing.T) {
+	suite.Run(t, "The fields of a credential")
+}
+
+// entered returns the reader of a form.
+func entered(values Values) func(string) string {
+	return func(name string) string { return values[name] }
+}
+
+var _ = Describe("Encoding values", Label("J16"), func() {
+	DescribeTable("keeps every value apart", func(values Values, text string) {
+		Expect(values.Encode()).To(Equal(text))
+		Expect(Decode(text)).To(Equal(values))
+	},
+		Entry("of a lone token, as it is", Values{"token": "1:a"}, "1:a"),
+		Entry("of several fields, sorted", Values{"user": "ann", "token": "s:3"}, "\x015:token3:s:34:user3:ann"),
+		Entry("of a lone field of another name", Values{"key": "x"}, "\x013:key1:x"),
+		Entry("of nothing", Values{}, "\x01"),
+	)
+
+	It("leaves out empty values", func() {
+		Expect(Values{"token": "x", "org": ""}.Encode()).To(Equal("x"))
+	})
+
+	DescribeTable("reads no values from a damaged text", func(text string) { Expect(Decode(text)).To(BeEmpty()) },
+		Entry(nil, "\x01x"), Entry(nil, "\x015:token"), Entry(nil, "\x015:token9:x"), Entry(nil, "\x01-1:"), Entry(nil, "\x0199999999999999999999:x"))
+})
+
+var _ = Describe("An address", Label("U29"), func() {
+	hosts := []string{"cms.example", "shop.example:8443", "*.tenant.example", "http://127.0.0.1:9000", "secure.example:443"}
+	parse := func(text string) (string, error) {
+		values, err := Fields{{Name: "url", Hosts: hosts}}.Parse(entered(Values{"url": text}))
+		return values["url"], err
+	}
+
+	DescribeTable("is read in one form", func(text, address string) {
+		Expect(parse(text)).To(Equal(address))
+	},
+		Entry("as it is", "https://cms.example", "https://cms.example"),
+		Entry("without a scheme", "cms.example/wiki", "https://cms.example/wiki"),
+		Entry("with a slash at its end", "https://cms.example/", "https://cms.example"),
+		Entry("in capitals", " HTTPS://CMS.Example/Wiki/ ", "https://cms.example/Wiki"),
+		Entry("with the default port", "https://cms.example:443/a", "https://cms.example/a"),
+		Entry("whose host is listed with the default port", "https://secure.example", "https://secure.example"),
+		Entry("with a listed port", "shop.example:8443", "https://shop.example:8443"),
+		Entry("below a wildcard", "a.b.tenant.example", "https://a.b.tenant.example"),
+		Entry("in plain http where it is listed so", "http://127.0.0.1:9000/x", "http://127.0.0.1:9000/x"),
+	)
+
+	DescribeTable("is refused", func(text string, reason Reason) {
+		_, err := parse(text)
+		wrong, ok := err.(*ValueError)
+		Expect(ok).To(BeTrue())
+		Expect(wrong.Reason).To(Equal(reason))
+		Expect(err.Error()).NotTo(ContainSubstring(text))
+	},
+		Entry("at another host", "https://evil.example", Elsewhere),
+		Entry("at another port", "https://cms.example:8443", Elsewhere),
+		Entry("at the default port of a host with a port", "https://shop.example", Elsewhere),
+		Entry("in plain http", "http://cms.example", Elsewhere),
+		Entry("in https where http is listed", "https://127.0.0.1:9000", Elsewhere),
+		Entry("at the domain of a wildcard itself", "https://tenant.example", Elsewhere),
+		Entry("at a domain that ends like a wildcard", "https://eviltenant.example", Elsewhere),
+		Entry("with a listed host before another", "https://cms.example.evil.example", Elsewhere),
+		Entry("with a user", "https://cms.example@evil.example", Malformed),
+		Entry("with a user and a password", "https://a:b@cms.example", Malformed),
+		Entry("with a backslash", `https://evil.example\@cms.example`, Malformed),
+		Entry("with a query", "https://cms.example/?a=b", Malformed),
+		Entry("with a fragment", "https://cms.example/#a", Malformed),
+		Entry("with percent-encoding", "https://cms.example/%2e%2e/admin", Malformed),
+		Entry("with dots for a folder", "https://cms.example/a/../admin", Malformed),
+		Entry("with an empty segment", "https://cms.example//evil.example", Malformed),
+		Entry("with a space", "https://cms.example /", Malformed),
+		Entry("with a line break", "https://cms.example\n.evil.example", Malformed),
+		Entry("with another scheme", "file:///etc/passwd", Malformed),
+		Entry("in IPv6", "https://[::1]", Malformed),
+		Entry("with letters that look like others", "https://cms.examplе", Malformed),
+		Entry("without a host", "https://", Malformed),
+	)
+})
+
+var _ = Describe("The fields of a credential", Label("B23", "F9"), func() {
+	token := Field{Name: "token", Secret: true}
+
+	DescribeTable("are refused with the remedy", func(remedy string, fields ...Field) {
+		mistakes := Fields(fields).Check()
+		Expect(mistakes).To(ContainElement(MatchError(ContainSubstring(remedy))))
+	},
+		Entry("without a name", "number 2: the name is not valid", token, Field{}),
+		Entry("with a name in capitals", "number 1: the name is not valid", Field{Name: "Token", Secret: true}),
+		Entry("with a name twice", "number 2: the name token is used twice", token, token),
+		Entry("with a token in clear", "the field token is not secret", Field{Name: "token"}),
+		Entry("without a secret", "no field is required and secret", Field{Name: "user"}),
+		Entry("with an optional secret only", "no field is required and secret", Field{Name: "token", Secret: true, Optional: true}),
+		Entry("with a pattern that is none", "the pattern is no regular expression", token, Field{Name: "user", Pattern: "["}),
+		Entry("with a default that does not match", "the default does not match", token, Field{Name: "user", Pattern: "[a-z]+", Default: "1"}),
+		Entry("with a default for a secret", "a secret field has a default", Field{Name: "token", Secret: true, Default: "x"}),
+		Entry("with a host that is a URL with a path", "a host is not valid", token, Field{Name: "url", Hosts: []string{"https://a.example/"}}),
+		Entry("with every host", "a host is not valid", token, Field{Name: "url", Hosts: []string{"*"}}),
+		Entry("with every host of a top-level domain", "a host is not valid", token, Field{Name: "url", Hosts: []string{"*.com"}}),
+		Entry("in large numbers", "there are 9 fields", token, token, token, token, token, token, token, token, token),
+	)
+
+	It("are complete with every required value", func() {
+		fields := Fields{token, {Name: "org", Optional: true}}
+		Expect(fields.Complete(Values{"token": "x"})).To(BeTrue())
+		Expect(fields.Complete(Values{"org": "x"})).To(BeFalse())
+		Expect(Fields(nil).Complete(Values{"token": "x"})).To(BeTrue())
+	})
+
+	It("change only the values of secrets", func() {
+		fields := Fields{token, {Name: "user"}}
+		Expect(fields.WithSecrets(Values{"token": "x", "user": "ann"}, func() string { return "y" })).To(Equal(Values{"token": "y", "user": "ann"}))
+		Expect(fields.Secrets(Values{"token": "x", "user": "ann"})).To(Equal([]string{"x"}))
+	})
+})
+
+// FuzzAddress reads only addresses at listed hosts, in a form that reads the same again (U29).
+func FuzzAddress(f *testing.F) {
+	for _, seed := range []string{"https://a.example/x", "a.example:443", "https://a.example@b.example", "http://a.example", "HTTPS://A.example//"} {
+		f.Add(seed)
+	}
+	fields := Fields{{Name: "url", Hosts: []string{"a.example"}}}
+	f.Fuzz(func(t *testing.T, text string) {
+		values, err := fields.Parse(entered(Values{"url": text}))
+		if err != nil {
+			return
+		}
+		address := values["url"]
+		if address != "https://a.example" && !strings.HasPrefix(address, "https://a.example/") || strings.ContainsAny(address, "@?#\\% ") {
+			t.Fatalf("%q became %q", text, address)
+		}
+		if again, err := fields.Parse(entered(values)); err != nil || again["url"] != address {
+			t.Fatalf("%q became %q, then %q, %v", text, address, again["url"], err)
+		}
+	})
+}
+
+// FuzzValues decodes what it encodes, and encodes different values differently (J16).
+func FuzzValues(f *testing.F) {
+	f.Add("user", "ann", "token", "x")
+	f.Add("token", "5:token", "a", "1:")
+	f.Fuzz(func(t *testing.T, name, value, other, text string) {
+		values := Values{name: value, other: text}
+		got := Decode(values.Encode())
+		for _, field := range []string{name, other} {
+			if len(value) < 1<<16 && len(text) < 1<<16 && len(field) < 1<<16 && !strings.HasPrefix(values[Token], manyFields) && got[field] != values[field] {
+				t.Fatalf("%q became %q", values, got)
+			}
+		}
+		_ = Decode(text) // any text decodes without a panic
+	})
+}

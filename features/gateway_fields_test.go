@@ -1,0 +1,140 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/domain/credential"
+)
+
+// askingFor sets the fields and how they are presented.
+func askingFor(fields credential.Fields, present ...string) func(*server.Config) {
+	return func(c *server.Config) { c.HostFields, c.Gateway.Present = fields, present }
+}
+
+// basicCredentials returns user:password of HTTP Basic authentication.
+func basicCredentials(r *http.Request) string {
+	user, password, _ := r.BasicAuth()
+	return user + ":" + password
+}
+
+// enter submits the fields of a consent page.
+func (p Page) enter(ctx context.Context, fields ...string) Response {
+	GinkgoHelper()
+	return p.Submit(ctx, entering("approve", fields))
+}
+
+func entering(decision string, fields []string) url.Values {
+	form := url.Values{"decision": {decision}}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set("field_"+fields[i], fields[i+1])
+	}
+	return form
+}
+
+// ConnectWith approves with the fields and redeems the code.
+func (c *Client) ConnectWith(ctx context.Context, fields ...string) Tokens {
+	GinkgoHelper()
+	answer := c.Consent(ctx).enter(ctx, fields...)
+	Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
+	return c.Token(ctx, c.Exchange(answer.Target().Query().Get("code"))).Tokens()
+}
+
+var userAndKey = credential.Fields{
+	{Name: "user", Help: "As in your profile", Pattern: "[a-z]+", Default: "guest"}, {Name: "org", Label: "Organisation", Optional: true},
+	{Name: "token", Label: "Key", Secret: true},
+}
+
+var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U29"), func() {
+	const ann, bob = "key-of-ann-1234", "key-of-bob-5678"
+	presented := []string{"Authorization: Basic {base64(user:token)}", "X-Org: {org}"}
+
+	It("sends each person's own values to the upstream, and keeps them from everything else", Label("J13", "N13", "J11"), func(ctx SpecContext) {
+		tape := NewTape()
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "bob:"+bob)
+		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+		client := world.NewClient()
+		for _, person := range [][]string{{"user", "ann", "token", " " + ann, "org", "acme"}, {"user", "bob", "token", "Bearer " + bob, "org", ""}} {
+			tokens := client.ConnectWith(ctx, person...)
+			tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			asked := upstream.Asked()
+			last := asked[len(asked)-1]
+			Expect(basicCredentials(last)).To(HavePrefix(person[1] + ":key-of-" + person[1]))
+			Expect(last.Header["X-Org"]).To(Equal(map[string][]string{"ann": {"acme"}}[person[1]]), "an optional field without a value is not sent")
+		}
+		world.Stop()
+		places := filesOf(world.Dir)
+		places["log"], places["responses"] = []byte(world.Log.String()), []byte(tape.String())
+		for place, content := range places {
+			for _, spelled := range append(spellings(ann), spellings("ann:"+ann)...) {
+				Expect(string(content)).NotTo(ContainSubstring(spelled), place)
+			}
+		}
+	})
+
+	It("ends the access of a person whose key the upstream does not know any more", Label("U17"), func(ctx SpecContext) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+		tokens := world.NewClient().ConnectWith(ctx, "user", "ann", "token", ann)
+		Expect(world.NewClient().Consent(ctx).enter(ctx, "user", "bob", "token", ann)).To(BeAPage(http.StatusForbidden, "This site does not accept these values."))
+		upstream.Revoke()
+		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+
+	It("shows each field with its label, help and default", func(ctx SpecContext) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+		page := world.NewClient().Consent(ctx).Text
+		Expect(page).To(MatchRegexp(`(?s)<label for="field_user">\s*<bdi>\s*User name\s*</bdi>`))
+		Expect(page).To(ContainSubstring(`<p class="small" id="field_user_help">As in your profile</p>`))
+		Expect(page).To(MatchRegexp(`<input type="text" id="field_user" name="field_user" value="guest"[^>]* required aria-describedby="field_user_help why">`))
+		Expect(page).To(MatchRegexp(`(?s)Organisation\s*</bdi>\s* \(optional\)`))
+		Expect(page).To(MatchRegexp(`<input type="text" id="field_org"[^>]*"none" spellcheck="false" aria-describedby="why">`))
+		Expect(page).To(MatchRegexp(`<input type="password" id="field_token" name="field_token" value=""`))
+		Expect(page).NotTo(ContainSubstring("bearer_token"))
+	})
+
+	DescribeTable("refuses at its field, before anything is verified,", func(ctx SpecContext, field, sentence string, entered ...string) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+		consent := world.NewClient().Consent(ctx)
+		answer := consent.enter(ctx, entered...)
+		Expect(answer.StatusCode).To(BeElementOf(http.StatusBadRequest, http.StatusForbidden))
+		Expect(answer.Text).To(MatchRegexp(`id="field_` + field + `"[^>]* aria-describedby="field_` + field + `_problem [^"]*why" aria-invalid="true" autofocus>\s*<p class="problem" id="field_` + field + `_problem">` + sentence))
+		Expect(strings.Count(answer.Text, "autofocus")).To(Equal(1))
+		Expect(answer.Text).NotTo(ContainSubstring(ann))
+		Expect(answer.Text).To(ContainSubstring(`value="` + entered[1] + `"`))
+		Expect(upstream.Asked()).To(BeEmpty())
+		Expect(ReadPage(answer).enter(ctx, "user", "ann", "token", ann).StatusCode).To(Equal(http.StatusSeeOther))
+	},
+		Entry("a missing value", "token", "Fill in this field.", "user", "ann", "token", " "),
+		Entry("a value that does not match the pattern", "user", "This does not look right.", "user", "Ann", "token", ann),
+		Entry("a value that only contains a match", "user", "This does not look right.", "user", "Xann", "token", ann),
+		Entry("a control character", "token", "This does not look right.", "user", "ann", "token", ann+"\x00"),
+		Entry("a long value", "token", "This does not look right.", "user", "ann", "token", strings.Repeat("x", 1025)),
+	)
+
+	It("finds and ends connections by the same fields, in any language", Label("J10"), func(ctx SpecContext) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+		client := world.NewClient()
+		tokens := client.ConnectWith(ctx, "user", "ann", "token", ann)
+		asked, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/connections", http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		asked.Header.Set("Accept-Language", "de")
+		page := ReadPage(Send(asked))
+		Expect(page.Text).To(And(ContainSubstring("Benutzername"), ContainSubstring("freiwillig"), Not(ContainSubstring("bearer_token"))))
+		Expect(page.Submit(ctx, entering("show", []string{"user", "bob", "token", ann})).Text).To(ContainSubstring("No app is connected with these values"))
+		Expect(page.Submit(ctx, entering("show", []string{"user", "ann", "token", ann})).Text).To(ContainSubstring(">End this connection<"))
+		Expect(world.service.Authz.EndGrantsOf(ctx, ann)).To(BeZero())
+		Expect(world.service.Authz.EndGrantsOfFields(ctx, map[string]string{"user": "ann", "token": ann})).To(Equal(1))
+		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+})
