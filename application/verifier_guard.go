@@ -130,11 +130,11 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifi
 	return verifierResult{principal, nil}
 }
 
-// verifyValues verifies all fields if the verifier can, else the token. A credential without a required field, from before the field was added, is
-// invalid, so that the person connects again (B23).
+// verifyValues verifies all fields if the verifier can, else the token. Values that the fields do not accept any more are invalid, so that the person
+// connects again (J16).
 func (g verifierGuard) verifyValues(ctx context.Context, values credential.Values) (oauth.Principal, error) {
-	if !g.fields.Complete(values) {
-		return oauth.Principal{}, fmt.Errorf("the connection is from before a field was added: %w", oauth.ErrUnknownBearer)
+	if !g.fields.Accept(values) {
+		return oauth.Principal{}, fmt.Errorf("the fields of the site have changed: %w", oauth.ErrUnknownBearer)
 	}
 	if all, ok := g.verifier.(oauth.FieldsVerifier); ok && len(g.fields) > 0 {
 		return all.VerifyFields(ctx, values)

@@ -35,7 +35,7 @@ func Credentials() []string { return []string{CredentialHostToken, CredentialSta
 
 // Upstream is an MCP server behind a gateway.
 type Upstream struct {
-	URL           string        // of its MCP endpoint: https, or http on loopback and private addresses
+	URL           string        // of its MCP endpoint, as CheckUpstreamURL describes it
 	Host          string        // the Host header; the default is the host of URL
 	Credential    string        // the default is CredentialHostToken, which needs oauth.Config.HostTokenInUse
 	Secret        string        // of CredentialStatic, sent to the upstream
@@ -65,7 +65,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	protection := m.protection()
 	protection.PassedHeaders = to.Headers
-	proxy, err := upstream.New(upstream.Options{
+	proxy, err := to.open(m.authz.config.HostFields, upstream.Options{
 		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, m.authz.config.HostFields),
 		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
 	})
@@ -90,16 +90,20 @@ func (u Upstream) check(config oauth.Config) error {
 		return oauth.NewMistake("%s is %q: set %s in the oauth.Config, so that access tokens can open the host token",
 			oauth.Field("Credential"), u.Credential, oauth.Field("HostTokenInUse"))
 	}
-	err := u.CheckOptions(config.HostFields)
-	if reason := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); reason != nil {
+	err := u.CheckOptions(config.HostFields, u.URL)
+	if reason := CheckUpstreamURL(u.URL, config.HostFields); reason != nil {
 		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)
+	}
+	if credential.IsTarget(u.URL) {
+		err = errors.Join(err, u.checkRouted())
 	}
 	return err
 }
 
-// CheckOptions reports the mistakes of every field but URL, in one error. The fields are those that people enter (oauth.Config.HostFields).
-func (u Upstream) CheckOptions(fields credential.Fields) error {
-	mistakes := []error{u.checkSecrets(), u.checkPresent(fields)}
+// CheckOptions reports the mistakes of every field but URL, in one error. The fields are those that people enter (oauth.Config.HostFields), and the urls
+// those of all upstreams with these options, which may name a field.
+func (u Upstream) CheckOptions(fields credential.Fields, urls ...string) error {
+	mistakes := []error{u.checkSecrets(), u.checkPresent(fields, urls)}
 	if u.Patience < time.Second || u.Patience > time.Hour {
 		mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Gateway.Patience"), u.Patience))
 	}
@@ -132,7 +136,7 @@ func (u Upstream) checkSecrets() error {
 	return nil
 }
 
-func (u Upstream) checkPresent(fields credential.Fields) error {
+func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
 	if u.Credential != CredentialHostToken && len(fields) > 1 {
 		return oauth.NewMistake("%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose %q, or ask for one field",
 			oauth.Field("HostFields"), len(fields), oauth.Field("Credential"), u.Credential, CredentialHostToken)
@@ -142,6 +146,9 @@ func (u Upstream) checkPresent(fields credential.Fields) error {
 	}
 	parsed, wrong := presentation.Parse(u.Present, u.presented(fields))
 	var mistakes []error
+	if len(wrong) == 0 {
+		wrong = checkUsed(parsed, fields, urls)
+	}
 	for _, mistake := range wrong {
 		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Gateway.Present"), mistake))
 	}
@@ -151,6 +158,21 @@ func (u Upstream) checkPresent(fields credential.Fields) error {
 		}
 	}
 	return errors.Join(mistakes...)
+}
+
+// checkUsed returns a mistake for each field that the server would not get.
+func checkUsed(parsed presentation.Presentation, fields credential.Fields, urls []string) (mistakes []error) {
+	var addresses []string
+	for _, url := range urls {
+		target, _ := fields.ParseTarget(url) // a URL has no field
+		addresses = append(addresses, target.Field().Name)
+	}
+	for _, name := range parsed.Unused() {
+		if !slices.Contains(addresses, name) {
+			mistakes = append(mistakes, fmt.Errorf("no entry has {%s}, so that the server would not get it: write it where it belongs", name))
+		}
+	}
+	return mistakes
 }
 
 // presented returns the fields that Present presents: those of a person, or the secret for all callers.

@@ -136,8 +136,8 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, with("Accept-Language", language))
 		}
 	}
-	over := func(adjust func(*server.Config)) {
-		world = NewWorld(adjust)
+	over := func(adjust ...func(*server.Config)) {
+		world = NewWorld(adjust...)
 		client = world.NewClient()
 	}
 	form := func(ctx context.Context, values url.Values) Response {
@@ -268,6 +268,14 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		Entry(nil, SpecTimeout(browserTime), "connections-ended", 200, func(ctx context.Context) Response {
 			client.Connect(ctx)
 			return world.Connections(ctx, world.Token).End(ctx, "").Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "consent-fields", 200, func(ctx context.Context) Response {
+			over(gatewayTo("http://127.0.0.1:1/mcp"), askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
+			return in("de")(ctx)
+		}),
+		Entry(nil, SpecTimeout(browserTime), "consent-fields-wrong", 403, func(ctx context.Context) Response {
+			over(gatewayTo("http://127.0.0.1:1/mcp"), askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
+			return client.Consent(ctx).enter(ctx, "url", "https://evil.example", "user", "ann", "token", "x")
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-missing-token", 400, func(ctx context.Context) Response { return world.Connections(ctx, " ").Response }),
 		Entry(nil, SpecTimeout(browserTime), "connections-too-many", 429, func(ctx context.Context) Response {

@@ -44,7 +44,7 @@ var table = []law{
 	{of: []string{"adapters/http/mcp"}, may: []string{
 		"domain/...", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "..."}},
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
-	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/outbound", "adapters/presentation", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
+	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2", "adapters/outbound", "adapters/presentation", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},
 	{of: []string{"adapters/http/telemetry"}, may: []string{"domain/...", echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
 	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},

@@ -44,8 +44,7 @@ func (p Presentation) all() []entry {
 }
 
 // Parse reads entries such as "X-Api-Key: {token}" and "?key={token}" with the names of fields; no fields stand for the token. Without entries it
-// presents the token as bearer token. It returns one error for each mistake, which begins with the number of the entry and does not repeat its value,
-// and one for each field that no entry uses.
+// presents the token as bearer token. It returns one error for each mistake, which begins with the number of the entry and does not repeat its value.
 func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 	p := Presentation{fields: fields}
 	var mistakes []error
@@ -63,15 +62,17 @@ func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 		}
 		p.entries = append(p.entries, next)
 	}
-	if len(mistakes) > 0 {
-		return p, mistakes
-	}
-	for _, name := range names {
-		if !slices.ContainsFunc(p.all(), func(e entry) bool { return e.value.Uses(name) }) {
-			mistakes = append(mistakes, fmt.Errorf("no entry has {%s}, so that the server would not get it: write it where it belongs", name))
+	return p, mistakes
+}
+
+// Unused returns the names of the fields that no entry presents.
+func (p Presentation) Unused() (names []string) {
+	for _, field := range p.fields.OrSingle() {
+		if !slices.ContainsFunc(p.all(), func(e entry) bool { return e.value.Uses(field.Name) }) {
+			names = append(names, field.Name)
 		}
 	}
-	return p, mistakes
+	return names
 }
 
 func (e entry) isSame(other entry) bool { return e.name == other.name && e.inQuery == other.inQuery }

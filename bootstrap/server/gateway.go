@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
@@ -35,7 +34,7 @@ type ToolScope struct {
 func (c *Config) gateway() settings.Group {
 	g := &c.Gateway
 	return settings.Group{Title: "Gateway", Settings: append([]*settings.Setting{
-		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a separate resource").
+		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a separate resource; {field} stands for an address in fields").
 			Fields("Upstream", "MoreServers").OrSingle().
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").Fields("Gateway.Host").
@@ -123,7 +122,14 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle(config)
 	}
-	return errors.Join(g.checkUpstreams(), g.checkKeys(v), g.CheckOptions(config.HostFields), g.Connect.check(), g.checkToolScopes(config.WithDefaults()))
+	return errors.Join(g.checkUpstreams(config), g.checkKeys(v), g.CheckOptions(config.HostFields, g.urls()...), g.Connect.check(), g.checkToolScopes(config.WithDefaults()))
+}
+
+func (g GatewayConfig) urls() (urls []string) {
+	for _, u := range g.Upstreams {
+		urls = append(urls, u.URL)
+	}
+	return urls
 }
 
 // checkIdle reports fields that have no effect without an upstream.
@@ -146,10 +152,10 @@ func (g GatewayConfig) checkIdle(config oauth.Config) error {
 	return errors.Join(mistakes...)
 }
 
-func (g GatewayConfig) checkUpstreams() error {
+func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 	var mistakes []error
 	for i, u := range g.Upstreams {
-		if err := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); err != nil {
+		if err := bootstrap.CheckUpstreamURL(u.URL, config.HostFields); err != nil {
 			mistakes = append(mistakes, oauth.NewMistake("%s: number %d: %s", oauth.Field("Upstream"), i+1, err))
 		}
 		if u.Path == "" && i > 0 {

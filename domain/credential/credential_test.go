@@ -113,11 +113,13 @@ var _ = Describe("The fields of a credential", Label("B23", "F9"), func() {
 		Entry("in large numbers", "there are 9 fields", token, token, token, token, token, token, token, token, token),
 	)
 
-	It("are complete with every required value", func() {
-		fields := Fields{token, {Name: "org", Optional: true}}
-		Expect(fields.Complete(Values{"token": "x"})).To(BeTrue())
-		Expect(fields.Complete(Values{"org": "x"})).To(BeFalse())
-		Expect(Fields(nil).Complete(Values{"token": "x"})).To(BeTrue())
+	It("accept the values of an older connection only if they are still valid", func() {
+		fields := Fields{token, {Name: "org", Optional: true}, {Name: "url", Hosts: []string{"a.example"}}}
+		Expect(fields.Accept(Values{"token": "x", "url": "https://a.example"})).To(BeTrue())
+		Expect(fields.Accept(Values{"token": "x"})).To(BeFalse())
+		Expect(fields.Accept(Values{"token": "x", "url": "https://b.example"})).To(BeFalse())
+		Expect(Fields(nil).Accept(Values{"token": strings.Repeat("x", 4096)})).To(BeTrue())
+		Expect(Fields(nil).Accept(Values{"user": "x"})).To(BeFalse())
 	})
 
 	It("change only the values of secrets", func() {
@@ -125,6 +127,29 @@ var _ = Describe("The fields of a credential", Label("B23", "F9"), func() {
 		Expect(fields.WithSecrets(Values{"token": "x", "user": "ann"}, func() string { return "y" })).To(Equal(Values{"token": "y", "user": "ann"}))
 		Expect(fields.Secrets(Values{"token": "x", "user": "ann"})).To(Equal([]string{"x"}))
 	})
+})
+
+var _ = Describe("A target", Label("U30"), func() {
+	fields := Fields{{Name: "url", Hosts: []string{"*.a.example", "http://127.0.0.1:9000"}}, {Name: "user"}, {Name: "site", Hosts: []string{"a.example"}, Optional: true}}
+
+	It("is the address of a person with a path", func() {
+		target, err := fields.ParseTarget("{url}/mcp")
+		Expect(err).NotTo(HaveOccurred())
+		url, allowed := target.URL(Values{"url": "https://x.a.example"})
+		Expect(allowed).To(BeTrue())
+		Expect(url).To(Equal("https://x.a.example/mcp"))
+		_, allowed = target.URL(Values{"url": "https://b.example"})
+		Expect(allowed).To(BeFalse())
+		Expect(target.Examples()).To(Equal([]string{"https://www.a.example/mcp", "http://127.0.0.1:9000/mcp"}))
+	})
+
+	DescribeTable("is refused with the remedy", func(text, remedy string) {
+		_, err := fields.ParseTarget(text)
+		Expect(err).To(MatchError(ContainSubstring(remedy)))
+	},
+		Entry("of a field that does not exist", "{host}/mcp", "is unknown"), Entry("of a field without hosts", "{user}/mcp", "list its hosts"),
+		Entry("of an optional field", "{site}/mcp", "list its hosts"), Entry("that continues the host", "{url}.evil.example", "write it like {url}"),
+		Entry("with a user", "{url}@evil.example", "write it like"), Entry("without an end", "{url", "write it like"), Entry("with dots", "{url}/../x", "write it like"))
 })
 
 // FuzzAddress reads only addresses at listed hosts, in a form that reads the same again (U29).

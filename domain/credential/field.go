@@ -184,9 +184,14 @@ func (f Fields) Parse(entered func(name string) string) (Values, error) {
 	return values, nil
 }
 
-// Complete reports whether the values have every required field. Those of an older connection may not.
-func (f Fields) Complete(values Values) bool {
-	return !slices.ContainsFunc(f.OrSingle(), func(field Field) bool { return !field.Optional && values[field.Name] == "" })
+// Accept reports whether the fields accept the values. Those of an older connection may lack a field, or have an address at a host that is not listed
+// any more.
+func (f Fields) Accept(values Values) bool {
+	if len(f) == 0 {
+		return values[Token] != ""
+	}
+	_, err := f.Parse(func(name string) string { return values[name] })
+	return err == nil
 }
 
 func (f Field) parse(entered string) (string, error) {

@@ -4,6 +4,7 @@
 //	headers      the headers of requests and responses that pass (U5, U15)
 //	credential   the credential of a request (U6, U18), and the signed headers that identify the caller (U7)
 //	endpoint     the endpoint event of HTTP+SSE (U13), and session ids, bound to their owner (U12)
+//	router       the upstream at the address that a person has entered (U30)
 //	transport    the timeout, the circuit breaker (U9, U10), and the errors of the upstream
 package upstream
 

@@ -25,6 +25,7 @@ const probeInterval = 10 * time.Minute
 type MCP struct {
 	options  MCPOptions
 	client   client
+	urlOf    func(credential.Values) (url string, allowed bool)
 	answered atomic.Int64 // index of the check that it accepted last
 	probed   probes
 }
@@ -32,7 +33,7 @@ type MCP struct {
 // MCPOptions configures an MCP.
 type MCPOptions struct {
 	Transport
-	URL  string // that outbound.Options.CheckURL accepts
+	URL  string // that outbound.Options.CheckURL accepts, or the text of a credential.Target
 	Host string // Host header; "" for that of the URL
 	// Presentation is that of the requests through the gateway (U18).
 	Presentation presentation.Presentation
@@ -44,10 +45,16 @@ type MCPOptions struct {
 
 // NewMCP returns a verifier. The options must be checked.
 func NewMCP(o MCPOptions) *MCP {
-	if o.Now == nil {
-		o.Now = time.Now
+	m := &MCP{options: o, urlOf: func(credential.Values) (string, bool) { return o.URL, true }}
+	if credential.IsTarget(o.URL) {
+		target, _ := o.Fields.ParseTarget(o.URL) // was checked
+		m.urlOf = target.URL
 	}
-	return &MCP{options: o, client: newClient(o.Transport)}
+	if o.Now == nil {
+		m.options.Now = time.Now
+	}
+	m.client = newClient(o.Transport)
+	return m
 }
 
 var _ oauth.FieldsVerifier = (*MCP)(nil)
@@ -140,10 +147,14 @@ func (m *MCP) accepts(ctx context.Context, values credential.Values) (accepted b
 	if err != nil {
 		return false, nil, oauth.ErrUnknownBearer // no server can have accepted it
 	}
+	url, allowed := m.urlOf(values)
+	if !allowed {
+		return false, nil, oauth.ErrUnknownBearer // its host is not listed any more
+	}
 	var statuses []string
 	unauthorized, unsupported := false, true
 	for _, i := range m.order() {
-		if sent, err = m.newRequest(ctx, tokenChecks[i], credentials); err != nil {
+		if sent, err = m.newRequest(ctx, url, tokenChecks[i], credentials); err != nil {
 			return false, nil, fmt.Errorf("verifying a token: %w", err)
 		}
 		got, err := m.client.head(sent)
@@ -154,7 +165,7 @@ func (m *MCP) accepts(ctx context.Context, values credential.Values) (accepted b
 			return false, sent, m.client.unavailable(ctx, sent, problem("it refuses the host name of the request: "+outbound.HostAdvice))
 		case got.status >= 200 && got.status < 300:
 			m.answered.Store(int64(i))
-			m.endSession(ctx, credentials, got.session)
+			m.endSession(ctx, url, credentials, got.session)
 			return true, sent, nil
 		case got.status == http.StatusUnauthorized && i == initialize:
 			return false, sent, nil
@@ -192,8 +203,8 @@ func (m *MCP) order() []int {
 	return order
 }
 
-func (m *MCP) newRequest(ctx context.Context, check tokenCheck, credentials presentation.Credentials) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, check.method, m.options.URL, strings.NewReader(check.body))
+func (m *MCP) newRequest(ctx context.Context, url string, check tokenCheck, credentials presentation.Credentials) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, check.method, url, strings.NewReader(check.body))
 	if err != nil {
 		return nil, err
 	}
@@ -214,13 +225,13 @@ func (m *MCP) newRequest(ctx context.Context, check tokenCheck, credentials pres
 const endTimeout = time.Second // of the request that ends a session, for which the caller waits
 
 // endSession ends the session that a check has opened, even after ctx has ended. A server without DELETE expires it itself.
-func (m *MCP) endSession(ctx context.Context, credentials presentation.Credentials, session string) {
+func (m *MCP) endSession(ctx context.Context, url string, credentials presentation.Credentials, session string) {
 	if session == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodDelete, m.options.URL, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodDelete, url, http.NoBody)
 	if err != nil {
 		return
 	}

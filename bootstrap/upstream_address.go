@@ -1,0 +1,58 @@
+package bootstrap
+
+import (
+	"fmt"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/http/upstream"
+	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// checkRouted checks the options of an upstream at the address that each person enters.
+func (u Upstream) checkRouted() error {
+	switch {
+	case u.Credential != CredentialHostToken:
+		return oauth.NewMistake("%s is %q, but the address of the MCP server is a field: choose %q", oauth.Field("Credential"), u.Credential, CredentialHostToken)
+	case u.Host != "":
+		return oauth.NewMistake("%s is set, but the address of the MCP server is a field: leave it out", oauth.Field("Gateway.Host"))
+	}
+	return nil
+}
+
+// CheckUpstreamURL checks the URL of an upstream: https, or http on loopback and private addresses, or a field with hosts in braces and a path, such
+// as "{url}/mcp".
+func CheckUpstreamURL(url string, fields credential.Fields) error {
+	reach := outbound.Options{AllowHTTP: true}
+	if !credential.IsTarget(url) {
+		return reach.CheckURL(url)
+	}
+	target, err := fields.ParseTarget(url)
+	if err != nil {
+		return err
+	}
+	for _, example := range target.Examples() {
+		if err := reach.CheckURL(example); err != nil {
+			return fmt.Errorf("the host for %s: %w", example, err)
+		}
+	}
+	return nil
+}
+
+// forwarder is an upstream, or a router to several.
+type forwarder interface {
+	mcp.Upstream
+	Health() error
+}
+
+func (u Upstream) open(fields credential.Fields, o upstream.Options) (forwarder, error) {
+	if !credential.IsTarget(u.URL) {
+		return upstream.New(o)
+	}
+	target, err := fields.ParseTarget(u.URL)
+	if err != nil {
+		return nil, err
+	}
+	return upstream.NewRouter(target, o), nil
+}
