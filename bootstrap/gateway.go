@@ -49,6 +49,9 @@ type Upstream struct {
 	Logger  *slog.Logger          // the default is that of the OAuth server
 }
 
+// HostField is a value that people enter, for oauth.Config.HostFields.
+type HostField = credential.Field
+
 // UpstreamRequest is a request of the gateway to its upstream, for metrics.
 type UpstreamRequest = upstream.Request
 

@@ -89,7 +89,7 @@ var table = []law{
 	{of: []string{"bootstrap/settings/write"}, may: []string{"bootstrap/server"}},
 	{of: []string{"bootstrap/demosite"}, may: []string{"domain/oauth", sdk + "mcp", sdk + "jsonrpc", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite",
 		"github.com/go-gormigrate/gormigrate/v2", "golang.org/x/text/unicode/norm"}},
-	{of: []string{"bootstrap/server"}, may: []string{"domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace",
+	{of: []string{"bootstrap/server"}, may: []string{"domain/credential", "domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace",
 		"adapters/audit", "adapters/http", "adapters/http/admin", "adapters/http/telemetry", "adapters/certificates", "adapters/nats", "adapters/outbound", "adapters/presentation", "adapters/persistence/...",
 		"adapters/verification/...", "bootstrap", "bootstrap/demosite", "bootstrap/server/httpserver", "bootstrap/settings"}},
 	{of: []string{"bootstrap/server/httpserver"}, may: []string{"bootstrap/internal/memory", "golang.org/x/sys/unix", "golang.org/x/time/rate"}},

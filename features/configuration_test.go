@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -76,6 +77,11 @@ func inOneLine(value any) string {
 		Expect(err).NotTo(HaveOccurred())
 		return strings.Trim(strings.TrimSpace(string(text)), `'"`)
 	}
+	if _, isMapping := items[0].(map[string]any); isMapping {
+		text, err := json.Marshal(items)
+		Expect(err).NotTo(HaveOccurred())
+		return string(text)
+	}
 	var fields []string
 	for _, item := range items {
 		fields = append(fields, item.(string))
@@ -109,6 +115,7 @@ var companions = map[string][]string{
 	"verifier":        {"--token-file=/etc/pasteport/tokens"},
 	"upstream-":       {"--upstream=http://127.0.0.1:9000/mcp"},
 	"present":         {"--upstream=http://127.0.0.1:9000/mcp"},
+	"fields":          {"--upstream=http://127.0.0.1:9000/mcp", "--present=Authorization: Basic {base64(user:token)}"},
 	"upstream-cert":   {"--upstream-key=/etc/pasteport/key.pem"},
 	"upstream-key":    {"--upstream-cert=/etc/pasteport/cert.pem"},
 	"upstream-secret": {"--credential=static", "--signing-secret=another-long-random-text-of-32-bytes"},

@@ -9,12 +9,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/server"
-	"github.com/pasteport/pasteport/domain/credential"
 )
 
 // askingFor sets the fields and how they are presented.
-func askingFor(fields credential.Fields, present ...string) func(*server.Config) {
+func askingFor(fields []bootstrap.HostField, present ...string) func(*server.Config) {
 	return func(c *server.Config) { c.HostFields, c.Gateway.Present = fields, present }
 }
 
@@ -46,12 +46,12 @@ func (c *Client) ConnectWith(ctx context.Context, fields ...string) Tokens {
 	return c.Token(ctx, c.Exchange(answer.Target().Query().Get("code"))).Tokens()
 }
 
-var userAndKey = credential.Fields{
+var userAndKey = []bootstrap.HostField{
 	{Name: "user", Help: "As in your profile", Pattern: "[a-z]+", Default: "guest"}, {Name: "org", Label: "Organisation", Optional: true},
 	{Name: "token", Label: "Key", Secret: true},
 }
 
-var addressUserAndKey = append(credential.Fields{
+var addressUserAndKey = append([]bootstrap.HostField{
 	{Name: "url", Help: "Where you sign in, such as acme.example.com", Hosts: []string{"*.example.com"}},
 }, userAndKey[0], userAndKey[2])
 
@@ -148,7 +148,7 @@ var _ = Describe("An upstream at the address that each person enters", Label("ga
 
 	It("gets the requests of its own people only", Label("U6"), func(ctx SpecContext) {
 		annSite, bobSite, other := NewUpstream(ann), NewUpstream(bob), NewUpstream(ann)
-		fields := credential.Fields{{Name: "url", Hosts: []string{annSite.URL, bobSite.URL}}, {Name: "token", Secret: true}}
+		fields := []bootstrap.HostField{{Name: "url", Hosts: []string{annSite.URL, bobSite.URL}}, {Name: "token", Secret: true}}
 		world := NewGateway("{url}/mcp", askingFor(fields))
 		client := world.NewClient()
 		ofAnn, ofBob := client.ConnectWith(ctx, "url", annSite.URL, "token", ann), client.ConnectWith(ctx, "url", bobSite.URL+"/", "token", bob)
@@ -176,7 +176,7 @@ var _ = Describe("An upstream at the address that each person enters", Label("ga
 		site := NewUpstream(ann)
 		hosts := []string{site.URL, "cms.example.com"}
 		world := NewGateway("{url}/mcp", func(c *server.Config) {
-			c.HostFields = credential.Fields{{Name: "url", Hosts: hosts}, {Name: "token", Secret: true}}
+			c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: hosts}, {Name: "token", Secret: true}}
 		})
 		tokens := world.NewClient().ConnectWith(ctx, "url", site.URL, "token", ann)
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))

@@ -10,7 +10,6 @@ import (
 	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
-	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -42,7 +41,7 @@ func (c *Config) gateway() settings.Group {
 		settings.Choice("credential", &g.Credential, bootstrap.Credentials(), "credential for the upstreams: the pasted token of the person, one shared secret, or none"),
 		settings.List("present", &g.Present, presentItem, "how the credential is sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template").
 			Fields("Gateway.Present").DefaultText(presentation.DefaultEntry).Example("X-Api-Key: {token}").OrSingle(),
-		settings.List("fields", (*[]credential.Field)(&c.HostFields), fieldItem(), "what people enter in place of one token, each as a mapping with name, label, help, secret, pattern, default, required and hosts").
+		settings.List("fields", (*[]bootstrap.HostField)(&c.HostFields), fieldItem(), "what people enter in place of one token, each as a mapping with name, label, help, secret, pattern, default, required and hosts").
 			Fields("HostFields").DefaultText("one token").Example("{name: user, label: Your user name}", "{name: token}"),
 		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").Fields("Gateway.Secret").Example("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret, "key that signs the caller's headers for \"credential: static\"; 32 bytes or more").Fields("Gateway.SigningSecret").
