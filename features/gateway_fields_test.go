@@ -125,6 +125,19 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		Entry("a long value", "token", "This does not look right.", "user", "ann", "token", strings.Repeat("x", 1025)),
 	)
 
+	It("is checked by doctor with all fields", Label("doctor"), func(ctx SpecContext) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+		args := []string{world.MCP(), "--token", ann, "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server)}
+		asked := Diagnose(ctx, args...)
+		Expect(asked.Of("flow.consent").Seen).To(Equal(`the site asks for "org" besides the token`))
+		Expect(asked.Of("flow.consent").Mend).To(ContainSubstring("--field org="))
+		done := Diagnose(ctx, append(args, "--field=user=ann", "--field=org=")...)
+		Expect(done.With("fail")).To(BeEmpty(), done.Out)
+		Expect(done.Code).To(BeZero())
+		Expect(done.Out).NotTo(ContainSubstring(ann))
+	})
+
 	It("finds and ends connections by the same fields, in any language", Label("J10"), func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
 		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))

@@ -15,12 +15,13 @@ import (
 
 // Options names the server and configures the examination.
 type Options struct {
-	Endpoint *url.URL       // of the MCP server: https, or http on this computer
-	Token    string         // of the site, for the login; "" skips the login
-	Client   *Client        // the OAuth client of the login; required with Token
-	Origin   string         // of a web page that must be able to connect; "" uses an unknown origin
-	Roots    *x509.CertPool // nil uses the system's
-	Limit    time.Duration  // of each request
+	Endpoint *url.URL          // of the MCP server: https, or http on this computer
+	Token    string            // of the site, for the login; "" skips the login
+	Fields   map[string]string // besides the token, at a site that asks for several
+	Client   *Client           // the OAuth client of the login; required with Token
+	Origin   string            // of a web page that must be able to connect; "" uses an unknown origin
+	Roots    *x509.CertPool    // nil uses the system's
+	Limit    time.Duration     // of each request
 	Now      func() time.Time
 
 	Begins func(question string) // called before each check
@@ -61,6 +62,9 @@ func Examine(ctx context.Context, o Options) (Diagnosis, error) {
 func newExamination(o Options) *examination {
 	e := &examination{Options: o, wire: newWire(o), blocked: map[string]string{}}
 	e.hide(o.Token)
+	for _, value := range o.Fields {
+		e.hide(value)
+	}
 	return e
 }
 

@@ -148,8 +148,13 @@ func (e *examination) scope() string {
 // consent recognizes Pasteport's form; the page of another server needs a person.
 func (e *examination) consent(context.Context) checkResult {
 	p := e.flow.page
-	if !p.Fields.Has("ticket") || !p.Fields.Has("bearer_token") {
+	if !p.Fields.Has("ticket") || !p.Fields.Has("bearer_token") && len(fieldInputs(p.Fields)) == 0 {
 		return skip("because this page is not Pasteport's and needs a person; open it in a browser: %s", e.flow.address)
+	}
+	for _, name := range fieldInputs(p.Fields) {
+		if _, given := e.Fields[name]; !given && name != "token" && p.Fields.Get(fieldPrefix+name) == "" {
+			return fail("Pass --field "+name+"=VALUE, or --field "+name+"= if the page shows that it is optional.", "the site asks for %q besides the token", name)
+		}
 	}
 	if !sameOrigin(p.Action, e.server.text("authorization_endpoint")) {
 		return fail("Let the form post to the authorization endpoint; check whether the proxy rewrites pages.",
@@ -160,7 +165,7 @@ func (e *examination) consent(context.Context) checkResult {
 
 func (e *examination) approve(ctx context.Context) checkResult {
 	form := e.flow.page.Fields
-	form.Set("bearer_token", e.Token)
+	e.fillIn(form)
 	form.Set("decision", "approve")
 	a := e.wire.post(ctx, e.flow.page.Action, form, "Accept", "text/html")
 	back := a.location()
@@ -182,6 +187,31 @@ func (e *examination) approve(ctx context.Context) checkResult {
 		return fail("Send the browser to the redirect_uri of the request, byte for byte.", "it sends the browser to %s", originOf(back))
 	}
 	return e.readCallback(back.Query())
+}
+
+// fieldPrefix begins the names of the inputs of a site that asks for several fields.
+const fieldPrefix = "field_"
+
+// fieldInputs returns the names of the fields in a form.
+func fieldInputs(form url.Values) (names []string) {
+	for input := range form {
+		if name, isField := strings.CutPrefix(input, fieldPrefix); isField {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (e *examination) fillIn(form url.Values) {
+	if form.Has("bearer_token") {
+		form.Set("bearer_token", e.Token)
+		return
+	}
+	form.Set(fieldPrefix+"token", e.Token)
+	for name, value := range e.Fields {
+		form.Set(fieldPrefix+name, value)
+	}
 }
 
 func (e *examination) readCallback(query url.Values) checkResult {

@@ -177,3 +177,27 @@ func (c Config) keeper() SecretKeeper {
 	}
 	return secrets
 }
+
+func (c Config) checkHostFields() (mistakes []error) {
+	for _, wrong := range c.HostFields.Check() {
+		mistakes = append(mistakes, NewMistake("%s: %s", Field("HostFields"), wrong))
+	}
+	for _, verifier := range c.verifiers() {
+		_, ofFields := verifier.(FieldsVerifier)
+		if _, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !hasToken && !ofFields {
+			return append(mistakes, NewMistake("%s has no field %q, which is the only one that the verifier verifies: call the key %q", Field("HostFields"), credential.Token, credential.Token))
+		}
+	}
+	return mistakes
+}
+
+// verifiers returns the verifier of every server; nil stands for VerifyBearer.
+func (c Config) verifiers() []BearerVerifier {
+	all := []BearerVerifier{c.Verifier}
+	for _, server := range c.MoreServers {
+		if server.Verifier != nil {
+			all = append(all, server.Verifier)
+		}
+	}
+	return all
+}

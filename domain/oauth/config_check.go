@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/pasteport/pasteport/domain/credential"
 )
 
 func (c Config) checkURLs() []error {
@@ -108,27 +106,7 @@ func (c Config) checkVerifier() (mistakes []error) {
 	if c.VerifyBearer != nil && c.Verifier != nil {
 		mistakes = append(mistakes, NewMistake("%s and %s are both set: keep one of them", Field("VerifyBearer"), Field("Verifier")))
 	}
-	for _, wrong := range c.HostFields.Check() {
-		mistakes = append(mistakes, NewMistake("%s: %s", Field("HostFields"), wrong))
-	}
-	for _, verifier := range c.verifiers() {
-		_, ofFields := verifier.(FieldsVerifier)
-		if _, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !hasToken && !ofFields {
-			return append(mistakes, NewMistake("%s has no field %q, which is the only one that the verifier verifies: call the key %q", Field("HostFields"), credential.Token, credential.Token))
-		}
-	}
-	return mistakes
-}
-
-// verifiers returns the verifier of every server; nil stands for VerifyBearer.
-func (c Config) verifiers() []BearerVerifier {
-	all := []BearerVerifier{c.Verifier}
-	for _, server := range c.MoreServers {
-		if server.Verifier != nil {
-			all = append(all, server.Verifier)
-		}
-	}
-	return all
+	return append(mistakes, c.checkHostFields()...)
 }
 
 // checkClientRules checks the fields about metadata documents and redirect URIs of clients.

@@ -28,6 +28,7 @@ import (
 const defaultCertificate = "pasteport-doctor.pem"
 
 type doctorOptions struct {
+	fields map[string]string
 	token, clientID, certificate, authorities, origin string
 	limit                                             time.Duration
 	asJSON, printDocument, egress                     bool
@@ -73,6 +74,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	table.Flags(command, server.EgressSettings...)
 	flags := command.Flags()
 	flags.StringVar(&o.token, "token", "", "token of the site for a whole login; - reads it from standard input")
+	flags.StringToStringVar(&o.fields, "field", nil, "value of another field that the site asks for, as NAME=VALUE; can be repeated")
 	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: served by this command, for a server on this computer)")
 	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "file with the certificate and key for serving the client document; created if missing")
 	flags.StringVar(&o.authorities, "ca", "", "PEM file with additional root certificates")
@@ -125,7 +127,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 		return term.Usage(err)
 	}
 	examined := doctor.Options{
-		Endpoint: endpoint, Origin: o.origin, Limit: o.limit, Now: time.Now, Begins: r.begin, Ends: r.end,
+		Endpoint: endpoint, Origin: o.origin, Limit: o.limit, Now: time.Now, Begins: r.begin, Ends: r.end, Fields: o.fields,
 	}
 	if examined.Roots, err = readAuthorities(o.authorities); err != nil {
 		return err
