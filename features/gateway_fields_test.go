@@ -185,6 +185,14 @@ var _ = Describe("An upstream at the address that each person enters", Label("ga
 		Expect(world.Call(ctx, ofBob.Access).StatusCode).To(Equal(http.StatusOK), "the outage of one site does not affect another")
 	})
 
+	It("has to refuse random keys, at each address", Label("U14"), func(ctx SpecContext) {
+		site, open := NewUpstream(ann), NewUpstreamReading(func(*http.Request) string { return ann }, ann)
+		world := NewGateway("{url}/mcp", askingFor([]bootstrap.HostField{{Name: "url", Hosts: []string{site.URL, open.URL}}, {Name: "token", Secret: true}}))
+		world.NewClient().ConnectWith(ctx, "url", site.URL, "token", ann)
+		Expect(world.NewClient().Consent(ctx).enter(ctx, "url", open.URL, "token", ann).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(world.Log.String()).To(ContainSubstring("it accepts any token, even a random one"))
+	})
+
 	It("is left when the operator does not list its host any more", Label("J16"), func(ctx SpecContext) {
 		site := NewUpstream(ann)
 		hosts := []string{site.URL, "cms.example.com"}
