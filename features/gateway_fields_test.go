@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -90,6 +91,21 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		Expect(world.NewClient().Consent(ctx).enter(ctx, "user", "bob", "token", ann)).To(BeAPage(http.StatusForbidden, "This site does not accept these values."))
 		upstream.Revoke()
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+
+	It("ends connections that lack a field which the operator has added", func(ctx SpecContext) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+		fields := userAndKey
+		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { askingFor(fields, presented...)(c) })
+		client := world.NewClient()
+		used, unused := client.ConnectWith(ctx, "user", "ann", "token", ann), client.ConnectWith(ctx, "user", "ann", "token", ann)
+		fields = slices.Clone(userAndKey)
+		fields[1].Optional = false
+		world.Restart()
+		before := len(upstream.Asked())
+		Expect(world.Call(ctx, used.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(upstream.Asked()).To(HaveLen(before))
+		Expect(client.Token(ctx, client.Refresh(unused.Refresh))).To(HaveField("Text", ContainSubstring("invalid_grant")))
 	})
 
 	It("shows each field with its label, help and default", func(ctx SpecContext) {

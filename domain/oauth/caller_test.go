@@ -3,6 +3,8 @@ package oauth
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/credential"
 )
 
 var _ = Describe("Describing the person behind a host token", Label("B10"), func() {
@@ -12,6 +14,19 @@ var _ = Describe("Describing the person behind a host token", Label("B10"), func
 		Entry("a subject with NUL", Principal{Subject: "a\x00da"}),
 		Entry("a subject that is no UTF-8", Principal{Subject: "a\xffda"}),
 	)
+
+	It("reveals a token or a secret field in a name, and no other field", Label("B15"), func() {
+		fields := credential.Fields{{Name: "user"}, {Name: "key", Secret: true}}
+		host, err := ParseHostFields(fields, func(name string) string {
+			return map[string]string{"user": "ada@cms.example", "key": "secret-key"}[name]
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(Principal{Subject: "ada@cms.example"}.Reveals(host, fields)).To(BeFalse())
+		Expect(Principal{Roles: []string{"has secret-key"}}.Reveals(host, fields)).To(BeTrue())
+		token, err := ParseHostToken("secret-token")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(Principal{Subject: "secret-token"}.Reveals(token, nil)).To(BeTrue())
+	})
 
 	It("takes a name in any script, and none", func() {
 		Expect(Principal{Subject: "山田 太郎", Roles: []string{"éditeur"}}.Check()).To(Succeed())

@@ -18,7 +18,8 @@ import (
 
 // Credential authenticates requests to the upstream: HostToken, Static or None.
 type Credential interface {
-	// render returns what presents the credential. It is added to the request before identify is called.
+	// render returns what presents the credential. It is added to the request before identify is called. It returns oauth.ErrUnknownBearer for values
+	// that the fields do not accept any more.
 	render(host oauth.HostToken) (presentation.Credentials, error)
 	// identify adds the headers that identify the caller.
 	identify(out *http.Request, x *forwarding)
@@ -32,7 +33,11 @@ type HostToken struct{ Presentation presentation.Presentation }
 func (HostToken) ofSender() bool { return true }
 
 func (h HostToken) render(host oauth.HostToken) (presentation.Credentials, error) {
-	return h.Presentation.Render(host.Values())
+	values := host.Values()
+	if !h.Presentation.Accepts(values) {
+		return presentation.Credentials{}, oauth.ErrUnknownBearer
+	}
+	return h.Presentation.Render(values)
 }
 
 func (HostToken) identify(*http.Request, *forwarding) {}

@@ -120,7 +120,11 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 	if x.session, err = u.openSession(r.Header, u.owner(x.sender)); err != nil {
 		return err
 	}
-	if x.credentials, err = u.options.Credential.render(x.host); err != nil {
+	x.credentials, err = u.options.Credential.render(x.host)
+	switch {
+	case errors.Is(err, oauth.ErrUnknownBearer):
+		return err
+	case err != nil:
 		return &Failure{http.StatusBadGateway, "U18", "The key of this connection cannot be sent to the MCP server behind this gateway", err}
 	}
 	x.ofSession = x.ofSession || x.session != ""
