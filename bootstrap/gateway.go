@@ -52,7 +52,6 @@ type Upstream struct {
 type UpstreamRequest = upstream.Request
 
 // NewGateway protects an MCP server at a URL, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
-// WithToolPolicy has no effect on it.
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	m := newMCPServer(options)
 	if m.authz == nil {
@@ -64,9 +63,13 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	protection := m.protection()
 	protection.PassedHeaders = to.Headers
+	headers := to.Headers
+	if protection.HasPolicy() {
+		headers = append(slices.Clone(headers), "Accept-Encoding") // mcp.NewGateway sets it (U27)
+	}
 	proxy, err := upstream.New(upstream.Options{
 		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection),
-		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
+		Headers: headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
