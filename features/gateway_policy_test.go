@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -246,6 +248,8 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		Expect(line.Subject).To(Equal("bob"))
 		Expect(world.Log.String()).To(ContainSubstring(`"rule":"U26"`))
 		Expect(world.Log.String()).NotTo(ContainSubstring("delete_all"))
+		Eventually(func() string { return fmt.Sprint(world.service.Authz.Trace(ctx)) }).WithTimeout(patience).Should(And(
+			ContainSubstring("U26"), ContainSubstring("the caller may not use a tool, prompt or resource"), Not(ContainSubstring("delete_all"))))
 	})
 
 	It("passes the notice of a changed list, and then shows the new tools", func(ctx SpecContext) {
@@ -261,6 +265,100 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		Expect(stream.Next("message")).To(ContainSubstring("notifications/tools/list_changed"))
 		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "more_tea", "shout"}))
 		Expect(bob.Use(ctx, "more_tea", params{}).Text()).To(Equal("tea"))
+	})
+
+	Describe("in answers that", func() {
+		const hidden = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"},{"name":"delete_all"}],"ttlMs":60000,"cacheScope":"public"}}`
+		const shown = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"}],"ttlMs":60000,"cacheScope":"private"}}`
+		// ask sends tools/list to an upstream with this answer.
+		ask := func(ctx context.Context, revision string, answer http.HandlerFunc) Response {
+			GinkgoHelper()
+			open(ctx, "/mcp")
+			bob := as(ctx, "token-of-bob", revision)
+			upstream.Answer(answer)
+			return bob.Post(ctx, "tools/list", params{})
+		}
+
+		It("may be cached, forbids shared caches to store them", func(ctx SpecContext) {
+			answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Etag", `"1"`)
+				_, _ = io.WriteString(w, hidden)
+			})
+			Expect(answer.Text).To(Equal(shown))
+			Expect(answer.ContentLength).To(BeEquivalentTo(len(shown)))
+			Expect(answer.Header).NotTo(HaveKey("Etag"))
+			Expect(upstream.Asked()[0].Header.Get("Accept-Encoding")).To(Equal("identity"))
+		})
+
+		It("are encoded or no JSON, passes nothing on", func(ctx SpecContext) {
+			for _, encoding := range []string{"gzip", ""} {
+				answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					if encoding != "" {
+						w.Header().Set("Content-Encoding", encoding)
+					}
+					_, _ = io.WriteString(w, strings.TrimSuffix(hidden, "}"))
+				})
+				Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
+				Expect(answer.Text).To(MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The answer of the MCP server behind this gateway cannot be read, so it is not passed on"}}`))
+				Expect(world.Log.String()).To(And(ContainSubstring(`"rule":"U27"`), Not(ContainSubstring("delete_all"))))
+			}
+		})
+
+		It("has an event that is no JSON, answers the request in its place", func(ctx SpecContext) {
+			answer := ask(ctx, sessions, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: {\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n")
+			})
+			Expect(answer.Text).To(And(HavePrefix("data: {\"method\":\"notifications/progress\"}\n\n"), ContainSubstring(`"id":7,"error":{"code":-32000`), Not(ContainSubstring("delete_all"))))
+		})
+
+		It("come on another stream, as after a reconnect, filters them there too", func(ctx SpecContext) {
+			open(ctx, "/mcp")
+			bob := as(ctx, "token-of-bob", sessions)
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "id: 5\nevent: message\ndata: "+hidden+"\n\n")
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			})
+			resumed := bob.Request(ctx, http.MethodGet)
+			resumed.Header.Set("Last-Event-ID", "4")
+			Expect(Follow(resumed).Next("message")).To(Equal(shown))
+		})
+
+		It("come without rules, passes every byte", func(ctx SpecContext) {
+			world = NewGateway(upstream.URL + "/mcp")
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Encoding", "x-unknown")
+				_, _ = io.WriteString(w, hidden+"}")
+			})
+			answer := talk.Post(ctx, "tools/list", params{}, with("Accept-Encoding", "gzip"))
+			Expect(answer.Text).To(Equal(hidden + "}"))
+			Expect(upstream.Asked()[0].Header).NotTo(HaveKey("Accept-Encoding"))
+		})
+	})
+
+	It("refuses the message of an HTTP+SSE stream that another process holds or that has ended", Label("MCP "+httpSSE), func(ctx SpecContext) {
+		open(ctx, "/sse")
+		bob := as(ctx, "token-of-bob", httpSSE)
+		bob.target = strings.ReplaceAll(bob.target, "endpoint=", "endpoint=x")
+		before := len(upstream.Asked())
+		refused := bob.Post(ctx, "tools/call", params{"name": "delete_all"})
+		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(refused.Text).To(ContainSubstring(`"id":7`))
+		Expect(upstream.Asked()).To(HaveLen(before))
+	})
+
+	It("sends nothing on the HTTP+SSE stream of another person", Label("MCP "+httpSSE, "U12"), func(ctx SpecContext) {
+		open(ctx, "/sse")
+		ada, bob := as(ctx, "token-of-ada", httpSSE), as(ctx, "token-of-bob", httpSSE)
+		bob.target = ada.target
+		Expect(bob.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(ada.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"), "the next event is the answer to this call")
 	})
 
 	It("still lists a tool whose scope the client lacks, so that the client can request it", Label("G10"), func(ctx SpecContext) {
@@ -286,5 +384,32 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		Expect(everyPage(ctx, plain, "tools/list", "tools", "name")).To(Equal([]string{"hang"}))
 		wider := world.Converse(ctx, stateless, world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") }).Access)
 		Expect(everyPage(ctx, wider, "tools/list", "tools", "name")).To(Equal([]string{"delete_all", "hang"}))
+	})
+})
+
+var _ = Describe("A mistake in the rules for tools, prompts and resources", Label("gateway", "configuration", "U28"), func() {
+	BeforeEach(func() { workingFolder() })
+
+	DescribeTable("is reported at the start with the line, the number of the rule and the remedy:", func(ctx SpecContext, setting, rule, remedy string) {
+		write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\n"+setting+":\n- deny x*\n- '"+rule+"'\n- allow *\n")
+		dir := filepath.Join(GinkgoT().TempDir(), "data")
+		ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0", "--data="+dir)
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(ContainSubstring(setting + " (from pasteport.yaml:3): " + remedy))
+		Expect(dir).NotTo(BeADirectory())
+	},
+		Entry("another word", "tools", "forbid y", "number 2: it does not begin with allow or deny"),
+		Entry("a pattern that does not end", "prompts", "deny [y", `number 2: "[y" is not a pattern`),
+		Entry("a pattern of URIs that does not end", "resources", "deny file:///[y", `number 2: "file:///[y" is not a pattern`),
+		Entry("an unknown scope", "tools", "deny y for scope:admin", `number 2: "admin" is not a scope of this server: add it to scopes`),
+		Entry("a role, although the verifier is the upstream", "tools", "deny y for role:admin", `number 2: "role:admin" is a role, but the verifier names no roles`),
+		Entry("a rule before one without effect", "tools", "allow *", "number 3: it has no effect"),
+	)
+
+	It("is a setting that has no upstream", func(ctx SpecContext) {
+		write("pasteport.yaml", "tools:\n- allow *\n")
+		ran := Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0")
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(ContainSubstring("tools (from pasteport.yaml:1)"))
 	})
 })

@@ -53,9 +53,9 @@ func NewUpstreamReading(keyOf func(*http.Request) string, keys ...string) *Upstr
 	return startUpstream(keyOf, keys, (*httptest.Server).Start)
 }
 
-// NewUpstreamOf starts an upstream server with options of the SDK.
+// NewUpstreamOf starts an upstream server with options of the SDK, whose only key is apiKey.
 func NewUpstreamOf(options *mcp.ServerOptions) *UpstreamServer {
-	return startUpstream(bearerOf, nil, func(s *httptest.Server) { s.Start() }, options)
+	return startUpstream(bearerOf, []string{apiKey}, (*httptest.Server).Start, options)
 }
 
 // NewUpstreamOverTLS starts an upstream server over TLS.

@@ -37,7 +37,9 @@ func (allowed Policy) permits(caller oauth.Caller, name string) bool {
 
 // missingScopes reports whether the caller lacks a scope for the tools, and returns all scopes that the client should request (G10).
 func (p policy) missingScopes(caller oauth.Caller, tools ...string) (oauth.Scopes, bool) {
-	lacks := func(tool string) bool { return p.tools.permits(caller, tool) && !caller.Scopes.Contains(p.toolScopes(tool)) }
+	lacks := func(tool string) bool {
+		return p.tools.permits(caller, tool) && !caller.Scopes.Contains(p.toolScopes(tool))
+	}
 	if p.toolScopes == nil || !slices.ContainsFunc(tools, lacks) { // usually enough, without the cost of Expand
 		return oauth.Scopes{}, false
 	}
