@@ -314,12 +314,12 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			Expect(answer.Text).To(And(HavePrefix("data: {\"method\":\"notifications/progress\"}\n\n"), ContainSubstring(`"id":7,"error":{"code":-32000`), Not(ContainSubstring("delete_all"))))
 		})
 
-		It("come on another stream, as after a reconnect, filters them there too", func(ctx SpecContext) {
+		It("come on another stream, as after a reconnect, filters them there too, and drops what it cannot read", func(ctx SpecContext) {
 			open(ctx, "/mcp")
 			bob := as(ctx, "token-of-bob", sessions)
 			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, "id: 5\nevent: message\ndata: "+hidden+"\n\n")
+				_, _ = io.WriteString(w, "id: 4\nevent: message\ndata: "+hidden+"}\n\nid: 5\nevent: message\ndata: "+hidden+"\n\n")
 				_ = http.NewResponseController(w).Flush()
 				<-r.Context().Done()
 			})

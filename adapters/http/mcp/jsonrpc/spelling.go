@@ -48,10 +48,20 @@ func variantOfMethod(method string) string {
 // FoldToolName returns a name without space at both ends, in lower case and in narrow letters, because an MCP server may ignore these differences.
 // Use it only to require scopes or to deny: if it folds too much, a call needs one more scope.
 func FoldToolName(name string) string {
-	if isFolded(name) {
-		return name
+	if isGraphic(name) {
+		return strings.ToLower(name)
 	}
 	return fold(trimInvisible(name))
+}
+
+// isGraphic reports whether a name is ASCII without space and controls, as most names are. Folding others takes long.
+func isGraphic(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // FoldURI returns a URI in a form that is the same for all URIs that a server may take for one resource: without percent-encoding, dot segments,
@@ -154,7 +164,7 @@ func variantOf(name []byte, known [][]byte) string {
 	if slices.ContainsFunc(known, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
 		return ""
 	}
-	if !isFolded(string(name)) {
+	if !isGraphic(string(name)) {
 		name = []byte(FoldToolName(string(name)))
 	}
 	bare := withoutSeparators(name)
