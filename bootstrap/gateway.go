@@ -56,7 +56,6 @@ type HostField = credential.Field
 type UpstreamRequest = upstream.Request
 
 // NewGateway protects an MCP server at a URL, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
-// WithToolPolicy has no effect on it.
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	m := newMCPServer(options)
 	if m.authz == nil {
@@ -68,9 +67,14 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	protection := m.protection()
 	protection.PassedHeaders = to.Headers
-	proxy, err := to.open(m.authz.config.HostFields, upstream.Options{
-		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, m.authz.config.HostFields),
-		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
+	headers := to.Headers
+	if protection.HasPolicy() {
+		headers = append(slices.Clone(headers), "Accept-Encoding") // mcp.NewGateway sets it (U27)
+	}
+	fields := m.authz.config.HostFields
+	proxy, err := to.open(fields, upstream.Options{
+		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, fields),
+		Headers: headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)

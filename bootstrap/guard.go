@@ -10,7 +10,7 @@ import (
 // Handler is an MCP server in this process that does not use the official SDK. It receives the caller and no token.
 type Handler func(w http.ResponseWriter, r *http.Request, caller oauth.Caller)
 
-// Guard protects a Handler; Register needs WithOAuth. WithToolPolicy has no effect on it, because only the handler knows its tools.
+// Guard protects a Handler; Register needs WithOAuth.
 func Guard(serve Handler, options ...MCPOption) *MCPServer {
 	m := newMCPServer(options)
 	if serve != nil { // Register reports a nil handler

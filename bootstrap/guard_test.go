@@ -51,6 +51,23 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 			HaveField("Arguments", []byte(`{"b":1}`)), HaveField("Resource", issuer+"/mcp"), HaveField("Request", Not(BeEmpty())))))
 	})
 
+	It("refuses and hides what the policies of the host deny", Label("U26", "U27"), func() {
+		answered := 0
+		open := func(_ oauth.Caller, name string) bool { return bootstrap.FoldToolName(name) == "open" }
+		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, _ oauth.Caller) {
+			answered++
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"secret"},{"name":"open"}],"prompts":[{"name":"secret"}],"resources":[{"uri":"secret"}]}}`)
+		}, bootstrap.WithOAuth(server.authz), bootstrap.WithToolPolicy(open), bootstrap.WithPromptPolicy(open), bootstrap.WithResourcePolicy(open))
+		Expect(guarded.Register(server.Echo)).To(Succeed())
+		first := tokensOf(server.exchange(server.code())).Access
+		Expect(server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).Body.String()).To(
+			Equal(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"open"}],"prompts":[],"resources":[]}}`))
+		for _, message := range []string{`"tools/call","params":{"name":"secret"}`, `"prompts/get","params":{"name":"secret"}`, `"resources/read","params":{"uri":"secret"}`} {
+			Expect(server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":`+message+`}`).Body.String()).To(ContainSubstring(`"error"`))
+		}
+		Expect(answered).To(Equal(1))
+	})
+
 	It("needs a handler, and does not serve stdio", func(ctx SpecContext) {
 		Expect(bootstrap.Guard(nil).Register(server.Echo)).To(MatchError(ContainSubstring("the MCP server is nil")))
 		guarded := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {}, bootstrap.WithOAuth(server.authz), bootstrap.WithResource(own))

@@ -64,9 +64,23 @@ func WithOAuth(authz *OAuthServer) MCPOption { return func(m *MCPServer) { m.aut
 // WithResource sets which resource of the Config this server is, by its URL; the default is the first (U1). Register reports an unknown one.
 func WithResource(uri string) MCPOption { return func(m *MCPServer) { m.resource = uri } }
 
-// WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not allowed is an unknown tool to the caller.
+// WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not allowed is an unknown tool to the caller (U26).
+// NewGateway and Guard also look up the name without leading and trailing space, and need both to be allowed; use FoldToolName for servers that ignore
+// case. They read the lists in responses, so a response of more than 16 MiB becomes an error, and so does one that is compressed (U27).
 func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
-	return func(m *MCPServer) { m.options.ToolPolicy = allows }
+	return func(m *MCPServer) { m.options.Tools = allows }
+}
+
+// WithPromptPolicy is WithToolPolicy for prompts: to list, get and complete them.
+func WithPromptPolicy(allows func(caller oauth.Caller, prompt string) bool) MCPOption {
+	return func(m *MCPServer) { m.options.Prompts = allows }
+}
+
+// WithResourcePolicy is WithToolPolicy for resources: to list, read, subscribe to and complete them. A resource template is listed and completed if its
+// text is allowed, such as "file:///{path}"; a resource is read if its own URI is. Compare with FoldResourceURI, because a server may take several URIs
+// for one resource.
+func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOption {
+	return func(m *MCPServer) { m.options.Resources = allows }
 }
 
 // WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403 insufficient_scope and can request them (G10).
@@ -76,8 +90,12 @@ func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 }
 
 // FoldToolName returns a tool name without leading and trailing space, in lower case and in narrow letters. If an MCP server ignores such
-// differences, compare folded names in WithToolScopes.
+// differences, compare folded names in WithToolScopes and WithToolPolicy.
 func FoldToolName(name string) string { return jsonrpc.FoldToolName(name) }
+
+// FoldResourceURI returns a URI without percent-encoding, dot segments and repeated slashes, in lower case and in narrow letters, so that URIs that a
+// server may take for the same resource are equal. Use it only to compare.
+func FoldResourceURI(uri string) string { return jsonrpc.FoldURI(uri) }
 
 // Bus carries messages between the replicas of a service; nats.Open returns one.
 type Bus = replica.Bus

@@ -33,12 +33,14 @@ var (
 // The import table. The first law that matches the package holds.
 var table = []law{
 	{of: []string{"domain/seal"}, never: []string{"net/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
+	{of: []string{"domain/access"}, may: []string{"domain/oauth"}, never: []string{"net/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
 	{of: []string{"domain/..."}, may: []string{"domain/..."},
 		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/..."}},
 	{of: []string{"application"}, may: []string{"domain/...", "golang.org/x/sync/singleflight"}, never: []string{"net/http/...", "encoding/json/..."}},
 	{of: []string{"adapters/http/mcp/eventstore"}, may: []string{sdk + "mcp", "github.com/segmentio/encoding/json"}},
 	{of: []string{"adapters/http/mcp/jsonrpc"}, may: []string{
 		"domain/...", sdk + "mcp", sdk + "jsonrpc", "github.com/segmentio/encoding/json", "github.com/go-json-experiment/json/...", "golang.org/x/text/..."}},
+	{of: []string{"adapters/http/mcp/filter"}, may: []string{"adapters/http/mcp/jsonrpc", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/http/mcp/response"}, may: []string{"domain/...", "adapters/http/mcp/jsonrpc", sdk + "auth", sdk + "jsonrpc"}},
 	{of: []string{"adapters/http/mcp/replica"}, may: []string{"domain/...", "adapters/http/mcp/jsonrpc", "adapters/http/mcp/response"}},
 	{of: []string{"adapters/http/mcp"}, may: []string{
@@ -89,7 +91,7 @@ var table = []law{
 	{of: []string{"bootstrap/settings/write"}, may: []string{"bootstrap/server"}},
 	{of: []string{"bootstrap/demosite"}, may: []string{"domain/oauth", sdk + "mcp", sdk + "jsonrpc", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite",
 		"github.com/go-gormigrate/gormigrate/v2", "golang.org/x/text/unicode/norm"}},
-	{of: []string{"bootstrap/server"}, may: []string{"domain/credential", "domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace",
+	{of: []string{"bootstrap/server"}, may: []string{"domain/access", "domain/credential", "domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace",
 		"adapters/audit", "adapters/http", "adapters/http/admin", "adapters/http/telemetry", "adapters/certificates", "adapters/nats", "adapters/outbound", "adapters/presentation", "adapters/persistence/...",
 		"adapters/verification/...", "bootstrap", "bootstrap/demosite", "bootstrap/server/httpserver", "bootstrap/settings"}},
 	{of: []string{"bootstrap/server/httpserver"}, may: []string{"bootstrap/internal/memory", "golang.org/x/sys/unix", "golang.org/x/time/rate"}},
@@ -216,6 +218,8 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 	},
 		Entry("the domain, of HTTP, JSON, randomness or libraries", "domain/oauth/grant.go", "net/http", "net/http/httptest", "encoding/json", "crypto/rand", "math/rand/v2", "golang.org/x/net/idna"),
 		Entry("the domain, of its users", "domain/oauth/store.go", "application", "adapters/persistence", "bootstrap", "features/storespec"),
+		Entry("the access rules, of their users", "domain/access/rules.go", "adapters/http/mcp/jsonrpc", "domain/trace", "golang.org/x/text/cases"),
+		Entry("the filter of responses, of the MCP server", "adapters/http/mcp/filter/writer.go", "adapters/http/mcp", "domain/access", sdk+"mcp"),
 		Entry("the key ring, of what it seals", "domain/seal/key_ring.go", "domain/oauth", "net/http", "encoding/json", "crypto/rand"),
 		Entry("a use case, of HTTP, JSON or adapters", "application/refresh.go", "net/http", "encoding/json", echo, "adapters/http", "gorm.io/gorm"),
 		Entry("an adapter, of the MCP SDK", "adapters/http/token.go", sdk+"mcp", sdk+"auth", "github.com/segmentio/encoding/json"),

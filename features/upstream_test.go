@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -28,13 +29,14 @@ type UpstreamServer struct {
 	Hanging   chan string // tools with a running call that does not end by itself
 	Cancelled chan string // tools whose call was cancelled
 
-	tools  *mcp.Server
-	mu     sync.Mutex
-	keys   []string                     // valid keys; nil accepts every request
-	keyOf  func(r *http.Request) string // reads the key of a request
-	asked  []*http.Request
-	wire   bytes.Buffer
-	answer http.HandlerFunc // replaces the MCP server for requests with a valid key
+	options *mcp.ServerOptions // nil for the defaults
+	tools   *mcp.Server
+	mu      sync.Mutex
+	keys    []string                     // valid keys; nil accepts every request
+	keyOf   func(r *http.Request) string // reads the key of a request
+	asked   []*http.Request
+	wire    bytes.Buffer
+	answer  http.HandlerFunc // replaces the MCP server for requests with a valid key
 }
 
 const apiKey = "upstream-key-of-the-specs"
@@ -51,6 +53,11 @@ func NewUpstreamReading(keyOf func(*http.Request) string, keys ...string) *Upstr
 	return startUpstream(keyOf, keys, (*httptest.Server).Start)
 }
 
+// NewUpstreamOf starts an upstream server with options of the SDK, whose only key is apiKey.
+func NewUpstreamOf(options *mcp.ServerOptions) *UpstreamServer {
+	return startUpstream(bearerOf, []string{apiKey}, (*httptest.Server).Start, options)
+}
+
 // NewUpstreamOverTLS starts an upstream server over TLS.
 func NewUpstreamOverTLS(config *tls.Config, keys ...string) *UpstreamServer {
 	return startUpstream(bearerOf, keys, func(s *httptest.Server) {
@@ -59,8 +66,8 @@ func NewUpstreamOverTLS(config *tls.Config, keys ...string) *UpstreamServer {
 	})
 }
 
-func startUpstream(keyOf func(*http.Request) string, keys []string, start func(*httptest.Server)) *UpstreamServer {
-	u := &UpstreamServer{keys: keys, keyOf: keyOf, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
+func startUpstream(keyOf func(*http.Request) string, keys []string, start func(*httptest.Server), options ...*mcp.ServerOptions) *UpstreamServer {
+	u := &UpstreamServer{options: cmp.Or(append(options, nil)...), keys: keys, keyOf: keyOf, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
 	u.Server = httptest.NewUnstartedServer(u.handler())
 	u.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	start(u.Server)
@@ -72,7 +79,7 @@ func startUpstream(keyOf func(*http.Request) string, keys []string, start func(*
 }
 
 func (u *UpstreamServer) handler() http.Handler {
-	server := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
+	server := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, u.options)
 	u.tools = server
 	u.addTools(server)
 	get := func(*http.Request) *mcp.Server { return server }
@@ -81,6 +88,7 @@ func (u *UpstreamServer) handler() http.Handler {
 	routes := http.NewServeMux()
 	routes.Handle("/sse", mcp.NewSSEHandler(get, nil))
 	routes.Handle("/stateless", without)
+	routes.Handle("/json", mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true}))
 	routes.Handle("/silent", without)
 	routes.HandleFunc("GET /silent", func(w http.ResponseWriter, r *http.Request) { // like the TypeScript SDK without sessions
 		w.Header().Set("Content-Type", "text/event-stream")

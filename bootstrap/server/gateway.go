@@ -19,6 +19,7 @@ type GatewayConfig struct {
 	Upstreams          []UpstreamAddress
 	ToolScopes         []ToolScope
 	Connect            ConnectConfig
+	Policy             PolicyConfig
 }
 
 // UpstreamAddress is the URL of an upstream, and the path of the issuer under which clients reach it.
@@ -50,7 +51,7 @@ func (c *Config) gateway() settings.Group {
 		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem, "scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
 			Fields("Gateway.ToolScopes").Example("delete_* = articles:write"),
 		settings.Texts("forward-headers", &g.Headers, "client headers that are forwarded to the upstreams, besides those of MCP").Fields("Gateway.Headers").Example("X-Toolsets"),
-	}, g.Connect.settings()...)}
+	}, slices.Concat(g.Policy.settings(), g.Connect.settings())...)}
 }
 
 var upstreamItem = settings.Item[UpstreamAddress]{
@@ -121,7 +122,9 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle(config)
 	}
-	return errors.Join(g.checkUpstreams(config), g.checkKeys(v), g.CheckOptions(config.HostFields, g.urls()...), g.Connect.check(), g.checkToolScopes(config.WithDefaults()))
+	config = config.WithDefaults()
+	return errors.Join(g.checkUpstreams(config), g.checkKeys(v), g.CheckOptions(config.HostFields, g.urls()...), g.Connect.check(), g.checkToolScopes(config),
+		g.Policy.check(config, v.chosen(true) != VerifierUpstream))
 }
 
 func (g GatewayConfig) urls() (urls []string) {
@@ -141,6 +144,7 @@ func (g GatewayConfig) checkIdle(config oauth.Config) error {
 		{"Gateway.Host", g.Host != ""}, {"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
 		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
 		{"Gateway.Present", len(g.Present) > 0}, {"HostFields", len(config.HostFields) > 0},
+		{toolRules, len(g.Policy.Tools) > 0}, {promptRules, len(g.Policy.Prompts) > 0}, {resourceRules, len(g.Policy.Resources) > 0},
 		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""}, {"Gateway.Key", g.Connect.KeyFile != ""},
 		{"Gateway.Proxy", g.Connect.Proxy != ""}, {"Gateway.MaxConnections", g.Connect.MaxConnections != 0},
 	} {

@@ -99,9 +99,10 @@ func requestOf(method string, req sdk.Request) jsonrpc.Request {
 
 func setResult(call *audit.Call, result sdk.Result, err error) {
 	var failure *rpc.Error
+	var refused *policyError
 	switch tool, isTool := result.(*sdk.CallToolResult); {
-	case errors.As(err, new(*policyError)):
-		call.Outcome, call.Rule = audit.Refused, "G10"
+	case errors.As(err, &refused):
+		call.Outcome, call.Rule = audit.Refused, refused.rule
 	case err != nil:
 		call.Outcome = audit.Failed
 	case isTool && tool != nil && tool.IsError:
@@ -115,7 +116,10 @@ func setResult(call *audit.Call, result sdk.Result, err error) {
 }
 
 // policyError is a refusal of the policy.
-type policyError struct{ sent *rpc.Error }
+type policyError struct {
+	rule string
+	sent *rpc.Error
+}
 
 // Error implements error.
 func (e *policyError) Error() string { return e.sent.Error() }
@@ -171,7 +175,7 @@ func (h *httpAudit) end(ctx context.Context) {
 		return
 	}
 	var requests []jsonrpc.Request
-	if isReadable := h.message.Decoded && h.message.Refused == nil; isReadable {
+	if isReadable := h.message.Decoded && (h.message.Refused == nil || h.message.Refused.Readable); isReadable {
 		requests = jsonrpc.Requests(h.message.Body)
 	} else if status >= http.StatusBadRequest {
 		requests = make([]jsonrpc.Request, 1)
@@ -194,7 +198,7 @@ func (h *httpAudit) end(ctx context.Context) {
 func (h *httpAudit) outcomeOf(call audit.Call) audit.Outcome {
 	isClientError := call.Status >= http.StatusBadRequest && call.Status < http.StatusInternalServerError
 	switch {
-	case isClientError && (call.Rule != "" || !h.relays):
+	case h.message.Refused != nil && h.message.Refused.Readable, isClientError && (call.Rule != "" || !h.relays):
 		return audit.Refused
 	case h.outcome.IsError, call.Status >= http.StatusBadRequest:
 		return audit.Failed

@@ -51,16 +51,21 @@ func (s *Server) admit(out *response.Writer, r *http.Request) (m jsonrpc.Message
 	return m, true
 }
 
-// readMessage parses a body and answers an invalid one. An invalid response to a request of the MCP server is passed on as m.Refused instead.
+// readMessage parses a body and answers one that is invalid or names what the caller may not use. If that has a response to a request of the MCP
+// server, it is passed on as m.Refused instead.
 func (s *Server) readMessage(out *response.Writer, r *http.Request, body []byte) (m jsonrpc.Message, ok bool) {
 	m, err := s.parse(r.Header, body)
-	if err == nil {
+	if err != nil {
+		m.Refused = jsonrpc.Refuse(err, body)
+	} else if s.upstream != nil {
+		m.Refused = s.refuseNames(out, r, m)
+	}
+	if m.Refused == nil {
 		return m, true
 	}
-	m.Refused = jsonrpc.Refuse(err, body)
 	m.Refused.Trace(trace.From(r.Context()))
 	if len(m.Refused.Answers) == 0 {
-		m.Refused.Write(out)
+		s.writeRefused(out, r, m)
 		return m, false
 	}
 	return m, true

@@ -37,9 +37,11 @@ func MessagePath(resource oauth.Resource) string {
 	return path + messagePath
 }
 
-func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error) route {
+// sender is a method of an Upstream.
+type sender func(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
+
+func (s *Server) relay(send sender) route {
 	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-		identity := response.IdentityOf(r.Context())
 		if r.Method == http.MethodHead { // many servers answer it with an endless stream, which blocks the connection to them
 			w.Header().Set("Content-Type", response.EventStream)
 			return
@@ -47,14 +49,23 @@ func (s *Server) relay(send func(http.ResponseWriter, *http.Request, []byte, oau
 		if m.Listen || r.Method == http.MethodGet {
 			w.(*response.Writer).LimitStream()
 		}
-		answer := w
-		if m.Refused != nil {
-			answer = discard(w)
-		}
-		if err := send(answer, r, m.Body, identity.Caller, identity.Host); err != nil && r.Context().Err() == nil {
+		if err := s.forward(send, w, r, m); err != nil && r.Context().Err() == nil {
 			s.answerError(w, r, m, err)
 		}
 	}
+}
+
+// forward sends a message to the upstream and the response to w: filtered with a Policy, and not at all for a message that the client has not sent.
+func (s *Server) forward(send sender, w http.ResponseWriter, r *http.Request, m jsonrpc.Message) error {
+	identity := response.IdentityOf(r.Context())
+	deliver := func(to http.ResponseWriter) error { return send(to, r, m.Body, identity.Caller, identity.Host) }
+	switch {
+	case m.Refused != nil:
+		return deliver(discard(w))
+	case s.options.HasPolicy():
+		return s.filtered(w, r, m, deliver)
+	}
+	return deliver(w)
 }
 
 // answerError answers a request for which the upstream has no response.

@@ -32,8 +32,9 @@ type HostTokens interface {
 	VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error
 }
 
-// ToolPolicy reports whether the caller may list and call a tool.
-type ToolPolicy func(caller oauth.Caller, tool string) bool
+// Policy reports whether the caller may see and use a tool, a prompt or a resource (U26). For NewGateway it has to deny other spellings of a name
+// that it denies.
+type Policy func(caller oauth.Caller, name string) bool
 
 // Options configure a Server. Authorization is required.
 type Options struct {
@@ -53,7 +54,9 @@ type Options struct {
 	AllowedHosts   []string // Host headers besides that of Resource, for a server on loopback; a name without a port allows every port
 	PassedHeaders  []string // request headers that browsers may send besides those of MCP, for the upstream of a gateway
 
-	ToolPolicy ToolPolicy                     // nil allows every tool to every caller
+	Tools      Policy                         // nil allows every tool to every caller, as the next two do
+	Prompts    Policy                         // by name
+	Resources  Policy                         // by URI, and templates by the template
 	ToolScopes func(tool string) oauth.Scopes // scopes that a call of the tool needs; nil for the defaults of Scopes
 
 	Limits         oauth.Limits        // MaxSessions and MaxSessionsPerPerson, of this server in this process
@@ -70,6 +73,9 @@ type Options struct {
 	Now    func() time.Time // nil for time.Now
 	Logger *slog.Logger     // nil for none
 }
+
+// HasPolicy reports whether responses have to be filtered.
+func (o Options) HasPolicy() bool { return o.Tools != nil || o.Prompts != nil || o.Resources != nil }
 
 func (o Options) withDefaults() Options {
 	o.Limits = o.Limits.WithDefaults()

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -19,27 +20,32 @@ import (
 // private is the cache scope of every result, because results may depend on the roles of the caller.
 const private = "private"
 
-// policy controls access to tools. A tool that the ToolPolicy denies is an unknown tool to the caller; for a tool whose scopes are missing, the
+// policy controls access to tools, prompts and resources. What a Policy denies is unknown to the caller (U26); for a tool whose scopes are missing, the
 // client can request them (G10).
 type policy struct {
 	catalogue  oauth.ScopeCatalogue
-	toolPolicy ToolPolicy
+	tools      Policy
+	prompts    Policy
+	resources  Policy
 	toolScopes func(tool string) oauth.Scopes
 }
 
-func (p policy) permits(caller oauth.Caller, tool string) bool {
-	return p.toolPolicy == nil || p.toolPolicy(caller, tool)
+// permits reports whether the caller may see and use a name.
+func (allowed Policy) permits(caller oauth.Caller, name string) bool {
+	return allowed == nil || allowed(caller, name)
 }
 
 // missingScopes reports whether the caller lacks a scope for the tools, and returns all scopes that the client should request (G10).
 func (p policy) missingScopes(caller oauth.Caller, tools ...string) (oauth.Scopes, bool) {
-	lacks := func(tool string) bool { return p.permits(caller, tool) && !caller.Scopes.Contains(p.toolScopes(tool)) }
+	lacks := func(tool string) bool {
+		return p.tools.permits(caller, tool) && !caller.Scopes.Contains(p.toolScopes(tool))
+	}
 	if p.toolScopes == nil || !slices.ContainsFunc(tools, lacks) { // usually enough, without the cost of Expand
 		return oauth.Scopes{}, false
 	}
 	var needed oauth.Scopes
 	for _, tool := range tools {
-		if p.permits(caller, tool) {
+		if p.tools.permits(caller, tool) {
 			needed = needed.With(p.toolScopes(tool).Values()...)
 		}
 	}
@@ -49,30 +55,92 @@ func (p policy) missingScopes(caller oauth.Caller, tools ...string) (oauth.Scope
 	return needed.With(p.catalogue.Defaults().Values()...).Without(oauth.OfflineAccess), true
 }
 
-// check checks every call of a tool, for all transports.
-func (p policy) check(caller oauth.Caller, tool string) error {
-	if !p.permits(caller, tool) {
-		return &policyError{&rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", tool)}}
-	}
-	if _, lacking := p.missingScopes(caller, tool); lacking {
-		return &policyError{&rpc.Error{Code: jsonrpc.CodeRefused, Message: "insufficient scope"}}
+// check checks a request, for all transports of the SDK.
+func (p policy) check(caller oauth.Caller, req sdk.Request) error {
+	switch params := req.GetParams().(type) {
+	case *sdk.CallToolParamsRaw:
+		return p.checkTool(caller, params.Name)
+	case *sdk.GetPromptParams:
+		return p.checkPrompt(caller, params.Name)
+	case *sdk.ReadResourceParams:
+		return p.checkResources(caller, params.URI)
+	case *sdk.SubscribeParams:
+		return p.checkResources(caller, params.URI)
+	case *sdk.UnsubscribeParams:
+		return p.checkResources(caller, params.URI)
+	case *sdk.SubscriptionsListenParams:
+		if params.Notifications != nil {
+			return p.checkResources(caller, params.Notifications.ResourceSubscriptions...)
+		}
+	case *sdk.CompleteParams:
+		return p.checkReference(caller, params.Ref)
 	}
 	return nil
+}
+
+func (p policy) checkReference(caller oauth.Caller, ref *sdk.CompleteReference) error {
+	switch {
+	case ref == nil:
+		return nil
+	case ref.URI != "":
+		return p.checkResources(caller, ref.URI)
+	}
+	return p.checkPrompt(caller, ref.Name)
+}
+
+func (p policy) checkTool(caller oauth.Caller, tool string) error {
+	if !p.tools.permits(caller, tool) {
+		return &policyError{"U26", unknownTool(tool)}
+	}
+	if _, lacking := p.missingScopes(caller, tool); lacking {
+		return &policyError{"G10", &rpc.Error{Code: jsonrpc.CodeRefused, Message: "insufficient scope"}}
+	}
+	return nil
+}
+
+func (p policy) checkPrompt(caller oauth.Caller, prompt string) error {
+	if p.prompts.permits(caller, prompt) {
+		return nil
+	}
+	return &policyError{"U26", unknownPrompt(prompt)}
+}
+
+func (p policy) checkResources(caller oauth.Caller, uris ...string) error {
+	for _, uri := range uris {
+		if !p.resources.permits(caller, uri) {
+			return &policyError{"U26", unknownResource(uri, sdk.CodeResourceNotFound)}
+		}
+	}
+	return nil
+}
+
+// unknownTool is the error of the SDK for a tool that does not exist.
+func unknownTool(name string) *rpc.Error {
+	return &rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)}
+}
+
+// unknownPrompt is the error of the SDK for a prompt that does not exist.
+func unknownPrompt(name string) *rpc.Error {
+	return &rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", name)}
+}
+
+// unknownResource is the error for a resource that does not exist, with the code of the revision.
+func unknownResource(uri string, code int64) *rpc.Error {
+	data, _ := json.Marshal(map[string]string{"uri": uri}) // strings always encode
+	return &rpc.Error{Code: code, Message: "Resource not found", Data: data}
 }
 
 // receive is the middleware of the SDK's server for all methods. A request without a caller has a caller without roles and scopes.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		caller, _ := CallerOf(req)
-		switch params := req.GetParams().(type) {
-		case *sdk.InitializeParams:
+		if _, opens := req.GetParams().(*sdk.InitializeParams); opens {
 			if err := s.admitSession(req, &caller); err != nil {
 				return nil, err
 			}
-		case *sdk.CallToolParamsRaw:
-			if err := s.policy.check(caller, params.Name); err != nil {
-				return nil, err
-			}
+		}
+		if err := s.policy.check(caller, req); err != nil {
+			return nil, err
 		}
 		session := sessionIDOf(req)
 		s.responses.BeginCall(session)
@@ -88,27 +156,41 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// forCaller removes the tools that the caller may not call, and forbids shared caches to store results. It changes a copy, because the server may
+// forCaller removes the tools, prompts and resources that the caller may not use, and forbids shared caches to store results. It changes a copy, because the server may
 // return the same result again.
 func (p policy) forCaller(caller oauth.Caller, result sdk.Result) sdk.Result {
 	switch r := result.(type) {
 	case *sdk.ListToolsResult:
 		return changed(r, func(own *sdk.ListToolsResult) {
-			own.CacheScope = private
-			own.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t *sdk.Tool) bool { return !p.permits(caller, t.Name) })
+			own.CacheScope, own.Tools = private, visible(p.tools, caller, r.Tools, func(t *sdk.Tool) string { return t.Name })
 		})
 	case *sdk.ListPromptsResult:
-		return changed(r, func(own *sdk.ListPromptsResult) { own.CacheScope = private })
+		return changed(r, func(own *sdk.ListPromptsResult) {
+			own.CacheScope, own.Prompts = private, visible(p.prompts, caller, r.Prompts, func(t *sdk.Prompt) string { return t.Name })
+		})
 	case *sdk.ListResourcesResult:
-		return changed(r, func(own *sdk.ListResourcesResult) { own.CacheScope = private })
+		return changed(r, func(own *sdk.ListResourcesResult) {
+			own.CacheScope, own.Resources = private, visible(p.resources, caller, r.Resources, func(t *sdk.Resource) string { return t.URI })
+		})
 	case *sdk.ListResourceTemplatesResult:
-		return changed(r, func(own *sdk.ListResourceTemplatesResult) { own.CacheScope = private })
+		return changed(r, func(own *sdk.ListResourceTemplatesResult) {
+			own.CacheScope = private
+			own.ResourceTemplates = visible(p.resources, caller, r.ResourceTemplates, func(t *sdk.ResourceTemplate) string { return t.URITemplate })
+		})
 	case *sdk.ReadResourceResult:
 		return changed(r, func(own *sdk.ReadResourceResult) { own.CacheScope = private })
 	case *sdk.DiscoverResult:
 		return changed(r, func(own *sdk.DiscoverResult) { own.CacheScope = private })
 	}
 	return result
+}
+
+// visible returns the elements of a list that the caller may use.
+func visible[E any](allowed Policy, caller oauth.Caller, all []E, nameOf func(E) string) []E {
+	if allowed == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(one E) bool { return !allowed(caller, nameOf(one)) })
 }
 
 // changed returns a changed copy.

@@ -87,7 +87,7 @@ var _ = Describe("The policy inside the SDK", func() {
 	})
 
 	It("answers a hidden tool like one that does not exist", func(ctx SpecContext) {
-		s := openSite(func(o *Options) { o.ToolPolicy = func(_ oauth.Caller, tool string) bool { return tool != "read" } })
+		s := openSite(func(o *Options) { o.Tools = func(_ oauth.Caller, tool string) bool { return tool != "read" } })
 		session := s.session(ctx, alice)
 		hidden := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
 		absent := s.send(ctx, http.MethodPost, "/mcp", call(2, "none"), in(session, alice)...)
@@ -108,7 +108,7 @@ var _ = Describe("The policy inside the SDK", func() {
 	})
 
 	It("allows everything by default", func(ctx SpecContext) {
-		s := openSite(func(o *Options) { o.ToolPolicy, o.ToolScopes = nil, nil })
+		s := openSite(func(o *Options) { o.Tools, o.ToolScopes = nil, nil })
 		got := s.send(ctx, http.MethodPost, "/mcp", call(2, "publish"), in(s.session(ctx, bob), bob)...)
 		Expect(got.body).To(ContainSubstring("ran publish"))
 	})

@@ -22,7 +22,7 @@ func (s *Server) serve(out *response.Writer, r *http.Request, m jsonrpc.Message,
 		}
 	}
 	if out.IsAwaited() {
-		m.Refused.Write(out)
+		s.writeRefused(out, r, m)
 	}
 }
 

@@ -7,14 +7,15 @@
 //	guard     checks the bearer token (G3-G9), sets the caller and removes the token from the headers (G14)
 //	admit     reads the body (package jsonrpc) and checks the scopes that it needs (G10)
 //	dispatch  selects the SDK's handler for sessions or without sessions, or HTTP+SSE of this package
-//	policy    inside the SDK: filters and checks tools, for all transports
+//	policy    inside the SDK: filters and checks tools, prompts and resources, for all transports
 //
 // The response is a Writer of package response, which ends with the token or the grant (G16). Package eventstore lets a client resume a stream.
 //
 // A session is in one process, whose random name is part of the session id. With a Bus, another replica passes a request through gate, guard and
 // admit, and then package replica forwards it to the replica that owns the session (R1-R5).
 //
-// NewGateway protects an MCP server elsewhere: relay replaces dispatch, and an Upstream answers (U4-U15).
+// NewGateway protects an MCP server elsewhere: relay replaces dispatch, and an Upstream answers (U4-U15). With a Policy, admit refuses what the caller
+// may not use, and package filter removes it from the responses (U26, U27).
 package mcp
 
 import (
@@ -52,6 +53,7 @@ type Server struct {
 	endpoint route    // of the MCP endpoint
 	message  route    // of the message endpoint of HTTP+SSE
 	upstream Upstream // of a gateway
+	streams  sync.Map // of a gateway with a Policy: *messageStream of HTTP+SSE by the URL for its messages
 
 	mcp       *sdk.Server        // nil in a gateway, like what follows
 	sessions  http.Handler       // 2025-03-26 to 2025-11-25
@@ -101,7 +103,7 @@ func newServer(o Options, upstream Upstream) *Server {
 		responses: response.NewRegistry(response.Options{
 			Authorization: o.Authorization, Resource: o.Resource, Relays: upstream != nil, Limits: o.Limits, Limited: o.Limited, Now: o.Now, Logger: o.Logger,
 		}),
-		policy:    policy{catalogue: o.Scopes, toolPolicy: o.ToolPolicy, toolScopes: o.ToolScopes},
+		policy:    policy{catalogue: o.Scopes, tools: o.Tools, prompts: o.Prompts, resources: o.Resources, toolScopes: o.ToolScopes},
 		auditor:   newAuditor(o, upstream != nil),
 		gate:      newGate(o),
 		metadata:  newMetadata(o),

@@ -109,7 +109,7 @@ func openSiteOn(set func(*http.Server), change ...func(*Options)) *site {
 		Issuer: issuer, Resource: oauth.NewResource(canonical), ResourceName: "CMS", Scopes: catalogue(), Authorization: s.tokens,
 		Keys:         seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}),
 		AllowedHosts: []string{s.Listener.Addr().String()}, AllowedOrigins: []string{"https://app.example"},
-		ToolPolicy: func(c oauth.Caller, tool string) bool { return tool != "publish" || len(c.Roles) > 0 },
+		Tools: func(c oauth.Caller, tool string) bool { return tool != "publish" || len(c.Roles) > 0 },
 		ToolScopes: func(tool string) oauth.Scopes {
 			if tool == "write" || tool == "publish" {
 				return oauth.NewScopes("mcp:write")

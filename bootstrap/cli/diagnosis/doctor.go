@@ -28,7 +28,7 @@ import (
 const defaultCertificate = "pasteport-doctor.pem"
 
 type doctorOptions struct {
-	fields map[string]string
+	fields                                            map[string]string
 	token, clientID, certificate, authorities, origin string
 	limit                                             time.Duration
 	asJSON, printDocument, egress                     bool

@@ -25,8 +25,8 @@ func ReadStrict(header http.Header, body []byte) (Message, error) {
 	if err != nil {
 		return m, err
 	}
-	tools, err := toolsInHeaders(header)
-	m.Tools = withVariants(append(m.Tools, tools...))
+	names, err := namesInHeaders(header)
+	m.addHeaderNames(names, header.Values(methodHeader))
 	return m, err
 }
 
@@ -40,15 +40,15 @@ func isJSON(contentType string) bool {
 	return err == nil && mediaType == wanted && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// toolsInHeaders returns the tools that the headers of a request name, because an upstream may use those and not the body.
-func toolsInHeaders(header http.Header) (tools []string, err error) {
+// namesInHeaders returns the names of tools, prompts or resources in the headers of a request.
+func namesInHeaders(header http.Header) (names []string, err error) {
 	methods := header.Values(methodHeader)
 	for _, method := range methods {
 		if exact := variantOfMethod(method); exact != "" {
 			return nil, &messageError{code: mcp.CodeHeaderMismatch, text: methodHeader + " is another spelling of " + exact}
 		}
 	}
-	if len(methods) == 0 || len(methods) == 1 && callsNoTool(methods[0]) {
+	if !mayCall(methods, toolMethods) && !mayCall(methods, promptMethods) && !mayCall(methods, resourceMethods) {
 		return nil, nil
 	}
 	for _, value := range header.Values(nameHeader) {
@@ -56,14 +56,9 @@ func toolsInHeaders(header http.Header) (tools []string, err error) {
 		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) { // decoders skip different characters
 			return nil, &messageError{code: mcp.CodeHeaderMismatch, text: nameHeader + " is not valid base64"}
 		}
-		tools = append(tools, name)
+		names = append(names, name)
 	}
-	return tools, nil
-}
-
-// callsNoTool reports whether no upstream could read a method as tools/call. It could so read a list of methods or an encoded one.
-func callsNoTool(method string) bool {
-	return method != "tools/call" && !strings.ContainsAny(method, ",=? ")
+	return names, nil
 }
 
 // DecodeNameHeader decodes the name header, because the SDK compares it without decoding it.

@@ -30,6 +30,8 @@ type Message struct {
 	Listen      bool     // opens a long stream
 	ID          []byte   // raw, of the only request; nil in a batch and for a notification
 	Tools       []string // that its elements call
+	Prompts     []string // that its elements name; only ReadStrict reads them, like Resources
+	Resources   []string // URIs, and the templates of completions
 	HasResponse bool     // an element answers a request of the MCP server
 	Refused     *Refusal // nil for a message that is passed on
 }
@@ -138,11 +140,11 @@ func WriteError(w http.ResponseWriter, status int, message string) {
 func WriteErrorFor(w http.ResponseWriter, status int, id []byte, code int64, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(errorFor(id, code, message))
+	_, _ = w.Write(ErrorFor(id, code, message))
 }
 
-// errorFor returns a JSON-RPC error response. Without a valid id it has none, because MCP's schema does not allow null.
-func errorFor(id []byte, code int64, message string) []byte {
+// ErrorFor returns a JSON-RPC error response. Without a valid id it has none, because MCP's schema does not allow null.
+func ErrorFor(id []byte, code int64, message string) []byte {
 	response := struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -49,6 +50,25 @@ type Refusal struct {
 	messageError
 	id      []byte   // of the message; nil in a batch or if it is not readable
 	Answers [][]byte // JSON-RPC errors for the requests of the MCP server to which the message contains responses
+
+	Readable bool     // the message was refused for what it names
+	Errors   [][]byte // of a readable message: JSON-RPC errors for its requests
+	batch    bool
+}
+
+// RefuseNames returns the refusal of a body that names what its sender may not use (U26). Each of its requests gets the same error. The text is for
+// the client only.
+func RefuseNames(body []byte, rule string, code int64, text string) *Refusal {
+	refused := Refuse(&messageError{rule: rule, code: code, text: "the caller may not use a tool, prompt or resource that the message names"}, body)
+	refused.Readable = true
+	found, batch := scanIDs(body)
+	refused.batch = batch
+	for _, m := range found {
+		if !m.isResponse && m.id != nil {
+			refused.Errors = append(refused.Errors, ErrorFor(m.id, code, text))
+		}
+	}
+	return refused
 }
 
 // ErrUnreadable is the error for a message that is valid here but not for the MCP server.
@@ -63,7 +83,7 @@ func Refuse(err error, body []byte) *Refusal {
 	}
 	for _, m := range found {
 		if m.isResponse && m.id != nil {
-			refused.Answers = append(refused.Answers, errorFor(m.id, CodeRefused, "the client's answer was refused: "+refused.text))
+			refused.Answers = append(refused.Answers, ErrorFor(m.id, CodeRefused, "the client's answer was refused: "+refused.text))
 		}
 	}
 	return refused
@@ -71,8 +91,26 @@ func Refuse(err error, body []byte) *Refusal {
 
 // Write answers with a JSON-RPC error.
 func (m *Refusal) Write(w http.ResponseWriter) {
+	if m.Readable {
+		m.writeErrors(w)
+		return
+	}
 	status := cmp.Or(m.status, http.StatusBadRequest)
 	WriteErrorFor(w, status, m.id, m.code, fmt.Sprintf("%s: %s (rule %s)", http.StatusText(status), m.text, m.brokenRule()))
+}
+
+// writeErrors answers as an MCP server does that does not know the names.
+func (m *Refusal) writeErrors(w http.ResponseWriter) {
+	if len(m.Errors) == 0 { // notifications
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	body := bytes.Join(m.Errors, []byte(","))
+	if m.batch {
+		body = slices.Concat([]byte("["), body, []byte("]"))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
 }
 
 // Trace records the refusal.

@@ -2,6 +2,8 @@ package jsonrpc
 
 import (
 	"bytes"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -44,13 +46,58 @@ func variantOfMethod(method string) string {
 }
 
 // FoldToolName returns a name without space at both ends, in lower case and in narrow letters, because an MCP server may ignore these differences.
-// Use it only to require scopes: if it folds too much, a call needs one more scope.
+// Use it only to require scopes or to deny: if it folds too much, a call needs one more scope.
 func FoldToolName(name string) string {
-	if isFolded(name) {
-		return name
+	if isGraphic(name) {
+		return strings.ToLower(name)
 	}
 	return fold(trimInvisible(name))
 }
+
+// isGraphic reports whether a name is ASCII without space and controls, as most names are. Folding others takes long.
+func isGraphic(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// FoldURI returns a URI in a form that is the same for all URIs that a server may take for one resource: without percent-encoding, dot segments,
+// repeated slashes and the authority localhost, in lower case and in narrow letters. Use it only to deny.
+func FoldURI(uri string) string {
+	for range maxUnescapes {
+		unescaped, err := url.PathUnescape(uri)
+		if err != nil || unescaped == uri {
+			break
+		}
+		uri = unescaped
+	}
+	uri = strings.ReplaceAll(FoldToolName(uri), `\`, "/")
+	scheme, rest, _ := strings.Cut(uri, ":")
+	if !strings.HasPrefix(rest, "/") { // not hierarchical
+		return uri
+	}
+	authority, place := "", rest
+	if after, hasAuthority := strings.CutPrefix(rest, "//"); hasAuthority {
+		var hasPath bool
+		if authority, place, hasPath = strings.Cut(after, "/"); !hasPath {
+			return uri
+		}
+	}
+	if authority == "localhost" {
+		authority = ""
+	}
+	cleaned := path.Clean("/" + place)
+	if strings.HasSuffix(place, "/") && cleaned != "/" {
+		cleaned += "/"
+	}
+	return scheme + "://" + authority + cleaned
+}
+
+// maxUnescapes is how often a URI may be percent-encoded.
+const maxUnescapes = 4
 
 // isFolded reports whether a name is ASCII without capitals and space, as most names are.
 func isFolded(name string) bool {
@@ -100,23 +147,36 @@ func withVariants(tools []string) []string {
 // significant are the member names that determine the meaning of a message.
 var significant = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
 
+// referring are the other members of params that can name a prompt or a resource.
+var referring = [][]byte{[]byte("uri"), []byte("ref"), []byte("notifications"), []byte("resourceSubscriptions")}
+
 // variantOfMember returns the significant member that a decoder would read if it ignores case, hyphens or underscores. It also returns a text for
 // __proto__, which sets the prototype in JavaScript. It returns "" for an exact significant member and for any other name.
 func variantOfMember(name []byte) string {
-	if slices.ContainsFunc(significant, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
-		return ""
-	}
 	if string(name) == "__proto__" {
 		return "a prototype"
 	}
-	if !isFolded(string(name)) {
+	return variantOf(name, significant)
+}
+
+// variantOf returns the one of some names of which a member name is another spelling, "" for none and for an exact name.
+func variantOf(name []byte, known [][]byte) string {
+	if slices.ContainsFunc(known, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
+		return ""
+	}
+	if !isGraphic(string(name)) {
 		name = []byte(FoldToolName(string(name)))
 	}
 	bare := withoutSeparators(name)
-	if i := slices.IndexFunc(significant, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(bare, exact) }); i >= 0 {
-		return string(significant[i])
+	if i := slices.IndexFunc(known, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(bare, exact) }); i >= 0 {
+		return string(known[i])
 	}
 	return ""
+}
+
+// IsMember reports whether a decoder could read a member name as the exact one, which has only letters.
+func IsMember(name, exact string) bool {
+	return name == exact || variantOf([]byte(name), [][]byte{[]byte(exact)}) != ""
 }
 
 func withoutSeparators(name []byte) []byte {

@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -72,6 +73,7 @@ type reader struct {
 	Message
 	tokens *jsontext.Decoder
 	last   int64 // offset of the last value or member name
+	base   int64 // offset of Body in the body of the request
 }
 
 func (r *reader) messages() error {
@@ -107,7 +109,8 @@ func (r *reader) end() error {
 
 // message reads one message. It checks only the types of significant values: many servers read a list with one name as the name.
 func (r *reader) message() error {
-	var method, tool []byte
+	var method []byte
+	var sent parameters
 	err := r.members("the message", func(name []byte) (err error) {
 		kind := r.tokens.PeekKind()
 		switch string(name) {
@@ -121,7 +124,7 @@ func (r *reader) message() error {
 			return err
 		case "params":
 			if kind == '{' {
-				tool, err = r.parameters()
+				sent, err = r.parameters()
 				return err
 			}
 			if kind != 'n' {
@@ -131,26 +134,54 @@ func (r *reader) message() error {
 		return r.tokens.SkipValue()
 	})
 	r.Decoded = true
-	r.addMethod(string(method), string(tool))
-	return err
+	r.addMethod(string(method), string(sent.name))
+	if err != nil {
+		return err
+	}
+	return r.addNames(string(method), sent)
 }
 
-// parameters reads params and returns their name.
-func (r *reader) parameters() (called []byte, err error) {
+// parameters are the members of params that name a tool, prompt or resource.
+type parameters struct {
+	name          []byte // nil for none
+	uri           value
+	ref           value  // of completion/complete
+	notifications value  // of subscriptions/listen
+	variant       string // the member of these of which another member name is another spelling; "" for none
+}
+
+// value is raw JSON and its offset in the body. The zero value is none.
+type value struct {
+	raw []byte
+	at  int64
+}
+
+func (r *reader) parameters() (found parameters, err error) {
 	err = r.members("params", func(name []byte) (err error) {
 		kind := r.tokens.PeekKind()
 		switch string(name) {
 		case "name":
-			called, err = r.text("name")
+			found.name, err = r.text("name")
+			return err
+		case "uri":
+			found.uri, err = r.locatedValue()
+			return err
+		case "ref":
+			found.ref, err = r.locatedValue()
+			return err
+		case "notifications":
+			found.notifications, err = r.locatedValue()
 			return err
 		case "_meta":
 			if kind != '{' && kind != 'n' {
 				return r.errorAt("_meta is neither an object nor null")
 			}
+		default:
+			found.variant = cmp.Or(found.variant, variantOf(name, referring))
 		}
 		return r.tokens.SkipValue()
 	})
-	return called, err
+	return found, err
 }
 
 // members reads an object, and calls read for each value.
@@ -186,6 +217,11 @@ func (r *reader) value() ([]byte, error) {
 	end := r.tokens.InputOffset()
 	r.last = end - int64(len(value))
 	return r.Body[r.last:end], err
+}
+
+func (r *reader) locatedValue() (value, error) {
+	raw, err := r.value()
+	return value{raw, r.base + r.last}, err
 }
 
 // nextOffset returns the offset of the next value.
@@ -224,5 +260,5 @@ func (r *reader) checkMethod(method []byte) error {
 
 // errorAt returns an error at the last value.
 func (r *reader) errorAt(text string) error {
-	return &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf("%s (at byte %d)", text, r.last)}
+	return &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf("%s (at byte %d)", text, r.base+r.last)}
 }

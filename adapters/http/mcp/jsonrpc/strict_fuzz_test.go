@@ -31,14 +31,25 @@ func FuzzStrict(f *testing.F) {
 			!slices.Equal(ours.Tools, theirs.Tools) || !bytes.Equal(ours.ID, theirs.ID) {
 			t.Fatalf("read %+v, and the SDK %+v", ours, theirs)
 		}
-		if standard := standardTools(t, body); !slices.Equal(ours.Tools, standard) {
-			t.Fatalf("found calls of %q, and the standard library of %q", ours.Tools, standard)
+		tools, prompts, resources := standardNames(t, body)
+		if !slices.Equal(ours.Tools, tools) {
+			t.Fatalf("found calls of %q, and the standard library of %q", ours.Tools, tools)
+		}
+		for _, name := range prompts {
+			if !slices.Contains(ours.Prompts, name) {
+				t.Fatalf("found the prompts %q, and the standard library %q", ours.Prompts, prompts)
+			}
+		}
+		for _, uri := range resources {
+			if !slices.Contains(ours.Resources, uri) {
+				t.Fatalf("found the resources %q, and the standard library %q", ours.Resources, resources)
+			}
 		}
 	})
 }
 
-// standardTools returns the tools that encoding/json finds, which ignores case and takes the last of duplicates.
-func standardTools(t *testing.T, body []byte) (tools []string) {
+// standardNames returns the names that encoding/json finds, which ignores case and takes the last of duplicates.
+func standardNames(t *testing.T, body []byte) (tools, prompts, resources []string) {
 	type call struct {
 		Method string
 		Params json.RawMessage
@@ -61,9 +72,27 @@ func standardTools(t *testing.T, body []byte) (tools []string) {
 				t.Fatal(err)
 			}
 		}
-		if one.Method == "tools/call" {
+		var further struct { // members that other methods may have with any type
+			Ref           struct{ Name, URI string }
+			URI           string
+			Notifications struct{ ResourceSubscriptions []string }
+		}
+		_ = json.Unmarshal(one.Params, &further)
+		switch one.Method {
+		case "tools/call":
 			tools = append(tools, params.Name)
+		case "prompts/get":
+			prompts = append(prompts, params.Name)
+		case "resources/read":
+			resources = append(resources, further.URI)
+		case "completion/complete":
+			prompts, resources = append(prompts, further.Ref.Name), append(resources, further.Ref.URI)
+		case "subscriptions/listen":
+			resources = append(resources, further.Notifications.ResourceSubscriptions...)
 		}
 	}
-	return tools
+	without := func(names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	}
+	return tools, without(prompts), without(resources)
 }

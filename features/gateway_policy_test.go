@@ -1,0 +1,415 @@
+package features_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/server"
+)
+
+// NewLibrary starts an upstream with prompts and resources, whose lists have pages of two elements.
+func NewLibrary() *UpstreamServer {
+	granted := func(context.Context, *mcp.SubscribeRequest) error { return nil }
+	upstream := NewUpstreamOf(&mcp.ServerOptions{
+		PageSize: 2, SubscribeHandler: granted, UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"completed"}}}, nil
+		},
+	})
+	for _, name := range []string{"draft_letter", "draft_report", "fire_person"} {
+		upstream.tools.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "got " + name}}}}, nil
+		})
+	}
+	read := func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "content of " + r.Params.URI}}}, nil
+	}
+	for _, uri := range []string{"file:///public/a.txt", "file:///public/b.txt", "file:///secret/pay.txt"} {
+		upstream.tools.AddResource(&mcp.Resource{Name: uri, URI: uri}, read)
+	}
+	for _, uri := range []string{"file:///public/{name}", "file:///secret/{name}"} {
+		upstream.tools.AddResourceTemplate(&mcp.ResourceTemplate{Name: uri, URITemplate: uri}, read)
+	}
+	return upstream
+}
+
+// restricting sets rules with an administrator and a guest in the file of tokens.
+func restricting(ctx context.Context) func(*server.Config) {
+	file := NewTokenFile(ctx, []string{"token-of-ada", "--subject", "ada", "--role", "admin"}, []string{"token-of-bob", "--subject", "bob", "--role", "guest"})
+	return func(c *server.Config) {
+		static(string(file))(c)
+		c.Gateway.Policy = server.PolicyConfig{
+			Tools:     []string{"allow delete_* for role:admin", "deny delete_*", "allow shout hang more_*"},
+			Prompts:   []string{"deny fire_* for role:guest", "allow *"},
+			Resources: []string{"allow * for role:admin", "allow file:///public/*"},
+		}
+	}
+}
+
+// everyPage returns the names in all pages of a list.
+func everyPage(ctx context.Context, talk *Conversation, method, list, named string) (names []string) {
+	GinkgoHelper()
+	p := params{}
+	for range 10 {
+		var page struct {
+			Result map[string]json.RawMessage
+		}
+		Expect(json.Unmarshal([]byte(talk.raw(ctx, method, p)), &page)).To(Succeed())
+		var elements []map[string]any
+		Expect(json.Unmarshal(page.Result[list], &elements)).To(Succeed())
+		for _, element := range elements {
+			names = append(names, element[named].(string))
+		}
+		var next string
+		if page.Result["nextCursor"] == nil {
+			return names
+		}
+		Expect(json.Unmarshal(page.Result["nextCursor"], &next)).To(Succeed())
+		p = params{"cursor": next}
+	}
+	Fail("the list does not end")
+	return nil
+}
+
+// raw sends a request and returns the text of its response.
+func (c *Conversation) raw(ctx context.Context, method string, p params) (text string) {
+	GinkgoHelper()
+	sent := c.Post(ctx, method, p)
+	switch {
+	case c.Revision == httpSSE:
+		return c.stream.Next("message")
+	case strings.HasPrefix(sent.Header.Get("Content-Type"), "text/event-stream"):
+		for event := range events(strings.NewReader(sent.Text)) {
+			text = event.Data
+		}
+		return text
+	}
+	return sent.Text
+}
+
+var _ = Describe("Showing only some tools, prompts and resources to some people", Label("gateway", "U26", "U27"), func() {
+	var upstream *UpstreamServer
+	var world *World
+	as := func(ctx context.Context, token, revision string) *Conversation {
+		GinkgoHelper()
+		world.Token = token
+		return world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
+	}
+	BeforeEach(func() { upstream = NewLibrary() })
+	// open starts the gateway to a path of the upstream.
+	open := func(ctx context.Context, path string, adjust ...func(*server.Config)) {
+		world = NewGateway(upstream.URL+path, append([]func(*server.Config){restricting(ctx)}, adjust...)...)
+	}
+
+	DescribeTable("lists what each person may use, on every page, and refuses the rest before the upstream gets it:", func(ctx SpecContext, revision, path string) {
+		open(ctx, path)
+		ada, bob := as(ctx, "token-of-ada", revision), as(ctx, "token-of-bob", revision)
+		lists := func(talk *Conversation) [][]string {
+			return [][]string{
+				everyPage(ctx, talk, "tools/list", "tools", "name"), everyPage(ctx, talk, "prompts/list", "prompts", "name"),
+				everyPage(ctx, talk, "resources/list", "resources", "uri"), everyPage(ctx, talk, "resources/templates/list", "resourceTemplates", "uriTemplate"),
+			}
+		}
+		Expect(lists(ada)).To(Equal([][]string{
+			{"delete_all", "hang", "shout"}, {"draft_letter", "draft_report", "fire_person"},
+			{"file:///public/a.txt", "file:///public/b.txt", "file:///secret/pay.txt"}, {"file:///public/{name}", "file:///secret/{name}"},
+		}))
+		Expect(lists(bob)).To(Equal([][]string{
+			{"hang", "shout"}, {"draft_letter", "draft_report"}, {"file:///public/a.txt", "file:///public/b.txt"}, {"file:///public/{name}"},
+		}))
+
+		Expect(ada.Use(ctx, "delete_all", params{}).Text()).To(Equal("all gone"))
+		Expect(bob.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
+		Expect(bob.raw(ctx, "prompts/get", params{"name": "draft_report"})).To(ContainSubstring("got draft_report"))
+		Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
+		Expect(ada.Read(ctx, "file:///secret/pay.txt").Result.Contents).To(HaveLen(1))
+
+		before := len(upstream.Asked())
+		noResource := -32002
+		if revision == stateless {
+			noResource = -32602
+		}
+		for _, refused := range []struct {
+			method string
+			params params
+			code   int
+			text   string
+		}{
+			{"tools/call", params{"name": "delete_all", "arguments": params{}}, -32602, `unknown tool "delete_all"`},
+			{"tools/call", params{"name": "no_such_tool", "arguments": params{}}, -32602, `unknown tool "no_such_tool"`},
+			{"prompts/get", params{"name": "fire_person"}, -32602, `unknown prompt "fire_person"`},
+			{"resources/read", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+			{"resources/subscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+			{"resources/unsubscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+			{"completion/complete", params{"ref": params{"type": "ref/prompt", "name": "fire_person"}, "argument": params{"name": "x", "value": "y"}}, -32602, `unknown prompt "fire_person"`},
+			{"completion/complete", params{"ref": params{"type": "ref/resource", "uri": "file:///secret/{name}"}, "argument": params{"name": "x", "value": "y"}}, noResource, "Resource not found"},
+			{"completion/complete", params{"ref": params{"type": "ref/prompt", "name": "draft_report", "uri": "file:///secret/{name}"}}, noResource, "Resource not found"},
+			{"subscriptions/listen", params{"notifications": params{"resourceSubscriptions": []string{"file:///public/a.txt", "file:///secret/pay.txt"}}}, noResource, "Resource not found"},
+			{"resources/future", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+		} {
+			answer := bob.Ask(ctx, refused.method, refused.params)
+			Expect(answer.Error.Code).To(Equal(refused.code), refused.method)
+			Expect(answer.Error.Message).To(Equal(refused.text), refused.method)
+		}
+		Expect(upstream.Asked()).To(HaveLen(before))
+		completed := bob.raw(ctx, "completion/complete", params{"ref": params{"type": "ref/prompt", "name": "draft_report"}, "argument": params{"name": "x", "value": "y"}})
+		Expect(completed).To(ContainSubstring("completed"))
+	},
+		Entry(httpSSE, Label("MCP "+httpSSE), httpSSE, "/sse"), Entry(batching, Label("MCP "+batching), batching, "/mcp"),
+		Entry(headers, Label("MCP "+headers), headers, "/mcp"), Entry(sessions, Label("MCP "+sessions), sessions, "/mcp"),
+		Entry(stateless, Label("MCP "+stateless), stateless, "/mcp"), Entry("answers in JSON", sessions, "/json"),
+	)
+
+	DescribeTable("refuses other spellings of what it denies, and what is only nearly allowed:", func(ctx SpecContext, method string, p params) {
+		open(ctx, "/mcp")
+		bob := as(ctx, "token-of-bob", stateless)
+		Expect(bob.Ask(ctx, method, p).Error.Code).To(Equal(-32602))
+		inHeader := bob.Post(ctx, method, params{"name": "shout", "uri": "file:///public/a.txt"}, func(r *http.Request) {
+			for _, name := range []string{"name", "uri"} {
+				if value, ok := p[name].(string); ok {
+					r.Header.Set("Mcp-Name", "=?base64?"+base64.StdEncoding.EncodeToString([]byte(value))+"?=")
+				}
+			}
+		})
+		Expect(inHeader.Text).To(ContainSubstring(`"code":-32602`))
+		Expect(upstream.Asked()).To(BeEmpty())
+	},
+		Entry("a denied tool in capitals", "tools/call", params{"name": "DELETE_ALL"}),
+		Entry("a denied tool with space", "tools/call", params{"name": " delete_all\u00a0"}),
+		Entry("a denied tool in full-width letters", "tools/call", params{"name": "\uff44elete_all"}),
+		Entry("an allowed tool in capitals", "tools/call", params{"name": "Shout"}),
+		Entry("an allowed tool with space", "tools/call", params{"name": "shout "}),
+		Entry("a denied prompt in capitals", "prompts/get", params{"name": "Fire_Person"}),
+		Entry("a denied prompt with a zero-width space", "prompts/get", params{"name": "\u200bfire_person"}),
+		Entry("dot segments", "resources/read", params{"uri": "file:///public/../secret/pay.txt"}),
+		Entry("encoded dot segments", "resources/read", params{"uri": "file:///public/%2e%2e/secret/pay.txt"}),
+		Entry("dot segments that are encoded twice", "resources/read", params{"uri": "file:///public/%252e%252e%252fsecret/pay.txt"}),
+		Entry("backslashes", "resources/read", params{"uri": `file:///public/..\secret/pay.txt`}),
+	)
+
+	It("refuses a whole batch that names something denied, with an answer to each of its requests", func(ctx SpecContext) {
+		open(ctx, "/mcp")
+		bob := as(ctx, "token-of-bob", batching)
+		before := len(upstream.Asked())
+		r := bob.message(ctx, "tools/call", params{})
+		batch := `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"delete_all"}},{"jsonrpc":"2.0","method":"notifications/initialized"}]`
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
+		refused := Send(r)
+		Expect(refused.StatusCode).To(Equal(http.StatusOK))
+		Expect(refused.Text).To(MatchJSON(`[{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown tool \"delete_all\""}},` +
+			`{"jsonrpc":"2.0","id":"b","error":{"code":-32602,"message":"unknown tool \"delete_all\""}}]`))
+		Expect(upstream.Asked()).To(HaveLen(before))
+	})
+
+	DescribeTable("refuses a body in which parsers could find different names:", func(ctx SpecContext, method, parameters string) {
+		open(ctx, "/mcp")
+		bob := as(ctx, "token-of-bob", sessions)
+		before := len(upstream.Asked())
+		r := bob.message(ctx, method, nil)
+		body := `{"jsonrpc":"2.0","id":1,"params":` + parameters + `,"method":"` + method + `"}`
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+		refused := Send(r)
+		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(refused.Text).To(ContainSubstring("(rule U11)"))
+		Expect(upstream.Asked()).To(HaveLen(before))
+	},
+		Entry("a URI under URI", "resources/read", `{"uri":"file:///public/a.txt","URI":"file:///secret/pay.txt"}`),
+		Entry("a list of one URI", "resources/read", `{"uri":["file:///secret/pay.txt"]}`),
+		Entry("a URI with a NUL", "resources/read", `{"uri":"file:///secret/pay.txt\u0000"}`),
+		Entry("a reference under Ref", "completion/complete", `{"ref":{"type":"ref/prompt","name":"draft_report"},"Ref":{"type":"ref/prompt","name":"fire_person"}}`),
+		Entry("a name under Name in a reference", "completion/complete", `{"ref":{"type":"ref/prompt","name":"draft_report","Name":"fire_person"}}`),
+		Entry("a URI under u_r_i in a reference", "completion/complete", `{"ref":{"u_r_i":"file:///secret/{name}"}}`),
+		Entry("a list of references", "completion/complete", `{"ref":[{"type":"ref/prompt","name":"fire_person"}]}`),
+		Entry("subscriptions in another case", "subscriptions/listen", `{"notifications":{"ResourceSubscriptions":["file:///secret/pay.txt"]}}`),
+		Entry("subscriptions that are one text", "subscriptions/listen", `{"notifications":{"resourceSubscriptions":"file:///secret/pay.txt"}}`),
+	)
+
+	It("names the rule in the trace, the log and the audit, and the tool in the audit only", Label("V1"), func(ctx SpecContext) {
+		file, audited := auditing()
+		open(ctx, "/mcp", audited)
+		bob := as(ctx, "token-of-bob", stateless)
+		bob.Use(ctx, "delete_all", params{})
+		line := toolCalls(file, 1)[0]
+		Expect(line.Rule).To(Equal("U26"))
+		Expect(line.Outcome).To(Equal("refused"))
+		Expect(line.Name).To(Equal("delete_all"))
+		Expect(line.Subject).To(Equal("bob"))
+		Expect(world.Log.String()).To(ContainSubstring(`"rule":"U26"`))
+		Expect(world.Log.String()).NotTo(ContainSubstring("delete_all"))
+		Eventually(func() string { return fmt.Sprint(world.service.Authz.Trace(ctx)) }).WithTimeout(patience).Should(And(
+			ContainSubstring("U26"), ContainSubstring("the caller may not use a tool, prompt or resource"), Not(ContainSubstring("delete_all"))))
+	})
+
+	It("passes the notice of a changed list, and then shows the new tools", func(ctx SpecContext) {
+		open(ctx, "/mcp")
+		bob := as(ctx, "token-of-bob", sessions)
+		stream := bob.Listen(ctx)
+		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "shout"}))
+		for _, name := range []string{"more_tea", "delete_tea"} {
+			mcp.AddTool(upstream.tools, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return textual("tea"), nil, nil
+			})
+		}
+		Expect(stream.Next("message")).To(ContainSubstring("notifications/tools/list_changed"))
+		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "more_tea", "shout"}))
+		Expect(bob.Use(ctx, "more_tea", params{}).Text()).To(Equal("tea"))
+	})
+
+	Describe("in answers that", func() {
+		const hidden = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"},{"name":"delete_all"}],"ttlMs":60000,"cacheScope":"public"}}`
+		const shown = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"}],"ttlMs":60000,"cacheScope":"private"}}`
+		// ask sends tools/list to an upstream with this answer.
+		ask := func(ctx context.Context, revision string, answer http.HandlerFunc) Response {
+			GinkgoHelper()
+			open(ctx, "/mcp")
+			bob := as(ctx, "token-of-bob", revision)
+			upstream.Answer(answer)
+			return bob.Post(ctx, "tools/list", params{})
+		}
+
+		It("may be cached, forbids shared caches to store them", func(ctx SpecContext) {
+			answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Etag", `"1"`)
+				_, _ = io.WriteString(w, hidden)
+			})
+			Expect(answer.Text).To(Equal(shown))
+			Expect(answer.ContentLength).To(BeEquivalentTo(len(shown)))
+			Expect(answer.Header).NotTo(HaveKey("Etag"))
+			Expect(upstream.Asked()[0].Header.Get("Accept-Encoding")).To(Equal("identity"))
+		})
+
+		It("are encoded or no JSON, passes nothing on", func(ctx SpecContext) {
+			for _, encoding := range []string{"gzip", ""} {
+				answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					if encoding != "" {
+						w.Header().Set("Content-Encoding", encoding)
+					}
+					_, _ = io.WriteString(w, strings.TrimSuffix(hidden, "}"))
+				})
+				Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
+				Expect(answer.Text).To(MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The answer of the MCP server behind this gateway cannot be read, so it is not passed on"}}`))
+				Expect(world.Log.String()).To(And(ContainSubstring(`"rule":"U27"`), Not(ContainSubstring("delete_all"))))
+			}
+		})
+
+		It("has an event that is no JSON, answers the request in its place", func(ctx SpecContext) {
+			answer := ask(ctx, sessions, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: {\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n")
+			})
+			Expect(answer.Text).To(And(HavePrefix("data: {\"method\":\"notifications/progress\"}\n\n"), ContainSubstring(`"id":7,"error":{"code":-32000`), Not(ContainSubstring("delete_all"))))
+		})
+
+		It("come on another stream, as after a reconnect, filters them there too, and drops what it cannot read", func(ctx SpecContext) {
+			open(ctx, "/mcp")
+			bob := as(ctx, "token-of-bob", sessions)
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "id: 4\nevent: message\ndata: "+hidden+"}\n\nid: 5\nevent: message\ndata: "+hidden+"\n\n")
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			})
+			resumed := bob.Request(ctx, http.MethodGet)
+			resumed.Header.Set("Last-Event-ID", "4")
+			Expect(Follow(resumed).Next("message")).To(Equal(shown))
+		})
+
+		It("come without rules, passes every byte", func(ctx SpecContext) {
+			world = NewGateway(upstream.URL + "/mcp")
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Encoding", "x-unknown")
+				_, _ = io.WriteString(w, hidden+"}")
+			})
+			answer := talk.Post(ctx, "tools/list", params{}, with("Accept-Encoding", "gzip"))
+			Expect(answer.Text).To(Equal(hidden + "}"))
+			Expect(upstream.Asked()[0].Header).NotTo(HaveKey("Accept-Encoding"))
+		})
+	})
+
+	It("refuses the message of an HTTP+SSE stream that another process holds or that has ended", Label("MCP "+httpSSE), func(ctx SpecContext) {
+		open(ctx, "/sse")
+		bob := as(ctx, "token-of-bob", httpSSE)
+		bob.target = strings.ReplaceAll(bob.target, "endpoint=", "endpoint=x")
+		before := len(upstream.Asked())
+		refused := bob.Post(ctx, "tools/call", params{"name": "delete_all"})
+		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(refused.Text).To(ContainSubstring(`"id":7`))
+		Expect(upstream.Asked()).To(HaveLen(before))
+	})
+
+	It("sends nothing on the HTTP+SSE stream of another person", Label("MCP "+httpSSE, "U12"), func(ctx SpecContext) {
+		open(ctx, "/sse")
+		ada, bob := as(ctx, "token-of-ada", httpSSE), as(ctx, "token-of-bob", httpSSE)
+		bob.target = ada.target
+		Expect(bob.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(ada.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"), "the next event is the answer to this call")
+	})
+
+	It("still lists a tool whose scope the client lacks, so that the client can request it", Label("G10"), func(ctx SpecContext) {
+		open(ctx, "/mcp", func(c *server.Config) {
+			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
+			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
+			c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "shout", Scopes: []string{"danger"}}}
+		})
+		bob := as(ctx, "token-of-bob", stateless)
+		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(ContainElement("shout"))
+		Expect(bob.Post(ctx, "tools/call", params{"name": "shout"}).StatusCode).To(Equal(http.StatusForbidden))
+	})
+
+	It("decides by the scopes of the grant, also by those that a scope implies", func(ctx SpecContext) {
+		open(ctx, "/mcp", func(c *server.Config) {
+			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
+			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
+			c.Gateway.Policy = server.PolicyConfig{Tools: []string{"allow hang for scope:mcp", "allow delete_* for scope:danger"}}
+			c.Verification.TokenFile = string(NewTokenFile(ctx, []string{"token-of-eve", "--scope", "mcp", "--scope", "danger"}))
+		})
+		world.Token = "token-of-eve"
+		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		Expect(everyPage(ctx, plain, "tools/list", "tools", "name")).To(Equal([]string{"hang"}))
+		wider := world.Converse(ctx, stateless, world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") }).Access)
+		Expect(everyPage(ctx, wider, "tools/list", "tools", "name")).To(Equal([]string{"delete_all", "hang"}))
+	})
+})
+
+var _ = Describe("A mistake in the rules for tools, prompts and resources", Label("gateway", "configuration", "U28"), func() {
+	BeforeEach(func() { workingFolder() })
+
+	DescribeTable("is reported at the start with the line, the number of the rule and the remedy:", func(ctx SpecContext, setting, rule, remedy string) {
+		write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\n"+setting+":\n- deny x*\n- '"+rule+"'\n- allow *\n")
+		dir := filepath.Join(GinkgoT().TempDir(), "data")
+		ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0", "--data="+dir)
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(ContainSubstring(setting + " (from pasteport.yaml:3): " + remedy))
+		Expect(dir).NotTo(BeADirectory())
+	},
+		Entry("another word", "tools", "forbid y", "number 2: it does not begin with allow or deny"),
+		Entry("a pattern that does not end", "prompts", "deny [y", `number 2: "[y" is not a pattern`),
+		Entry("a pattern of URIs that does not end", "resources", "deny file:///[y", `number 2: "file:///[y" is not a pattern`),
+		Entry("an unknown scope", "tools", "deny y for scope:admin", `number 2: "admin" is not a scope of this server: add it to scopes`),
+		Entry("a role, although the verifier is the upstream", "tools", "deny y for role:admin", `number 2: "role:admin" is a role, but the verifier names no roles`),
+		Entry("a rule before one without effect", "tools", "allow *", "number 3: it has no effect"),
+	)
+
+	It("is a setting that has no upstream", func(ctx SpecContext) {
+		write("pasteport.yaml", "tools:\n- allow *\n")
+		ran := Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0")
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(ContainSubstring("tools (from pasteport.yaml:1)"))
+	})
+})
