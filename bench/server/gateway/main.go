@@ -1,4 +1,5 @@
-// Command gateway is the service of "pasteport gateway" in front of the Go SDK's server, which runs in a process of its own.
+// Command gateway is the service of "pasteport gateway" in front of the Go SDK's server, which runs in a process of its own, and the standard
+// library's reverse proxy in its place.
 package main
 
 import (
@@ -10,6 +11,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +25,30 @@ import (
 	service "github.com/pasteport/pasteport/bootstrap/server"
 )
 
-func main() { server.Main(map[string]server.Open{"pasteport-gateway": open}) }
+func main() {
+	server.Main(map[string]server.Open{"pasteport-gateway": open, "reverse-proxy": openProxy})
+}
+
+// openProxy is the least that a gateway in Go does.
+func openProxy(server.Order, string) (server.Site, error) {
+	upstream, err := startUpstream()
+	if err != nil {
+		return server.Site{}, fmt.Errorf("starting the upstream: %w", err)
+	}
+	target, err := url.Parse(upstream.url)
+	if err != nil {
+		return server.Site{}, errors.Join(err, upstream.stop())
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:   func(p *httputil.ProxyRequest) { p.SetURL(target) },
+		Transport: &http.Transport{MaxIdleConnsPerHost: 128, DisableCompression: true},
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // without it, early responses are truncated
+		proxy.ServeHTTP(w, r)
+	})
+	return server.Site{Handler: handler, Close: upstream.stop}, nil
+}
 
 func open(order server.Order, address string) (server.Site, error) {
 	upstream, err := startUpstream()
