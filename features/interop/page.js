@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const page = join(import.meta.dirname, '..', '..', 'docs', 'gateway.md');
 
-// parts returns the sections that have a marked block of settings, with what the page says to run:
+// parts returns the sections that have a marked block of settings, with their marked blocks:
 //
 //   ```sh server        the command that starts the server on port 9000; none if the gateway starts it
 //   ```yaml gateway     the settings of the gateway

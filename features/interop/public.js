@@ -1,5 +1,5 @@
 // Runs unmodified public servers behind the gateway of a built pasteport binary, with the settings of docs/gateway.md where the page has them:
-// a wrong key, a login, calls with progress, a cancellation, questions of the server, a large result, a new session, and a restart of the gateway.
+// a wrong key, a login, calls with progress, a cancellation, requests of the server, a large result, a new session, and a restart of the gateway.
 //
 //   npm ci --ignore-scripts --prefix features/interop
 //   go build -o dist/ ./bootstrap/cmd/pasteport github.com/modelcontextprotocol/go-sdk/examples/server/everything
@@ -24,7 +24,7 @@ import { command } from './servers/start.js';
 import { openTap } from './tap.js';
 import { tryOut } from './try_out.js';
 
-const steps = ['wrong key', 'connect', 'call', 'progress', 'cancel', 'ask', '5 MiB', 'new session', 'restart', 'secrecy'];
+const steps = ['wrong key', 'connect', 'call', 'progress', 'cancel', 'server requests', '5 MiB', 'new session', 'restart', 'secrecy'];
 const revision = '2025-11-25', limit = 60_000; // ms for each server
 const noise = randomBytes(4 << 20).toString('base64'); // does not compress below 4 MiB
 
@@ -99,13 +99,13 @@ async function use(caller, { server, tap, world, own }, step) {
   await step('call', async () => {
     assert(names.length > 0, 'it lists no tool');
     if (server.call) {
-      assert.match((await caller.call(server.call)).text, server.call.says);
+      assert.match((await caller.call(server.call)).text, server.call.result);
     }
     return `${names.length} tools`;
   });
   await optional(step, 'progress', server.progress, () => progress(caller, server.progress));
   await optional(step, 'cancel', server.progress ?? server.waits, () => cancel(caller, server, tap));
-  await optional(step, 'ask', server.asks, () => ask(caller, server.asks));
+  await optional(step, 'server requests', server.requests, () => answer(caller, server.requests));
   await optional(step, '5 MiB', server.large, () => large(caller, server.large(world.files)));
   await step('new session', async () => {
     await caller.reconnect();
@@ -125,7 +125,7 @@ async function progress(caller, tool) {
   return `${heard.length} notifications`;
 }
 
-// cancel cancels a call at its first progress or question, and checks that the server is told and the session continues.
+// cancel cancels a call at its first progress or question, and checks that the server gets the cancellation and the session continues.
 async function cancel(caller, { progress: tool, waits }, tap) {
   const stop = new AbortController();
   caller.silent = tool ? undefined : () => stop.abort();
@@ -137,11 +137,12 @@ async function cancel(caller, { progress: tool, waits }, tap) {
   return how;
 }
 
-async function ask(caller, tools) {
+// answer calls tools that send a request to the client, and checks that they get its answer.
+async function answer(caller, tools) {
   for (const tool of tools) {
-    assert.match((await caller.call(tool)).text, tool.says);
+    assert.match((await caller.call(tool)).text, tool.result);
   }
-  return tools.map(({ says }) => (/sampled/.test(says) ? 'sampling' : 'elicitation')).join(', ');
+  return tools.map(({ result }) => (/sampled/.test(result) ? 'sampling' : 'elicitation')).join(', ');
 }
 
 async function large(caller, tool) {

@@ -1,5 +1,5 @@
 // Unmodified public servers behind the gateway, with the tools that show their features. A server whose section is on the page docs/gateway.md
-// has its command and settings there; the others have them here, with port 9000 as on the page.
+// has its command and settings there; the others have them here, with port 9000 as on the page. A server over stdio has no command.
 import { join } from 'node:path';
 import { parts } from './page.js';
 import { versionOf } from './report.js';
@@ -9,31 +9,31 @@ const resultSize = 5 * 1024 * 1024; // bytes of the large result, at least
 
 // everything are the tools of @modelcontextprotocol/server-everything. It fetches the file of the large result from our site.
 const everything = {
-  call: { name: 'echo', arguments: { message: 'hello' }, says: /^Echo: hello$/ },
+  call: { name: 'echo', arguments: { message: 'hello' }, result: /^Echo: hello$/ },
   progress: { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 10 }, cancels: true },
-  asks: [
-    { name: 'trigger-sampling-request', arguments: { prompt: 'hello' }, says: /a sampled answer/ },
-    { name: 'trigger-elicitation-request', arguments: {}, says: /an elicited name/ },
+  requests: [
+    { name: 'trigger-sampling-request', arguments: { prompt: 'hello' }, result: /a sampled answer/ },
+    { name: 'trigger-elicitation-request', arguments: {}, result: /an elicited name/ },
   ],
   large: (site) => ({ name: 'gzip-file-as-resource', arguments: { name: 'noise.gz', data: `${site}/noise`, outputType: 'resource' }, size: resultSize }),
 };
 
 // goEverything are the tools of the Go SDK's example. None reports progress; the call that is cancelled waits for an answer of the person.
 const goEverything = {
-  call: { name: 'greet', arguments: { name: 'Ada' }, says: /^Hi Ada$/ },
+  call: { name: 'greet', arguments: { name: 'Ada' }, result: /^Hi Ada$/ },
   waits: { name: 'elicit (form)', arguments: {} },
-  asks: [
-    { name: 'sample', arguments: {}, says: /a sampled answer/ },
-    { name: 'elicit (form)', arguments: {}, says: /an elicited name/ },
+  requests: [
+    { name: 'sample', arguments: {}, result: /a sampled answer/ },
+    { name: 'elicit (form)', arguments: {}, result: /an elicited name/ },
   ],
   large: () => ({ name: 'greet (structured)', arguments: { name: 'x'.repeat(resultSize / 2) }, size: resultSize }), // it repeats its text
 };
 
-// notion are the tools of @notionhq/notion-mcp-server, with our site in place of Notion's, which repeats the credential that it gets. The server
-// has no progress, and asks nothing of the client.
+// notion are the tools of @notionhq/notion-mcp-server, with our site in place of Notion's, which repeats the credential that it gets. It
+// reports no progress, and sends no request to the client.
 const notion = {
   environment: (site) => ({ BASE_URL: site }),
-  call: { name: 'API-get-self', arguments: {}, says: /"authorization":"Bearer ntn_/ },
+  call: { name: 'API-get-self', arguments: {}, result: /"authorization":"Bearer ntn_/ },
   large: () => ({ name: 'API-get-users', arguments: {}, size: resultSize }),
 };
 
@@ -56,9 +56,9 @@ const [everythingPackage, notionPackage, bridge] = ['@modelcontextprotocol/serve
 // onPage are the servers of the page by the heading of their section.
 const onPage = {
   'My server takes a bearer token': { server: notionPackage, headers: ['authorization'], ...notion },
-  'My server reads X-Api-Key': { server: `${bridge}, server-everything`, headers: ['x-api-key'], ...everything, asks: undefined }, // the bridge has no sampling and elicitation
+  'My server reads X-Api-Key': { server: `${bridge}, server-everything`, headers: ['x-api-key'], ...everything, requests: undefined }, // the bridge has no sampling and elicitation
   'My server needs two values': { server: notionPackage, headers: ['authorization', 'notion-token'], ...notion,
-    call: { ...notion.call, says: /"authorization":"Bearer ntn_of_this_person"/ } },
+    call: { ...notion.call, result: /"authorization":"Bearer ntn_of_this_person"/ } },
 };
 
 // publicServers lists the servers; the folder has the programs of the Go SDK.

@@ -69,12 +69,12 @@ func (m *MCP) VerifyBearer(ctx context.Context, token string) (oauth.Principal, 
 
 // VerifyFields implements oauth.FieldsVerifier.
 func (m *MCP) VerifyFields(ctx context.Context, values map[string]string) (oauth.Principal, error) {
-	switch said, sent, err := m.ask(ctx, values); {
+	switch status, sent, err := m.check(ctx, values); {
 	case err != nil:
 		return oauth.Principal{}, err
-	case said == refused, said == forbidden && m.requiresToken(ctx, values):
+	case status == refused, status == forbidden && m.requiresToken(ctx, values):
 		return oauth.Principal{}, oauth.ErrUnknownBearer
-	case said == forbidden:
+	case status == forbidden:
 		return oauth.Principal{}, m.client.unavailable(ctx, sent, problem("it answers 403 with the token and without one, so the token may be invalid, or the server refuses the gateway"))
 	}
 	return oauth.Principal{Scopes: m.options.Scopes}, m.probe(ctx, values)
@@ -98,10 +98,10 @@ func (m *MCP) probe(ctx context.Context, values credential.Values) error {
 	if m.probed.isRecent(address, now) {
 		return nil
 	}
-	switch said, sent, err := m.ask(ctx, m.options.Fields.WithSecrets(values, func() string { return "pasteport-probe-" + rand.Text() })); {
+	switch status, sent, err := m.check(ctx, m.options.Fields.WithSecrets(values, func() string { return "pasteport-probe-" + rand.Text() })); {
 	case err != nil:
 		return err
-	case said == accepted:
+	case status == accepted:
 		return m.client.unavailable(ctx, sent, problem("it accepts any token, even a random one: choose another verifier, and credential none if it needs no token"))
 	}
 	m.probed.record(address, now)
@@ -152,18 +152,18 @@ const initialize = 1
 
 const sessionHeader = "Mcp-Session-Id"
 
-// verdict is what a server says about a token.
-type verdict int
+// tokenStatus is the meaning of a server's answers to a token.
+type tokenStatus int
 
 const (
-	accepted verdict = iota + 1
+	accepted tokenStatus = iota + 1
 	refused
 	forbidden // 403 to initialize, which may also be about the gateway
 )
 
-// ask sends the checks until one is decided. 401 to initialize means that the token is invalid. 401 to another check can mean that a session is
-// required, so it counts only if the server does not support initialize. ask returns the last request, and an error if no check was decided.
-func (m *MCP) ask(ctx context.Context, values credential.Values) (said verdict, sent *http.Request, err error) {
+// check sends the checks until one decides. 401 to initialize means that the token is invalid. 401 to another check can mean that a session is
+// required, so it counts only if the server does not support initialize. check returns the last request, and an error if none decides.
+func (m *MCP) check(ctx context.Context, values credential.Values) (status tokenStatus, sent *http.Request, err error) {
 	credentials, err := m.options.Presentation.Render(values)
 	if err != nil {
 		return 0, nil, oauth.ErrUnknownBearer // no server can have accepted it
@@ -193,14 +193,14 @@ func (m *MCP) ask(ctx context.Context, values credential.Values) (said verdict, 
 		case got.status == http.StatusUnauthorized:
 			unauthorized = true
 		case got.status == http.StatusForbidden && i == initialize && !got.retries:
-			said = forbidden
+			status = forbidden
 		case !isUnsupported(got.status):
 			unsupported = false
 		}
 		statuses = append(statuses, strconv.Itoa(got.status))
 	}
 	switch {
-	case said == forbidden:
+	case status == forbidden:
 		return forbidden, sent, nil
 	case unauthorized && unsupported:
 		return refused, sent, nil

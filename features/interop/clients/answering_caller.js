@@ -1,4 +1,4 @@
-// A program on the TypeScript SDK that also answers the questions of servers, with the same answers each time.
+// A program on the TypeScript SDK that also answers the requests of servers, with the same answers each time.
 import assert from 'node:assert/strict';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CreateMessageRequestSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
