@@ -10,7 +10,7 @@ const resultSize = 5 * 1024 * 1024; // bytes of the large result, at least
 // everything are the tools of @modelcontextprotocol/server-everything. It fetches the file of the large result from our site.
 const everything = {
   call: { name: 'echo', arguments: { message: 'hello' }, result: /^Echo: hello$/ },
-  progress: { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 10 }, cancels: true },
+  progress: { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 10 } },
   requests: [
     { name: 'trigger-sampling-request', arguments: { prompt: 'hello' }, result: /a sampled answer/ },
     { name: 'trigger-elicitation-request', arguments: {}, result: /an elicited name/ },
