@@ -11,9 +11,11 @@ const (
 	onMariaDB    = "pasteport+mariadb"
 	ourTools     = "pasteport-tools"
 	oursOpen     = "pasteport-unguarded"
+	ourGateway   = "pasteport-gateway" // with the process of the SDK's server behind it
 	sdkTools     = "sdk"
 	sdkGuard     = "sdk-guard"
 	sdkAuth      = "sdk-auth"
+	plainProxy   = "reverse-proxy" // the standard library's, in place of the gateway
 	bareEcho     = "echo"
 	leastGuard   = "echo-guard"
 	siteGuard    = "echo-site-guard"
@@ -31,7 +33,7 @@ const (
 )
 
 // lines are all measurements, with the project's floors and goals.
-var lines = slices.Concat(guarded, issuing, pages, tools, open, standing, durable)
+var lines = slices.Concat(guarded, issuing, pages, tools, gateway, open, standing, durable)
 
 var guarded = []line{
 	{
@@ -90,6 +92,16 @@ var tools = []line{
 			reach(rate, oursOpen, sdkTools), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
 	},
 }
+
+var gateway = []line{
+	{name: "call through the gateway", scenario: "call", servers: []string{ourGateway, plainProxy, sdkTools}, compare: throughGateway},
+	{name: "call through the gateway in a session", scenario: "session", servers: []string{ourGateway, plainProxy, sdkTools}, compare: throughGateway},
+	{name: "call through the gateway at 300 per s", scenario: "call", rate: 300, servers: []string{ourGateway, plainProxy, sdkTools}, compare: throughGateway},
+}
+
+// throughGateway compares the CPU time of both processes with that of the server alone.
+var throughGateway = slices.Concat(
+	against(cpuTime, ourGateway, bar{sdkTools, 1.3, 0}), reach(cpuTime, plainProxy, sdkTools), against(median, ourGateway, bar{peer: sdkTools}), against(tail, ourGateway, bar{peer: sdkTools}))
 
 var open = []line{
 	{

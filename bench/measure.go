@@ -60,7 +60,7 @@ func (b *bench) gather(p *process, server string, count int) (people []*person, 
 }
 
 // guardless servers issue no tokens.
-var guardless = map[string]bool{bareEcho: true, leastGuard: true, siteEcho: true, siteGuard: true, sdkTools: true, sdkGuard: true, sdkAuth: true}
+var guardless = map[string]bool{bareEcho: true, leastGuard: true, siteEcho: true, siteGuard: true, sdkTools: true, sdkGuard: true, sdkAuth: true, plainProxy: true}
 
 func dismiss(people []*person) {
 	for _, p := range people {

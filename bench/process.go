@@ -97,15 +97,20 @@ func (p *process) clean() error { return errors.Join(p.drop(), os.RemoveAll(p.di
 // stop ends the server and removes its folder and database.
 func (p *process) stop() error { return errors.Join(p.end(), p.clean()) }
 
-// cpu returns the CPU time of all threads of the server so far.
-func (p *process) cpu() time.Duration {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.command.Process.Pid))
-	var all time.Duration
+// cpu returns the CPU time of all threads of the server and of its child processes so far.
+func (p *process) cpu() time.Duration { return cpuOf(strconv.Itoa(p.command.Process.Pid)) }
+
+func cpuOf(process string) (all time.Duration) {
+	threads, _ := filepath.Glob("/proc/" + process + "/task/*")
 	for _, thread := range threads {
-		text, _ := os.ReadFile(thread) // a thread may have ended
+		text, _ := os.ReadFile(filepath.Join(thread, "schedstat")) // a thread may have ended
 		used, _, _ := strings.Cut(string(text), " ")
 		nanoseconds, _ := strconv.ParseInt(used, 10, 64)
 		all += time.Duration(nanoseconds)
+		children, _ := os.ReadFile(filepath.Join(thread, "children"))
+		for _, child := range strings.Fields(string(children)) {
+			all += cpuOf(child)
+		}
 	}
 	return all
 }

@@ -25,7 +25,7 @@ func (b *bench) program(name string) string { return filepath.Join(b.programs, n
 
 // programs maps prefixes of server names to programs; the first match wins.
 var programs = []struct{ servers, program string }{
-	{onPostgres, "replica"}, {onMariaDB, "replica"}, {ours, "pasteport"}, {sdkTools, "sdk"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
+	{onPostgres, "replica"}, {onMariaDB, "replica"}, {ourGateway, "gateway"}, {plainProxy, "gateway"}, {ours, "pasteport"}, {sdkTools, "sdk"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
 }
 
 // command returns the command that runs a server, and the kind of database server that it needs.

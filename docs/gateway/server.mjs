@@ -16,8 +16,7 @@ const sessions = new Map(); // by id: the key that opened the session, and its t
 
 // keyOf returns the API key of a request if it is in keys.txt, which has one key on each line and may change at any time.
 async function keyOf(request) {
-  const header = process.env.KEY_HEADER ?? 'authorization';
-  const key = (request.headers[header] ?? '').replace(/^Bearer /, '');
+  const key = (request.headers.authorization ?? '').replace(/^Bearer /, '');
   const keys = (await readFile('keys.txt', 'utf8')).split('\n').filter(Boolean);
   return keys.includes(key) ? key : undefined;
 }

@@ -3,7 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const startLimit = 15_000, stopLimit = 15_000; // ms
@@ -43,9 +43,15 @@ export function startTrusting(binary, authority, dir, upstream, ...more) {
   return startServer(binary, args, { ...process.env, SSL_CERT_FILE: authority });
 }
 
+// startConfigured starts the binary as a gateway with a file of settings. Its folder and port stay the same over restarts.
+export function startConfigured(binary, authority, dir, port, file) {
+  const own = { PASTEPORT_ADDR: `127.0.0.1:${port}`, PASTEPORT_ADMIN_ADDR: 'off', PASTEPORT_DATA: join(dir, 'data'), SSL_CERT_FILE: authority };
+  return startServer(binary, ['gateway', '--dev', '--config', file], environmentWith(own), dir);
+}
+
 // startServer runs a program that prints "serving ISSUER …" when it serves, and ends on SIGTERM.
-export async function startServer(program, args, env) {
-  const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+export async function startServer(program, args, env, cwd) {
+  const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.on('data', (text) => { log += text; });
   const stopped = once(child, 'exit');
@@ -57,6 +63,11 @@ export async function startServer(program, args, env) {
     throw new Error(`starting ${program}: it did not print "serving"\n${log}`);
   }
   return { issuer, mcp: `${issuer}/mcp`, log: () => log, stop: () => stop(child, stopped) };
+}
+
+// environmentWith adds variables to those of this process. Commands find the pinned packages and Node first.
+export function environmentWith(more) {
+  return { ...process.env, PATH: `${join(import.meta.dirname, 'node_modules', '.bin')}${delimiter}${process.env.PATH}`, ...more };
 }
 
 async function servingAddress(child) {

@@ -20,7 +20,7 @@ import { tryOut } from './try_out.js';
 
 const steps = ['connect', 'call', 'step up', 'go on'];
 const key = 'a-key-of-the-server';
-const scopes = ['--scopes', 'mcp = Use the tools', '--scopes', 'danger mcp = Delete things', '--tool-scopes', 'delete_* = danger'];
+const scopes = ['--scopes', 'mcp = Use the tools', '--scopes', 'danger mcp = Delete things', '--tool-scopes', 'wipe_* = danger'];
 
 async function openGateway({ binary, site, dir }) {
   const script = join(import.meta.dirname, 'servers', 'deleting.js');

@@ -80,6 +80,7 @@ type responseHead struct {
 	status  int
 	session string
 	refusal []byte // the beginning of a 403, for outbound.RefusesHost
+	retries bool   // the server names a time to try again, so the refusal passes
 }
 
 const refusalBytes = 1 << 10
@@ -90,7 +91,7 @@ func (c client) head(request *http.Request) (responseHead, error) {
 		return responseHead{}, outbound.Reason(err)
 	}
 	defer response.Body.Close()
-	o := responseHead{status: response.StatusCode, session: response.Header.Get(sessionHeader)}
+	o := responseHead{status: response.StatusCode, session: response.Header.Get(sessionHeader), retries: response.Header.Get("Retry-After") != ""}
 	if o.status == http.StatusForbidden {
 		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // a read error means a 403 for another reason
 	}

@@ -20,8 +20,8 @@ import (
 
 const probeInterval = 10 * time.Minute
 
-// MCP sends the token to an MCP server: an answer means valid, 401 means invalid (U14). It accepts tokens only after the server has refused
-// a random one, because a server that checks no tokens answers every request.
+// MCP sends the token to an MCP server: an answer means valid, 401 means invalid (U14). 403 means invalid if the server answers 401 to a request
+// without a token. It accepts tokens only after the server has refused a random one, because a server that checks no tokens answers every request.
 type MCP struct {
 	options  MCPOptions
 	client   client
@@ -69,14 +69,27 @@ func (m *MCP) VerifyBearer(ctx context.Context, token string) (oauth.Principal, 
 
 // VerifyFields implements oauth.FieldsVerifier.
 func (m *MCP) VerifyFields(ctx context.Context, values map[string]string) (oauth.Principal, error) {
-	known, _, err := m.accepts(ctx, values)
-	switch {
+	switch status, sent, err := m.check(ctx, values); {
 	case err != nil:
 		return oauth.Principal{}, err
-	case !known:
+	case status == refused, status == forbidden && m.requiresToken(ctx, values):
 		return oauth.Principal{}, oauth.ErrUnknownBearer
+	case status == forbidden:
+		return oauth.Principal{}, m.client.unavailable(ctx, sent, problem("it answers 403 with the token and without one, so the token may be invalid, or the server refuses the gateway"))
 	}
 	return oauth.Principal{Scopes: m.options.Scopes}, m.probe(ctx, values)
+}
+
+// requiresToken reports whether the server answers 401 to initialize without a token. Then its 403 to a token is about that token; a firewall or
+// a server that refuses the gateway answers 403 to both.
+func (m *MCP) requiresToken(ctx context.Context, values credential.Values) bool {
+	url, _ := m.urlOf(values)
+	request, err := m.newRequest(ctx, url, tokenChecks[initialize], presentation.Credentials{})
+	if err != nil {
+		return false
+	}
+	got, err := m.client.head(request)
+	return err == nil && got.status == http.StatusUnauthorized
 }
 
 // probe checks that the server refuses random secrets, separately for each address in the fields, because each can lead to another server.
@@ -85,11 +98,10 @@ func (m *MCP) probe(ctx context.Context, values credential.Values) error {
 	if m.probed.isRecent(address, now) {
 		return nil
 	}
-	accepted, sent, err := m.accepts(ctx, m.options.Fields.WithSecrets(values, func() string { return "pasteport-probe-" + rand.Text() }))
-	switch {
+	switch status, sent, err := m.check(ctx, m.options.Fields.WithSecrets(values, func() string { return "pasteport-probe-" + rand.Text() })); {
 	case err != nil:
 		return err
-	case accepted:
+	case status == accepted:
 		return m.client.unavailable(ctx, sent, problem("it accepts any token, even a random one: choose another verifier, and credential none if it needs no token"))
 	}
 	m.probed.record(address, now)
@@ -140,46 +152,60 @@ const initialize = 1
 
 const sessionHeader = "Mcp-Session-Id"
 
-// accepts reports whether the server accepts the token, and returns the last request. 401 to initialize means that the token is invalid. 401 to
-// another check can mean that a session is required, so it counts only if the server does not support initialize.
-func (m *MCP) accepts(ctx context.Context, values credential.Values) (accepted bool, sent *http.Request, err error) {
+// tokenStatus is the meaning of a server's answers to a token.
+type tokenStatus int
+
+const (
+	accepted tokenStatus = iota + 1
+	refused
+	forbidden // 403 to initialize, which may also be about the gateway
+)
+
+// check sends the checks until one decides. 401 to initialize means that the token is invalid. 401 to another check can mean that a session is
+// required, so it counts only if the server does not support initialize. check returns the last request, and an error if none decides.
+func (m *MCP) check(ctx context.Context, values credential.Values) (status tokenStatus, sent *http.Request, err error) {
 	credentials, err := m.options.Presentation.Render(values)
 	if err != nil {
-		return false, nil, oauth.ErrUnknownBearer // no server can have accepted it
+		return 0, nil, oauth.ErrUnknownBearer // no server can have accepted it
 	}
 	url, allowed := m.urlOf(values)
 	if !allowed {
-		return false, nil, oauth.ErrUnknownBearer // its host is not listed any more
+		return 0, nil, oauth.ErrUnknownBearer // its host is not listed any more
 	}
 	var statuses []string
 	unauthorized, unsupported := false, true
 	for _, i := range m.order() {
 		if sent, err = m.newRequest(ctx, url, tokenChecks[i], credentials); err != nil {
-			return false, nil, fmt.Errorf("verifying a token: %w", err)
+			return 0, nil, fmt.Errorf("verifying a token: %w", err)
 		}
 		got, err := m.client.head(sent)
 		switch {
 		case err != nil:
-			return false, sent, m.client.unavailable(ctx, sent, err)
+			return 0, sent, m.client.unavailable(ctx, sent, err)
 		case outbound.RefusesHost(got.status, got.refusal):
-			return false, sent, m.client.unavailable(ctx, sent, problem("it refuses the host name of the request: "+outbound.HostAdvice))
+			return 0, sent, m.client.unavailable(ctx, sent, problem("it refuses the host name of the request: "+outbound.HostAdvice))
 		case got.status >= 200 && got.status < 300:
 			m.answered.Store(int64(i))
 			m.endSession(ctx, url, credentials, got.session)
-			return true, sent, nil
+			return accepted, sent, nil
 		case got.status == http.StatusUnauthorized && i == initialize:
-			return false, sent, nil
+			return refused, sent, nil
 		case got.status == http.StatusUnauthorized:
 			unauthorized = true
+		case got.status == http.StatusForbidden && i == initialize && !got.retries:
+			status = forbidden
 		case !isUnsupported(got.status):
 			unsupported = false
 		}
 		statuses = append(statuses, strconv.Itoa(got.status))
 	}
-	if unauthorized && unsupported {
-		return false, sent, nil
+	switch {
+	case status == forbidden:
+		return forbidden, sent, nil
+	case unauthorized && unsupported:
+		return refused, sent, nil
 	}
-	return false, sent, m.client.unavailable(ctx, sent, problem("it answered "+strings.Join(statuses, ", ")+
+	return 0, sent, m.client.unavailable(ctx, sent, problem("it answered "+strings.Join(statuses, ", ")+
 		" to server/discover, initialize and GET; 2xx means that a token is valid, 401 to initialize that it is not"))
 }
 

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -81,7 +82,59 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		_, err := verifier.VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("it answered"))
 		Expect(mcp.log.String()).NotTo(ContainSubstring(token))
-	}, Entry(nil, 403), Entry(nil, 404), Entry(nil, 307), Entry(nil, 500), Entry(nil, 429))
+	}, Entry(nil, 404), Entry(nil, 307), Entry(nil, 500), Entry(nil, 429))
+
+	It("refuses a token after a 401 of a server without initialize", func(ctx SpecContext) {
+		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				w.WriteHeader(http.StatusMethodNotAllowed)
+				return
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, err := verifier.VerifyBearer(ctx, token)
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+	})
+
+	Context("with a server that answers 403 to a wrong token", func() {
+		// forbidding answers with the status without to requests that have no token.
+		forbidding := func(without int, header http.Header) {
+			mcp.answer = func(w http.ResponseWriter, r *http.Request) {
+				switch r.Header.Get("Authorization") {
+				case "Bearer " + token:
+				case "":
+					w.WriteHeader(without)
+				default:
+					maps.Copy(w.Header(), header)
+					w.WriteHeader(http.StatusForbidden)
+				}
+			}
+		}
+
+		It("accepts a valid token", func(ctx SpecContext) {
+			forbidding(http.StatusForbidden, nil)
+			Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
+		})
+
+		It("refuses a token if the server answers 401 without one", func(ctx SpecContext) {
+			forbidding(http.StatusUnauthorized, nil)
+			_, err := verifier.VerifyBearer(ctx, "another")
+			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+			Expect(mcp.log.String()).To(BeEmpty())
+		})
+
+		It("leaves a token undecided if the server answers 403 without one too, as a firewall does", Label("B9"), func(ctx SpecContext) {
+			forbidding(http.StatusForbidden, nil)
+			_, err := verifier.VerifyBearer(ctx, "another")
+			Expect(err).To(beUnavailable("403 with the token and without one"))
+		})
+
+		It("leaves a token undecided if the server names a time to try again", Label("B9"), func(ctx SpecContext) {
+			forbidding(http.StatusUnauthorized, http.Header{"Retry-After": {"60"}})
+			_, err := verifier.VerifyBearer(ctx, "another")
+			Expect(err).To(beUnavailable("it answered 403"))
+		})
+	})
 
 	It("refuses a token that no header can carry, without a request", func(ctx SpecContext) {
 		_, err := verifier.VerifyBearer(ctx, "a b")

@@ -5,9 +5,10 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '../free_port.js';
-import { startServer } from '../pasteport.js';
+import { environmentWith, startServer } from '../pasteport.js';
 
-const startLimit = 15_000; // ms
+const startLimit = 15_000, stopLimit = 5_000; // ms
+const here = join(import.meta.dirname, '..');
 const onLoopback = join(import.meta.dirname, 'on_loopback.js');
 
 // node returns a function that starts a server on Node.
@@ -25,6 +26,24 @@ export function program(path, args) {
       await left;
     };
     await Promise.race([accepting(port, AbortSignal.timeout(startLimit)), left.then(() => { throw new Error(`${path} exited`); })]);
+    return { issuer: `http://127.0.0.1:${port}`, stop };
+  };
+}
+
+// command returns a function that runs a shell command in the folder of the packages until the port accepts connections.
+export function command(line, environment) {
+  return async (port) => {
+    const child = spawn('bash', ['-c', line], { cwd: here, detached: true, stdio: ['ignore', 'ignore', 'pipe'], env: environmentWith(environment) });
+    let said = '';
+    child.stderr.on('data', (text) => { said += text; });
+    const left = once(child, 'exit');
+    const stop = async () => {
+      process.kill(-child.pid, 'SIGTERM'); // the shell and what it has started
+      const kill = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), stopLimit);
+      await left;
+      clearTimeout(kill);
+    };
+    await Promise.race([accepting(port, AbortSignal.timeout(startLimit)), left.then(() => { throw new Error(`${line}: it exited\n${said}`); })]);
     return { issuer: `http://127.0.0.1:${port}`, stop };
   };
 }
