@@ -34,7 +34,7 @@ func Credentials() []string { return []string{CredentialHostToken, CredentialSta
 
 // Upstream is an MCP server behind a gateway.
 type Upstream struct {
-	URL           string        // of its MCP endpoint: https, or http on loopback and private addresses
+	URL           string        // of its MCP endpoint, unless it is a Program: https, or http on loopback and private addresses
 	Host          string        // the Host header; the default is the host of URL
 	Credential    string        // the default is CredentialHostToken, which needs oauth.Config.HostTokenInUse
 	Secret        string        // of CredentialStatic, sent to the upstream
@@ -42,6 +42,9 @@ type Upstream struct {
 	Present       []string      // how the credential is sent, such as "X-Api-Key: {token}"; the default is "Authorization: Bearer {token}"
 	Headers       []string      // request headers to forward besides those of MCP
 	Patience      time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
+
+	Program       *Program // starts the MCP server instead of URL; nil for none
+	ProgramLimits ProgramLimits
 
 	Reach   outbound.Options
 	Observe func(UpstreamRequest) // called for each request to the upstream; nil for none
@@ -51,7 +54,7 @@ type Upstream struct {
 // UpstreamRequest is a request of the gateway to its upstream, for metrics.
 type UpstreamRequest = upstream.Request
 
-// NewGateway protects an MCP server at a URL, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
+// NewGateway protects an MCP server at a URL, or a program that speaks MCP over its standard streams, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
 // WithToolPolicy has no effect on it.
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	m := newMCPServer(options)
@@ -64,6 +67,12 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	protection := m.protection()
 	protection.PassedHeaders = to.Headers
+	if to.Credential == CredentialHostToken {
+		protection.HostTokens = m.authz.server
+	}
+	if to.Program != nil {
+		return m, m.mountProgram(to, protection)
+	}
 	proxy, err := upstream.New(upstream.Options{
 		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection),
 		Headers: to.Headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
@@ -71,16 +80,13 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
-	if to.Credential == CredentialHostToken {
-		protection.HostTokens = m.authz.server
-	}
 	m.mounted, m.health = mcp.NewGateway(proxy, protection), proxy.Health
 	return m, nil
 }
 
 func (u Upstream) withDefaults(config oauth.Config) Upstream {
 	u.Credential, u.Logger = cmp.Or(u.Credential, CredentialHostToken), cmp.Or(u.Logger, config.Logger)
-	u.Patience = cmp.Or(u.Patience, DefaultPatience)
+	u.Patience, u.ProgramLimits = cmp.Or(u.Patience, DefaultPatience), u.ProgramLimits.withDefaults()
 	return u
 }
 
@@ -88,6 +94,9 @@ func (u Upstream) check(config oauth.Config) error {
 	if u.Credential == CredentialHostToken && !config.HostTokenInUse {
 		return oauth.NewMistake("%s is %q: set %s in the oauth.Config, so that access tokens can open the host token",
 			oauth.Field("Credential"), u.Credential, oauth.Field("HostTokenInUse"))
+	}
+	if u.Program != nil {
+		return u.checkProgram()
 	}
 	err := u.CheckOptions()
 	if reason := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); reason != nil {

@@ -1,6 +1,6 @@
 // Package presentation adds a person's credential to the requests for a server: in headers, or in parameters of the query. Parse reads the entries
-// of the setting present into a Presentation, which renders Credentials from the values of one person's fields. Template is the language of the
-// entries.
+// of the setting present into a Presentation, which renders Credentials from the values of one person's fields. An Environment is the same for a
+// program. Template is the language of the entries.
 package presentation
 
 import (
@@ -198,9 +198,11 @@ func (c Credentials) RemoveFrom(address *url.URL) *url.URL {
 
 // Repeated returns a function that reports whether a text contains a part of the credentials, as it is or encoded, in any case: percent-encoding
 // has two.
-func (c Credentials) Repeated() func(text string) bool {
+func (c Credentials) Repeated() func(text string) bool { return repeatedIn(c.secrets) }
+
+func repeatedIn(secrets []string) func(text string) bool {
 	var spellings []string
-	for _, secret := range c.secrets {
+	for _, secret := range secrets {
 		for _, spelling := range []string{
 			secret, url.QueryEscape(secret), escape(secret), url.PathEscape(secret),
 			base64.RawStdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),

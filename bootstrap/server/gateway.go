@@ -22,8 +22,12 @@ type GatewayConfig struct {
 	Connect            ConnectConfig
 }
 
-// UpstreamAddress is the URL of an upstream, and the path of the issuer under which clients reach it.
-type UpstreamAddress struct{ Path, URL string }
+// UpstreamAddress is the URL or the program of an upstream, and the path of the issuer under which clients reach it.
+type UpstreamAddress struct {
+	Path    string            `yaml:"path"`
+	URL     string            `yaml:"url"`
+	Program bootstrap.Program `yaml:",inline"`
+}
 
 // ToolScope lists the scopes that calls of matching tools need.
 type ToolScope struct {
@@ -34,7 +38,7 @@ type ToolScope struct {
 func (c *Config) gateway() settings.Group {
 	g := &c.Gateway
 	return settings.Group{Title: "Gateway", Settings: append([]*settings.Setting{
-		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a separate resource").
+		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\", \"stdio: command\", \"/path = URL\" or \"/path = stdio: command\"; each is a separate resource").
 			Fields("Upstream", "MoreServers").
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").Fields("Gateway.Host").
@@ -49,27 +53,39 @@ func (c *Config) gateway() settings.Group {
 		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem, "scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
 			Fields("Gateway.ToolScopes").Example("delete_* = articles:write"),
 		settings.Texts("forward-headers", &g.Headers, "client headers that are forwarded to the upstreams, besides those of MCP").Fields("Gateway.Headers").Example("X-Toolsets"),
-	}, g.Connect.settings()...)}
+	}, append(g.Connect.settings(), g.programSettings()...)...)}
 }
 
 var upstreamItem = settings.Item[UpstreamAddress]{
 	Parse: func(line string) (UpstreamAddress, error) {
-		if !strings.HasPrefix(line, "/") {
-			return UpstreamAddress{URL: line}, nil
+		u, target := UpstreamAddress{}, line
+		if strings.HasPrefix(line, "/") {
+			at, rest, found := strings.Cut(line, "=")
+			if !found {
+				return u, errors.New("it has no URL")
+			}
+			u.Path, target = strings.TrimSpace(at), strings.TrimSpace(rest)
 		}
-		at, url, found := strings.Cut(line, "=")
-		if !found {
-			return UpstreamAddress{}, errors.New("it has no URL")
+		command, isProgram := strings.CutPrefix(target, programPrefix)
+		if !isProgram {
+			u.URL = target
+			return u, nil
 		}
-		return UpstreamAddress{strings.TrimSpace(at), strings.TrimSpace(url)}, nil
+		var err error
+		u.Program, err = parseProgram(command)
+		return u, err
 	},
 	Format: func(u UpstreamAddress) string {
-		if u.Path == "" {
-			return u.URL
+		target := u.URL
+		if u.IsProgram() {
+			target = formatProgram(u.Program)
 		}
-		return u.Path + " = " + u.URL
+		if u.Path == "" {
+			return target
+		}
+		return u.Path + " = " + target
 	},
-	Expected: "MCP servers such as \"http://127.0.0.1:9000/mcp\" or \"/files = http://127.0.0.1:9001/mcp\"",
+	Expected: "MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'",
 }
 
 // presentItem only keeps the text, because the errors of its parser name the number of the entry and the remedy.
@@ -120,22 +136,17 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle()
 	}
-	return errors.Join(g.checkUpstreams(), g.checkKeys(v), g.CheckOptions(), g.Connect.check(), g.checkToolScopes(config.WithDefaults()))
+	mistakes := []error{g.checkUpstreams(), g.checkPrograms(v), g.checkKeys(v), g.checkToolScopes(config.WithDefaults())}
+	if g.hasURL() {
+		mistakes = append(mistakes, g.CheckOptions(), g.Connect.check())
+	}
+	return errors.Join(mistakes...)
 }
 
 // checkIdle reports fields that have no effect without an upstream.
 func (g GatewayConfig) checkIdle() error {
 	var mistakes []error
-	for _, setting := range []struct {
-		name oauth.Field
-		set  bool
-	}{
-		{"Gateway.Host", g.Host != ""}, {"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
-		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
-		{"Gateway.Present", len(g.Present) > 0},
-		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""}, {"Gateway.Key", g.Connect.KeyFile != ""},
-		{"Gateway.Proxy", g.Connect.Proxy != ""}, {"Gateway.MaxConnections", g.Connect.MaxConnections != 0},
-	} {
+	for _, setting := range append(g.fieldsOfURLs(), configured{"Gateway.Secret", g.Secret != ""}, configured{"Gateway.ToolScopes", len(g.ToolScopes) > 0}) {
 		if setting.set {
 			mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))
 		}
@@ -146,8 +157,14 @@ func (g GatewayConfig) checkIdle() error {
 func (g GatewayConfig) checkUpstreams() error {
 	var mistakes []error
 	for i, u := range g.Upstreams {
-		if err := (outbound.Options{AllowHTTP: true}).CheckURL(u.URL); err != nil {
-			mistakes = append(mistakes, oauth.NewMistake("%s: number %d: %s", oauth.Field("Upstream"), i+1, err))
+		wrong := []error{(outbound.Options{AllowHTTP: true}).CheckURL(u.URL)}
+		if u.IsProgram() {
+			wrong = g.checkProgram(u)
+		}
+		for _, err := range wrong {
+			if err != nil {
+				mistakes = append(mistakes, oauth.NewMistake("%s: number %d: %s", oauth.Field("Upstream"), i+1, err))
+			}
 		}
 		if u.Path == "" && i > 0 {
 			mistakes = append(mistakes, oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one may have no path", oauth.Field("Upstream"), i+1))
@@ -158,7 +175,7 @@ func (g GatewayConfig) checkUpstreams() error {
 
 // checkKeys makes sure that each key is sent only to the upstream that issued it. Only the upstreams can verify that (J13).
 func (g GatewayConfig) checkKeys(v Verification) error {
-	if len(g.Upstreams) == 1 || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
+	if len(g.Upstreams) == 1 || g.hasProgram() || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
 		return nil
 	}
 	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: choose %s %q, or one gateway per upstream",
