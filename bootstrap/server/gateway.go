@@ -27,6 +27,8 @@ type UpstreamAddress struct {
 	Path    string            `yaml:"path"`
 	URL     string            `yaml:"url"`
 	Program bootstrap.Program `yaml:",inline"`
+
+	mistake error // in the command line of the program; not an error of the setting, which repeats its value
 }
 
 // ToolScope lists the scopes that calls of matching tools need.
@@ -71,9 +73,8 @@ var upstreamItem = settings.Item[UpstreamAddress]{
 			u.URL = target
 			return u, nil
 		}
-		var err error
-		u.Program, err = parseProgram(command)
-		return u, err
+		u.Program, u.mistake = parseProgram(command)
+		return u, nil
 	},
 	Format: func(u UpstreamAddress) string {
 		target := u.URL

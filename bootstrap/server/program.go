@@ -28,7 +28,7 @@ func parseProgram(line string) (p bootstrap.Program, err error) {
 			break
 		}
 		if _, set := p.Env[name]; set {
-			return p, fmt.Errorf("it sets %s twice", name)
+			return p, fmt.Errorf("it sets the variable %s twice: keep one", name)
 		}
 		if p.Env == nil {
 			p.Env = map[string]string{}
@@ -36,7 +36,7 @@ func parseProgram(line string) (p bootstrap.Program, err error) {
 		p.Env[name], words = value, words[1:]
 	}
 	if len(words) == 0 {
-		return p, errors.New("it has no command")
+		return p, errors.New("it has no command: write one, such as npx")
 	}
 	p.Command, p.Args = words[0], words[1:]
 	return p, nil
@@ -65,7 +65,7 @@ func splitWords(line string) (words []string, err error) {
 		}
 	}
 	if quote != 0 {
-		return nil, errors.New("a quote has no end")
+		return nil, errors.New("a quote in the command has no end: close it")
 	}
 	if inWord {
 		words = append(words, word.String())
@@ -93,10 +93,13 @@ func quoteWord(word string) string {
 }
 
 // IsProgram reports whether the upstream is a program.
-func (u UpstreamAddress) IsProgram() bool { return u.Program.Command != "" }
+func (u UpstreamAddress) IsProgram() bool { return u.Program.Command != "" || u.mistake != nil }
 
 // check returns the mistakes of one upstream.
 func (g GatewayConfig) checkProgram(u UpstreamAddress) (mistakes []error) {
+	if u.mistake != nil {
+		return []error{u.mistake}
+	}
 	if u.URL != "" {
 		mistakes = append(mistakes, errors.New("it has a URL and a command: keep one"))
 	}

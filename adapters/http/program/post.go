@@ -68,6 +68,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	if s.negotiated() >= firstPrimed {
 		s.send(out, nil, false)
 	} else {
+		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 	}
 	s.writeAll(messages)

@@ -162,7 +162,9 @@ func (s *session) end(cause error) {
 	s.child.End()
 	s.upstream.options.Logger.Info("ended the program of a session", "session", s.label(), "grant", s.grant, "reason", cause, "rule", "U24")
 	for id, c := range calls {
-		s.send(c.stream, errorAnswer(id, clientText(cause)), true)
+		if !c.stream.isInitial { // its response has a status
+			s.send(c.stream, errorAnswer(id, clientText(cause)), true)
+		}
 	}
 	close(s.ended)
 }
