@@ -24,7 +24,7 @@ type Program struct {
 }
 
 // grace is how long a program may take to end itself after SIGTERM.
-const grace = 400 * time.Millisecond
+const grace = 250 * time.Millisecond
 
 // Process is a running program.
 type Process struct {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -19,8 +20,9 @@ func ownGroup() *syscall.SysProcAttr {
 	return own
 }
 
-// prepare makes the supervisor adopt orphaned descendants, and limits what it starts.
+// prepare makes the supervisor adopt orphaned descendants, and limits what it starts. The program gets no file that this process has inherited.
 func prepare(program Program) {
+	_ = unix.CloseRange(lifelineFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	limitCPU(program)
 }

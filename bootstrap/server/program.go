@@ -49,7 +49,7 @@ func splitWords(line string) (words []string, err error) {
 	inWord := false
 	for _, r := range line {
 		switch {
-		case r == quote:
+		case quote != 0 && r == quote:
 			quote = 0
 		case quote == 0 && (r == '\'' || r == '"'):
 			quote, inWord = r, true

@@ -34,11 +34,11 @@ var errNoMessage = errors.New("it is no JSON-RPC message")
 
 // parse returns the messages of a body or line: one, or those of a batch.
 func parse(body []byte) (messages []message, err error) {
-	elements := []json.RawMessage{body}
-	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '[' {
-		if json.Unmarshal(body, &elements) != nil || len(elements) == 0 {
-			return nil, errNoMessage
-		}
+	var elements []json.RawMessage
+	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) == 0 || first[0] != '[' {
+		elements = append(elements, body)
+	} else if json.Unmarshal(body, &elements) != nil || len(elements) == 0 {
+		return nil, errNoMessage
 	}
 	for _, element := range elements {
 		m, err := parseOne(element)
