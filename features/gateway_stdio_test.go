@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -146,6 +147,25 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		resumed = talk.Request(ctx, http.MethodGet)
 		resumed.Header.Set("Last-Event-ID", "unknown_1")
 		Expect(Send(resumed).StatusCode).To(Equal(http.StatusBadRequest))
+	})
+
+	It("sends progress to its call also while others are open, and other messages to the stream of the session", Label("U22"), func(ctx SpecContext) {
+		world := open(nil)
+		talk := world.Converse(ctx, sessions, connect(ctx, world))
+		general := talk.Listen(ctx)
+		Follow(talk.message(ctx, "tools/call", params{"name": "wait", "arguments": params{}}))
+		second := func(r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			Expect(err).NotTo(HaveOccurred())
+			other := strings.Replace(string(body), `"id":7`, `"id":8`, 1)
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(other)), int64(len(other))
+		}
+		answer := talk.Post(ctx, "tools/call", params{"name": "steps", "arguments": params{}, "_meta": params{"progressToken": "x"}}, second)
+		Expect(strings.Count(answer.Text, "notifications/progress")).To(Equal(3))
+		asking := talk.message(ctx, "tools/call", params{"name": "ask", "arguments": params{}})
+		second(asking)
+		Follow(asking)
+		Expect(general.Next("message")).To(ContainSubstring("elicitation/create"))
 	})
 
 	It("refuses a second request with the id of an open one", Label("U22"), func(ctx SpecContext) {
