@@ -98,7 +98,7 @@ func (f *family) reap() {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
 		switch {
-		case err == unix.EINTR: //nolint:errorlint // system calls return the value itself
+		case err == unix.EINTR:
 		case err != nil:
 			return
 		case pid == f.pid && status.Signaled():
@@ -113,7 +113,7 @@ func (f *family) reap() {
 func limitCPU(program Program) {
 	noCore := unix.Rlimit{}
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &noCore) // a core file would have the key
-	if seconds := uint64(program.CPUTime / time.Second); seconds > 0 {
+	if seconds := uint64(max(0, program.CPUTime) / time.Second); seconds > 0 {
 		_ = unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds})
 	}
 }

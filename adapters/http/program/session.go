@@ -92,7 +92,7 @@ func (s *session) run(r *http.Request, program process.Program, repeats func(str
 	u.sessions[s.id] = s
 	u.mu.Unlock()
 	u.options.Logger.Info("started the program of a session", "session", s.label(), "grant", s.grant, "rule", "U22")
-	go s.pump()
+	go s.pump() //nolint:gosec // it outlives the request
 	return nil
 }
 

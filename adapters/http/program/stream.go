@@ -80,7 +80,7 @@ func (o *stream) writeLocked(text string) {
 	if o.to == nil {
 		return
 	}
-	_, err := o.to.Write([]byte(text))
+	_, err := o.to.Write([]byte(text)) //nolint:gosec // the media type is that of events
 	if err == nil {
 		err = http.NewResponseController(o.to).Flush()
 	}
