@@ -35,7 +35,7 @@ func Credentials() []string { return []string{CredentialHostToken, CredentialSta
 
 // Upstream is an MCP server behind a gateway.
 type Upstream struct {
-	URL           string        // of its MCP endpoint, as CheckUpstreamURL describes it
+	URL           string        // of its MCP endpoint, as CheckUpstreamURL describes it, unless it is a Program
 	Host          string        // the Host header; the default is the host of URL
 	Credential    string        // the default is CredentialHostToken, which needs oauth.Config.HostTokenInUse
 	Secret        string        // of CredentialStatic, sent to the upstream
@@ -43,6 +43,9 @@ type Upstream struct {
 	Present       []string      // how the credential is sent, such as "X-Api-Key: {token}"; the default is "Authorization: Bearer {token}"
 	Headers       []string      // request headers to forward besides those of MCP
 	Patience      time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
+
+	Program       *Program // starts the MCP server instead of URL; nil for none
+	ProgramLimits ProgramLimits
 
 	Reach   outbound.Options
 	Observe func(UpstreamRequest) // called for each request to the upstream; nil for none
@@ -55,7 +58,8 @@ type HostField = credential.Field
 // UpstreamRequest is a request of the gateway to its upstream, for metrics.
 type UpstreamRequest = upstream.Request
 
-// NewGateway protects an MCP server at a URL, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in one error.
+// NewGateway protects an MCP server at a URL, or a program that speaks MCP over its standard streams, written in any language. It needs WithOAuth, and
+// reports all mistakes of the Upstream in one error.
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	m := newMCPServer(options)
 	if m.authz == nil {
@@ -67,11 +71,17 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	protection := m.protection()
 	protection.PassedHeaders = to.Headers
+	if to.Credential == CredentialHostToken {
+		protection.HostTokens = m.authz.server
+	}
+	fields := m.authz.config.HostFields
+	if to.Program != nil {
+		return m, m.mountProgram(to, protection, fields)
+	}
 	headers := to.Headers
 	if protection.HasPolicy() {
 		headers = append(slices.Clone(headers), "Accept-Encoding") // mcp.NewGateway sets it (U27)
 	}
-	fields := m.authz.config.HostFields
 	proxy, err := to.open(fields, upstream.Options{
 		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, fields),
 		Headers: headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
@@ -79,16 +89,13 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
-	if to.Credential == CredentialHostToken {
-		protection.HostTokens = m.authz.server
-	}
 	m.mounted, m.health = mcp.NewGateway(proxy, protection), proxy.Health
 	return m, nil
 }
 
 func (u Upstream) withDefaults(config oauth.Config) Upstream {
 	u.Credential, u.Logger = cmp.Or(u.Credential, CredentialHostToken), cmp.Or(u.Logger, config.Logger)
-	u.Patience = cmp.Or(u.Patience, DefaultPatience)
+	u.Patience, u.ProgramLimits = cmp.Or(u.Patience, DefaultPatience), u.ProgramLimits.withDefaults()
 	return u
 }
 
@@ -96,6 +103,9 @@ func (u Upstream) check(config oauth.Config) error {
 	if u.Credential == CredentialHostToken && !config.HostTokenInUse {
 		return oauth.NewMistake("%s is %q: set %s in the oauth.Config, so that access tokens can open the host token",
 			oauth.Field("Credential"), u.Credential, oauth.Field("HostTokenInUse"))
+	}
+	if u.Program != nil {
+		return u.checkProgram(config.HostFields)
 	}
 	err := u.CheckOptions(config.HostFields, u.URL)
 	if reason := CheckUpstreamURL(u.URL, config.HostFields); reason != nil {

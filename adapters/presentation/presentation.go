@@ -1,6 +1,6 @@
 // Package presentation adds a person's credential to the requests for a server: in headers, or in parameters of the query. Parse reads the entries
-// of the setting present into a Presentation, which renders Credentials from the values of one person's fields. Template is the language of the
-// entries.
+// of the setting present into a Presentation, which renders Credentials from the values of one person's fields. An Environment is the same for a
+// program. Template is the language of the entries.
 package presentation
 
 import (
@@ -48,12 +48,8 @@ func (p Presentation) all() []entry {
 func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 	p := Presentation{fields: fields}
 	var mistakes []error
-	var names []string
-	for _, field := range fields.OrSingle() {
-		names = append(names, field.Name)
-	}
 	for i, text := range texts {
-		next, err := parseEntry(text, names)
+		next, err := parseEntry(text, fields.Names())
 		if err == nil && slices.ContainsFunc(p.entries, next.isSame) {
 			err = fmt.Errorf("an entry before it sets %s already: keep one", next)
 		}
@@ -66,27 +62,13 @@ func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 }
 
 // Unused returns the names of the fields that no entry presents.
-func (p Presentation) Unused() (names []string) {
-	for _, field := range p.fields.OrSingle() {
-		if !slices.ContainsFunc(p.all(), func(e entry) bool { return e.value.Uses(field.Name) }) {
-			names = append(names, field.Name)
-		}
-	}
-	return names
+func (p Presentation) Unused() []string {
+	return slices.DeleteFunc(p.fields.Names(), func(name string) bool {
+		return slices.ContainsFunc(p.all(), func(e entry) bool { return e.value.Uses(name) })
+	})
 }
 
 func (e entry) isSame(other entry) bool { return e.name == other.name && e.inQuery == other.inQuery }
-
-// usesSecret reports whether the entry presents a secret field.
-func (e entry) usesSecret(fields credential.Fields) bool {
-	return slices.ContainsFunc(fields.OrSingle(), func(f credential.Field) bool { return f.Secret && e.value.Uses(f.Name) })
-}
-
-// isLeftOut reports whether the entry consists of optional fields without a value.
-func (e entry) isLeftOut(fields credential.Fields, values credential.Values) bool {
-	used := slices.DeleteFunc(slices.Clone(fields.OrSingle()), func(f credential.Field) bool { return !e.value.Uses(f.Name) })
-	return len(used) > 0 && !slices.ContainsFunc(used, func(f credential.Field) bool { return !f.Optional || values[f.Name] != "" })
-}
 
 // String names the entry for errors.
 func (e entry) String() string {
@@ -180,7 +162,7 @@ func (p Presentation) Accepts(values credential.Values) bool { return p.fields.A
 func (p Presentation) Render(values credential.Values) (Credentials, error) {
 	c := Credentials{secrets: p.fields.Secrets(values)}
 	for _, e := range p.all() {
-		if e.isLeftOut(p.fields, values) {
+		if e.value.isLeftOut(p.fields, values) {
 			continue
 		}
 		text := e.value.Render(values)
@@ -188,7 +170,7 @@ func (p Presentation) Render(values credential.Values) (Credentials, error) {
 			return Credentials{}, fmt.Errorf("%s would have a control character", e)
 		}
 		c.rendered = append(c.rendered, rendered{e, text})
-		if e.usesSecret(p.fields) {
+		if e.value.usesSecret(p.fields) {
 			c.secrets = append(append(c.secrets, text), e.value.encoded(values)...)
 		}
 	}
@@ -227,9 +209,11 @@ func (c Credentials) RemoveFrom(address *url.URL) *url.URL {
 
 // Repeated returns a function that reports whether a text contains a part of the credentials, as it is or encoded, in any case: percent-encoding
 // has two.
-func (c Credentials) Repeated() func(text string) bool {
+func (c Credentials) Repeated() func(text string) bool { return repeatedIn(c.secrets) }
+
+func repeatedIn(secrets []string) func(text string) bool {
 	var spellings []string
-	for _, secret := range c.secrets {
+	for _, secret := range secrets {
 		for _, spelling := range []string{
 			secret, url.QueryEscape(secret), escape(secret), url.PathEscape(secret),
 			base64.RawStdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/credential"
 )
 
 // Template is a text with fields in braces: literal text, {token}, {base64(user:token)} or {urlquery(token)}. In the parentheses of a function,
@@ -131,6 +133,17 @@ func (t Template) Uses(field string) bool { return usesField(t.parts, field) }
 
 func usesField(parts []part, field string) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return p.field == field || usesField(p.argument, field) })
+}
+
+// usesSecret reports whether the template contains the value of a secret field.
+func (t Template) usesSecret(fields credential.Fields) bool {
+	return slices.ContainsFunc(fields.OrSingle(), func(f credential.Field) bool { return f.Secret && t.Uses(f.Name) })
+}
+
+// isLeftOut reports whether all fields of the template are optional and have no value.
+func (t Template) isLeftOut(fields credential.Fields, values credential.Values) bool {
+	used := slices.DeleteFunc(slices.Clone(fields.OrSingle()), func(f credential.Field) bool { return !t.Uses(f.Name) })
+	return len(used) > 0 && !slices.ContainsFunc(used, func(f credential.Field) bool { return !f.Optional || values[f.Name] != "" })
 }
 
 // Render returns the text with the values of the fields.

@@ -60,6 +60,7 @@ func DefaultConfig() *Config {
 	c.Audit.MaxSize = defaultAuditMaxSize
 	c.Database.Connections = defaultDatabaseConnections
 	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, bootstrap.DefaultPatience
+	c.Gateway.ProgramLimits = bootstrap.DefaultProgramLimits()
 	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL, oauth.DefaultTicketTTL
 	c.RefreshIdleTTL, c.GrantTTL, c.RefreshGrace = oauth.DefaultRefreshIdleTTL, oauth.DefaultGrantTTL, oauth.DefaultRefreshGrace
 	c.Limits = oauth.DefaultLimits()

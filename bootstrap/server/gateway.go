@@ -22,8 +22,14 @@ type GatewayConfig struct {
 	Policy             PolicyConfig
 }
 
-// UpstreamAddress is the URL of an upstream, and the path of the issuer under which clients reach it.
-type UpstreamAddress struct{ Path, URL string }
+// UpstreamAddress is the URL or the program of an upstream, and the path of the issuer under which clients reach it.
+type UpstreamAddress struct {
+	Path    string
+	URL     string
+	Program bootstrap.Program
+
+	mistake error // in the command line of the program; not an error of the setting, which repeats its value
+}
 
 // ToolScope lists the scopes that calls of matching tools need.
 type ToolScope struct {
@@ -34,7 +40,8 @@ type ToolScope struct {
 func (c *Config) gateway() settings.Group {
 	g := &c.Gateway
 	return settings.Group{Title: "Gateway", Settings: append([]*settings.Setting{
-		settings.List("upstream", &g.Upstreams, upstreamItem, "MCP servers behind \"pasteport gateway\", each as \"URL\" or \"/path = URL\"; each is a separate resource; {field} stands for an address in fields").
+		settings.List("upstream", &g.Upstreams, upstreamItem(), "MCP servers behind \"pasteport gateway\", each as \"URL\", \"stdio: command\", \"/path = URL\" or \"/path = stdio: command\", "+
+			"or as a mapping with path, url, command, args, dir and env; each is a separate resource; {field} stands for an address in fields").
 			Fields("Upstream", "MoreServers").OrSingle().
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host, "Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").Fields("Gateway.Host").
@@ -51,27 +58,7 @@ func (c *Config) gateway() settings.Group {
 		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem, "scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
 			Fields("Gateway.ToolScopes").Example("delete_* = articles:write"),
 		settings.Texts("forward-headers", &g.Headers, "client headers that are forwarded to the upstreams, besides those of MCP").Fields("Gateway.Headers").Example("X-Toolsets"),
-	}, slices.Concat(g.Policy.settings(), g.Connect.settings())...)}
-}
-
-var upstreamItem = settings.Item[UpstreamAddress]{
-	Parse: func(line string) (UpstreamAddress, error) {
-		if !strings.HasPrefix(line, "/") {
-			return UpstreamAddress{URL: line}, nil
-		}
-		at, url, found := strings.Cut(line, "=")
-		if !found {
-			return UpstreamAddress{}, errors.New("it has no URL")
-		}
-		return UpstreamAddress{strings.TrimSpace(at), strings.TrimSpace(url)}, nil
-	},
-	Format: func(u UpstreamAddress) string {
-		if u.Path == "" {
-			return u.URL
-		}
-		return u.Path + " = " + u.URL
-	},
-	Expected: "MCP servers such as \"http://127.0.0.1:9000/mcp\" or \"/files = http://127.0.0.1:9001/mcp\"",
+	}, slices.Concat(g.Policy.settings(), g.Connect.settings(), g.programSettings())...)}
 }
 
 // presentItem only keeps the text, because the errors of its parser name the number of the entry and the remedy.
@@ -123,8 +110,11 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 		return g.checkIdle(config)
 	}
 	config = config.WithDefaults()
-	return errors.Join(g.checkUpstreams(config), g.checkKeys(v), g.CheckOptions(config.HostFields, g.urls()...), g.Connect.check(), g.checkToolScopes(config),
-		g.Policy.check(config, v.chosen(true) != VerifierUpstream))
+	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(v), g.checkKeys(v), g.checkToolScopes(config), g.Policy.check(config, v.chosen(true) != VerifierUpstream)}
+	if g.hasURL() {
+		mistakes = append(mistakes, g.CheckOptions(config.HostFields, g.urls()...), g.Connect.check())
+	}
+	return errors.Join(mistakes...)
 }
 
 func (g GatewayConfig) urls() (urls []string) {
@@ -137,17 +127,9 @@ func (g GatewayConfig) urls() (urls []string) {
 // checkIdle reports fields that have no effect without an upstream.
 func (g GatewayConfig) checkIdle(config oauth.Config) error {
 	var mistakes []error
-	for _, setting := range []struct {
-		name oauth.Field
-		set  bool
-	}{
-		{"Gateway.Host", g.Host != ""}, {"Gateway.Secret", g.Secret != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
-		{"Gateway.ToolScopes", len(g.ToolScopes) > 0}, {"Gateway.Headers", len(g.Headers) > 0},
-		{"Gateway.Present", len(g.Present) > 0}, {"HostFields", len(config.HostFields) > 0},
-		{toolRules, len(g.Policy.Tools) > 0}, {promptRules, len(g.Policy.Prompts) > 0}, {resourceRules, len(g.Policy.Resources) > 0},
-		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""}, {"Gateway.Key", g.Connect.KeyFile != ""},
-		{"Gateway.Proxy", g.Connect.Proxy != ""}, {"Gateway.MaxConnections", g.Connect.MaxConnections != 0},
-	} {
+	for _, setting := range append(g.fieldsOfURLs(), configured{"Gateway.Secret", g.Secret != ""}, configured{"Gateway.ToolScopes", len(g.ToolScopes) > 0},
+		configured{"HostFields", len(config.HostFields) > 0}, configured{toolRules, len(g.Policy.Tools) > 0}, configured{promptRules, len(g.Policy.Prompts) > 0},
+		configured{resourceRules, len(g.Policy.Resources) > 0}) {
 		if setting.set {
 			mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway", setting.name, oauth.Field("Upstream")))
 		}
@@ -158,7 +140,13 @@ func (g GatewayConfig) checkIdle(config oauth.Config) error {
 func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 	var mistakes []error
 	for i, u := range g.Upstreams {
-		if err := bootstrap.CheckUpstreamURL(u.URL, config.HostFields); err != nil {
+		wrong := []error{}
+		if u.IsProgram() {
+			wrong = g.checkProgram(u, config.HostFields)
+		} else if err := bootstrap.CheckUpstreamURL(u.URL, config.HostFields); err != nil {
+			wrong = append(wrong, err)
+		}
+		for _, err := range wrong {
 			mistakes = append(mistakes, oauth.NewMistake("%s: number %d: %s", oauth.Field("Upstream"), i+1, err))
 		}
 		if u.Path == "" && i > 0 {
@@ -170,7 +158,7 @@ func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 
 // checkKeys makes sure that each key is sent only to the upstream that issued it. Only the upstreams can verify that (J13).
 func (g GatewayConfig) checkKeys(v Verification) error {
-	if len(g.Upstreams) == 1 || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
+	if len(g.Upstreams) == 1 || g.hasProgram() || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
 		return nil
 	}
 	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: choose %s %q, or one gateway per upstream",

@@ -207,10 +207,10 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 	for i, address := range g.Upstreams {
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
 		options = append(options, g.Policy.options(config.WithDefaults())...)
-		g.URL, g.Logger, g.Observe = address.URL, config.Logger, func(r bootstrap.UpstreamRequest) {
+		g.Logger, g.Observe = config.Logger, func(r bootstrap.UpstreamRequest) {
 			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)
 		}
-		server, err := bootstrap.NewGateway(g.Upstream, options...)
+		server, err := bootstrap.NewGateway(g.at(address), options...)
 		if err != nil {
 			return nil, err
 		}

@@ -47,6 +47,14 @@ func (f Fields) OrSingle() Fields {
 	return f
 }
 
+// Names returns the names of the fields, or of Single.
+func (f Fields) Names() (names []string) {
+	for _, field := range f.OrSingle() {
+		names = append(names, field.Name)
+	}
+	return names
+}
+
 // Find returns the field with the name; false if there is none.
 func (f Fields) Find(name string) (Field, bool) {
 	i := slices.IndexFunc(f, func(field Field) bool { return field.Name == name })

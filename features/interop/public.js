@@ -26,6 +26,7 @@ import { tryOut } from './try_out.js';
 
 const steps = ['wrong key', 'connect', 'call', 'progress', 'cancel', 'server requests', '5 MiB', 'new session', 'restart', 'secrecy'];
 const revision = '2025-11-25', limit = 60_000; // ms for each server
+const examples = join(import.meta.dirname, '..', '..', 'docs', 'gateway'); // of the page
 const noise = randomBytes(4 << 20).toString('base64'); // does not compress below 4 MiB
 
 async function main(binary, folder, only) {
@@ -34,7 +35,7 @@ async function main(binary, folder, only) {
   const outcomes = [];
   let log = '';
   try {
-    for (const server of publicServers(folder).filter(({ name, server }) => !only || `${name} ${server}`.includes(only))) {
+    for (const server of publicServers(folder, await writeFiles(dir)).filter(({ name, server }) => !only || `${name} ${server}`.includes(only))) {
       const home = await mkdtemp(join(dir, 'server-'));
       const world = { binary, site, files: files.url, home };
       outcomes.push(await tryOut({ settings: server.name, server: server.server }, (step) => behind(server, world, step), limit));
@@ -46,6 +47,14 @@ async function main(binary, folder, only) {
     await rm(dir, { recursive: true });
   }
   return report(outcomes, steps, log);
+}
+
+// writeFiles returns a folder with a small and a large file.
+async function writeFiles(dir) {
+  const folder = await mkdtemp(join(dir, 'files-'));
+  await writeFile(join(folder, 'hello.txt'), 'hello');
+  await writeFile(join(folder, 'large.txt'), noise);
+  return folder;
 }
 
 // openFiles serves a large file, the users of a fake Notion, and the credential of each other request.
@@ -87,7 +96,8 @@ async function behind(server, world, step) {
 // settled writes the settings, with the port of the tap, and the file of tokens that they may name.
 async function settled(server, { binary, site, home }, tapped) {
   const file = join(home, 'gateway.yaml'), port = await freePort();
-  await writeFile(file, server.settings.replaceAll('9000', tapped) + 'max-request-body: 8388608\n');
+  const settings = server.settings.replaceAll('9000', tapped).replaceAll('/opt/my-server', examples);
+  await writeFile(file, settings + 'max-request-body: 8388608\n');
   await writeFile(join(home, 'tokens'), execFileSync(binary, ['hash-token', '--subject', 'ada'], { input: server.answers[0] }), { mode: 0o600 });
   return { start: () => startConfigured(binary, site.authority, home, port, file) };
 }

@@ -37,6 +37,27 @@ const notion = {
   large: () => ({ name: 'API-get-users', arguments: {}, size: resultSize }),
 };
 
+// ofMyServer are the tools of docs/gateway/my_server.py.
+const ofMyServer = { call: { name: 'key', arguments: {}, result: /^The key ends with key$/ } };
+
+// filesystem are the tools of @modelcontextprotocol/server-filesystem.
+const filesystem = (files) => ({
+  call: { name: 'read_text_file', arguments: { path: join(files, 'hello.txt') }, result: /^hello$/ },
+  large: () => ({ name: 'read_text_file', arguments: { path: join(files, 'large.txt') }, size: resultSize }),
+});
+
+// memory are the tools of @modelcontextprotocol/server-memory.
+const memory = {
+  call: { name: 'create_entities', arguments: { entities: [{ name: 'Ada', entityType: 'person', observations: ['writes'] }] }, result: /"Ada"/ },
+  large: () => ({ name: 'create_entities', arguments: { entities: [{ name: 'Large', entityType: 'text', observations: ['x'.repeat(resultSize)] }] }, size: resultSize }),
+};
+
+const overStdio = (command, credential) => `upstream: 'stdio: ${command}'
+verifier: file
+token-file: tokens
+credential: ${credential}
+`;
+
 const withoutKeys = `upstream: http://127.0.0.1:9000/mcp
 verifier: file
 token-file: tokens
@@ -59,16 +80,26 @@ const onPage = {
   'My server reads X-Api-Key': { server: `${bridge}, server-everything`, headers: ['x-api-key'], ...everything, requests: undefined }, // the bridge has no sampling and elicitation
   'My server needs two values': { server: notionPackage, headers: ['authorization', 'notion-token'], ...notion,
     call: { ...notion.call, result: /"authorization":"Bearer ntn_of_this_person"/ } },
+  'My server is an npm package': { server: everythingPackage, ...everything, call: { name: 'get-env', arguments: {}, result: /"API_KEY": "my-first-key"/ } },
+  'My server is in Python over stdio': { server: 'docs/gateway/my_server.py', ...ofMyServer },
 };
 
-// publicServers lists the servers; the folder has the programs of the Go SDK.
-export function publicServers(folder) {
+// stdio returns servers over stdio, which the gateway starts. The folder has the programs of the Go SDK.
+const stdio = (folder, files) => [
+  { server: `${everythingPackage}, stdio`, settings: overStdio('API_KEY={token} mcp-server-everything', 'host-token'), ...everything },
+  { server: `@modelcontextprotocol/server-filesystem ${versionOf('@modelcontextprotocol/server-filesystem')}`, settings: overStdio(`mcp-server-filesystem ${files}`, 'none'), ...filesystem(files) },
+  { server: `@modelcontextprotocol/server-memory ${versionOf('@modelcontextprotocol/server-memory')}`, settings: overStdio(`MEMORY_FILE_PATH=${join(files, 'memory.jsonl')} mcp-server-memory`, 'none'), ...memory },
+  { server: `Go SDK ${sdkVersion()}, everything, stdio`, settings: overStdio(join(folder, 'everything'), 'none'), ...goEverything },
+];
+
+// publicServers lists the servers; the folder has the programs of the Go SDK, and files a small and a large file.
+export function publicServers(folder, files) {
   const others = [
     { server: everythingPackage, command: 'PORT=9000 mcp-server-everything streamableHttp', settings: withoutKeys, ...everything },
     { server: `Go SDK ${sdkVersion()}, everything`, command: `${join(folder, 'everything')} -http 127.0.0.1:9000`, settings: withoutKeys, ...goEverything },
     { server: 'Caddy, server-everything', command: 'KEY=my-first-key node servers/basic.js 9000', settings: basic, answers: ['ada', 'my-first-key'],
       headers: ['authorization'], ...everything },
   ];
-  return [...parts().map((part) => ({ server: 'unknown', ...part, ...onPage[part.name] })), ...others]
+  return [...parts().map((part) => ({ server: 'unknown', ...part, ...onPage[part.name] })), ...others, ...stdio(folder, files)]
     .map((server) => ({ name: 'other', answers: ['my-first-key'], headers: [], ...server }));
 }

@@ -20,6 +20,12 @@ type Upstream interface {
 	Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
 }
 
+// SessionKeeper is an Upstream with sessions in this process. The registry limits them (G20), and ends them with their grants (G16).
+type SessionKeeper interface {
+	// KeepSessions is called once, before the first request.
+	KeepSessions(registry *response.Registry)
+}
+
 // codeUnavailable is in the range of JSON-RPC for errors of servers.
 const codeUnavailable = -32000
 
@@ -27,6 +33,9 @@ const codeUnavailable = -32000
 // (U11).
 func NewGateway(to Upstream, o Options) *Server {
 	s := newServer(o, to)
+	if keeper, ok := to.(SessionKeeper); ok {
+		keeper.KeepSessions(s.responses)
+	}
 	s.endpoint, s.message = s.relay(to.Forward), s.relay(to.Deliver)
 	return s
 }

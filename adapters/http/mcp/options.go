@@ -61,6 +61,7 @@ type Options struct {
 
 	Limits         oauth.Limits        // MaxSessions and MaxSessionsPerPerson, of this server in this process
 	Limited        oauth.LimitObserver // nil for none
+	StreamLimits   oauth.Limits        // the same of the streams of a gateway with sessions in this process; the zero value for Limits
 	MaxBody        int64               // in bytes; 0 for 4 MiB
 	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
 	SessionTimeout time.Duration       // without a POST; 0 for 1 hour

@@ -27,6 +27,7 @@ type Options struct {
 	Resource      oauth.Resource
 	Relays        bool         // the responses come from an upstream
 	Limits        oauth.Limits // MaxSessions and MaxSessionsPerPerson
+	StreamLimits  oauth.Limits // the same of relayed streams; without them, those of Limits
 	Limited       oauth.LimitObserver
 	Now           func() time.Time
 	Logger        *slog.Logger
@@ -53,10 +54,14 @@ type Registry struct {
 
 // NewRegistry returns an empty registry.
 func NewRegistry(o Options) *Registry {
+	streams := o.StreamLimits
+	if streams.MaxSessions == 0 {
+		streams = o.Limits
+	}
 	return &Registry{
 		KeepAlive: keepAliveInterval, FlushDelay: flushDelay, options: o,
 		responses: map[*Writer]struct{}{}, sessions: map[string]*openSession{}, ended: map[string]time.Time{},
-		limiter: oauth.NewSessionLimiter[string](o.Limits), relayed: oauth.NewSessionLimiter[*Writer](o.Limits),
+		limiter: oauth.NewSessionLimiter[string](o.Limits), relayed: oauth.NewSessionLimiter[*Writer](streams),
 	}
 }
 

@@ -1,0 +1,217 @@
+package program
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/pasteport/pasteport/adapters/process"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// session is a session and its process. It is a session of the registry, which ends it with its grant, for a newer one, or at the shutdown.
+type session struct {
+	id       string
+	legacy   bool // HTTP+SSE
+	upstream *Upstream
+	grant    string
+	child    *process.Process
+	ended    chan struct{}
+	idle     *time.Timer
+
+	input sync.Mutex // serializes the messages to the program
+
+	mu        sync.Mutex
+	cause     error // of the end
+	revision  string
+	posts     int              // under way
+	calls     map[rpc.ID]*call // of the client, without an answer
+	streams   map[string]*stream
+	listening *stream // for the messages that belong to no call
+	requests  int     // calls so far
+}
+
+// call is a request of the client.
+type call struct {
+	stream   *stream
+	progress string // its progress token, as JSON; "" without one
+	number   int    // in the order of the calls
+}
+
+// start registers a session and starts its process.
+func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostToken, legacy bool) (*session, error) {
+	program := u.options.Program
+	values := u.options.Values(host)
+	if values != nil && !u.options.Environment.Accepts(values) {
+		return nil, oauth.ErrUnknownBearer
+	}
+	variables, repeats, err := u.options.Environment.Render(values)
+	if err != nil {
+		return nil, failed(http.StatusBadGateway, "U23", "cannot get the key of this connection", err)
+	}
+	program.Env = append(program.Env[:len(program.Env):len(program.Env)], variables...)
+	s := &session{
+		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, ended: make(chan struct{}),
+		calls: map[rpc.ID]*call{}, streams: map[string]*stream{}, listening: newStream(""),
+	}
+	s.idle = time.AfterFunc(u.options.IdleTimeout, s.expire)
+	if !u.registry.AddSession(s, &sender) {
+		s.idle.Stop()
+		return nil, failed(http.StatusServiceUnavailable, "U25", "cannot be started, because the gateway is shutting down", nil)
+	}
+	if err := s.run(r, program, repeats); err != nil {
+		u.registry.RemoveSession(s.id)
+		s.idle.Stop()
+		if errors.Is(err, errClosed) {
+			return nil, failed(http.StatusServiceUnavailable, "U24", "was ended", err)
+		}
+		u.failure.Store(&err)
+		return nil, failed(http.StatusBadGateway, "U9", "cannot be started", err)
+	}
+	return s, nil
+}
+
+// run starts the process, unless the session has ended since it was registered.
+func (s *session) run(r *http.Request, program process.Program, repeats func(string) bool) error {
+	u := s.upstream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != nil || r.Context().Err() != nil { // the registry ends responses and sessions together
+		return errClosed
+	}
+	_ = u.events.Open(r.Context(), s.id, "") // never fails
+	child, err := process.Start(program, u.newStderr(s, repeats))
+	if err != nil {
+		_ = u.events.SessionClosed(r.Context(), s.id) // never fails
+		return err
+	}
+	s.child = child
+	u.mu.Lock()
+	u.sessions[s.id] = s
+	u.mu.Unlock()
+	u.options.Logger.Info("started the program of a session", "session", s.label(), "grant", s.grant, "rule", "U22")
+	go s.pump() //nolint:gosec // it outlives the request
+	return nil
+}
+
+// label names the session in the log. It is a part of the id before it is sealed, which no client has.
+func (s *session) label() string { return s.id[:8] }
+
+// ID returns the id of the session in this process.
+func (s *session) ID() string { return s.id }
+
+// Close ends the session.
+func (s *session) Close() error {
+	s.end(errClosed)
+	return nil
+}
+
+// expire ends a session without messages.
+func (s *session) expire() {
+	s.mu.Lock()
+	busy := s.posts > 0
+	s.mu.Unlock()
+	if !busy {
+		s.end(errIdle)
+	}
+}
+
+// beginPost stops the idle timer until endPost.
+func (s *session) beginPost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posts++
+	s.idle.Stop()
+	s.upstream.registry.BeginCall(s.id)
+}
+
+func (s *session) endPost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.posts--; s.posts == 0 && s.cause == nil {
+		s.idle.Reset(s.upstream.options.IdleTimeout)
+	}
+	s.upstream.registry.EndCall(s.id)
+}
+
+func (s *session) hasEnded() bool { return s.endedBy() != nil }
+
+func (s *session) endedBy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}
+
+// end ends the process, answers the open calls with an error, and ends the streams. Only the first cause counts.
+func (s *session) end(cause error) {
+	s.mu.Lock()
+	if s.cause != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.cause = cause
+	calls := s.calls
+	s.calls = map[rpc.ID]*call{}
+	s.idle.Stop()
+	s.mu.Unlock()
+	if s.child == nil {
+		return
+	}
+	s.child.End()
+	s.upstream.options.Logger.Info("ended the program of a session", "session", s.label(), "grant", s.grant, "reason", cause, "rule", "U24")
+	for id, c := range calls {
+		if !c.stream.isInitial { // its response has a status
+			s.send(c.stream, errorAnswer(id, clientText(cause)), true)
+		}
+	}
+	close(s.ended)
+}
+
+// clientText describes the end of a session in the answer to an open call.
+func clientText(cause error) string {
+	return "The session with the MCP server program behind this gateway has ended: " + cause.Error()
+}
+
+// pump passes on the messages of the program until its end.
+func (s *session) pump() {
+	u := s.upstream
+	err := readMessages(s.child, s.route)
+	if errors.Is(err, errLongMessage) {
+		s.end(err)
+	}
+	s.child.End()
+	<-s.child.Done()
+	if err := s.child.Err(); err != nil {
+		s.end(fmt.Errorf("the program has ended: %w", err))
+	}
+	s.end(errors.New("the program has ended: exit status 0"))
+	_ = s.child.Close()
+	u.mu.Lock()
+	delete(u.sessions, s.id)
+	u.mu.Unlock()
+	_ = u.events.SessionClosed(context.Background(), s.id) // never fails
+}
+
+// write sends a message to the program.
+func (s *session) write(m message) {
+	s.input.Lock()
+	_, err := s.child.Write(append(m.raw, '\n'))
+	s.input.Unlock()
+	if err != nil && !s.hasEnded() {
+		select { // a program that has just exited is the likelier reason
+		case <-s.child.Done():
+		case <-s.ended:
+		case <-time.After(exitDelay):
+			s.end(errInput)
+		}
+	}
+}
+
+// exitDelay is longer than it takes to notice that a program has exited.
+const exitDelay = 2 * time.Second

@@ -1,0 +1,226 @@
+// Package program is an MCP server behind the gateway that is a program and speaks MCP over its standard streams. Upstream serves Streamable HTTP
+// and HTTP+SSE to clients, and starts one process for each session (U22).
+//
+//	session   the process of a session, and its end
+//	post      the messages of a client
+//	listen    the streams that a client opens with GET
+//	stream    the events of a response, and their resumption
+//	route     the messages of the program, each to the stream that it belongs to
+//	log       the standard error of the program
+//
+// The SDK's server transport is not used: it refuses methods that the SDK does not know, and only handlers of the SDK can send a message in
+// the response to the call that it belongs to.
+package program
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp/eventstore"
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/http/mcp/response"
+	"github.com/pasteport/pasteport/adapters/presentation"
+	"github.com/pasteport/pasteport/adapters/process"
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Sessions binds session ids to their owners; seal.KeyRing is one.
+type Sessions interface {
+	BindSession(session, owner string) (string, error)
+	OpenSession(bound, owner string) (session string, ok bool, err error)
+}
+
+// Options configure an Upstream.
+type Options struct {
+	Program     process.Program // without its environment
+	Environment presentation.Environment
+	Values      func(host oauth.HostToken) credential.Values // of the fields in the environment
+
+	MessagePath  string // path of the gateway for the messages of HTTP+SSE
+	Sessions     Sessions
+	Resource     oauth.Resource // the resource that clients call; part of the owner of a session
+	StartTimeout time.Duration  // until the program has answered initialize
+	IdleTimeout  time.Duration  // without a message of the client
+	Logger       *slog.Logger
+}
+
+// Upstream is one MCP server behind the gateway.
+type Upstream struct {
+	options  Options
+	registry *response.Registry
+	events   *eventstore.Store
+	failure  atomic.Pointer[error] // of the last start
+
+	mu       sync.Mutex
+	sessions map[string]*session
+}
+
+// New returns an upstream. The options must be checked.
+func New(o Options) *Upstream { return &Upstream{options: o, sessions: map[string]*session{}} }
+
+const maxEventBytes = 10 << 20 // of all sessions
+
+// KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it once, before the first request.
+func (u *Upstream) KeepSessions(registry *response.Registry) {
+	u.registry, u.events = registry, eventstore.New(maxEventBytes, registry.RemoveSession)
+}
+
+// Health returns an error if the program could not be started for the last session (U21).
+func (u *Upstream) Health() error {
+	if failure := u.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
+}
+
+const (
+	sessionHeader   = "Mcp-Session-Id"
+	versionHeader   = "Mcp-Protocol-Version"
+	lastEventHeader = "Last-Event-Id"
+
+	firstStateless = "2026-07-28"
+	firstPrimed    = "2025-11-25" // the first revision in which a response begins with an event for its resumption
+)
+
+// revisions have sessions.
+var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+
+// Forward answers a request to the endpoint. It returns an error only if it has written nothing: oauth.ErrNotFound for a session of another caller,
+// oauth.ErrUnknownSession for one that has ended or is in another process, or a *Failure.
+func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+	isStateless := r.Header.Get(versionHeader) >= firstStateless
+	switch ids := r.Header.Values(sessionHeader); {
+	case r.Method != http.MethodPost && isStateless:
+		w.Header().Set("Allow", http.MethodPost)
+		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
+		return nil
+	case len(ids) > 1:
+		return oauth.ErrNotFound
+	case len(ids) == 1:
+		s, err := u.find(ids[0], sender)
+		if err != nil {
+			return err
+		}
+		return s.serve(w, r, body)
+	case r.Method == http.MethodDelete:
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+		return nil
+	case r.Method == http.MethodGet:
+		return u.openLegacy(w, r, sender, host)
+	}
+	return u.open(w, r, body, sender, host)
+}
+
+// Deliver answers a message of HTTP+SSE. Its errors are those of Forward.
+func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, _ oauth.HostToken) error {
+	s, err := u.find(r.URL.Query().Get(sessionParameter), sender)
+	if err != nil {
+		return err
+	}
+	if !s.legacy {
+		return oauth.ErrNotFound
+	}
+	return s.deliver(w, r, body)
+}
+
+const sessionParameter = "sessionid"
+
+func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
+
+// find returns the session of a bound id.
+func (u *Upstream) find(bound string, sender oauth.Caller) (*session, error) {
+	id, ok, err := u.options.Sessions.OpenSession(bound, u.owner(sender))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("opening a session id: %w", err)
+	case !ok:
+		return nil, oauth.ErrNotFound
+	}
+	u.mu.Lock()
+	s := u.sessions[id]
+	u.mu.Unlock()
+	if s == nil || s.hasEnded() || !u.registry.UseSession(id, sender.Grant) {
+		return nil, oauth.ErrUnknownSession
+	}
+	return s, nil
+}
+
+// open answers a POST without a session.
+func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+	messages, err := parse(body)
+	switch {
+	case err != nil:
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
+		return nil
+	case r.Header.Get(versionHeader) >= firstStateless, messages[0].isStateless():
+		refuseRevision(w, r, messages[0])
+		return nil
+	case len(messages) > 1 || !messages[0].isInitialize():
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+		return nil
+	case !accepts(r, response.EventStream):
+		refuseAccept(w)
+		return nil
+	}
+	s, err := u.start(r, sender, host, false)
+	if err != nil {
+		return err
+	}
+	bound, err := u.options.Sessions.BindSession(s.id, u.owner(sender))
+	if err != nil {
+		s.end(errClosed)
+		return fmt.Errorf("binding a session id: %w", err)
+	}
+	return s.initialize(w, r, messages[0], bound)
+}
+
+// accepts reports whether the client accepts the media type.
+func accepts(r *http.Request, mediaType string) bool {
+	header := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
+	kind, _, _ := strings.Cut(mediaType, "/")
+	return strings.Contains(header, mediaType) || strings.Contains(header, kind+"/*") || strings.Contains(header, "*/*")
+}
+
+func refuseAccept(w http.ResponseWriter) {
+	jsonrpc.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: the response is a stream of text/event-stream")
+}
+
+// Failure is the error of a session that cannot be opened (U9). Its text is for clients; its cause is for the log.
+type Failure struct {
+	Status int // of the response to the client: 502, 503 or 504
+	Rule   string
+	text   string
+	cause  error
+}
+
+func failed(status int, rule, text string, cause error) error {
+	return &Failure{status, rule, "The MCP server program behind this gateway " + text, cause}
+}
+
+func (f *Failure) Error() string { return f.text }
+
+// Unwrap returns the cause, for the log.
+func (f *Failure) Unwrap() error { return f.cause }
+
+// HTTPStatus returns the status of the response to the client.
+func (f *Failure) HTTPStatus() int { return f.Status }
+
+// BrokenRule returns the number of the rule.
+func (f *Failure) BrokenRule() string { return f.Rule }
+
+// The causes of the end of a session besides the end of its program.
+var (
+	errClosed      = errors.New("the session was closed")
+	errIdle        = errors.New("the session was idle for too long")
+	errStart       = errors.New("it did not answer initialize in time")
+	errRefused     = errors.New("it refused to initialize")
+	errInput       = errors.New("it does not read its input")
+	errLongMessage = errors.New("it sent a message that is too long")
+)

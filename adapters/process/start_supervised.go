@@ -1,0 +1,70 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// supervisorName is the name under which this executable is a supervisor.
+const supervisorName = "pasteport-supervisor"
+
+// start starts the supervisor, which starts the program.
+func (p *Process) start(program Program) (wait func() error, err error) {
+	order, err := json.Marshal(program)
+	if err != nil {
+		return nil, err
+	}
+	self, err := executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this executable: %w", err)
+	}
+	streams, err := p.openPipes()
+	if err != nil {
+		return nil, err
+	}
+	defer streams.given()
+	lifeline, held, err := os.Pipe()
+	if err != nil {
+		streams.close()
+		return nil, err
+	}
+	defer lifeline.Close()
+	supervisor := &exec.Cmd{
+		Path: self, Args: []string{supervisorName}, Dir: "/", Env: []string{}, ExtraFiles: []*os.File{lifeline},
+		Stdin: streams.theirs[0], Stdout: streams.theirs[1], Stderr: streams.theirs[2],
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // not in the group that a terminal interrupts
+	}
+	if err := supervisor.Start(); err != nil {
+		streams.close()
+		_ = held.Close()
+		return nil, err
+	}
+	p.end = func() { _ = held.Close() }
+	go func() { _, _ = held.Write(append(order, '\n')) }() // fails only if the supervisor has ended
+	return func() error { return endOf(supervisor.Wait()) }, nil
+}
+
+// signalled is what the exit status of a supervisor adds to the number of the signal that ended its program, as in a shell.
+const signalled = 128
+
+// failedStart is the exit status of a supervisor that could not start its program.
+const failedStart = 127
+
+// endOf describes the end of a program by the error of its supervisor.
+func endOf(err error) error {
+	exit, ok := err.(*exec.ExitError) //nolint:errorlint // exec returns the value itself
+	switch {
+	case !ok:
+		return err
+	case exit.ExitCode() > signalled:
+		return fmt.Errorf("ended by signal %d (%s)", exit.ExitCode()-signalled, syscall.Signal(exit.ExitCode()-signalled))
+	case exit.ExitCode() >= 0:
+		return fmt.Errorf("exit status %d", exit.ExitCode())
+	}
+	return exit
+}

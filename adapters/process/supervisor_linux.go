@@ -1,0 +1,48 @@
+package process
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// executable returns this executable, also after its file was replaced.
+func executable() (string, error) { return "/proc/self/exe", nil }
+
+// ownGroup also ends the program when its supervisor is killed.
+func ownGroup() *syscall.SysProcAttr {
+	own := attributes()
+	own.Pdeathsig = unix.SIGKILL
+	return own
+}
+
+// prepare makes the supervisor adopt orphaned descendants, and limits what it starts. The program gets no file that this process has inherited.
+func prepare(program Program) {
+	_ = unix.CloseRange(lifelineFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	limitCPU(program)
+}
+
+// limit limits the program shortly after its start, because the supervisor itself could not start it within the limit.
+func limit(pid int, program Program) {
+	if bytes := uint64(max(0, program.Memory)); bytes > 0 {
+		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: bytes, Max: bytes}, nil)
+	}
+}
+
+// killAdopted kills the children of the supervisor; it then adopts theirs.
+func killAdopted() {
+	threads, _ := os.ReadDir("/proc/self/task")
+	for _, thread := range threads {
+		children, _ := os.ReadFile("/proc/self/task/" + thread.Name() + "/children") // a kernel without it has only the group
+		for _, child := range strings.Fields(string(children)) {
+			if pid, err := strconv.Atoi(child); err == nil {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package bootstrap
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/http/program"
+	"github.com/pasteport/pasteport/adapters/presentation"
+	"github.com/pasteport/pasteport/adapters/process"
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Program is an MCP server that speaks over its standard streams. Each session gets a process of its own, which runs as the user of this process
+// (U22).
+type Program struct {
+	Command string // a path, or a name that is looked up in PATH
+	Args    []string
+	Dir     string            // working folder; the default is the root folder, where other users cannot place files
+	Env     map[string]string // the whole environment, as templates such as "{token}"; without a PATH it gets a default one
+}
+
+// ProgramLimits are the limits of the processes of an Upstream. A zero field has its default.
+type ProgramLimits struct {
+	MaxProcesses          int           // of all people; the default is 200
+	MaxProcessesPerPerson int           // the default is 10
+	IdleTimeout           time.Duration // without a message of the client; the default is 15 minutes
+	StartTimeout          time.Duration // until a process has answered initialize; the default is a minute
+	Memory                int64         // bytes of data of each process, on Linux; the default is 2 GiB
+	CPUTime               time.Duration // of each process, on Linux and macOS; the default is an hour
+}
+
+const (
+	minMemory  = 32 << 20
+	systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// DefaultProgramLimits returns the limits of an Upstream that sets none.
+func DefaultProgramLimits() ProgramLimits {
+	return ProgramLimits{
+		MaxProcesses: 200, MaxProcessesPerPerson: 10, IdleTimeout: 15 * time.Minute, StartTimeout: time.Minute, Memory: 2 << 30, CPUTime: time.Hour,
+	}
+}
+
+func (l ProgramLimits) withDefaults() ProgramLimits {
+	defaults := DefaultProgramLimits()
+	return ProgramLimits{
+		MaxProcesses: cmp.Or(l.MaxProcesses, defaults.MaxProcesses), MaxProcessesPerPerson: cmp.Or(l.MaxProcessesPerPerson, defaults.MaxProcessesPerPerson),
+		IdleTimeout: cmp.Or(l.IdleTimeout, defaults.IdleTimeout), StartTimeout: cmp.Or(l.StartTimeout, defaults.StartTimeout),
+		Memory: cmp.Or(l.Memory, defaults.Memory), CPUTime: cmp.Or(l.CPUTime, defaults.CPUTime),
+	}
+}
+
+// Check reports all mistakes in one error.
+func (l ProgramLimits) Check() error {
+	var mistakes []error
+	for _, limit := range []struct {
+		name         oauth.Field
+		set          string
+		value, least int64
+		choose       string
+	}{
+		{"Gateway.MaxProcesses", fmt.Sprint(l.MaxProcesses), int64(l.MaxProcesses), 1, "1 or more"},
+		{"Gateway.MaxProcessesPerPerson", fmt.Sprint(l.MaxProcessesPerPerson), int64(l.MaxProcessesPerPerson), 1, "1 or more"},
+		{"Gateway.IdleTimeout", l.IdleTimeout.String(), int64(l.IdleTimeout), int64(time.Second), "1s or more"},
+		{"Gateway.StartTimeout", l.StartTimeout.String(), int64(l.StartTimeout), int64(time.Second), "1s or more"},
+		{"Gateway.CPUTime", l.CPUTime.String(), int64(l.CPUTime), int64(time.Second), "1s or more"},
+		{"Gateway.Memory", fmt.Sprintf("%d bytes", l.Memory), l.Memory, minMemory, "32MiB or more, with which most programs can start"},
+	} {
+		if limit.value < limit.least {
+			mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose %s", limit.name, limit.set, limit.choose))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// Check returns the mistakes of a program that gets that Upstream.Credential, each with the remedy. The fields are those that people enter
+// (oauth.Config.HostFields).
+func (p Program) Check(credentialKind string, fields credential.Fields) (mistakes []error) {
+	fields = Upstream{Credential: credentialKind}.presented(fields)
+	if _, err := p.find(); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	if p.Dir != "" && !filepath.IsAbs(p.Dir) {
+		mistakes = append(mistakes, fmt.Errorf("the working folder %q is relative: write its full path", p.Dir))
+	}
+	words := append([]string{p.Command, p.Dir}, p.Args...)
+	switch isNUL := func(word string) bool { return strings.ContainsRune(word, 0) }; {
+	case slices.ContainsFunc(words, isNUL):
+		mistakes = append(mistakes, errors.New("the command has a NUL: remove it"))
+	case slices.ContainsFunc(p.Args, func(word string) bool { return namesField(word, fields) }):
+		mistakes = append(mistakes, errors.New("an argument has {token} or another field, but all users of this computer can read arguments: put it into the environment"))
+	}
+	environment, wrong := presentation.ParseEnvironment(p.Env, fields)
+	mistakes = append(mistakes, wrong...)
+	unused := environment.Unused()
+	switch {
+	case len(wrong) > 0:
+	case credentialKind != CredentialNone:
+		for _, name := range unused {
+			mistakes = append(mistakes, fmt.Errorf("no variable has {%s}, so that the program would not get it: set one, such as API_KEY={%s}, or choose the credential %q",
+				name, name, CredentialNone))
+		}
+	case len(unused) < len(fields.OrSingle()):
+		mistakes = append(mistakes, fmt.Errorf("the environment has {token} or another field, but the credential is %q: leave it out, or choose %q", credentialKind, CredentialHostToken))
+	}
+	return mistakes
+}
+
+// namesField reports whether a word names a field in braces.
+func namesField(word string, fields credential.Fields) bool {
+	return slices.ContainsFunc(fields.OrSingle(), func(f credential.Field) bool { return strings.Contains(word, "{"+f.Name+"}") })
+}
+
+// find returns the path of the command.
+func (p Program) find() (string, error) {
+	if p.Command == "" {
+		return "", errors.New("the program has no command: write one, such as npx")
+	}
+	path, err := exec.LookPath(p.Command)
+	if err != nil {
+		return "", fmt.Errorf("the command %q cannot be run (%w): install it where the PATH of the gateway finds it, or write its full path", p.Command, errors.Unwrap(err))
+	}
+	return filepath.Abs(path)
+}
+
+// checkProgram reports the mistakes of an Upstream with a Program.
+func (u Upstream) checkProgram(fields credential.Fields) error {
+	var mistakes []error
+	for _, field := range []struct {
+		name oauth.Field
+		set  bool
+	}{
+		{"URL", u.URL != ""}, {"Host", u.Host != ""}, {"Present", len(u.Present) > 0}, {"Headers", len(u.Headers) > 0}, {"SigningSecret", u.SigningSecret != ""},
+	} {
+		if field.set {
+			mistakes = append(mistakes, oauth.NewMistake("%s is set, but has no effect on a Program: leave it out", field.name))
+		}
+	}
+	if !slices.Contains(Credentials(), u.Credential) {
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Credential"), u.Credential, strings.Join(Credentials(), ", ")))
+	}
+	if (u.Credential == CredentialStatic) != (u.Secret != "") {
+		mistakes = append(mistakes, oauth.NewMistake("%s needs %s, and nothing else uses it", oauth.Field("Credential"), oauth.Field("Secret")))
+	}
+	for _, err := range u.Program.Check(u.Credential, fields) {
+		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Program"), err))
+	}
+	return errors.Join(append(mistakes, u.ProgramLimits.Check())...)
+}
+
+// mountProgram opens the gateway to a checked program.
+func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields credential.Fields) error {
+	path, err := to.Program.find()
+	if err != nil {
+		return fmt.Errorf("opening the gateway to a program: %w", err)
+	}
+	environment, _ := presentation.ParseEnvironment(to.Program.Env, to.presented(fields)) // was checked
+	limits := to.ProgramLimits
+	run := process.Program{Path: path, Args: to.Program.Args, Dir: cmp.Or(to.Program.Dir, string(filepath.Separator)), Memory: limits.Memory, CPUTime: limits.CPUTime}
+	if !environment.Sets("PATH") { // scripts such as npx look for their interpreter in it
+		run.Env = []string{"PATH=" + filepath.Dir(path) + string(filepath.ListSeparator) + systemPath}
+	}
+	sessions := program.New(program.Options{
+		Program: run, Environment: environment, Values: to.values, MessagePath: mcp.MessagePath(protection.Resource), Sessions: m.authz.server.Settings().Keys,
+		Resource: protection.Resource, StartTimeout: limits.StartTimeout, IdleTimeout: limits.IdleTimeout, Logger: to.Logger,
+	})
+	protection.StreamLimits = protection.Limits
+	protection.Limits.MaxSessions, protection.Limits.MaxSessionsPerPerson = limits.MaxProcesses, limits.MaxProcessesPerPerson
+	m.mounted, m.health = mcp.NewGateway(sessions, protection), sessions.Health
+	return nil
+}
+
+// values returns the values of the fields for a process.
+func (u Upstream) values(host oauth.HostToken) credential.Values {
+	switch u.Credential {
+	case CredentialHostToken:
+		return host.Values()
+	case CredentialStatic:
+		return credential.Values{credential.Token: u.Secret}
+	}
+	return nil
+}

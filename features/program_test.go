@@ -1,0 +1,220 @@
+package features_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/server"
+)
+
+// programWord makes the test binary an MCP server over stdio.
+const programWord = "mcp-server-over-stdio"
+
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == programWord {
+		os.Exit(runProgram(os.Args[2:]))
+	}
+}
+
+// stdioProgram is the test binary as an MCP server.
+func stdioProgram(words ...string) bootstrap.Program {
+	GinkgoHelper()
+	self, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	return bootstrap.Program{Command: self, Args: append([]string{programWord}, words...), Env: map[string]string{"API_KEY": "{token}", "PATH": "/usr/bin:/bin"}}
+}
+
+// runProgram serves MCP until the end of its input. A word names something that it does at its start.
+func runProgram(words []string) int {
+	for _, word := range words {
+		switch word {
+		case "banner":
+			fmt.Println("Welcome!\n{not json}\n[]")
+		case "exit":
+			return 3
+		case "silent":
+			time.Sleep(time.Hour)
+		case "stubborn": // ignores the end of its input and SIGTERM
+			ignoreTermination()
+			defer time.Sleep(time.Hour)
+		}
+	}
+	if err := newProgramServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		return 1
+	}
+	return 0
+}
+
+type programInput struct {
+	Text string `json:"text,omitempty"`
+	Size int    `json:"size,omitempty"`
+}
+
+func newProgramServer() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "program", Version: "1"}, nil)
+	for name, tool := range map[string]func(context.Context, *mcp.CallToolRequest, programInput) (string, error){
+		"environ": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
+			own, err := os.ReadFile("/proc/self/environ")
+			return string(bytes.ReplaceAll(own, []byte{0}, []byte{'\n'})), err
+		},
+		"shout": func(_ context.Context, _ *mcp.CallToolRequest, in programInput) (string, error) {
+			return strings.ToUpper(in.Text), nil
+		},
+		"pid": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
+			return strconv.Itoa(os.Getpid()), nil
+		},
+		"folder": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) { return os.Getwd() },
+		"limits": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) { return limitsOfProcess() },
+		"spawn":  spawn,
+		"exit":   func(context.Context, *mcp.CallToolRequest, programInput) (string, error) { os.Exit(3); return "", nil },
+		"big": func(_ context.Context, _ *mcp.CallToolRequest, in programInput) (string, error) {
+			return strings.Repeat("x", in.Size), nil
+		},
+		"endless":  func(context.Context, *mcp.CallToolRequest, programInput) (string, error) { return "", writeEndless() },
+		"complain": complain,
+		"steps":    stepThrough,
+		"ask":      askPerson,
+		"wait": func(ctx context.Context, _ *mcp.CallToolRequest, _ programInput) (string, error) {
+			<-ctx.Done()
+			return "cancelled", os.WriteFile(os.Getenv("MARK"), []byte("cancelled"), 0o600)
+		},
+	} {
+		mcp.AddTool(s, &mcp.Tool{Name: name}, func(ctx context.Context, r *mcp.CallToolRequest, in programInput) (*mcp.CallToolResult, any, error) {
+			text, err := tool(ctx, r, in)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, err
+		})
+	}
+	return s
+}
+
+// spawn starts one process in the group of the program and one in a session of its own, and returns their ids.
+func spawn(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
+	var pids []int
+	for _, attributes := range []*syscall.SysProcAttr{nil, {Setsid: true}} {
+		child := exec.Command("sleep", "3600")
+		child.SysProcAttr = attributes
+		if err := child.Start(); err != nil {
+			return "", err
+		}
+		pids = append(pids, child.Process.Pid)
+	}
+	text, err := json.Marshal(pids)
+	return string(text), err
+}
+
+// complain writes a line to stderr until size bytes are written.
+func complain(_ context.Context, _ *mcp.CallToolRequest, in programInput) (string, error) {
+	written := 0
+	for {
+		n, err := fmt.Fprintln(os.Stderr, in.Text)
+		if written += n; err != nil || written >= in.Size {
+			return strconv.Itoa(written), err
+		}
+	}
+}
+
+func writeEndless() error {
+	block := bytes.Repeat([]byte("x"), 1<<20)
+	for {
+		if _, err := os.Stdout.Write(block); err != nil {
+			return err
+		}
+	}
+}
+
+func stepThrough(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (string, error) {
+	for step := range 3 {
+		if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(step + 1)}); err != nil {
+			return "", err
+		}
+	}
+	return "done", nil
+}
+
+func askPerson(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (string, error) {
+	answer, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Sure?", RequestedSchema: map[string]any{"type": "object"}})
+	if err != nil {
+		return "", err
+	}
+	return answer.Action, nil
+}
+
+// NewProgramGateway starts a gateway to the program for the people of the token file.
+func NewProgramGateway(to bootstrap.Program, tokenFile string, adjust ...func(*server.Config)) *World {
+	GinkgoHelper()
+	return NewGateway("", append([]func(*server.Config){func(c *server.Config) {
+		c.Gateway.Upstreams = []server.UpstreamAddress{{Program: to}}
+		c.Gateway.ProgramLimits = bootstrap.DefaultProgramLimits()
+		c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFile
+	}}, adjust...)...)
+}
+
+// peopleFile returns a token file of people and their tokens.
+func peopleFile(ctx context.Context, people map[string]string) string {
+	GinkgoHelper()
+	var lines strings.Builder
+	for person, token := range people {
+		lines.WriteString(onceHashed("program "+person+token, func() string {
+			ran := RunTyping(ctx, token+"\n", "hash-token", "--subject", person)
+			Expect(ran.Code).To(Equal(0), ran.Err)
+			return ran.Out
+		}))
+	}
+	file := filepath.Join(GinkgoT().TempDir(), "tokens")
+	Expect(os.WriteFile(file, []byte(lines.String()), 0o600)).To(Succeed())
+	return file
+}
+
+// isRunning reports whether a process exists and is no zombie.
+func isRunning(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	_, after, _ := strings.Cut(string(status), ") ")
+	return !strings.HasPrefix(after, "Z")
+}
+
+// countProcesses returns how many processes of this computer have the text in their environment or arguments.
+func countProcesses(text string) (count int) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, one := range all {
+		environment, _ := os.ReadFile(filepath.Join(one, "environ"))
+		arguments, _ := os.ReadFile(filepath.Join(one, "cmdline"))
+		if bytes.Contains(environment, []byte(text)) || bytes.Contains(arguments, []byte(text)) {
+			count++
+		}
+	}
+	return count
+}
+
+func ignoreTermination() { signal.Ignore(syscall.SIGTERM) }
+
+// limitsOfProcess returns the limits on core files, data and processor time.
+func limitsOfProcess() (string, error) {
+	text := ""
+	for _, resource := range []int{syscall.RLIMIT_CORE, syscall.RLIMIT_DATA, syscall.RLIMIT_CPU} {
+		var limit syscall.Rlimit
+		if err := syscall.Getrlimit(resource, &limit); err != nil {
+			return "", err
+		}
+		text += fmt.Sprintf("%d ", limit.Max)
+	}
+	return text, nil
+}
