@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -49,6 +50,12 @@ func restricting(ctx context.Context) func(*server.Config) {
 			Resources: []string{"allow * for role:admin", "allow file:///public/*"},
 		}
 	}
+}
+
+// withDanger adds the scope danger, which implies mcp.
+func withDanger(c *server.Config) {
+	c.Scopes = slices.Grow(c.Scopes, 2)[:2]
+	c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
 }
 
 // everyPage returns the names in all pages of a list.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,7 +25,6 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		return world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
 	}
 	BeforeEach(func() { upstream = NewLibrary() })
-	// open starts the gateway to a path of the upstream.
 	open := func(ctx context.Context, path string, adjust ...func(*server.Config)) {
 		world = NewGateway(upstream.URL+path, append([]func(*server.Config){restricting(ctx)}, adjust...)...)
 	}
@@ -161,8 +159,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		bob.Use(ctx, "delete_all", params{})
 		line := toolCalls(file, 1)[0]
 		Expect(line.Rule).To(Equal("U26"))
-		Expect(line.Outcome).To(Equal("refused"))
-		Expect(line.Name).To(Equal("delete_all"))
+		Expect([]string{line.Outcome, line.Name}).To(Equal([]string{"refused", "delete_all"}))
 		Expect(line.Subject).To(Equal("bob"))
 		Expect(world.Log.String()).To(ContainSubstring(`"rule":"U26"`))
 		Expect(world.Log.String()).NotTo(ContainSubstring("delete_all"))
@@ -188,7 +185,6 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 	Describe("in answers that", func() {
 		const hidden = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"},{"name":"delete_all"}],"ttlMs":60000,"cacheScope":"public"}}`
 		const shown = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"}],"ttlMs":60000,"cacheScope":"private"}}`
-		// ask sends tools/list to an upstream with this answer.
 		ask := func(ctx context.Context, revision string, answer http.HandlerFunc) Response {
 			GinkgoHelper()
 			open(ctx, "/mcp")
@@ -281,8 +277,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 
 	It("still lists a tool whose scope the client lacks, so that the client can request it", Label("G10"), func(ctx SpecContext) {
 		open(ctx, "/mcp", func(c *server.Config) {
-			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
-			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
+			withDanger(c)
 			c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "shout", Scopes: []string{"danger"}}}
 		})
 		bob := as(ctx, "token-of-bob", stateless)
@@ -292,8 +287,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 
 	It("decides by the scopes of the grant, also by those that a scope implies", func(ctx SpecContext) {
 		open(ctx, "/mcp", func(c *server.Config) {
-			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
-			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
+			withDanger(c)
 			c.Gateway.Policy = server.PolicyConfig{Tools: []string{"allow hang for scope:mcp", "allow delete_* for scope:danger"}}
 			c.Verification.TokenFile = string(NewTokenFile(ctx, []string{"token-of-eve", "--scope", "mcp", "--scope", "danger"}))
 		})
