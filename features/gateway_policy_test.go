@@ -3,13 +3,10 @@ package features_test
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,86 +15,6 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
-
-// NewLibrary starts an upstream with prompts and resources, whose lists have pages of two elements.
-func NewLibrary() *UpstreamServer {
-	granted := func(context.Context, *mcp.SubscribeRequest) error { return nil }
-	upstream := NewUpstreamOf(&mcp.ServerOptions{
-		PageSize: 2, SubscribeHandler: granted, UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
-		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
-			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"completed"}}}, nil
-		},
-	})
-	for _, name := range []string{"draft_letter", "draft_report", "fire_person"} {
-		upstream.tools.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "got " + name}}}}, nil
-		})
-	}
-	read := func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "content of " + r.Params.URI}}}, nil
-	}
-	for _, uri := range []string{"file:///public/a.txt", "file:///public/b.txt", "file:///secret/pay.txt"} {
-		upstream.tools.AddResource(&mcp.Resource{Name: uri, URI: uri}, read)
-	}
-	for _, uri := range []string{"file:///public/{name}", "file:///secret/{name}"} {
-		upstream.tools.AddResourceTemplate(&mcp.ResourceTemplate{Name: uri, URITemplate: uri}, read)
-	}
-	return upstream
-}
-
-// restricting sets rules with an administrator and a guest in the file of tokens.
-func restricting(ctx context.Context) func(*server.Config) {
-	file := NewTokenFile(ctx, []string{"token-of-ada", "--subject", "ada", "--role", "admin"}, []string{"token-of-bob", "--subject", "bob", "--role", "guest"})
-	return func(c *server.Config) {
-		static(string(file))(c)
-		c.Gateway.Policy = server.PolicyConfig{
-			Tools:     []string{"allow delete_* for role:admin", "deny delete_*", "allow shout hang more_*"},
-			Prompts:   []string{"deny fire_* for role:guest", "allow *"},
-			Resources: []string{"allow * for role:admin", "allow file:///public/*"},
-		}
-	}
-}
-
-// everyPage returns the names in all pages of a list.
-func everyPage(ctx context.Context, talk *Conversation, method, list, named string) (names []string) {
-	GinkgoHelper()
-	p := params{}
-	for range 10 {
-		var page struct {
-			Result map[string]json.RawMessage
-		}
-		Expect(json.Unmarshal([]byte(talk.raw(ctx, method, p)), &page)).To(Succeed())
-		var elements []map[string]any
-		Expect(json.Unmarshal(page.Result[list], &elements)).To(Succeed())
-		for _, element := range elements {
-			names = append(names, element[named].(string))
-		}
-		var next string
-		if page.Result["nextCursor"] == nil {
-			return names
-		}
-		Expect(json.Unmarshal(page.Result["nextCursor"], &next)).To(Succeed())
-		p = params{"cursor": next}
-	}
-	Fail("the list does not end")
-	return nil
-}
-
-// raw sends a request and returns the text of its response.
-func (c *Conversation) raw(ctx context.Context, method string, p params) (text string) {
-	GinkgoHelper()
-	sent := c.Post(ctx, method, p)
-	switch {
-	case c.Revision == httpSSE:
-		return c.stream.Next("message")
-	case strings.HasPrefix(sent.Header.Get("Content-Type"), "text/event-stream"):
-		for event := range events(strings.NewReader(sent.Text)) {
-			text = event.Data
-		}
-		return text
-	}
-	return sent.Text
-}
 
 var _ = Describe("Showing only some tools, prompts and resources to some people", Label("gateway", "U26", "U27"), func() {
 	var upstream *UpstreamServer
@@ -108,7 +25,6 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		return world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
 	}
 	BeforeEach(func() { upstream = NewLibrary() })
-	// open starts the gateway to a path of the upstream.
 	open := func(ctx context.Context, path string, adjust ...func(*server.Config)) {
 		world = NewGateway(upstream.URL+path, append([]func(*server.Config){restricting(ctx)}, adjust...)...)
 	}
@@ -243,8 +159,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		bob.Use(ctx, "delete_all", params{})
 		line := toolCalls(file, 1)[0]
 		Expect(line.Rule).To(Equal("U26"))
-		Expect(line.Outcome).To(Equal("refused"))
-		Expect(line.Name).To(Equal("delete_all"))
+		Expect([]string{line.Outcome, line.Name}).To(Equal([]string{"refused", "delete_all"}))
 		Expect(line.Subject).To(Equal("bob"))
 		Expect(world.Log.String()).To(ContainSubstring(`"rule":"U26"`))
 		Expect(world.Log.String()).NotTo(ContainSubstring("delete_all"))
@@ -270,7 +185,6 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 	Describe("in answers that", func() {
 		const hidden = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"},{"name":"delete_all"}],"ttlMs":60000,"cacheScope":"public"}}`
 		const shown = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"}],"ttlMs":60000,"cacheScope":"private"}}`
-		// ask sends tools/list to an upstream with this answer.
 		ask := func(ctx context.Context, revision string, answer http.HandlerFunc) Response {
 			GinkgoHelper()
 			open(ctx, "/mcp")
@@ -363,8 +277,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 
 	It("still lists a tool whose scope the client lacks, so that the client can request it", Label("G10"), func(ctx SpecContext) {
 		open(ctx, "/mcp", func(c *server.Config) {
-			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
-			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
+			withDanger(c)
 			c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "shout", Scopes: []string{"danger"}}}
 		})
 		bob := as(ctx, "token-of-bob", stateless)
@@ -374,8 +287,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 
 	It("decides by the scopes of the grant, also by those that a scope implies", func(ctx SpecContext) {
 		open(ctx, "/mcp", func(c *server.Config) {
-			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
-			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
+			withDanger(c)
 			c.Gateway.Policy = server.PolicyConfig{Tools: []string{"allow hang for scope:mcp", "allow delete_* for scope:danger"}}
 			c.Verification.TokenFile = string(NewTokenFile(ctx, []string{"token-of-eve", "--scope", "mcp", "--scope", "danger"}))
 		})
@@ -384,32 +296,5 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		Expect(everyPage(ctx, plain, "tools/list", "tools", "name")).To(Equal([]string{"hang"}))
 		wider := world.Converse(ctx, stateless, world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") }).Access)
 		Expect(everyPage(ctx, wider, "tools/list", "tools", "name")).To(Equal([]string{"delete_all", "hang"}))
-	})
-})
-
-var _ = Describe("A mistake in the rules for tools, prompts and resources", Label("gateway", "configuration", "U28"), func() {
-	BeforeEach(func() { workingFolder() })
-
-	DescribeTable("is reported at the start with the line, the number of the rule and the remedy:", func(ctx SpecContext, setting, rule, remedy string) {
-		write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\n"+setting+":\n- deny x*\n- '"+rule+"'\n- allow *\n")
-		dir := filepath.Join(GinkgoT().TempDir(), "data")
-		ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0", "--data="+dir)
-		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(ContainSubstring(setting + " (from pasteport.yaml:3): " + remedy))
-		Expect(dir).NotTo(BeADirectory())
-	},
-		Entry("another word", "tools", "forbid y", "number 2: it does not begin with allow or deny"),
-		Entry("a pattern that does not end", "prompts", "deny [y", `number 2: "[y" is not a pattern`),
-		Entry("a pattern of URIs that does not end", "resources", "deny file:///[y", `number 2: "file:///[y" is not a pattern`),
-		Entry("an unknown scope", "tools", "deny y for scope:admin", `number 2: "admin" is not a scope of this server: add it to scopes`),
-		Entry("a role, although the verifier is the upstream", "tools", "deny y for role:admin", `number 2: "role:admin" is a role, but the verifier names no roles`),
-		Entry("a rule before one without effect", "tools", "allow *", "number 3: it has no effect"),
-	)
-
-	It("is a setting that has no upstream", func(ctx SpecContext) {
-		write("pasteport.yaml", "tools:\n- allow *\n")
-		ran := Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0")
-		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(ContainSubstring("tools (from pasteport.yaml:1)"))
 	})
 })

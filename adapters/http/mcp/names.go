@@ -5,7 +5,6 @@ import (
 	"net/url"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/filter"
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
@@ -24,7 +23,7 @@ const codeNoResource = -32002
 func (s *Server) refuseNames(out *response.Writer, r *http.Request, m jsonrpc.Message) *jsonrpc.Refusal {
 	code := int64(codeNoResource)
 	if r.Header.Get(versionHeader) >= firstStateless {
-		code = sdk.CodeResourceNotFound
+		code = rpc.CodeInvalidParams
 	}
 	unknown := s.policy.unknown(out.Identity().Caller, m, code)
 	if unknown == nil {

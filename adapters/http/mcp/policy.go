@@ -108,7 +108,7 @@ func (p policy) checkPrompt(caller oauth.Caller, prompt string) error {
 func (p policy) checkResources(caller oauth.Caller, uris ...string) error {
 	for _, uri := range uris {
 		if !p.resources.permits(caller, uri) {
-			return &policyError{"U26", unknownResource(uri, sdk.CodeResourceNotFound)}
+			return &policyError{"U26", unknownResource(uri, rpc.CodeInvalidParams)}
 		}
 	}
 	return nil

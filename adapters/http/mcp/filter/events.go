@@ -34,7 +34,7 @@ func (b *buffer) keep(p []byte) {
 		b.Buffer = bytes.Buffer{}
 		return
 	}
-	b.Write(p)
+	_, _ = b.Write(p)
 }
 
 // events divides a stream of server-sent events while it passes.

@@ -191,7 +191,7 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 	)
 })
 
-// FuzzFilter checks that no client finds a hidden tool in what is left of a response, whatever its parser does with duplicates and case.
+// FuzzFilter checks that no client finds a hidden tool in what is left of a response, with any parser.
 func FuzzFilter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		filtered, err := hiding.Filter(message)

@@ -47,7 +47,7 @@ func (r *reader) addURI(sent value) error {
 	return err
 }
 
-// addReference adds the prompt and the resource of a reference, whatever type it states.
+// addReference adds the prompt and the resource of a reference. Its type may state another kind.
 func (r *reader) addReference(sent value) error {
 	if sent.raw == nil {
 		return nil
