@@ -19,7 +19,7 @@ import (
 )
 
 // Program is an MCP server that speaks over its standard streams. Each session gets a process of its own, which runs as the user of this process
-// (U22).
+// (U22). On Linux and macOS, the executable of the host runs again as the supervisor of each process, and does not reach its main function then.
 type Program struct {
 	Command string // a path, or a name that is looked up in PATH
 	Args    []string

@@ -326,6 +326,35 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		Entry("if its folder does not exist", http.StatusBadGateway, "does not start", "the program cannot be started", func(p *bootstrap.Program) { p.Dir = "/does/not/exist" }),
 	)
 
+	It("records its calls in the audit, also one that the end of the program answers", Label("V1"), func(ctx SpecContext) {
+		path, adjust := auditing()
+		world := open(nil, adjust)
+		talk := world.Converse(ctx, sessions, connect(ctx, world))
+		talk.Use(ctx, "shout", params{"text": "hello"})
+		talk.Use(ctx, "exit", params{})
+		calls := toolCalls(path, 2)
+		Expect([]string{calls[0].Name, calls[0].Outcome, calls[1].Name, calls[1].Outcome}).To(Equal([]string{"shout", "ok", "exit", "error"}))
+		Expect(calls[1].Code).To(Equal(-32000))
+	})
+
+	It("reports a program that does not start as degraded, until it does", Label("U21"), func(ctx SpecContext) {
+		folder := filepath.Join(GinkgoT().TempDir(), "later")
+		to := stdioProgram()
+		to.Dir = folder
+		service := Operate(gatewayTo(""), toProgram(to, people))
+		service.Token = key
+		access := service.NewClient().Connect(ctx).Access
+		talk := &Conversation{World: service.World, Revision: sessions, Access: access, target: service.MCP()}
+		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(`"status":"ok"`))
+		Expect(talk.Post(ctx, "initialize", params{"protocolVersion": sessions}).StatusCode).To(Equal(http.StatusBadGateway))
+		ready := service.AskAdmin(ctx, "/readyz")
+		Expect(ready.StatusCode).To(Equal(http.StatusOK))
+		Expect(ready.Text).To(And(ContainSubstring(`"status":"degraded"`), ContainSubstring("exit status 127")))
+		Expect(os.Mkdir(folder, 0o700)).To(Succeed())
+		service.Converse(ctx, sessions, access)
+		Expect(service.AskAdmin(ctx, "/readyz").Text).NotTo(ContainSubstring("degraded"))
+	})
+
 	DescribeTable("is refused, with the remedy, when", Label("U23", "F9", "configuration"), func(ctx SpecContext, remedy string, args ...string) {
 		workingFolder()
 		ran := Run(ctx, append([]string{"gateway", "--dev", "--addr=127.0.0.1:0", "--verifier=http", "--verify-url=https://cms.example/"}, args...)...)

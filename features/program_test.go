@@ -158,11 +158,16 @@ func askPerson(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (str
 // NewProgramGateway starts a gateway to the program for the people of the token file.
 func NewProgramGateway(to bootstrap.Program, tokenFile string, adjust ...func(*server.Config)) *World {
 	GinkgoHelper()
-	return NewGateway("", append([]func(*server.Config){func(c *server.Config) {
+	return NewGateway("", append([]func(*server.Config){toProgram(to, tokenFile)}, adjust...)...)
+}
+
+// toProgram configures a gateway to the program.
+func toProgram(to bootstrap.Program, tokenFile string) func(*server.Config) {
+	return func(c *server.Config) {
 		c.Gateway.Upstreams = []server.UpstreamAddress{{Program: to}}
 		c.Gateway.ProgramLimits = bootstrap.DefaultProgramLimits()
 		c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFile
-	}}, adjust...)...)
+	}
 }
 
 // peopleFile returns a token file of people and their tokens.
