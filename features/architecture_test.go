@@ -122,6 +122,7 @@ var table = []law{
 		"bootstrap", "domain/oauth", "adapters/persistence", "github.com/labstack/echo/v4", sdk + "mcp", sdk + "jsonrpc"}},
 	{of: []string{"bench/load"}, may: []string{"golang.org/x/sys/unix"}}, // few dependencies, because it shares the computer with the measured servers
 	{of: []string{"bench/server"}, may: []string{"bench/load"}},
+	{of: []string{"bench/server/gateway"}, may: []string{"bench/load", "bench/server/...", "bootstrap/server"}},
 	{of: []string{"bench/server/site"}, may: []string{echo}},
 	{of: []string{"bench/server/echo"}, may: []string{"bench/load", "bench/server/...", echo}},
 	{of: []string{"bench/server/guarded"}, may: []string{ // a site, so limited to the packages of a site

@@ -90,6 +90,24 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		Entry("of HTTP+SSE", httpSSE),
 	)
 
+	It("gets the fields of each person, and no variable for an optional field without a value", Label("U23", "U29", "J16"), func(ctx SpecContext) {
+		program := stdioProgram()
+		program.Env["SITE"], program.Env["ORG"] = "{url}", "{org}"
+		world := NewProgramGateway(program, people, func(c *server.Config) {
+			c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: []string{"*.example.com"}}, {Name: "org", Optional: true}, {Name: "token", Secret: true}}
+		})
+		client := world.NewClient()
+		for person, fields := range map[string][]string{key: {"url", "Ada.example.com/", "token", key, "org", "acme"}, otherKey: {"url", "bob.example.com", "token", otherKey}} {
+			talk := world.Converse(ctx, sessions, client.ConnectWith(ctx, fields...).Access)
+			wanted := []string{"API_KEY=" + person, "PATH=/usr/bin:/bin", "SITE=https://ada.example.com", "ORG=acme"}
+			if person == otherKey {
+				wanted = append(wanted[:2], "SITE=https://bob.example.com")
+			}
+			Expect(strings.Fields(talk.Use(ctx, "environ", params{}).Text())).To(ConsistOf(wanted))
+		}
+		Expect(client.Consent(ctx).enter(ctx, "url", "evil.example", "token", key)).To(BeAPage(http.StatusForbidden, "This site does not connect to that address."))
+	})
+
 	It("passes 5 MiB, methods that it does not know, and text byte for byte", Label("U22", "U4"), func(ctx SpecContext) {
 		world := open(nil)
 		talk := world.Converse(ctx, sessions, connect(ctx, world))
@@ -353,37 +371,6 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		Expect(os.Mkdir(folder, 0o700)).To(Succeed())
 		service.Converse(ctx, sessions, access)
 		Expect(service.AskAdmin(ctx, "/readyz").Text).NotTo(ContainSubstring("degraded"))
-	})
-
-	DescribeTable("is refused, with the remedy, when", Label("U23", "F9", "configuration"), func(ctx SpecContext, remedy string, args ...string) {
-		workingFolder()
-		ran := Run(ctx, append([]string{"gateway", "--dev", "--addr=127.0.0.1:0", "--verifier=http", "--verify-url=https://cms.example/"}, args...)...)
-		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(ContainSubstring(remedy))
-		Expect(ran.Err).NotTo(ContainSubstring("s3cret"))
-	},
-		Entry("it has no command", "--upstream: number 1: it has no command", "--upstream=stdio: A=b"),
-		Entry("a quote has no end", "--upstream: number 1: a quote in the command has no end", "--upstream=stdio: sh 's3cret"),
-		Entry("a variable is set twice", "--upstream: number 1: it sets the variable A twice", "--upstream=stdio: A=s3cret A=s3cret sh"),
-		Entry("the command does not exist", `--upstream: number 1: the command "no-such-program" cannot be run`, "--upstream=stdio: K={token} no-such-program"),
-		Entry("the program gets no key", "no variable has {token}", "--upstream=stdio: sh"),
-		Entry("the program gets a key that is none", "the environment has {token}, but the credential is", "--upstream=stdio: K={token} sh", "--credential=none"),
-		Entry("an argument has the key", "all users of this computer can read arguments", "--upstream=stdio: K={token} sh --key={token}"),
-		Entry("a template is wrong", "the variable K: it has an unknown field user", "--upstream=stdio: K={token}s3cret{user} sh"),
-		Entry("the program would verify keys", `cannot tell whether the key is valid: choose --verifier "http"`, "--upstream=stdio: K={token} sh", "--verifier=upstream"),
-		Entry("keys of several upstreams cannot be told apart", "run one gateway per upstream", "--upstream=stdio: K={token} sh", "--upstream=/files = http://127.0.0.1:9000/mcp"),
-		Entry("static has no secret", `--credential "static" needs it`, "--upstream=stdio: K={token} sh", "--credential=static"),
-		Entry("a setting of HTTP has no effect", "--present is set, but has no effect on a program", "--upstream=stdio: K={token} sh", "--present=X-Key: {token}"),
-		Entry("a limit is too low", "stdio-memory is 1024 bytes: choose 32MiB or more", "--upstream=stdio: K={token} sh", "--stdio-memory=1KiB"),
-		Entry("no process is allowed", "write a whole number of 1 or more", "--upstream=stdio: K={token} sh", "--stdio-max-processes=0"),
-	)
-
-	It("is written with quotes and an environment, without a shell", Label("U23", "configuration"), func(ctx SpecContext) {
-		workingFolder()
-		const line = `stdio: A='b c' K={token} sh -c 'echo "it'"'"'s" $HOME' ''`
-		ran := Run(ctx, "config", "--dev", "--verifier=http", "--verify-url=https://cms.example/", "--upstream="+`"`+strings.ReplaceAll(line, `"`, `""`)+`"`)
-		Expect(ran.Code).To(BeZero(), ran.Err)
-		Expect(ran.Out).To(ContainSubstring("stdio: A="))
 	})
 
 	DescribeTable("leaves no process after kill -9 of the gateway", Label("U24"), func(ctx SpecContext, rounds int) {
