@@ -367,7 +367,7 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		Entry("a variable is set twice", "--upstream: number 1: it sets the variable A twice", "--upstream=stdio: A=s3cret A=s3cret sh"),
 		Entry("the command does not exist", `--upstream: number 1: the command "no-such-program" cannot be run`, "--upstream=stdio: K={token} no-such-program"),
 		Entry("the program gets no key", "no variable has {token}", "--upstream=stdio: sh"),
-		Entry("the program gets a key that is none", "the environment has {token}, but the credential is", "--upstream=stdio: K={token} sh", "--credential=none"),
+		Entry("the program gets a key that is none", `but the credential is "none": leave it out`, "--upstream=stdio: K={token} sh", "--credential=none"),
 		Entry("an argument has the key", "all users of this computer can read arguments", "--upstream=stdio: K={token} sh --key={token}"),
 		Entry("a template is wrong", "the variable K: it has an unknown field user", "--upstream=stdio: K={token}s3cret{user} sh"),
 		Entry("the program would verify keys", `cannot tell whether the key is valid: choose --verifier "http"`, "--upstream=stdio: K={token} sh", "--verifier=upstream"),
