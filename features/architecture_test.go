@@ -143,7 +143,7 @@ var table = []law{
 // programs are the only folders with a main function.
 var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/attacks", "features/conformance", "features/matrix/write", "features/mutations", "features/newcomer",
 	"features/interop/fixtures", "features/interop/goclient",
-	"bench", "bench/server/echo", "bench/server/pasteport", "bench/server/fosite", "bench/server/gooauth2", "bench/server/write", "bench/server/replica", "bench/server/sdk", "bench/server/byhand"}
+	"bench", "bench/server/echo", "bench/server/pasteport", "bench/server/fosite", "bench/server/gooauth2", "bench/server/write", "bench/server/replica", "bench/server/sdk", "bench/server/byhand", "bench/server/gateway"}
 
 // Tests next to the code may use whatever they need; the specs here stand outside.
 var testTable = []law{

@@ -49,10 +49,10 @@ func runProgram(words []string) int {
 		case "exit":
 			return 3
 		case "silent":
-			time.Sleep(time.Hour)
+			time.Sleep(2 * time.Minute)
 		case "stubborn": // ignores the end of its input and SIGTERM
 			ignoreTermination()
-			defer time.Sleep(time.Hour)
+			defer time.Sleep(2 * time.Minute)
 		}
 	}
 	if err := newProgramServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
@@ -103,11 +103,11 @@ func newProgramServer() *mcp.Server {
 	return s
 }
 
-// spawn starts one process in the group of the program and one in a session of its own, and returns their ids.
+// spawn starts one process in the group of the program and one in a session of its own, and returns their ids. They end soon when a mutation does not end them.
 func spawn(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
 	var pids []int
 	for _, attributes := range []*syscall.SysProcAttr{nil, {Setsid: true}} {
-		child := exec.Command("sleep", "3600")
+		child := exec.Command("sleep", "120")
 		child.SysProcAttr = attributes
 		if err := child.Start(); err != nil {
 			return "", err
