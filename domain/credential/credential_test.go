@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -61,8 +62,8 @@ var _ = Describe("An address", Label("U29"), func() {
 
 	DescribeTable("is refused", func(text string, reason Reason) {
 		_, err := parse(text)
-		wrong, ok := err.(*ValueError)
-		Expect(ok).To(BeTrue())
+		wrong := new(ValueError)
+		Expect(errors.As(err, &wrong)).To(BeTrue())
 		Expect(wrong.Reason).To(Equal(reason))
 		Expect(err.Error()).NotTo(ContainSubstring(text))
 	},
