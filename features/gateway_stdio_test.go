@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gbytes"
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/server"
@@ -51,37 +48,45 @@ func programLimits(change func(*bootstrap.ProgramLimits)) func(*server.Config) {
 	return func(c *server.Config) { change(&c.Gateway.ProgramLimits) }
 }
 
-var _ = Describe("A program over stdio behind the gateway", Label("gateway"), func() {
-	const key, otherKey = "key-of-ada-93", "key-of-bob-17"
-	var people string
-	BeforeEach(func(ctx SpecContext) { people = peopleFile(ctx, map[string]string{"ada": key, "bob": otherKey}) })
+const adaKey, bobKey = "key-of-ada-93", "key-of-bob-17"
 
-	open := func(words []string, adjust ...func(*server.Config)) *World {
-		GinkgoHelper()
-		world := NewProgramGateway(stdioProgram(words...), people, adjust...)
-		world.Token = key
-		return world
-	}
-	connect := func(ctx context.Context, world *World) string {
-		GinkgoHelper()
-		return world.NewClient().Connect(ctx).Access
-	}
+// peopleOfPrograms returns the token file of Ada and Bob.
+func peopleOfPrograms(ctx context.Context) string {
+	GinkgoHelper()
+	return peopleFile(ctx, map[string]string{"ada": adaKey, "bob": bobKey})
+}
+
+// openProgram starts a gateway to the program of the specs, with Ada as the person who connects.
+func openProgram(ctx context.Context, words []string, adjust ...func(*server.Config)) *World {
+	GinkgoHelper()
+	world := NewProgramGateway(stdioProgram(words...), peopleOfPrograms(ctx), adjust...)
+	world.Token = adaKey
+	return world
+}
+
+// connectedTo returns an access token of the person who connects.
+func connectedTo(ctx context.Context, world *World) string {
+	GinkgoHelper()
+	return world.NewClient().Connect(ctx).Access
+}
+
+var _ = Describe("A program over stdio behind the gateway", Label("gateway"), func() {
 	dial := func(ctx context.Context, world *World, options *mcp.ClientOptions) *mcp.ClientSession {
 		GinkgoHelper()
 		client := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, options)
-		session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: world.MCP(), HTTPClient: &http.Client{Transport: bearing(connect(ctx, world))}}, nil)
+		session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: world.MCP(), HTTPClient: &http.Client{Transport: bearing(connectedTo(ctx, world))}}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { _ = session.Close() })
 		return session
 	}
 
 	DescribeTable("serves each session with a process of its own", Label("U22", "U23"), func(ctx SpecContext, revision string) {
-		world := open([]string{"banner"})
-		access := connect(ctx, world)
+		world := openProgram(ctx, []string{"banner"})
+		access := connectedTo(ctx, world)
 		talk, other := world.Converse(ctx, revision, access), world.Converse(ctx, revision, access)
 		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ContainElement("shout"))
 		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
-		Expect(strings.Fields(talk.Use(ctx, "environ", params{}).Text())).To(ConsistOf("API_KEY="+key, "PATH=/usr/bin:/bin"))
+		Expect(strings.Fields(talk.Use(ctx, "environ", params{}).Text())).To(ConsistOf("API_KEY="+adaKey, "PATH=/usr/bin:/bin"))
 		Expect(talk.Use(ctx, "folder", params{}).Text()).To(Equal("/"))
 		Expect(pidOf(ctx, talk)).NotTo(Equal(pidOf(ctx, other)))
 	},
@@ -93,24 +98,24 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 	It("gets the fields of each person, and no variable for an optional field without a value", Label("U23", "U29", "J16"), func(ctx SpecContext) {
 		program := stdioProgram()
 		program.Env["SITE"], program.Env["ORG"] = "{url}", "{org}"
-		world := NewProgramGateway(program, people, func(c *server.Config) {
+		world := NewProgramGateway(program, peopleOfPrograms(ctx), func(c *server.Config) {
 			c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: []string{"*.example.com"}}, {Name: "org", Optional: true}, {Name: "token", Secret: true}}
 		})
 		client := world.NewClient()
-		for person, fields := range map[string][]string{key: {"url", "Ada.example.com/", "token", key, "org", "acme"}, otherKey: {"url", "bob.example.com", "token", otherKey}} {
+		for person, fields := range map[string][]string{adaKey: {"url", "Ada.example.com/", "token", adaKey, "org", "acme"}, bobKey: {"url", "bob.example.com", "token", bobKey}} {
 			talk := world.Converse(ctx, sessions, client.ConnectWith(ctx, fields...).Access)
 			wanted := []string{"API_KEY=" + person, "PATH=/usr/bin:/bin", "SITE=https://ada.example.com", "ORG=acme"}
-			if person == otherKey {
+			if person == bobKey {
 				wanted = append(wanted[:2], "SITE=https://bob.example.com")
 			}
 			Expect(strings.Fields(talk.Use(ctx, "environ", params{}).Text())).To(ConsistOf(wanted))
 		}
-		Expect(client.Consent(ctx).enter(ctx, "url", "evil.example", "token", key)).To(BeAPage(http.StatusForbidden, "This site does not connect to that address."))
+		Expect(client.Consent(ctx).enter(ctx, "url", "evil.example", "token", adaKey)).To(BeAPage(http.StatusForbidden, "This site does not connect to that address."))
 	})
 
 	It("passes 5 MiB, methods that it does not know, and text byte for byte", Label("U22", "U4"), func(ctx SpecContext) {
-		world := open(nil)
-		talk := world.Converse(ctx, sessions, connect(ctx, world))
+		world := openProgram(ctx, nil)
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
 		Expect(len(talk.Post(ctx, "tools/call", params{"name": "big", "arguments": params{"size": 5 << 20}}).Text)).To(BeNumerically(">", 5<<20))
 		Expect(talk.Ask(ctx, "tasks/list", params{}).Text()).To(ContainSubstring("tasks/list"), "the error of the program")
 		Expect(talk.Use(ctx, "shout", params{"text": "a\u2028\n\U0001F600é"}).Text()).To(Equal("A\u2028\n\U0001F600É"))
@@ -120,8 +125,8 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		mark := filepath.Join(GinkgoT().TempDir(), "mark")
 		to := stdioProgram()
 		to.Env["MARK"] = mark
-		world := NewProgramGateway(to, people)
-		world.Token = key
+		world := NewProgramGateway(to, peopleOfPrograms(ctx))
+		world.Token = adaKey
 		progress := make(chan float64, 9)
 		session := dial(ctx, world, &mcp.ClientOptions{
 			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Progress },
@@ -151,8 +156,8 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 	})
 
 	It("sends progress in the response to its call, and lets a client resume a response", Label("U22"), func(ctx SpecContext) {
-		world := open(nil)
-		talk := world.Converse(ctx, sessions, connect(ctx, world))
+		world := openProgram(ctx, nil)
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
 		answer := talk.Post(ctx, "tools/call", params{"name": "steps", "arguments": params{}, "_meta": params{"progressToken": 4}})
 		Expect(strings.Count(answer.Text, "notifications/progress")).To(Equal(3))
 		_, rest, _ := strings.Cut(answer.Text, "id: ")
@@ -168,8 +173,8 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 	})
 
 	It("sends progress to its call also while others are open, and other messages to the stream of the session", Label("U22"), func(ctx SpecContext) {
-		world := open(nil)
-		talk := world.Converse(ctx, sessions, connect(ctx, world))
+		world := openProgram(ctx, nil)
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
 		general := talk.Listen(ctx)
 		Follow(talk.message(ctx, "tools/call", params{"name": "wait", "arguments": params{}}))
 		second := func(r *http.Request) {
@@ -187,8 +192,8 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 	})
 
 	It("refuses a second request with the id of an open one", Label("U22"), func(ctx SpecContext) {
-		world := open(nil)
-		talk := world.Converse(ctx, sessions, connect(ctx, world))
+		world := openProgram(ctx, nil)
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
 		Follow(talk.message(ctx, "tools/call", params{"name": "wait", "arguments": params{}}))
 		answer := talk.Post(ctx, "tools/list", params{})
 		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
@@ -196,8 +201,8 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 	})
 
 	It("answers a message without a session with what its client needs to open one", Label("U22"), func(ctx SpecContext) {
-		world := open(nil)
-		talk := &Conversation{World: world, Revision: stateless, Access: connect(ctx, world), target: world.MCP()}
+		world := openProgram(ctx, nil)
+		talk := &Conversation{World: world, Revision: stateless, Access: connectedTo(ctx, world), target: world.MCP()}
 		answer := talk.Post(ctx, "tools/list", params{})
 		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
 		Expect(answer.Text).To(And(ContainSubstring("-32022"), ContainSubstring(`"2025-11-25"`)))
@@ -208,220 +213,36 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 
 	It("keeps people and their keys apart", Label("U12", "U23"), func(ctx SpecContext) {
 		tape := NewTape()
-		key, otherKey := fmt.Sprintf("ada-apart-%d", GinkgoParallelProcess()), fmt.Sprintf("bob-apart-%d", GinkgoParallelProcess())
-		people = peopleFile(ctx, map[string]string{"ada": key, "bob": otherKey})
-		world := open(nil)
-		world.Token = key
-		ada := world.Converse(ctx, sessions, connect(ctx, world))
-		world.Token = otherKey
-		bob := world.Converse(ctx, sessions, connect(ctx, world))
-		Expect(ada.Use(ctx, "environ", params{}).Text()).To(And(ContainSubstring(key), Not(ContainSubstring(otherKey))))
-		Expect(bob.Use(ctx, "environ", params{}).Text()).To(And(ContainSubstring(otherKey), Not(ContainSubstring(key))))
-		Expect(countProcesses(key)).To(Equal(1), "the supervisor has no key in its environment or arguments")
+		keyOfAda, keyOfBob := fmt.Sprintf("ada-apart-%d", GinkgoParallelProcess()), fmt.Sprintf("bob-apart-%d", GinkgoParallelProcess())
+		people := peopleFile(ctx, map[string]string{"ada": keyOfAda, "bob": keyOfBob})
+		world := NewProgramGateway(stdioProgram(), people)
+		world.Token = keyOfAda
+		ada := world.Converse(ctx, sessions, connectedTo(ctx, world))
+		world.Token = keyOfBob
+		bob := world.Converse(ctx, sessions, connectedTo(ctx, world))
+		Expect(ada.Use(ctx, "environ", params{}).Text()).To(And(ContainSubstring(keyOfAda), Not(ContainSubstring(keyOfBob))))
+		Expect(bob.Use(ctx, "environ", params{}).Text()).To(And(ContainSubstring(keyOfBob), Not(ContainSubstring(keyOfAda))))
+		Expect(countProcesses(keyOfAda)).To(Equal(1), "the supervisor has no key in its environment or arguments")
 		theft := bob.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", ada.session))
 		Expect(theft.StatusCode).To(Equal(http.StatusNotFound))
 		world.Stop()
 		places := filesOf(world.Dir)
 		places["log"] = []byte(world.Log.String())
-		Expect(tape.String()).To(ContainSubstring(key), "the tool tells it")
+		Expect(tape.String()).To(ContainSubstring(keyOfAda), "the tool tells it")
 		for place, content := range places {
-			Expect(string(content)).NotTo(Or(ContainSubstring(key), ContainSubstring(otherKey)), place)
+			Expect(string(content)).NotTo(Or(ContainSubstring(keyOfAda), ContainSubstring(keyOfBob)), place)
 		}
 	})
 
 	It("sets a PATH only if none is configured, and the secret of credential static", Label("U23"), func(ctx SpecContext) {
 		to := stdioProgram()
 		to.Env = map[string]string{"AUTH": "{base64(user:token)}"}
-		world := NewProgramGateway(to, people, func(c *server.Config) {
+		world := NewProgramGateway(to, peopleOfPrograms(ctx), func(c *server.Config) {
 			c.Gateway.Credential, c.Gateway.Secret = bootstrap.CredentialStatic, "shared"
 		})
-		world.Token = key
-		talk := world.Converse(ctx, sessions, connect(ctx, world))
+		world.Token = adaKey
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
 		Expect(strings.Fields(talk.Use(ctx, "environ", params{}).Text())).To(ConsistOf("AUTH=dXNlcjpzaGFyZWQ=",
 			"PATH="+filepath.Dir(to.Command)+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"))
 	})
-
-	Context("limits", Label("U25"), func() {
-		It("the processes of a person, and of all, and ends the idlest", Label("G20"), func(ctx SpecContext) {
-			world := open(nil, programLimits(func(l *bootstrap.ProgramLimits) { l.MaxProcesses, l.MaxProcessesPerPerson = 3, 2 }))
-			access := connect(ctx, world)
-			var talks []*Conversation
-			var pids []int
-			for range 3 {
-				talk := world.Converse(ctx, sessions, access)
-				talks, pids = append(talks, talk), append(pids, pidOf(ctx, talk))
-			}
-			Eventually(survivors(pids)).Should(Equal(pids[1:]))
-			Expect(talks[0].Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-			world.Token = otherKey
-			bob := connect(ctx, world)
-			for range 2 {
-				pids = append(pids, pidOf(ctx, world.Converse(ctx, sessions, bob)))
-			}
-			Eventually(survivors(pids)).Should(HaveLen(3))
-			Expect(survivors(pids[3:])()).To(HaveLen(2))
-		})
-
-		It("the memory and processor time of a process, and allows no core file", func(ctx SpecContext) {
-			world := open(nil, programLimits(func(l *bootstrap.ProgramLimits) { l.Memory, l.CPUTime = 1<<30, time.Minute }))
-			talk := world.Converse(ctx, sessions, connect(ctx, world))
-			Expect(talk.Use(ctx, "limits", params{}).Text()).To(Equal("0 1073741824 60 "))
-		})
-
-		It("the length of a message", func(ctx SpecContext) {
-			world := open(nil)
-			talk := world.Converse(ctx, sessions, connect(ctx, world))
-			pid := pidOf(ctx, talk)
-			Expect(talk.Use(ctx, "endless", params{}).Text()).To(ContainSubstring("it sent a message that is too long"))
-			Eventually(survivors([]int{pid})).Should(BeEmpty())
-		})
-
-		It("what it logs of stderr, and leaves out lines with the key", Label("U23"), func(ctx SpecContext) {
-			world := open(nil)
-			talk := world.Converse(ctx, sessions, connect(ctx, world))
-			talk.Use(ctx, "complain", params{"text": "a usual line"})
-			talk.Use(ctx, "complain", params{"text": "the key is " + key})
-			talk.Use(ctx, "complain", params{"text": strings.Repeat("y", 1<<20), "size": 100 << 20})
-			talk.Use(ctx, "complain", params{"text": "many", "size": 1 << 20})
-			Eventually(world.Log.String).Should(And(ContainSubstring("a usual line"), ContainSubstring("a line with the key is left out")))
-			Expect(world.Log.String()).NotTo(ContainSubstring(key))
-			Expect(len(world.Log.String())).To(BeNumerically("<", 1<<20))
-			Expect(talk.Use(ctx, "shout", params{"text": "still here"}).Text()).To(Equal("STILL HERE"))
-		})
-	})
-
-	DescribeTable("ends the process and its descendants", Label("U24"), func(ctx SpecContext, end func(ctx context.Context, world *World, talk *Conversation), words ...string) {
-		world := open(words, programLimits(func(l *bootstrap.ProgramLimits) { l.IdleTimeout = 2 * time.Second }))
-		talk := world.Converse(ctx, sessions, connect(ctx, world))
-		pids := familyOf(ctx, talk)
-		Expect(survivors(pids)()).To(HaveLen(3))
-		end(ctx, world, talk)
-		Eventually(survivors(pids)).WithTimeout(patience).Should(BeEmpty())
-	},
-		Entry("when the client ends the session", func(ctx context.Context, _ *World, talk *Conversation) {
-			Expect(Send(talk.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNoContent))
-			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-		}),
-		Entry("when the grant ends", Label("G16"), func(ctx context.Context, world *World, _ *Conversation) {
-			Expect(world.EndGrantsOf(ctx, key)).To(Equal(1))
-		}),
-		Entry("when the grant ends and the program ignores SIGTERM", Label("G16"), func(ctx context.Context, world *World, _ *Conversation) {
-			Expect(world.EndGrantsOf(ctx, key)).To(Equal(1))
-		}, "stubborn"),
-		Entry("when the gateway stops", func(_ context.Context, world *World, _ *Conversation) { world.Stop() }),
-		Entry("without a message for the idle timeout", func(context.Context, *World, *Conversation) {}),
-		Entry("when the program exits itself", func(ctx context.Context, _ *World, talk *Conversation) {
-			answer := talk.Use(ctx, "exit", params{})
-			Expect(answer.Error.Code).To(Equal(-32000))
-			Expect(answer.Text()).To(ContainSubstring("exit status 3"))
-			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-		}),
-	)
-
-	It("ends the process with the stream of HTTP+SSE", Label("U24"), func(ctx SpecContext) {
-		world := open(nil)
-		talk := world.Converse(ctx, httpSSE, connect(ctx, world))
-		pids := familyOf(ctx, talk)
-		Expect(talk.stream.Body.Close()).To(Succeed())
-		Eventually(survivors(pids)).WithTimeout(patience).Should(BeEmpty())
-		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-	})
-
-	DescribeTable("answers a session that cannot be opened with the reason", Label("U9", "U21", "U22"), func(ctx SpecContext, status int, reason, logged string, change func(*bootstrap.Program)) {
-		to := stdioProgram()
-		change(&to)
-		world := NewProgramGateway(to, people, programLimits(func(l *bootstrap.ProgramLimits) { l.StartTimeout = time.Second }))
-		world.Token = key
-		talk := &Conversation{World: world, Revision: sessions, Access: connect(ctx, world), target: world.MCP()}
-		answer := talk.Post(ctx, "initialize", params{"protocolVersion": sessions, "capabilities": params{}, "clientInfo": params{"name": "spec", "version": "1"}})
-		Expect(answer.StatusCode).To(Equal(status), answer.Text)
-		Expect(answer.Text).To(And(ContainSubstring(`"code":-32000`), ContainSubstring(reason)))
-		Expect(answer.Header).NotTo(HaveKey("Mcp-Session-Id"))
-		Expect(world.Log.String()).To(ContainSubstring(logged))
-	},
-		Entry("if it exits", http.StatusBadGateway, "does not start", "exit status 3", func(p *bootstrap.Program) { p.Args = append(p.Args, "exit") }),
-		Entry("if it does not answer", http.StatusGatewayTimeout, "did not answer in time", "U9", func(p *bootstrap.Program) { p.Args = append(p.Args, "silent") }),
-		Entry("if its folder does not exist", http.StatusBadGateway, "does not start", "the program cannot be started", func(p *bootstrap.Program) { p.Dir = "/does/not/exist" }),
-	)
-
-	It("records its calls in the audit, also one that the end of the program answers", Label("V1"), func(ctx SpecContext) {
-		path, adjust := auditing()
-		world := open(nil, adjust)
-		talk := world.Converse(ctx, sessions, connect(ctx, world))
-		talk.Use(ctx, "shout", params{"text": "hello"})
-		talk.Use(ctx, "exit", params{})
-		calls := toolCalls(path, 2)
-		Expect([]string{calls[0].Name, calls[0].Outcome, calls[1].Name, calls[1].Outcome}).To(Equal([]string{"shout", "ok", "exit", "error"}))
-		Expect(calls[1].Code).To(Equal(-32000))
-	})
-
-	It("reports a program that does not start as degraded, until it does", Label("U21"), func(ctx SpecContext) {
-		folder := filepath.Join(GinkgoT().TempDir(), "later")
-		to := stdioProgram()
-		to.Dir = folder
-		service := Operate(gatewayTo(""), toProgram(to, people))
-		service.Token = key
-		access := service.NewClient().Connect(ctx).Access
-		talk := &Conversation{World: service.World, Revision: sessions, Access: access, target: service.MCP()}
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(`"status":"ok"`))
-		Expect(talk.Post(ctx, "initialize", params{"protocolVersion": sessions}).StatusCode).To(Equal(http.StatusBadGateway))
-		ready := service.AskAdmin(ctx, "/readyz")
-		Expect(ready.StatusCode).To(Equal(http.StatusOK))
-		Expect(ready.Text).To(And(ContainSubstring(`"status":"degraded"`), ContainSubstring("exit status 127")))
-		Expect(os.Mkdir(folder, 0o700)).To(Succeed())
-		service.Converse(ctx, sessions, access)
-		Expect(service.AskAdmin(ctx, "/readyz").Text).NotTo(ContainSubstring("degraded"))
-	})
-
-	DescribeTable("leaves no process after kill -9 of the gateway", Label("U24"), func(ctx SpecContext, rounds int) {
-		gateway := newKilledGateway(ctx, people, key)
-		for range rounds {
-			gateway.crash(ctx)
-		}
-	}, Entry("once", 1), Entry("fifty times", 50, Label("soak"), SpecTimeout(10*time.Minute)))
-
-	It("returns to no process after 200 abandoned sessions", Label("U24", "soak"), func(ctx SpecContext) {
-		world := open(nil, programLimits(func(l *bootstrap.ProgramLimits) { l.IdleTimeout, l.MaxProcessesPerPerson = 20*time.Second, 200 }))
-		access := connect(ctx, world)
-		var pids []int
-		for range 200 {
-			pids = append(pids, pidOf(ctx, world.Converse(ctx, sessions, access)))
-		}
-		AddReportEntry("processes at once", len(survivors(pids)()))
-		Eventually(survivors(pids)).WithTimeout(time.Minute).Should(BeEmpty())
-	}, SpecTimeout(5*time.Minute))
 })
-
-// killedGateway is the program on one folder and address, which is killed repeatedly.
-type killedGateway struct {
-	*World
-	binary Binary
-	args   []string
-	marker string
-}
-
-func newKilledGateway(ctx context.Context, people, key string) *killedGateway {
-	GinkgoHelper()
-	self, err := os.Executable()
-	Expect(err).NotTo(HaveOccurred())
-	crashing := NewCrashing(BuildBinary())
-	crashing.Token = key
-	g := &killedGateway{World: crashing.World, binary: crashing.binary, marker: filepath.Base(crashing.Dir) + strconv.Itoa(GinkgoParallelProcess()) + strconv.Itoa(os.Getpid())}
-	g.args = []string{
-		"gateway", "--dev", "--addr", g.Issuer[len("http://"):], "--admin-addr", "off", "--data", g.Dir, "--verifier", "file", "--token-file", people,
-		"--upstream", fmt.Sprintf("stdio: KEY={token} MARK=%s %s %s stubborn", g.marker, self, programWord),
-	}
-	return g
-}
-
-// crash kills the gateway while a session has a process and descendants.
-func (g *killedGateway) crash(ctx context.Context) {
-	GinkgoHelper()
-	run := g.binary.Run([]string{"SSL_CERT_FILE=" + g.Clients.Certificate()}, g.args...)
-	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say("serving"))
-	talk := g.Converse(ctx, sessions, g.NewClient().Connect(ctx).Access)
-	pids := familyOf(ctx, talk)
-	run.Kill().Wait(patience)
-	Eventually(survivors(pids)).WithTimeout(patience).Should(BeEmpty())
-	Eventually(func() int { return countProcesses("MARK=" + g.marker) }).WithTimeout(patience).Should(BeZero())
-}
