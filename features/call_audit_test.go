@@ -93,7 +93,7 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		Expect(lines[2:]).To(HaveEach(HaveField("Client", other.ID)))
 		Expect(lines[0]).To(And(HaveField("Name", "list_articles"), HaveField("Outcome", "ok"), HaveField("Digest", digestOf("{}"))))
 		Expect(lines[1]).To(And(HaveField("Name", "get_article"), HaveField("Outcome", "tool_error"), HaveField("Digest", digestOf(`{"slug":"there-is-none"}`))))
-		Expect(lines[2]).To(And(HaveField("Name", "delete_article"), HaveField("Outcome", "refused"), HaveField("Rule", "G10"), HaveField("Code", -32602)))
+		Expect(lines[2]).To(And(HaveField("Name", "delete_article"), HaveField("Outcome", "refused"), HaveField("Rule", "U26"), HaveField("Code", -32602)))
 		Expect(lines[3]).To(And(HaveField("Name", "there_is_no_such_tool"), HaveField("Outcome", "refused"), HaveField("Code", -32602)), "the policy knows no such tool")
 		Expect(lines[0].Subject).To(And(Not(BeEmpty()), Equal(lines[1].Subject), Not(Equal(lines[2].Subject))))
 		Expect(lines[2].Subject).To(Equal("ada"))
