@@ -4,30 +4,29 @@ import (
 	"context"
 	"slices"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // EndGrantsOf ends all grants of the host token, withdraws its codes that are not redeemed, and returns how many of both were active. A site calls
 // it when it revokes one of its tokens (J10).
 func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error) {
-	host, err := oauth.ParseHostToken(hostToken)
-	if err != nil {
-		return 0, err
-	}
-	return s.endGrantsOf(ctx, host)
+	return s.EndGrantsOfFields(ctx, map[string]string{credential.Token: hostToken})
 }
 
-// EndGrantsOfFields is EndGrantsOf for a site that asks for several fields. The values are all those that the person has entered.
+// EndGrantsOfFields is EndGrantsOf for a site whose verifier verifies several fields. It returns an error if a required field has no value.
 func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
-	host, err := oauth.ParseHostFields(s.settings.HostFields.OrSingle(), func(name string) string { return values[name] })
+	parse := func() (oauth.HostToken, error) { return oauth.ParseHostToken(values[credential.Token]) }
+	if fields := s.settings.IdentityFields; len(fields) > 0 {
+		parse = func() (oauth.HostToken, error) {
+			return oauth.ParseHostFields(fields, func(name string) string { return values[name] })
+		}
+	}
+	host, err := parse()
 	if err != nil {
 		return 0, err
 	}
-	return s.endGrantsOf(ctx, host)
-}
-
-func (s *Server) endGrantsOf(ctx context.Context, host oauth.HostToken) (int, error) {
-	prints, err := s.settings.Keys.Fingerprints(host)
+	prints, err := s.settings.Fingerprints(host)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +69,7 @@ func guessResultOf(found Connections, err error) oauth.GuessResult {
 }
 
 func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Connections, error) {
-	prints, err := s.settings.Keys.Fingerprints(host)
+	prints, err := s.settings.Fingerprints(host)
 	if err != nil {
 		return Connections{}, err
 	}

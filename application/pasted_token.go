@@ -88,7 +88,11 @@ func resultOf(err error) oauth.GuessResult {
 func (s *Server) newAttempt(pasted Pasted, ticket string) (*attempt, error) {
 	a := &attempt{Guess: oauth.Guess{By: pasted.By, Ticket: ticket}}
 	var err error
-	switch fields := s.settings.HostFields; {
+	fields := s.settings.HostFields
+	if ticket == "" {
+		fields = s.settings.IdentityFields
+	}
+	switch {
 	case pasted.Proof != "":
 		err = s.readProof(a, pasted)
 	case len(fields) > 0:
@@ -154,7 +158,7 @@ func (s *Server) demandProof(a *attempt, now time.Time) error {
 
 // holdsGrants reports whether the token has active grants.
 func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, error) {
-	prints, err := s.settings.Keys.Fingerprints(host)
+	prints, err := s.settings.Fingerprints(host)
 	if err != nil {
 		return false, err
 	}
@@ -188,6 +192,6 @@ func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.Ho
 	if err != nil || principal.Subject != "" {
 		return principal, err
 	}
-	principal.Subject, err = oauth.KeyedSubject(host, previous, s.settings.Keys)
+	principal.Subject, err = oauth.KeyedSubject(s.settings.Identity(host), previous, s.settings.Keys)
 	return principal, err
 }

@@ -149,7 +149,8 @@ func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error
 	return a.server.EndGrantsOf(ctx, token)
 }
 
-// EndGrantsOfFields is EndGrantsOf for a Config with HostFields. The values are all those that the person has entered.
+// EndGrantsOfFields is EndGrantsOf for a Config with HostFields whose verifier is an oauth.FieldsVerifier: it needs the value of every required field.
+// For any other verifier, EndGrantsOf ends the grants of a token whatever the other fields are.
 func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
 	return a.server.EndGrantsOfFields(ctx, values)
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -141,6 +142,37 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		Entry("a long value", "token", "This does not look right.", "user", "ann", "token", strings.Repeat("x", 1025)),
 	)
 
+	It("counts and ends the connections of a key whatever the fields are that were not verified", Label("J10", "J14"), func(ctx SpecContext) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "bob:"+ann)
+		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...), func(c *server.Config) {
+			c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, ann)
+			c.Limits.MaxGrantsPerToken = 2
+		})
+		client := world.NewClient()
+		first := client.ConnectWith(ctx, "user", "ann", "token", ann)
+		world.Clock.Advance(time.Second)
+		second := client.ConnectWith(ctx, "user", "bob", "token", ann)
+		world.Clock.Advance(time.Second)
+		third := client.ConnectWith(ctx, "user", "ann", "token", ann, "org", "acme")
+		Expect(world.Call(ctx, first.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(world.Call(ctx, second.Access).StatusCode).To(Equal(http.StatusOK))
+		page := ReadPage(Get(ctx, world.Issuer+"/oauth/connections"))
+		Expect(page.Text).NotTo(ContainSubstring("field_user"))
+		Expect(strings.Count(page.Submit(ctx, entering("show", []string{"token", ann})).Text, ">End this connection<")).To(Equal(2))
+		Expect(world.service.Authz.EndGrantsOf(ctx, ann)).To(Equal(2))
+		Expect(world.Call(ctx, third.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+
+	It("ends connections with a field that the operator has removed", func(ctx SpecContext) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+		fields, present := userAndKey, presented
+		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { askingFor(fields, present...)(c) })
+		tokens := world.NewClient().ConnectWith(ctx, "user", "ann", "token", ann, "org", "acme")
+		fields, present = []bootstrap.HostField{userAndKey[0], userAndKey[2]}, presented[:1]
+		world.Restart()
+		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+	})
+
 	It("is checked by doctor with all fields", Label("doctor"), func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
 		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
@@ -163,10 +195,11 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		Expect(err).NotTo(HaveOccurred())
 		asked.Header.Set("Accept-Language", "de")
 		page := ReadPage(Send(asked))
-		Expect(page.Text).To(And(ContainSubstring("Benutzername"), ContainSubstring("freiwillig"), Not(ContainSubstring("bearer_token"))))
+		Expect(page.Text).To(And(ContainSubstring("Benutzername"), Not(ContainSubstring("field_org")), Not(ContainSubstring("bearer_token"))))
 		Expect(page.Submit(ctx, entering("show", []string{"user", "bob", "token", ann})).Text).To(ContainSubstring("No app is connected with these values"))
 		Expect(page.Submit(ctx, entering("show", []string{"user", "ann", "token", ann})).Text).To(ContainSubstring(">End this connection<"))
-		Expect(world.service.Authz.EndGrantsOf(ctx, ann)).To(BeZero())
+		_, err = world.service.Authz.EndGrantsOf(ctx, ann)
+		Expect(err).To(MatchError(ContainSubstring("the field user is missing")))
 		Expect(world.service.Authz.EndGrantsOfFields(ctx, map[string]string{"user": "ann", "token": ann})).To(Equal(1))
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 	})
@@ -239,7 +272,7 @@ var _ = Describe("A mistake in fields", Label("gateway", "configuration", "U29",
 		Entry("no secret", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}]\npresent: 'X-User: {user}'\n", "fields (from pasteport.yaml:2): no field is required and secret"),
 		Entry("a field that present does not use", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}, {name: token}]\n", "present: no entry has {user}, so that the server would not get it"),
 		Entry("no token for a verifier of tokens", "upstream: http://127.0.0.1:9000/mcp\nverifier: http\nverify-url: https://cms.example.com/\nfields: [{name: key, secret: true}]\npresent: 'X-Key: {key}'\n",
-			`fields (from pasteport.yaml:4) has no field "token", which is the only one that the verifier verifies`),
+			`fields (from pasteport.yaml:4) has no required field "token", which is the only one that the verifier verifies`),
 		Entry("an address without hosts", "upstream: '{url}/mcp'\nfields: [{name: url}, {name: token}]\n", "upstream (from pasteport.yaml:1): number 1: the field url is optional or has no hosts"),
 		Entry("an address in plain http on the internet", "upstream: '{url}/mcp'\nfields: [{name: url, hosts: ['http://192.0.2.1']}, {name: token}]\n", "upstream (from pasteport.yaml:1): number 1: the host for http://192.0.2.1/mcp"),
 		Entry("an address for one secret for all", "upstream: '{url}/mcp'\ncredential: none\nverifier: http\nverify-url: https://cms.example.com/\nfields: [{name: url, hosts: [a.example]}, {name: token}]\n",

@@ -24,7 +24,7 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.showConsent(c, http.StatusOK, consent, question{fields: e.fields()})
+	return e.showConsent(c, http.StatusOK, consent, question{fields: pageFields(e.server.Settings().HostFields)})
 }
 
 // decide handles the submitted consent form (B). It reads the request from the sealed ticket only, so that the person approves what the page showed.
@@ -81,7 +81,7 @@ func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form 
 		trace.From(c.Request().Context()).Refuse(err)
 		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}})
 	}
-	question, again := e.askedAgain(form, err)
+	question, again := askedAgain(e.server.Settings().HostFields, form, err)
 	if !again {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // connections shows the form for the host token.
 func (e *Endpoints) connections(c echo.Context) error {
-	return e.askForToken(c, http.StatusOK, question{fields: e.fields()})
+	return e.askForToken(c, http.StatusOK, question{fields: pageFields(e.server.Settings().IdentityFields)})
 }
 
 // change shows the connections of a pasted token, or ends some of them. It sets no cookie: a sealed ticket in the page authorizes its buttons.
@@ -47,7 +47,7 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	if demand, demanded := proofDemand(err); demanded {
 		return e.showProof(c, demand, e.connectionsURL(), url.Values{"decision": {"show"}})
 	}
-	if asked, again := e.askedAgain(form, err); again {
+	if asked, again := askedAgain(e.server.Settings().IdentityFields, form, err); again {
 		o := e.outcomeOf(c, err)
 		o.setRetryAfter(c)
 		return e.askForToken(c, o.status, asked)
@@ -85,7 +85,7 @@ func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant s
 // refuseTicket shows the form for the token again when the ticket has expired.
 func (e *Endpoints) refuseTicket(c echo.Context, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
-		asked := question{fields: e.fields(), problem: "This page is out of date. Paste your token again."}
+		asked := question{fields: pageFields(e.server.Settings().IdentityFields), problem: "This page is out of date. Paste your token again."}
 		if len(asked.fields) > 0 {
 			asked.problem = "This page is out of date. Fill in the form again."
 		}
@@ -111,7 +111,7 @@ const connectionsOnPage = 25
 func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int, done string) error {
 	all, limits := len(found.Active), e.server.Settings().Limits
 	shown := pages.Connections{
-		Fields: e.fields(), Action: e.connectionsURL(), Ticket: found.Sealed, Done: done,
+		Fields: pageFields(e.server.Settings().IdentityFields), Action: e.connectionsURL(), Ticket: found.Sealed, Done: done,
 		All: all, Limit: limits.MaxGrantsPerToken, NearLimit: limits.NearMaxGrants(all),
 		Pages: max(1, (all+connectionsOnPage-1)/connectionsOnPage),
 	}

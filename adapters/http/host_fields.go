@@ -46,9 +46,9 @@ type question struct {
 	problem string
 }
 
-// fields returns the fields as a page shows them at first.
-func (e *Endpoints) fields() (shown []pages.Field) {
-	for _, field := range e.server.Settings().HostFields {
+// pageFields returns fields as a page shows them at first.
+func pageFields(fields credential.Fields) (shown []pages.Field) {
+	for _, field := range fields {
 		shown = append(shown, pages.Field{
 			Name: field.Name, Label: field.Label, Help: field.Help, Value: field.Default, Secret: field.Secret, Optional: field.Optional,
 		})
@@ -56,9 +56,9 @@ func (e *Endpoints) fields() (shown []pages.Field) {
 	return shown
 }
 
-// entered returns the fields with the values of a form that are no secrets.
-func (e *Endpoints) entered(form oauth.Parameters) []pages.Field {
-	shown := e.fields()
+// entered returns fields with the values of a form that are no secrets.
+func entered(fields credential.Fields, form oauth.Parameters) []pages.Field {
+	shown := pageFields(fields)
 	for i, field := range shown {
 		if !field.Secret {
 			shown[i].Value = form.Get(fieldPrefix + field.Name)
@@ -68,8 +68,8 @@ func (e *Endpoints) entered(form oauth.Parameters) []pages.Field {
 }
 
 // askedAgain returns the question after a refused attempt, with the values that are no secrets; again is false when the request has ended (B7-B9, B23).
-func (e *Endpoints) askedAgain(form oauth.Parameters, err error) (asked question, again bool) {
-	asked.fields = e.entered(form)
+func askedAgain(fields credential.Fields, form oauth.Parameters, err error) (asked question, again bool) {
+	asked.fields = entered(fields, form)
 	if asked.problem, again = tryAgain(err, len(asked.fields) > 0); !again {
 		return question{}, false
 	}
@@ -86,7 +86,7 @@ func (e *Endpoints) askedAgain(form oauth.Parameters, err error) (asked question
 
 // nothingFound is the question after a credential without connections.
 func (e *Endpoints) nothingFound(form oauth.Parameters) question {
-	asked := question{fields: e.entered(form), problem: "No app is connected with this token, or this site does not know it."}
+	asked := question{fields: entered(e.server.Settings().IdentityFields, form), problem: "No app is connected with this token, or this site does not know it."}
 	if len(asked.fields) > 0 {
 		asked.problem = "No app is connected with these values, or this site does not know them."
 	}

@@ -193,13 +193,32 @@ func (f Fields) Parse(entered func(name string) string) (Values, error) {
 }
 
 // Accept reports whether the fields accept the values. Those of an older connection may lack a field, or have an address at a host that is not listed
-// any more.
+// any more, or have one that was removed.
 func (f Fields) Accept(values Values) bool {
 	if len(f) == 0 {
-		return values[Token] != ""
+		return len(values) == 1 && values[Token] != ""
+	}
+	for name := range values {
+		if _, found := f.Find(name); !found {
+			return false
+		}
 	}
 	_, err := f.Parse(func(name string) string { return values[name] })
 	return err == nil
+}
+
+// Required returns the fields that need a value.
+func (f Fields) Required() Fields {
+	return slices.DeleteFunc(slices.Clone(f), func(field Field) bool { return field.Optional })
+}
+
+// Select returns the values of the fields.
+func (f Fields) Select(values Values) Values {
+	selected := Values{}
+	for _, name := range f.Names() {
+		selected[name] = values[name]
+	}
+	return selected
 }
 
 func (f Field) parse(entered string) (string, error) {

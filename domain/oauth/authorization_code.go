@@ -53,7 +53,7 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 	if scopes.Without(OfflineAccess).Empty() {
 		return nil, Refuse(AccessDenied, "B10", "the token may not grant what the client asks for")
 	}
-	print, err := settings.Keys.Fingerprint(a.Host)
+	print, err := settings.Keys.Fingerprint(settings.Identity(a.Host))
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func (c Config) Settings() (*Settings, error) {
 		Keys:           seal.NewKeyRing(c.keeper()),
 		Limits:         c.Limits,
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
-		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse, HostFields: c.HostFields, SelfRegistration: c.SelfRegistration,
+		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse, HostFields: c.HostFields, IdentityFields: c.identityFields(), SelfRegistration: c.SelfRegistration,
 		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
 }
@@ -182,13 +182,31 @@ func (c Config) checkHostFields() (mistakes []error) {
 	for _, wrong := range c.HostFields.Check() {
 		mistakes = append(mistakes, NewMistake("%s: %s", Field("HostFields"), wrong))
 	}
-	for _, verifier := range c.verifiers() {
-		_, ofFields := verifier.(FieldsVerifier)
-		if _, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !hasToken && !ofFields {
-			return append(mistakes, NewMistake("%s has no field %q, which is the only one that the verifier verifies: call the key %q", Field("HostFields"), credential.Token, credential.Token))
-		}
+	if token, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !c.verifiesFields() && (!hasToken || token.Optional) {
+		mistakes = append(mistakes, NewMistake("%s has no required field %q, which is the only one that the verifier verifies: call the key %q",
+			Field("HostFields"), credential.Token, credential.Token))
 	}
 	return mistakes
+}
+
+// identityFields returns what Settings.IdentityFields describes.
+func (c Config) identityFields() credential.Fields {
+	token, found := c.HostFields.Find(credential.Token)
+	switch {
+	case c.verifiesFields():
+		return c.HostFields.Required()
+	case found:
+		return credential.Fields{token}
+	}
+	return nil
+}
+
+// verifiesFields reports whether every verifier verifies all fields.
+func (c Config) verifiesFields() bool {
+	return !slices.ContainsFunc(c.verifiers(), func(verifier BearerVerifier) bool {
+		_, ofFields := verifier.(FieldsVerifier)
+		return !ofFields
+	})
 }
 
 // verifiers returns the verifier of every server; nil stands for VerifyBearer.

@@ -23,6 +23,7 @@ type Settings struct {
 
 	HostTokenInUse   bool
 	HostFields       credential.Fields
+	IdentityFields   credential.Fields // of HostFields: those that the verifier verifies and that have a value; none for the token
 	SelfRegistration bool
 
 	allowClient          func(host string) bool
@@ -36,6 +37,20 @@ func (s *Settings) CheckClient(id ClientID) error {
 		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
 	}
 	return nil
+}
+
+// Identity returns what identifies the credential of a person: the token, or the IdentityFields. Its fingerprint finds the grants, so that a field that
+// was not verified neither hides a grant nor adds to the limits (J16).
+func (s *Settings) Identity(host HostToken) HostToken {
+	if len(s.HostFields) == 0 {
+		return host
+	}
+	return HostToken{conceal(s.IdentityFields.Select(host.Values()).Encode())}
+}
+
+// Fingerprints returns the fingerprints of the Identity, that under the current server secret first.
+func (s *Settings) Fingerprints(host HostToken) ([]Fingerprint, error) {
+	return s.Keys.Fingerprints(s.Identity(host))
 }
 
 // accessTokensUnseal reports whether access tokens can open the host token, to verify it again (J8) or to send it to an upstream server (U6).
