@@ -139,7 +139,7 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		Entry("a value that does not match the pattern", "user", "This does not look right.", "user", "Ann", "token", ann),
 		Entry("a value that only contains a match", "user", "This does not look right.", "user", "Xann", "token", ann),
 		Entry("a control character", "token", "This does not look right.", "user", "ann", "token", ann+"\x00"),
-		Entry("a long value", "token", "This does not look right.", "user", "ann", "token", strings.Repeat("x", 1025)),
+		Entry("a long value", "token", "This is too long.", "user", "ann", "token", strings.Repeat("x", 1025)),
 	)
 
 	It("counts and ends the connections of a key whatever the fields are that were not verified", Label("J10", "J14"), func(ctx SpecContext) {

@@ -96,6 +96,7 @@ func (e *Endpoints) nothingFound(form oauth.Parameters) question {
 var fieldProblems = map[credential.Reason]string{
 	credential.Missing:   "Fill in this field.",
 	credential.Malformed: "This does not look right. Check that you copied all of it.",
+	credential.TooLong:   "This is too long.",
 	credential.Elsewhere: "This site does not connect to that address.",
 }
 

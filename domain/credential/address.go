@@ -8,11 +8,11 @@ import (
 )
 
 // addressForm is the only form of an address: no user, query, fragment, backslash, space, or percent-encoding, which two parsers could read differently.
-var addressForm = regexp.MustCompile(`^(https?)://([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::([0-9]{1,5}))?((?:/[A-Za-z0-9._~-]+)*)/?$`)
+var addressForm = regexp.MustCompile(`^(https?)://([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::([0-9]{1,5}))?((?:/[A-Za-z0-9._~-]+)*)/?$`)
 
 var (
 	dotSegment  = regexp.MustCompile(`(^|/)\.{1,2}(/|$)`)
-	hostPattern = regexp.MustCompile(`^(?:http://)?(?:\*\.[a-z0-9-]+\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$`)
+	hostPattern = regexp.MustCompile(`^(?:http://)?(?:\*\.[a-z0-9_-]+\.)?[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?(?::[0-9]{1,5})?$`)
 )
 
 const (
@@ -50,6 +50,8 @@ func parseAddress(entered string, hosts []string) (string, Reason) {
 func covers(listed, origin string) bool {
 	if !strings.HasPrefix(listed, plain) {
 		listed = secure + strings.TrimSuffix(listed, ":443")
+	} else {
+		listed = strings.TrimSuffix(listed, ":80")
 	}
 	scheme, host, _ := strings.Cut(listed, "://")
 	domain, isWildcard := strings.CutPrefix(host, "*.")

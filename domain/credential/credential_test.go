@@ -40,7 +40,7 @@ var _ = Describe("Encoding values", Label("J16"), func() {
 })
 
 var _ = Describe("An address", Label("U29"), func() {
-	hosts := []string{"cms.example", "shop.example:8443", "*.tenant.example", "http://127.0.0.1:9000", "secure.example:443"}
+	hosts := []string{"cms.example", "shop.example:8443", "*.tenant.example", "http://127.0.0.1:9000", "secure.example:443", "http://plain.example:80", "my_host.example"}
 	parse := func(text string) (string, error) {
 		values, err := Fields{{Name: "url", Hosts: hosts}}.Parse(entered(Values{"url": text}))
 		return values["url"], err
@@ -55,6 +55,8 @@ var _ = Describe("An address", Label("U29"), func() {
 		Entry("in capitals", " HTTPS://CMS.Example/Wiki/ ", "https://cms.example/Wiki"),
 		Entry("with the default port", "https://cms.example:443/a", "https://cms.example/a"),
 		Entry("whose host is listed with the default port", "https://secure.example", "https://secure.example"),
+		Entry("in plain http whose host is listed with the default port", "http://plain.example", "http://plain.example"),
+		Entry("with an underscore", "my_host.example", "https://my_host.example"),
 		Entry("with a listed port", "shop.example:8443", "https://shop.example:8443"),
 		Entry("below a wildcard", "a.b.tenant.example", "https://a.b.tenant.example"),
 		Entry("in plain http where it is listed so", "http://127.0.0.1:9000/x", "http://127.0.0.1:9000/x"),
@@ -107,6 +109,8 @@ var _ = Describe("The fields of a credential", Label("B23", "F9"), func() {
 		Entry("with an optional secret only", "no field is required and secret", Field{Name: "token", Secret: true, Optional: true}),
 		Entry("with a pattern that is none", "the pattern is no regular expression", token, Field{Name: "user", Pattern: "["}),
 		Entry("with a default that does not match", "the default does not match", token, Field{Name: "user", Pattern: "[a-z]+", Default: "1"}),
+		Entry("with a pattern whose parentheses do not match", "the pattern is no regular expression", token, Field{Name: "user", Pattern: "a)|(?:b"}),
+		Entry("with a secret address", "a secret field has hosts", Field{Name: "token", Secret: true, Hosts: []string{"a.example"}}),
 		Entry("with a default for a secret", "a secret field has a default", Field{Name: "token", Secret: true, Default: "x"}),
 		Entry("with a host that is a URL with a path", "a host is not valid", token, Field{Name: "url", Hosts: []string{"https://a.example/"}}),
 		Entry("with every host", "a host is not valid", token, Field{Name: "url", Hosts: []string{"*"}}),
@@ -121,6 +125,13 @@ var _ = Describe("The fields of a credential", Label("B23", "F9"), func() {
 		Expect(fields.Accept(Values{"token": "x", "url": "https://b.example"})).To(BeFalse())
 		Expect(Fields(nil).Accept(Values{"token": strings.Repeat("x", 4096)})).To(BeTrue())
 		Expect(Fields(nil).Accept(Values{"user": "x"})).To(BeFalse())
+	})
+
+	It("are limited together, which is reported at the longest", func() {
+		fields := Fields{token, {Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
+		long := strings.Repeat("x", 1000)
+		_, err := fields.Parse(entered(Values{"token": long, "a": long, "b": long + "y", "c": long, "d": long}))
+		Expect(err).To(MatchError("the field b is too long"))
 	})
 
 	It("change only the values of secrets", func() {

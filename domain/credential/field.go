@@ -4,6 +4,7 @@
 package credential
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ const Token = "token"
 const (
 	maxFields = 8
 	maxValue  = 1024 // bytes of a field that is not the only one
+	maxText   = 4096 // bytes of Values.Encode
 )
 
 // Field is one value of a credential.
@@ -134,6 +136,9 @@ func (f Field) check() error {
 			return err
 		}
 	}
+	if f.Secret && len(f.Hosts) > 0 {
+		return errors.New("a secret field has hosts, but addresses are in the log when a server fails: mark it as not secret, and put the secret into another field")
+	}
 	if f.Secret && f.Default != "" {
 		return errors.New("a secret field has a default, which every visitor would see: leave it out")
 	}
@@ -155,6 +160,9 @@ func (f Field) pattern() (*regexp.Regexp, error) {
 	if f.Pattern == "" {
 		return nil, nil
 	}
+	if _, err := regexp.Compile(f.Pattern); err != nil { // parentheses that do not match could end the group below
+		return nil, err
+	}
 	return regexp.Compile(`^(?:` + f.Pattern + `)$`)
 }
 
@@ -165,6 +173,7 @@ type Reason string
 const (
 	Missing   Reason = "missing"
 	Malformed Reason = "malformed"
+	TooLong   Reason = "too long"
 	Elsewhere Reason = "elsewhere" // an address at a host that is not listed
 )
 
@@ -189,7 +198,14 @@ func (f Fields) Parse(entered func(name string) string) (Values, error) {
 			values[field.Name] = value
 		}
 	}
+	if len(values.Encode()) > maxText {
+		return nil, &ValueError{f.longest(values), TooLong}
+	}
 	return values, nil
+}
+
+func (f Fields) longest(values Values) Field {
+	return slices.MaxFunc(f, func(a, b Field) int { return cmp.Compare(len(values[a.Name]), len(values[b.Name])) })
 }
 
 // Accept reports whether the fields accept the values. Those of an older connection may lack a field, or have an address at a host that is not listed
@@ -229,7 +245,10 @@ func (f Field) parse(entered string) (string, error) {
 		}
 		return "", &ValueError{f, Missing}
 	}
-	if len(value) > maxValue || strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+	if len(value) > maxValue {
+		return "", &ValueError{f, TooLong}
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		return "", &ValueError{f, Malformed}
 	}
 	if len(f.Hosts) > 0 {

@@ -60,10 +60,7 @@ func ParseHostFields(fields credential.Fields, entered func(name string) string)
 		}
 		return HostToken{}, Refuse(kind, "B23", wrong.Error(), wrong)
 	}
-	if text := values.Encode(); len(text) <= maxHostTokenLength {
-		return HostToken{conceal(text)}, nil
-	}
-	return HostToken{}, Refuse(WrongHostToken, "B23", "the fields are longer than 4096 bytes together")
+	return HostToken{conceal(values.Encode())}, err
 }
 
 // UnsealedHostToken is a host token with the data key of its box, so that Refresh can wrap the key for the next holder without unwrapping it
