@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,6 +22,7 @@ type session struct {
 	legacy   bool // HTTP+SSE
 	upstream *Upstream
 	grant    string
+	values   [sha256.Size]byte // of the environment
 	child    *process.Process
 	ended    chan struct{}
 	idle     *time.Timer
@@ -57,7 +59,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	}
 	program.Env = append(program.Env[:len(program.Env):len(program.Env)], variables...)
 	s := &session{
-		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, ended: make(chan struct{}),
+		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, values: hashOf(values), ended: make(chan struct{}),
 		calls: map[rpc.ID]*call{}, streams: map[string]*stream{}, listening: newStream(""),
 	}
 	s.idle = time.AfterFunc(u.options.IdleTimeout, s.expire)

@@ -13,6 +13,7 @@
 package program
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -104,7 +105,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 	case len(ids) > 1:
 		return oauth.ErrNotFound
 	case len(ids) == 1:
-		s, err := u.find(ids[0], sender)
+		s, err := u.find(ids[0], sender, host)
 		if err != nil {
 			return err
 		}
@@ -119,8 +120,8 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 }
 
 // Deliver answers a message of HTTP+SSE. Its errors are those of Forward.
-func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, _ oauth.HostToken) error {
-	s, err := u.find(r.URL.Query().Get(sessionParameter), sender)
+func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+	s, err := u.find(r.URL.Query().Get(sessionParameter), sender, host)
 	if err != nil {
 		return err
 	}
@@ -134,8 +135,13 @@ const sessionParameter = "sessionid"
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
 
-// find returns the session of a bound id.
-func (u *Upstream) find(bound string, sender oauth.Caller) (*session, error) {
+// hashOf identifies the values in the environment of a process without keeping them.
+func hashOf(values credential.Values) [sha256.Size]byte {
+	return sha256.Sum256([]byte(values.Encode()))
+}
+
+// find returns the session of a bound id. A process is only for grants with the values in its environment, because it ends with its last grant.
+func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.HostToken) (*session, error) {
 	id, ok, err := u.options.Sessions.OpenSession(bound, u.owner(sender))
 	switch {
 	case err != nil:
@@ -146,7 +152,7 @@ func (u *Upstream) find(bound string, sender oauth.Caller) (*session, error) {
 	u.mu.Lock()
 	s := u.sessions[id]
 	u.mu.Unlock()
-	if s == nil || s.hasEnded() || !u.registry.UseSession(id, sender.Grant) {
+	if s == nil || s.hasEnded() || s.values != hashOf(u.options.Values(host)) || !u.registry.UseSession(id, sender.Grant) {
 		return nil, oauth.ErrUnknownSession
 	}
 	return s, nil
