@@ -169,7 +169,7 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 		run.Env = []string{"PATH=" + filepath.Dir(path) + string(filepath.ListSeparator) + systemPath}
 	}
 	sessions := program.New(program.Options{
-		Program: run, Environment: environment, Values: to.values, MessagePath: mcp.MessagePath(protection.Resource), Sessions: m.authz.server.Settings().Keys,
+		Program: run, Environment: environment, Values: to.values, Bodies: protection.Bodies, MessagePath: mcp.MessagePath(protection.Resource), Sessions: m.authz.server.Settings().Keys,
 		Resource: protection.Resource, StartTimeout: limits.StartTimeout, IdleTimeout: limits.IdleTimeout, Logger: to.Logger,
 	})
 	protection.StreamLimits = protection.Limits

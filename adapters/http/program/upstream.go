@@ -5,6 +5,8 @@
 //	post      the messages of a client
 //	listen    the streams that a client opens with GET
 //	stream    the events of a response, and their resumption
+//	lines     the lines of the program
+//	message   a JSON-RPC message
 //	route     the messages of the program, each to the stream that it belongs to
 //	log       the standard error of the program
 //
@@ -44,7 +46,8 @@ type Options struct {
 	Environment presentation.Environment
 	Values      func(host oauth.HostToken) credential.Values // of the fields in the environment
 
-	MessagePath  string // path of the gateway for the messages of HTTP+SSE
+	Bodies       *jsonrpc.BodyMemory // also for long messages of the program
+	MessagePath  string              // path of the gateway for the messages of HTTP+SSE
 	Sessions     Sessions
 	Resource     oauth.Resource // the resource that clients call; part of the owner of a session
 	StartTimeout time.Duration  // until the program has answered initialize
@@ -93,7 +96,7 @@ const (
 // revisions have sessions.
 var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// Forward answers a request to the endpoint. It returns an error only if it has written nothing: oauth.ErrNotFound for a session of another caller,
+// Forward answers a request to the endpoint. It replaces ends of lines in the body by spaces. It returns an error only if it has written nothing: oauth.ErrNotFound for a session of another caller,
 // oauth.ErrUnknownSession for one that has ended or is in another process, or a *Failure.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
 	isStateless := r.Header.Get(versionHeader) >= firstStateless
@@ -163,7 +166,7 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 	messages, err := parse(body)
 	switch {
 	case err != nil:
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
 		return nil
 	case r.Header.Get(versionHeader) >= firstStateless, messages[0].isStateless():
 		refuseRevision(w, r, messages[0])
@@ -228,5 +231,6 @@ var (
 	errStart       = errors.New("it did not answer initialize in time")
 	errRefused     = errors.New("it refused to initialize")
 	errInput       = errors.New("it does not read its input")
+	errNoMemory    = errors.New("its message does not fit into the memory for bodies, which other messages of this person or of all people use: read those, and call again")
 	errLongMessage = errors.New("it sent a message that is too long")
 )
