@@ -19,7 +19,8 @@ import (
 )
 
 // Program is an MCP server that speaks over its standard streams. Each session gets a process of its own, which runs as the user of this process
-// (U22). On Linux and macOS, the executable of the host runs again as the supervisor of each process, and does not reach its main function then.
+// (U22). On Linux and macOS, the executable of the host runs again as the supervisor of each process, in the environment of the host. It does not reach
+// its main function then, but init functions of packages may run before: they must not need the standard streams, and must not fail.
 type Program struct {
 	Command string // a path, or a name that is looked up in PATH
 	Args    []string
@@ -169,7 +170,7 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 		run.Env = []string{"PATH=" + filepath.Dir(path) + string(filepath.ListSeparator) + systemPath}
 	}
 	sessions := program.New(program.Options{
-		Program: run, Environment: environment, Values: to.values, MessagePath: mcp.MessagePath(protection.Resource), Sessions: m.authz.server.Settings().Keys,
+		Program: run, Environment: environment, Values: to.values, Bodies: protection.Bodies, MessagePath: mcp.MessagePath(protection.Resource), Sessions: m.authz.server.Settings().Keys,
 		Resource: protection.Resource, StartTimeout: limits.StartTimeout, IdleTimeout: limits.IdleTimeout, Logger: to.Logger,
 	})
 	protection.StreamLimits = protection.Limits

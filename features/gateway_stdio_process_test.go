@@ -95,6 +95,22 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		}),
 	)
 
+	It("ends the process of one key when a connection of the same person with another key has named its session", Label("U24", "U23", "G16"), func(ctx SpecContext) {
+		const secondKey = "key-two-of-ada-44"
+		people := peopleFile(ctx, map[string]string{"ada": adaKey}, map[string]string{"ada": secondKey})
+		world := NewProgramGateway(stdioProgram(), people)
+		client := world.NewClient()
+		talk := world.Converse(ctx, sessions, client.ConnectAs(ctx, adaKey).Access)
+		pid := pidOf(ctx, talk)
+		first := talk.Access
+		talk.Access = client.ConnectAs(ctx, secondKey).Access
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		talk.Access = first
+		Expect(pidOf(ctx, talk)).To(Equal(pid), "it still serves the first key")
+		Expect(world.EndGrantsOf(ctx, adaKey)).To(Equal(1))
+		Eventually(survivors([]int{pid})).WithTimeout(patience).Should(BeEmpty())
+	})
+
 	It("ends the process with the stream of HTTP+SSE", Label("U24"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)
 		talk := world.Converse(ctx, httpSSE, connectedTo(ctx, world))

@@ -170,16 +170,18 @@ func toProgram(to bootstrap.Program, tokenFile string) func(*server.Config) {
 	}
 }
 
-// peopleFile returns a token file of people and their tokens.
-func peopleFile(ctx context.Context, people map[string]string) string {
+// peopleFile returns a token file of people and their tokens; a person with several tokens is in several maps.
+func peopleFile(ctx context.Context, people ...map[string]string) string {
 	GinkgoHelper()
 	var lines strings.Builder
-	for person, token := range people {
-		lines.WriteString(onceHashed("program "+person+token, func() string {
-			ran := RunTyping(ctx, token+"\n", "hash-token", "--subject", person)
-			Expect(ran.Code).To(Equal(0), ran.Err)
-			return ran.Out
-		}))
+	for _, some := range people {
+		for person, token := range some {
+			lines.WriteString(onceHashed("program "+person+token, func() string {
+				ran := RunTyping(ctx, token+"\n", "hash-token", "--subject", person)
+				Expect(ran.Code).To(Equal(0), ran.Err)
+				return ran.Out
+			}))
+		}
 	}
 	file := filepath.Join(GinkgoT().TempDir(), "tokens")
 	Expect(os.WriteFile(file, []byte(lines.String()), 0o600)).To(Succeed())

@@ -1,7 +1,6 @@
 package presentation
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -103,10 +102,9 @@ func (e Environment) Render(values credential.Values) (variables []string, repea
 // shortestLine is the shortest line of a secret that is a secret by itself.
 const shortestLine = 8
 
-// lines returns a secret as it is and as JSON, and its lines, because a log has them one by one.
+// lines returns a secret and its lines, because a log has them one by one.
 func lines(secret string) (secrets []string) {
-	quoted, _ := json.Marshal(secret) // strings always encode
-	secrets = append(secrets, secret, strings.Trim(string(quoted), `"`))
+	secrets = append(secrets, secret)
 	for line := range strings.Lines(secret) {
 		if line = strings.TrimSpace(line); len(line) >= shortestLine {
 			secrets = append(secrets, line)

@@ -4,7 +4,6 @@
 package presentation
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -210,19 +209,3 @@ func (c Credentials) RemoveFrom(address *url.URL) *url.URL {
 // Repeated returns a function that reports whether a text contains a part of the credentials, as it is or encoded, in any case: percent-encoding
 // has two.
 func (c Credentials) Repeated() func(text string) bool { return repeatedIn(c.secrets) }
-
-func repeatedIn(secrets []string) func(text string) bool {
-	var spellings []string
-	for _, secret := range secrets {
-		for _, spelling := range []string{
-			secret, url.QueryEscape(secret), escape(secret), url.PathEscape(secret),
-			base64.RawStdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
-		} {
-			spellings = append(spellings, strings.ToLower(spelling))
-		}
-	}
-	return func(text string) bool {
-		text = strings.ToLower(text)
-		return slices.ContainsFunc(spellings, func(spelling string) bool { return spelling != "" && strings.Contains(text, spelling) })
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -108,6 +109,28 @@ var _ = Describe("A process", Label("U24"), func() {
 		Expect(supervisor).NotTo(Equal(os.Getpid()))
 		Expect(syscall.Kill(supervisor, syscall.SIGTERM)).To(Succeed())
 		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
+	})
+
+	It("has a supervisor with the environment of the host, for its init functions", func() {
+		GinkgoT().Setenv("OF_THE_HOST", "yes")
+		p := shell("tr '\\0' '\\n' </proc/$PPID/environ; echo program; tr '\\0' '\\n' </proc/$$/environ")
+		p.Env = []string{"PATH=/usr/bin:/bin"}
+		out, err := io.ReadAll(start(p))
+		Expect(err).NotTo(HaveOccurred())
+		supervisor, program, _ := strings.Cut(string(out), "\nprogram\n")
+		Expect(supervisor).To(ContainSubstring("OF_THE_HOST=yes"))
+		Expect(program).To(Equal("PATH=/usr/bin:/bin\n"))
+	})
+
+	It("reports a limit that cannot be set", Label("U25"), func() {
+		var lines bytes.Buffer
+		p := shell("true")
+		p.Memory = math.MaxInt64
+		Expect(limit(math.MaxInt32, p)).To(And(MatchError(ContainSubstring("limiting the memory of the program")), MatchError(syscall.ESRCH)))
+		child, err := Start(p, func(line string) { lines.WriteString(line) })
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
+		Expect(lines.String()).To(BeEmpty(), "it can be set")
 	})
 
 	It("is not started without an order", func() {

@@ -35,7 +35,7 @@ func (p *Process) start(program Program) (wait func() error, err error) {
 	}
 	defer lifeline.Close()
 	supervisor := &exec.Cmd{
-		Path: self, Args: []string{supervisorName}, Dir: "/", Env: []string{}, ExtraFiles: []*os.File{lifeline},
+		Path: self, Args: []string{supervisorName}, Dir: "/", ExtraFiles: []*os.File{lifeline}, // in the environment of this process, which its init functions may need
 		Stdin: streams.theirs[0], Stdout: streams.theirs[1], Stderr: streams.theirs[2],
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // not in the group that a terminal interrupts
 	}

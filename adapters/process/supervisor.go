@@ -5,12 +5,14 @@ package process
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -45,12 +47,12 @@ func supervise() int {
 	if child.Env == nil {
 		child.Env = []string{}
 	}
-	prepare(program)
+	report(prepare(program))
 	if err := child.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "the program cannot be started:", err)
 		return failedStart
 	}
-	limit(child.Process.Pid, program)
+	report(limit(child.Process.Pid, program))
 	for _, file := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
 		_ = file.Close()
 	}
@@ -110,11 +112,27 @@ func (f *family) reap() {
 }
 
 // limitCPU limits this process and those that it starts.
-func limitCPU(program Program) {
-	noCore := unix.Rlimit{}
-	_ = unix.Setrlimit(unix.RLIMIT_CORE, &noCore) // a core file would have the key
+func limitCPU(program Program) error {
+	noCore := unix.Rlimit{} // a core file would have the key
+	mistakes := []error{failed("turning off core files", unix.Setrlimit(unix.RLIMIT_CORE, &noCore))}
 	if seconds := uint64(max(0, program.CPUTime) / time.Second); seconds > 0 {
-		_ = unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds})
+		mistakes = append(mistakes, failed("limiting the processor time", unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds})))
+	}
+	return errors.Join(mistakes...)
+}
+
+// failed returns what failed, nil without an error.
+func failed(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s of the program: %w", what, err)
+	}
+	return nil
+}
+
+// report writes an error of a limit to the standard error, which Start passes on line by line.
+func report(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "a limit cannot be set:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 

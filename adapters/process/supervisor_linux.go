@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"math"
 	"os"
 	"strconv"
@@ -21,17 +22,18 @@ func ownGroup() *syscall.SysProcAttr {
 }
 
 // prepare makes the supervisor adopt orphaned descendants, and limits what it starts. The program gets no file that this process has inherited.
-func prepare(program Program) {
-	_ = unix.CloseRange(lifelineFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	limitCPU(program)
+func prepare(program Program) error {
+	_ = unix.CloseRange(lifelineFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // a kernel without it has closed those of this process
+	return errors.Join(failed("adopting the descendants", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)), limitCPU(program))
 }
 
 // limit limits the program shortly after its start, because the supervisor itself could not start it within the limit.
-func limit(pid int, program Program) {
-	if bytes := uint64(max(0, program.Memory)); bytes > 0 {
-		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: bytes, Max: bytes}, nil)
+func limit(pid int, program Program) error {
+	bytes := uint64(max(0, program.Memory))
+	if bytes == 0 {
+		return nil
 	}
+	return failed("limiting the memory", unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: bytes, Max: bytes}, nil))
 }
 
 // killAdopted kills the children of the supervisor; it then adopts theirs.

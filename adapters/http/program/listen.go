@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,7 +34,11 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 		out.isDone = true
 	}
 	done, err := s.resume(w, r, out, index)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoMemory):
+		response.Unavailable(w, response.TooManyBodies)
+		return
+	case err != nil:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the events after Last-Event-ID are not kept any more")
 		return
 	}

@@ -42,7 +42,7 @@ func (s *session) negotiated() string {
 func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	messages, err := parse(body)
 	if err != nil {
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
 		return
 	}
 	s.beginPost()
@@ -102,45 +102,43 @@ func (s *session) writeAll(messages []message) {
 // cancelDelay is how long the program may take to answer a request that the client has cancelled. Many never do.
 const cancelDelay = 5 * time.Second
 
-func (s *session) expectCancellation(id rpc.ID) {
+func (s *session) expectCancellation(id callID) {
 	time.AfterFunc(cancelDelay, func() {
-		if out, last := s.answered(id); out != nil {
-			s.send(out, errorAnswer(id, "The request was cancelled"), last)
+		if c, last := s.answered(id); c != nil {
+			s.send(c.stream, errorAnswer(c.id, "The request was cancelled"), last)
 		}
 	})
 }
 
 // register records the calls of a POST. It returns false, and the id, if one has the id of an open call.
-func (s *session) register(out *stream, messages []message) (duplicate rpc.ID, ok bool) {
+func (s *session) register(out *stream, messages []message) (duplicate callID, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ids := map[rpc.ID]bool{}
+	ids := map[string]bool{}
 	for _, m := range messages {
 		if !m.isCall() {
 			continue
 		}
-		if s.calls[m.request.ID] != nil || ids[m.request.ID] {
-			return m.request.ID, false
+		if s.calls[m.id.key] != nil || ids[m.id.key] {
+			return m.id, false
 		}
-		ids[m.request.ID] = true
+		ids[m.id.key] = true
 	}
 	for _, m := range messages {
 		if m.isCall() {
 			s.requests++
-			s.calls[m.request.ID] = &call{stream: out, progress: m.progressToken(), number: s.requests}
+			s.calls[m.id.key] = &call{id: m.id, stream: out, progress: m.progressToken(), number: s.requests}
 			out.open++
 		}
 	}
 	if !s.legacy {
 		s.streams[out.id] = out
 	}
-	return rpc.ID{}, true
+	return callID{}, true
 }
 
-func refuseDuplicate(w http.ResponseWriter, id rpc.ID) {
-	writeAnswer(w, http.StatusBadRequest, &rpc.Response{ID: id, Error: &rpc.Error{
-		Code: rpc.CodeInvalidRequest, Message: fmt.Sprintf("a request with the id %v is under way", id.Raw()),
-	}})
+func refuseDuplicate(w http.ResponseWriter, id callID) {
+	writeAnswer(w, answerTo(id, &rpc.Error{Code: rpc.CodeInvalidRequest, Message: fmt.Sprintf("a request with the id %s is under way", id.text)}))
 }
 
 // initialize answers the first POST of a session. It holds the response back until the program has answered, so that a failure gets its status.
@@ -182,7 +180,7 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, 
 func (s *session) deliver(w http.ResponseWriter, r *http.Request, body []byte) error {
 	messages, err := parse(body)
 	if err != nil {
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
 		return nil
 	}
 	s.beginPost()

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -19,7 +20,8 @@ func TestProgram(t *testing.T) {
 
 var _ = Describe("The messages of a program", Label("U22"), func() {
 	read := func(from io.Reader) (texts []string, err error) {
-		err = readMessages(from, func(m message) { texts = append(texts, string(m.raw)) })
+		memory := jsonrpc.NewBodyMemory(64 << 20).Reserve("ada")
+		err = readMessages(from, &memory, func(m message) { texts = append(texts, string(m.raw)) })
 		return texts, err
 	}
 
@@ -41,6 +43,40 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 		Expect(err).To(MatchError(errLongMessage))
 	})
 
+	It("use the memory for bodies until they are passed on", Label("U25", "G19"), func() {
+		line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", 2<<20) + "\"}\n"
+		shared := jsonrpc.NewBodyMemory(8 << 20)
+		first, second := shared.Reserve("ada"), shared.Reserve("ada")
+		var inside error
+		Expect(readMessages(strings.NewReader(line), &first, func(message) {
+			inside = readMessages(strings.NewReader(line), &second, func(message) {})
+		})).To(MatchError(io.EOF))
+		Expect(inside).To(MatchError(errNoMemory))
+		Expect(readMessages(strings.NewReader(line+line), &second, func(message) {})).To(MatchError(io.EOF))
+	})
+
+	DescribeTable("have an id, which is kept as it is written", func(text, same, other string) {
+		var ids []callID
+		for _, id := range []string{text, same, other} {
+			messages, err := parse([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"a"}`))
+			Expect(err).NotTo(HaveOccurred())
+			ids = append(ids, messages[0].id)
+		}
+		Expect(ids[0].key).To(And(Equal(ids[1].key), Not(Equal(ids[2].key))))
+		Expect(string(answerTo(ids[0], nil))).To(ContainSubstring(`"id":` + text))
+	},
+		Entry("beyond 2^53", "9007199254740993", "9007199254740993", "9007199254740992"),
+		Entry("with a fraction", "1.5", "1.5", "1"),
+		Entry("that is a number in two spellings", "1.0", "1", "2"),
+		Entry("that is text in two spellings", `"\u00e4"`, `"ä"`, `"a"`),
+		Entry("that is text with digits", `"1"`, `"1"`, "1"),
+	)
+
+	DescribeTable("are refused with an id that is", func(id string, reason error) {
+		_, err := parse([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"a"}`))
+		Expect(err).To(MatchError(reason))
+	}, Entry("too long", `"`+strings.Repeat("x", maxID)+`"`, errLongID), Entry("an object", "{}", errNoMessage), Entry("a truth value", "true", errNoMessage))
+
 	DescribeTable("name the request that they cancel", func(text string, cancels bool) {
 		m, err := parseOne([]byte(text))
 		Expect(err).NotTo(HaveOccurred())
@@ -58,21 +94,24 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 // FuzzParse passes on every message in one line and with the same JSON (U22).
 func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
+		var given bytes.Buffer
+		isJSON := json.Compact(&given, body) == nil
 		messages, err := parse(body)
 		if err != nil {
 			return
 		}
 		var all [][]byte
 		for _, m := range messages {
-			if bytes.ContainsAny(m.raw, "\r\n") || !json.Valid(m.raw) || (m.request == nil) == (m.response == nil) {
+			if bytes.ContainsAny(m.raw, "\r\n") || !json.Valid(m.raw) || m.isCall() && m.isResponse() {
 				t.Fatalf("%q became %q", body, m.raw)
 			}
 			m.cancels()
 			m.isStateless()
-			all = append(all, m.raw)
+			var line bytes.Buffer
+			_ = json.Compact(&line, m.raw) // is valid
+			all = append(all, line.Bytes())
 		}
-		var given bytes.Buffer
-		if json.Compact(&given, body) != nil {
+		if !isJSON {
 			t.Fatalf("%q is no JSON", body)
 		}
 		if joined := bytes.Join(all, []byte{','}); !bytes.Equal(given.Bytes(), joined) && given.String() != "["+string(joined)+"]" {

@@ -3,13 +3,12 @@ package program
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
-
-	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/adapters/process"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -21,6 +20,8 @@ type session struct {
 	legacy   bool // HTTP+SSE
 	upstream *Upstream
 	grant    string
+	person   string            // whose memory for bodies its messages use
+	values   [sha256.Size]byte // of the environment
 	child    *process.Process
 	ended    chan struct{}
 	idle     *time.Timer
@@ -31,7 +32,7 @@ type session struct {
 	cause     error // of the end
 	revision  string
 	posts     int              // under way
-	calls     map[rpc.ID]*call // of the client, without an answer
+	calls     map[string]*call // of the client, without an answer, by the key of their id
 	streams   map[string]*stream
 	listening *stream // for the messages that belong to no call
 	requests  int     // calls so far
@@ -39,6 +40,7 @@ type session struct {
 
 // call is a request of the client.
 type call struct {
+	id       callID
 	stream   *stream
 	progress string // its progress token, as JSON; "" without one
 	number   int    // in the order of the calls
@@ -57,8 +59,8 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	}
 	program.Env = append(program.Env[:len(program.Env):len(program.Env)], variables...)
 	s := &session{
-		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, ended: make(chan struct{}),
-		calls: map[rpc.ID]*call{}, streams: map[string]*stream{}, listening: newStream(""),
+		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, person: sender.Subject, values: hashOf(values), ended: make(chan struct{}),
+		calls: map[string]*call{}, streams: map[string]*stream{}, listening: newStream(""),
 	}
 	s.idle = time.AfterFunc(u.options.IdleTimeout, s.expire)
 	if !u.registry.AddSession(s, &sender) {
@@ -157,7 +159,7 @@ func (s *session) end(cause error) {
 	}
 	s.cause = cause
 	calls := s.calls
-	s.calls = map[rpc.ID]*call{}
+	s.calls = map[string]*call{}
 	s.idle.Stop()
 	s.mu.Unlock()
 	if s.child == nil {
@@ -165,9 +167,9 @@ func (s *session) end(cause error) {
 	}
 	s.child.End()
 	s.upstream.options.Logger.Info("ended the program of a session", "session", s.label(), "grant", s.grant, "reason", cause, "rule", "U24")
-	for id, c := range calls {
+	for _, c := range calls {
 		if !c.stream.isInitial { // its response has a status
-			s.send(c.stream, errorAnswer(id, clientText(cause)), true)
+			s.send(c.stream, errorAnswer(c.id, clientText(cause)), true)
 		}
 	}
 	close(s.ended)
@@ -181,8 +183,9 @@ func clientText(cause error) string {
 // pump passes on the messages of the program until its end.
 func (s *session) pump() {
 	u := s.upstream
-	err := readMessages(s.child, s.route)
-	if errors.Is(err, errLongMessage) {
+	memory := u.options.Bodies.Reserve(s.person)
+	err := readMessages(s.child, &memory, s.route)
+	if errors.Is(err, errLongMessage) || errors.Is(err, errNoMemory) {
 		s.end(err)
 	}
 	s.child.End()
@@ -201,7 +204,10 @@ func (s *session) pump() {
 // write sends a message to the program.
 func (s *session) write(m message) {
 	s.input.Lock()
-	_, err := s.child.Write(append(m.raw, '\n'))
+	_, err := s.child.Write(m.raw)
+	if err == nil {
+		_, err = s.child.Write([]byte{'\n'})
+	}
 	s.input.Unlock()
 	if err != nil && !s.hasEnded() {
 		select { // a program that has just exited is the likelier reason

@@ -73,18 +73,24 @@ func (o *stream) isSent() bool {
 func (o *stream) write(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.writeLocked(text)
+	o.writeLocked(text, nil, "")
 }
 
-func (o *stream) writeLocked(text string) {
+// writeLocked writes a body, which may be long, without a copy.
+func (o *stream) writeLocked(before string, body []byte, after string) {
 	if o.to == nil {
 		return
 	}
-	_, err := o.to.Write([]byte(text)) //nolint:gosec // the media type is that of events
-	if err == nil {
-		err = http.NewResponseController(o.to).Flush()
+	for _, part := range [][]byte{[]byte(before), body, []byte(after)} {
+		if len(part) == 0 {
+			continue
+		}
+		if _, err := o.to.Write(part); err != nil { //nolint:gosec // the media type is that of events
+			o.finish()
+			return
+		}
 	}
-	if err != nil { // the client may resume
+	if http.NewResponseController(o.to).Flush() != nil { // the client may resume
 		o.finish()
 	}
 }
@@ -96,47 +102,55 @@ func (s *session) send(o *stream, body []byte, last bool) {
 	index := o.next
 	o.next++
 	if s.legacy {
-		o.writeLocked("event: message\ndata: " + string(body) + "\n\n")
+		o.writeLocked("event: message\ndata: ", body, eventEnd)
 		return
 	}
 	_ = s.upstream.events.Append(context.Background(), s.id, o.id, body) // an event that is not kept cannot be resumed
-	o.writeLocked(o.event(index, body))
+	o.writeLocked(o.event(index, body), body, eventEnd)
 	if last {
 		o.isDone = true
 		o.finish()
 	}
 }
 
-// event returns the text of an event. One without a body only names the place from which the client can resume.
+const eventEnd = "\n\n"
+
+// event returns the text of an event before its body. One without a body only names the place from which the client can resume.
 func (o *stream) event(index int, body []byte) string {
 	name := "message"
 	if body == nil {
 		name = "prime"
 	}
-	return "event: " + name + "\nid: " + o.id + eventSeparator + strconv.Itoa(index) + "\ndata: " + string(body) + "\n\n"
+	return "event: " + name + "\nid: " + o.id + eventSeparator + strconv.Itoa(index) + "\ndata: "
 }
 
 // resume sends the events after index, and attaches the response for further ones. It returns nil if there will be none.
 func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, index int) (done chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	memory := s.upstream.options.Bodies.Reserve(s.person)
+	defer memory.Release()
 	var missed [][]byte
+	bytes := int64(0)
 	for body, err := range s.upstream.events.After(r.Context(), s.id, o.id, index) {
 		if err != nil {
 			return nil, err
+		}
+		if bytes += int64(len(body)); bytes > lineBuffer && memory.Extend(bytes) != nil {
+			return nil, errNoMemory
 		}
 		missed = append(missed, body)
 	}
 	begin(w)
 	done = o.attachLocked(w)
-	o.writeLocked(": ok\n\n") // proxies send the header only with a part of the body
+	o.writeLocked(": ok", nil, eventEnd) // proxies send the header only with a part of the body
 	first := o.next - len(missed)
 	if o.isDone {
 		first = index + 1
 	}
 	for i, body := range missed {
 		if len(body) > 0 {
-			o.writeLocked(o.event(first+i, body))
+			o.writeLocked(o.event(first+i, body), body, eventEnd)
 		}
 	}
 	if o.isDone {

@@ -5,6 +5,8 @@
 //	post      the messages of a client
 //	listen    the streams that a client opens with GET
 //	stream    the events of a response, and their resumption
+//	lines     the lines of the program
+//	message   a JSON-RPC message
 //	route     the messages of the program, each to the stream that it belongs to
 //	log       the standard error of the program
 //
@@ -13,6 +15,7 @@
 package program
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,7 +46,8 @@ type Options struct {
 	Environment presentation.Environment
 	Values      func(host oauth.HostToken) credential.Values // of the fields in the environment
 
-	MessagePath  string // path of the gateway for the messages of HTTP+SSE
+	Bodies       *jsonrpc.BodyMemory // also for long messages of the program
+	MessagePath  string              // path of the gateway for the messages of HTTP+SSE
 	Sessions     Sessions
 	Resource     oauth.Resource // the resource that clients call; part of the owner of a session
 	StartTimeout time.Duration  // until the program has answered initialize
@@ -92,7 +96,7 @@ const (
 // revisions have sessions.
 var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// Forward answers a request to the endpoint. It returns an error only if it has written nothing: oauth.ErrNotFound for a session of another caller,
+// Forward answers a request to the endpoint. It replaces ends of lines in the body by spaces. It returns an error only if it has written nothing: oauth.ErrNotFound for a session of another caller,
 // oauth.ErrUnknownSession for one that has ended or is in another process, or a *Failure.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
 	isStateless := r.Header.Get(versionHeader) >= firstStateless
@@ -104,7 +108,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 	case len(ids) > 1:
 		return oauth.ErrNotFound
 	case len(ids) == 1:
-		s, err := u.find(ids[0], sender)
+		s, err := u.find(ids[0], sender, host)
 		if err != nil {
 			return err
 		}
@@ -119,8 +123,8 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 }
 
 // Deliver answers a message of HTTP+SSE. Its errors are those of Forward.
-func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, _ oauth.HostToken) error {
-	s, err := u.find(r.URL.Query().Get(sessionParameter), sender)
+func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+	s, err := u.find(r.URL.Query().Get(sessionParameter), sender, host)
 	if err != nil {
 		return err
 	}
@@ -134,8 +138,13 @@ const sessionParameter = "sessionid"
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
 
-// find returns the session of a bound id.
-func (u *Upstream) find(bound string, sender oauth.Caller) (*session, error) {
+// hashOf identifies the values in the environment of a process without keeping them.
+func hashOf(values credential.Values) [sha256.Size]byte {
+	return sha256.Sum256([]byte(values.Encode()))
+}
+
+// find returns the session of a bound id. A process is only for grants with the values in its environment, because it ends with its last grant.
+func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.HostToken) (*session, error) {
 	id, ok, err := u.options.Sessions.OpenSession(bound, u.owner(sender))
 	switch {
 	case err != nil:
@@ -146,7 +155,7 @@ func (u *Upstream) find(bound string, sender oauth.Caller) (*session, error) {
 	u.mu.Lock()
 	s := u.sessions[id]
 	u.mu.Unlock()
-	if s == nil || s.hasEnded() || !u.registry.UseSession(id, sender.Grant) {
+	if s == nil || s.hasEnded() || s.values != hashOf(u.options.Values(host)) || !u.registry.UseSession(id, sender.Grant) {
 		return nil, oauth.ErrUnknownSession
 	}
 	return s, nil
@@ -157,7 +166,7 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 	messages, err := parse(body)
 	switch {
 	case err != nil:
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
 		return nil
 	case r.Header.Get(versionHeader) >= firstStateless, messages[0].isStateless():
 		refuseRevision(w, r, messages[0])
@@ -222,5 +231,6 @@ var (
 	errStart       = errors.New("it did not answer initialize in time")
 	errRefused     = errors.New("it refused to initialize")
 	errInput       = errors.New("it does not read its input")
+	errNoMemory    = errors.New("its message does not fit into the memory for bodies, which other messages of this person or of all people use: read those, and call again")
 	errLongMessage = errors.New("it sent a message that is too long")
 )

@@ -1,0 +1,60 @@
+package program
+
+import (
+	"bufio"
+	"errors"
+	"io"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+)
+
+const (
+	// maxMessage is the maximum length of a message of the program.
+	maxMessage = 16 << 20
+	// lineBuffer is the longest line for which no memory is reserved.
+	lineBuffer = 64 << 10
+)
+
+// readMessages calls handle with each line that is a message. It ignores other lines, which many programs print at their start. A long line uses the
+// memory for bodies until handle returns, as it does not before a slow client has read it.
+func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(message)) error {
+	defer memory.Release()
+	reader := bufio.NewReaderSize(from, lineBuffer)
+	for {
+		line, err := readLine(reader, memory)
+		if err != nil {
+			return err
+		}
+		messages, _ := parse(line)
+		for _, m := range messages {
+			handle(m)
+		}
+		memory.Release()
+	}
+}
+
+// readLine returns the next line, which is valid until the next call.
+func readLine(reader *bufio.Reader, memory *jsonrpc.Reservation) (line []byte, err error) {
+	part, err := reader.ReadSlice('\n')
+	if err != bufio.ErrBufferFull { //nolint:errorlint // bufio returns the value itself
+		return part, err
+	}
+	for {
+		length := len(line) + len(part)
+		if length > maxMessage {
+			return nil, errLongMessage
+		}
+		if length > cap(line) {
+			capacity := min(2*length, maxMessage)
+			if memory.Extend(int64(capacity)) != nil {
+				return nil, errNoMemory
+			}
+			line = append(make([]byte, 0, capacity), line...)
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		part, err = reader.ReadSlice('\n')
+	}
+}
