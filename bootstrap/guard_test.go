@@ -68,6 +68,23 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		Expect(answered).To(Equal(1))
 	})
 
+	It("leaves no URI to the policy of the host that parsers read differently", Label("U26"), func() {
+		var passed []string
+		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, _ oauth.Caller) {
+			body, _ := io.ReadAll(r.Body)
+			passed = append(passed, string(body))
+		}, bootstrap.WithOAuth(server.authz), bootstrap.WithResourcePolicy(func(_ oauth.Caller, uri string) bool { return bootstrap.FoldResourceURI(uri) != "file:///secret" }))
+		Expect(guarded.Register(server.Echo)).To(Succeed())
+		first := tokensOf(server.exchange(server.code())).Access
+		read := func(uri string) string {
+			return `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"` + uri + `"}}`
+		}
+		for _, uri := range []string{"file:///a/../secret", "file:///%2573ecret", "file:///SECRET?x", "file:///open?x"} {
+			server.sendTo(issuer+"/mcp", first, read(uri))
+		}
+		Expect(passed).To(Equal([]string{read("file:///open?x")}))
+	})
+
 	It("needs a handler, and does not serve stdio", func(ctx SpecContext) {
 		Expect(bootstrap.Guard(nil).Register(server.Echo)).To(MatchError(ContainSubstring("the MCP server is nil")))
 		guarded := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {}, bootstrap.WithOAuth(server.authz), bootstrap.WithResource(own))

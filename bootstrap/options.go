@@ -8,6 +8,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
+	"github.com/pasteport/pasteport/adapters/http/mcp/uri"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -78,9 +79,16 @@ func WithPromptPolicy(allows func(caller oauth.Caller, prompt string) bool) MCPO
 
 // WithResourcePolicy is WithToolPolicy for resources: to list, read, subscribe to and complete them. A resource template is listed and completed if its
 // text is allowed, such as "file:///{path}"; a resource is read if its own URI is. Compare with FoldResourceURI, because a server may take several URIs
-// for one resource.
+// for one resource. A URI that parsers read in different ways is denied without a call of allows: one with white space, control characters, dot
+// segments, or invalid or repeated percent-encoding (U26).
 func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOption {
-	return func(m *MCPServer) { m.options.Resources = allows }
+	if allows == nil {
+		return func(m *MCPServer) { m.options.Resources = nil }
+	}
+	permits := func(caller oauth.Caller, name string) bool {
+		return len(uri.Readings(name)) > 0 && allows(caller, name)
+	}
+	return func(m *MCPServer) { m.options.Resources = permits }
 }
 
 // WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403 insufficient_scope and can request them (G10).
@@ -93,9 +101,16 @@ func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 // differences, compare folded names in WithToolScopes and WithToolPolicy.
 func FoldToolName(name string) string { return jsonrpc.FoldToolName(name) }
 
-// FoldResourceURI returns a URI without percent-encoding, dot segments and repeated slashes, in lower case and in narrow letters, so that URIs that a
-// server may take for the same resource are equal. Use it only to compare.
-func FoldResourceURI(uri string) string { return jsonrpc.FoldURI(uri) }
+// FoldResourceURI returns a URI without query, fragment, parameters, percent-encoding, repeated slashes and the authority of file:, in lower case and
+// in narrow letters, so that URIs that a server may take for the same resource are equal. Use it only to compare. It returns "" for a URI that
+// WithResourcePolicy denies in any case.
+func FoldResourceURI(name string) string {
+	readings := uri.Readings(name)
+	if len(readings) == 0 {
+		return ""
+	}
+	return readings[len(readings)-1]
+}
 
 // Bus carries messages between the replicas of a service; nats.Open returns one.
 type Bus = replica.Bus

@@ -113,7 +113,27 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		Entry("encoded dot segments", "resources/read", params{"uri": "file:///public/%2e%2e/secret/pay.txt"}),
 		Entry("dot segments that are encoded twice", "resources/read", params{"uri": "file:///public/%252e%252e%252fsecret/pay.txt"}),
 		Entry("backslashes", "resources/read", params{"uri": `file:///public/..\secret/pay.txt`}),
+		Entry("encoded dot segments with invalid percent-encoding", "resources/read", params{"uri": "file:///public/%2e%2e/secret/pay.txt?%"}),
+		Entry("dot segments with a tab", "resources/read", params{"uri": "file:///public/.\t./secret/pay.txt"}),
+		Entry("an allowed end after another path", "resources/read", params{"uri": "file:///secret/pay.txt?file:///public/"}),
 	)
+
+	It("refuses what servers may take for a denied resource, and passes the rest", func(ctx SpecContext) {
+		open(ctx, "/mcp", func(c *server.Config) { c.Gateway.Policy.Resources = []string{"deny file:///secret/*", "allow *"} })
+		bob := as(ctx, "token-of-bob", sessions)
+		before := len(upstream.Asked())
+		for _, uri := range []string{
+			"file:///%73ecret/pay%zz", "file:///secret/pay.txt?", "file:///secret/pay.txt#a", "file:///secret/pay.txt;a", "file:secret/pay.txt", "file:/secret/pay.txt", "file:////secret/pay.txt",
+			"file://127.0.0.1/secret/pay.txt", "file://user@/secret/pay.txt", `file:\secret\pay.txt`, "FILE:///secret/pay.txt", "file:///%2573ecret/pay.txt", "file:///./secret/pay.txt",
+			"file:///sec\nret/pay.txt", "https://h/ a", "note://a/../b",
+		} {
+			Expect(bob.Ask(ctx, "resources/read", params{"uri": uri}).Error.Message).To(Equal("Resource not found"), uri)
+			Expect(upstream.Asked()).To(HaveLen(before), uri)
+		}
+		Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
+		bob.raw(ctx, "resources/read", params{"uri": "note://me@a/b?c=%20#d"})
+		Expect(upstream.Asked()).To(HaveLen(before + 2))
+	})
 
 	It("refuses a whole batch that names something denied, with an answer to each of its requests", func(ctx SpecContext) {
 		open(ctx, "/mcp")
@@ -240,6 +260,21 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			resumed := bob.Request(ctx, http.MethodGet)
 			resumed.Header.Set("Last-Event-ID", "4")
 			Expect(Follow(resumed).Next("message")).To(Equal(shown))
+		})
+
+		It("are notices about a resource, passes those about what the person may read", func(ctx SpecContext) {
+			open(ctx, "/mcp")
+			bob := as(ctx, "token-of-bob", sessions)
+			updated := func(uri string) string {
+				return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
+			}
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: "+updated("file:///secret/pay.txt")+"\n\ndata: ["+updated("file:///secret/b")+","+updated("file:///public/a.txt")+"]\n\n"+
+					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n")
+			})
+			Expect(Send(bob.Request(ctx, http.MethodGet)).Text).To(Equal("data: [" + updated("file:///public/a.txt") + "]\n\n" +
+				"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n"))
 		})
 
 		It("come without rules, passes every byte", func(ctx SpecContext) {

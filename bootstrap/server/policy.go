@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/uri"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/access"
@@ -37,21 +38,26 @@ var ruleItem = settings.Item[string]{
 type ruleList struct {
 	field oauth.Field
 	lines []string
-	fold  func(name string) string
+	read  func(name string) (readings []string)
+	forms func(pattern string) (complete, withoutQuery []string)
 	use   func(allows func(oauth.Caller, string) bool) bootstrap.MCPOption
 }
 
 func (p PolicyConfig) lists() []ruleList {
 	return []ruleList{
-		{toolRules, p.Tools, bootstrap.FoldToolName, bootstrap.WithToolPolicy},
-		{promptRules, p.Prompts, bootstrap.FoldToolName, bootstrap.WithPromptPolicy},
-		{resourceRules, p.Resources, bootstrap.FoldResourceURI, bootstrap.WithResourcePolicy},
+		{toolRules, p.Tools, foldName, foldPattern, bootstrap.WithToolPolicy},
+		{promptRules, p.Prompts, foldName, foldPattern, bootstrap.WithPromptPolicy},
+		{resourceRules, p.Resources, uri.Readings, uri.Forms, bootstrap.WithResourcePolicy},
 	}
 }
 
+func foldName(name string) []string { return []string{bootstrap.FoldToolName(name)} }
+
+func foldPattern(pattern string) (complete, shortened []string) { return foldName(pattern), nil }
+
 func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) {
 	rules, wrong := access.Parse(l.lines, access.Vocabulary{
-		Fold: l.fold, Roles: roles, Scopes: func(name string) []string { return containing(scopes, name) },
+		Readings: l.read, Forms: l.forms, Roles: roles, Scopes: func(name string) []string { return containing(scopes, name) },
 	})
 	var mistakes []error
 	for _, mistake := range wrong {

@@ -10,7 +10,11 @@ import (
 
 // Vocabulary is what rules can refer to.
 type Vocabulary struct {
-	Fold   func(name string) string             // returns the same for all spellings that an MCP server may take for one name
+	// Readings returns what an MCP server may take a name for: the same for all spellings of one name, and none for a name that no caller may use.
+	Readings func(name string) []string
+	// Forms returns a pattern in the forms that match readings: complete, and without what a server may ignore. It returns none for a pattern that
+	// matches no reading.
+	Forms  func(pattern string) (complete, shortened []string)
 	Scopes func(name string) (granted []string) // returns the scopes that contain a scope, itself included; none for an unknown one
 	Roles  bool                                 // callers may have roles
 }
@@ -18,7 +22,7 @@ type Vocabulary struct {
 // Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". Each error has the number of the rule and a remedy (U28).
 func Parse(lines []string, known Vocabulary) (Rules, []error) {
 	var mistakes []error
-	parsed := Rules{fold: known.Fold}
+	parsed := Rules{readings: known.Readings}
 	for i, line := range lines {
 		one, err := parseRule(line, known)
 		if err == nil && parsed.cover(one) {
@@ -50,9 +54,9 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 		return rule{}, errors.New("it has no pattern: write one, such as read_*, or * for every name")
 	}
 	for _, name := range names {
-		one := pattern{name, known.Fold(name)}
-		if !isPattern(one.exact) || !isPattern(one.folded) {
-			return rule{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set and ] ends it, and \\ makes the next character literal", name)
+		one, err := parsePattern(name, known)
+		if err != nil {
+			return rule{}, err
 		}
 		parsed.patterns = append(parsed.patterns, one)
 	}
@@ -60,6 +64,19 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 		return rule{}, errors.New("nothing follows for: write role:NAME or scope:NAME, or leave out for")
 	}
 	return parsed, parsed.addCallers(callers, known)
+}
+
+func parsePattern(text string, known Vocabulary) (pattern, error) {
+	complete, shortened := known.Forms(text)
+	if len(complete) == 0 {
+		return pattern{}, fmt.Errorf("%q matches no name that a caller may use: write it without dot segments, and with valid percent-encoding that is not repeated", text)
+	}
+	for _, form := range slices.Concat([]string{text}, complete, shortened) {
+		if !isPattern(form) {
+			return pattern{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set and ] ends it, and \\ makes the next character literal", text)
+		}
+	}
+	return pattern{text, complete, shortened}, nil
 }
 
 func (r *rule) addCallers(callers []string, known Vocabulary) error {
@@ -88,7 +105,7 @@ func (r *rule) addCallers(callers []string, known Vocabulary) error {
 func (r Rules) cover(later rule) bool {
 	return !slices.ContainsFunc(later.patterns, func(p pattern) bool {
 		return !slices.ContainsFunc(r.rules, func(earlier rule) bool {
-			return earlier.forAll && slices.ContainsFunc(earlier.patterns, func(e pattern) bool { return e.exact == everything || e == p })
+			return earlier.forAll && slices.ContainsFunc(earlier.patterns, func(e pattern) bool { return e.exact == everything || e.exact == p.exact })
 		})
 	})
 }
@@ -96,7 +113,7 @@ func (r Rules) cover(later rule) bool {
 // denyAll reports whether no rule allows a name, except in a list with "deny *".
 func (r Rules) denyAll() bool {
 	return len(r.rules) > 0 && !slices.ContainsFunc(r.rules, func(one rule) bool {
-		return one.allows || one.forAll && slices.Contains(one.patterns, pattern{everything, everything})
+		return one.allows || one.forAll && slices.ContainsFunc(one.patterns, func(p pattern) bool { return p.exact == everything })
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 
 // Rules decide about the names of one kind: tools, prompts or resources. Empty Rules allow every name.
 type Rules struct {
-	rules []rule
-	fold  func(name string) string
+	rules    []rule
+	readings func(name string) []string
 }
 
 // rule allows or denies the names that one of its patterns matches, to the callers with one of its roles or scopes.
@@ -25,18 +25,24 @@ type rule struct {
 	scopes   []string
 }
 
-// pattern is a pattern as it was written, and with its letters folded.
-type pattern struct{ exact, folded string }
+// pattern is a pattern as it was written, and in the forms of Vocabulary.
+type pattern struct {
+	exact               string
+	complete, shortened []string
+}
 
-// Permit reports whether the caller may see and use a name. A deny rule matches each spelling of a name, and an allow rule only the exact one, because
-// an MCP server may take other spellings for the same name (U11).
+// Permit reports whether the caller may see and use a name. A deny rule matches a name if it matches one of its readings. An allow rule has to match
+// the exact name and all its readings, because each could be what an MCP server reads (U11).
 func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	if len(r.rules) == 0 {
 		return true
 	}
-	folded := r.fold(name)
+	readings := r.readings(name)
+	if len(readings) == 0 {
+		return false
+	}
 	for _, rule := range r.rules {
-		if rule.concerns(caller) && rule.matches(name, folded) {
+		if rule.concerns(caller) && rule.matches(name, readings) {
 			return rule.allows
 		}
 	}
@@ -51,13 +57,27 @@ func (r rule) concerns(caller oauth.Caller) bool {
 		slices.ContainsFunc(r.scopes, caller.Scopes.Has)
 }
 
-func (r rule) matches(name, folded string) bool {
-	return slices.ContainsFunc(r.patterns, func(p pattern) bool {
-		if r.allows {
-			return globs(p.exact, name) && globs(p.folded, folded)
-		}
-		return globs(p.exact, name) || globs(p.folded, folded) || globs(p.exact, folded)
+func (r rule) matches(name string, readings []string) bool {
+	if r.allows {
+		return slices.ContainsFunc(r.patterns, func(p pattern) bool { return globs(p.exact, name) && p.allows(readings) })
+	}
+	return slices.ContainsFunc(r.patterns, func(p pattern) bool { return globs(p.exact, name) || p.denies(readings) })
+}
+
+// allows reports whether a form matches each of the readings.
+func (p pattern) allows(readings []string) bool {
+	return !slices.ContainsFunc(readings, func(reading string) bool { return !globAny(p.complete, reading) && !globAny(p.shortened, reading) })
+}
+
+// denies reports whether the pattern matches one of the readings, also without a slash at its end, which many servers ignore.
+func (p pattern) denies(readings []string) bool {
+	return slices.ContainsFunc(readings, func(reading string) bool {
+		return globs(p.exact, reading) || globAny(p.complete, reading) || globAny(p.complete, strings.TrimSuffix(reading, "/"))
 	})
+}
+
+func globAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return globs(pattern, name) })
 }
 
 // globs is path.Match, but a slash has no special meaning, because names and URIs contain slashes.

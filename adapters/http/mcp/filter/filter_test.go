@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,11 @@ func mayShow(name string) bool { return !strings.Contains(name, "secret") }
 
 var hiding = Lists{Tools: mayShow, Prompts: mayShow, Resources: mayShow}
 
+// updated is a notification that a resource has changed.
+func updated(uri string) string {
+	return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
+}
+
 // result is a JSON-RPC response with members of the result.
 func result(members string) string { return `{"jsonrpc":"2.0","id":1,"result":{` + members + `}}` }
 
@@ -43,6 +49,12 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 		Entry("an element with two names", result(`"tools":[{"name":"a","name":"secret"},{"name":"secret","Name":"a"}]`), result(`"tools":[]`)),
 		Entry("an element with an escaped name", result(`"tools":[{"name":"\u0073ecret"}]`), result(`"tools":[]`)),
 		Entry("an element without a name", result(`"tools":[{"title":"x"},"secret",7,null,{"name":7},{"name":["secret"]}]`), result(`"tools":[]`)),
+		Entry("an update of a resource", updated("a:secret"), ""),
+		Entry("an update under other spellings", `{"Params":{"URI":"a:secret"},"Method":"Notifications/Resources/Updated"}`, ""),
+		Entry("an update with two URIs", `{"params":{"uri":"a:b","uri":"a:secret"},"method":"notifications/resources/updated"}`, ""),
+		Entry("an update whose URI is no text", `{"method":"notifications/resources/updated","params":{"uri":["a:secret"]}}`, ""),
+		Entry("an update in a batch", `[`+updated("a:secret")+`, `+result(`"tools":[{"name":"secret"}]`)+`,`+updated("a:secret")+`]`, `[`+result(`"tools":[]`)+`]`),
+		Entry("all updates in a batch", `[`+updated("a:secret")+`,`+updated("b:secret")+`]`, ""),
 		Entry("a public cache", result(`"tools":[],"cacheScope":"public","ttlMs":5`), result(`"tools":[],"cacheScope":"private","ttlMs":5`)),
 		Entry("a cache that is public by default", result(`"contents":[],"ttlMs":5 `), result(`"contents":[],"ttlMs":5 ,"cacheScope":"private"`)),
 	)
@@ -52,6 +64,10 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 	},
 		Entry("a list of what the caller may see", ` {"result" : {"tools" : [ {"name" : "a"} ] , "x":"\ud800"}}`+"\n"),
 		Entry("no list", result(`"tools":null`)),
+		Entry("an update of another resource", updated("a:b")),
+		Entry("updates in a batch", `[ `+updated("a:b")+` , `+updated("a:c")+` ]`),
+		Entry("the notice of a changed list", `{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{"_meta":{"uri":"a:secret"}}}`),
+		Entry("the parameters of another notification", `{"jsonrpc":"2.0","method":"notifications/message","params":{"uri":"a:secret"}}`),
 		Entry("a list deeper in a result", result(`"content":[{"tools":[{"name":"secret"}]}],"structuredContent":{"tools":[{"name":"secret"}]}`)),
 		Entry("the parameters of a request", `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"tools":[{"name":"secret"}]}}`),
 		Entry("an error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"secret","data":{"tools":[{"name":"secret"}]}}}`),
@@ -64,6 +80,7 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 	It("leaves a list of a kind without rules unchanged", func() {
 		message := result(`"tools":[{"name":"secret"}],"prompts":7`)
 		Expect(Lists{Resources: mayShow}.Filter([]byte(message))).To(BeEquivalentTo(message))
+		Expect(Lists{Tools: mayShow}.Filter([]byte(updated("a:secret")))).To(BeEquivalentTo(updated("a:secret")))
 	})
 
 	DescribeTable("fails for", func(message string) {
@@ -142,6 +159,8 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 		Entry("the second event", typed(eventType), "data: {}\n\ndata: "+secret+"\n\ndata: {}\n\n", "data: {}\n\ndata: "+open+"\n\ndata: {}\n\n"),
 		Entry("an event after a byte order mark", typed(eventType), "\ufeffdata: "+secret+"\n\n", "data: "+open+"\n\n"),
 		Entry("an event in a stream whose type has parameters", typed("Text/Event-Stream;charset=utf-8"), "data: "+secret+"\n\n", "data: "+open+"\n\n"),
+		Entry("an update of a resource", typed(eventType), "data: {}\n\nid: 7\ndata: "+updated("a:secret")+"\n\ndata: {}\n\n", "data: {}\n\ndata: {}\n\n"),
+		Entry("an update in JSON", typed(jsonType), updated("a:secret"), ""),
 		Entry("an event of another type", typed(eventType), "event: other\ndata: "+secret+"\n\n", "event: other\ndata: "+open+"\n\n"),
 		Entry("an event that the end of the stream cuts off", typed(eventType), "data: "+secret+"\n", "data: "+open+"\n"),
 		Entry("comments and other events", typed(eventType), ": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: {}\r\n\r\n", ": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: {}\r\n\r\n"),
@@ -198,6 +217,12 @@ func FuzzFilter(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if filtered == nil {
+			if !bytes.Contains(message, []byte("{")) {
+				t.Fatalf("dropped %q", message)
+			}
+			return
+		}
 		again, err := hiding.Filter(filtered)
 		if err != nil || string(again) != string(filtered) {
 			t.Fatalf("filtered %q again to %q: %v", filtered, again, err)
@@ -215,6 +240,14 @@ func FuzzFilter(f *testing.F) {
 				Resources         []struct{ URI string }
 				ResourceTemplates []struct{ URITemplate string }
 			}
+		}
+		var update struct {
+			Method string
+			Params struct{ URI string }
+		}
+		_ = json.Unmarshal(filtered, &update)
+		if update.Method == "notifications/resources/updated" && !mayShow(update.Params.URI) {
+			t.Fatalf("passes %q", filtered)
 		}
 		_ = json.Unmarshal(filtered, &read)
 		names := fmt.Sprint(read)

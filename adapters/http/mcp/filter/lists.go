@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -21,13 +22,20 @@ var errNoList = errors.New("a member of a result that should be a list is none")
 // Filter returns a JSON-RPC message, or a batch of them, without the elements that the caller may not see, in lists of tools, prompts, resources and
 // resource templates. It also forbids shared caches to store results, because those differ between callers. All other bytes stay as they are. It goes
 // by the shape of results, because a response can come on another stream than its request, and accepts spellings and duplicates of names that a
-// client may accept. It fails for a text that is not JSON.
+// client may accept. It drops notifications about resources that the caller may not see, and returns nil if nothing is left. It fails for a text that
+// is not JSON.
 func (l Lists) Filter(message []byte) ([]byte, error) {
 	e := &editor{lists: l, text: message, tokens: jsontext.NewDecoder(bytes.NewBuffer(message), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
-	if err := e.messages(); err != nil {
+	kept, err := e.messages()
+	switch {
+	case err != nil:
 		return nil, err
+	case !e.drops:
+		return e.edited(), nil
+	case len(kept) == 0:
+		return nil, nil
 	}
-	return e.edited(), nil
+	return l.Filter(slices.Concat([]byte("["), bytes.Join(kept, []byte(",")), []byte("]")))
 }
 
 // shown are the members of results with lists, and the members that name their elements.
@@ -52,6 +60,7 @@ type editor struct {
 	tokens *jsontext.Decoder
 	copied int64 // offset in text
 	out    []byte
+	drops  bool // a message is not shown
 }
 
 func (e *editor) replace(from, to int64, with []byte) {
@@ -66,22 +75,29 @@ func (e *editor) edited() []byte {
 	return append(e.out, e.text[e.copied:]...)
 }
 
-func (e *editor) messages() error {
+// messages edits each message, and returns the messages of a batch that are shown, unedited.
+func (e *editor) messages() (kept [][]byte, err error) {
 	if e.tokens.PeekKind() != '[' {
-		return errors.Join(e.message(), e.end())
+		_, err := e.message()
+		return nil, errors.Join(err, e.end())
 	}
 	if _, err := e.tokens.ReadToken(); err != nil {
-		return err
+		return nil, err
 	}
 	for e.tokens.PeekKind() != ']' {
-		if err := e.message(); err != nil {
-			return err
+		from := e.tokens.InputOffset()
+		shown, err := e.message()
+		if err != nil {
+			return nil, err
+		}
+		if shown {
+			kept = append(kept, bytes.TrimLeft(e.text[from:e.tokens.InputOffset()], ", \t\r\n"))
 		}
 	}
 	if _, err := e.tokens.ReadToken(); err != nil {
-		return err
+		return nil, err
 	}
-	return e.end()
+	return kept, e.end()
 }
 
 // end fails if there is data after the message.
@@ -92,13 +108,23 @@ func (e *editor) end() error {
 	return nil
 }
 
-func (e *editor) message() error {
-	return members(e.tokens, func(name string) error {
-		if jsonrpc.IsMember(name, "result") {
+// message edits a message, and reports whether it is shown.
+func (e *editor) message() (shown bool, err error) {
+	var about notification
+	err = members(e.tokens, func(name string) error {
+		switch {
+		case jsonrpc.IsMember(name, "result"):
 			return e.result()
+		case jsonrpc.IsMember(name, "method"):
+			return about.readMethod(e.tokens)
+		case jsonrpc.IsMember(name, "params") && e.lists.Resources != nil:
+			return about.readParams(e.tokens, e.lists.Resources)
 		}
 		return e.tokens.SkipValue()
 	})
+	shown = !about.isOfResource || !about.isHidden
+	e.drops = e.drops || !shown
+	return shown, err
 }
 
 const private = `"private"`

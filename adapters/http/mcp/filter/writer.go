@@ -120,7 +120,11 @@ func (w *Writer) emit(raw []byte, failed error) error {
 	}
 	if failed == nil && isJSON(payload) {
 		var filtered []byte
-		if filtered, failed = w.options.Lists.Filter(payload); failed == nil && !bytes.Equal(filtered, payload) {
+		filtered, failed = w.options.Lists.Filter(payload)
+		switch {
+		case failed == nil && filtered == nil:
+			return nil
+		case failed == nil && !bytes.Equal(filtered, payload):
 			raw = withData(raw, filtered)
 		}
 	}

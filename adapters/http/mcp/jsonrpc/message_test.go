@@ -47,26 +47,3 @@ var _ = Describe("Parsing a body as the SDK does", func() {
 		}
 	})
 })
-
-var _ = Describe("Comparing URIs of resources", Label("U26"), func() {
-	DescribeTable("takes them as the same:", func(uri string, others ...string) {
-		for _, other := range others {
-			Expect(FoldURI(other)).To(Equal(FoldURI(uri)), other)
-		}
-	},
-		Entry("dot segments and slashes", "file:///a/b", "file:///a/../a/b", "file:///a//b", "file:///./a/b", "file:////a/b", "file:/a/b", "FILE://localhost/A/b", `file:///a\b`, "file:///../a/b"),
-		Entry("percent-encoding", "https://h/a b", "https://h/a%20b", "https://h/a%2520b", "https://H/%61%20b", "https://h/x%2f%2e%2e%2fa b"),
-		Entry("space at the ends", "note:x", " note:x\u00a0", "NOTE:X"),
-	)
-
-	DescribeTable("takes them as different:", func(one, other string) {
-		Expect(FoldURI(one)).NotTo(Equal(FoldURI(other)))
-	},
-		Entry("another host", "https://h/a", "https://i/a"), Entry("a folder", "file:///a/", "file:///a"), Entry("another scheme", "file:///a", "https:///a"),
-	)
-
-	DescribeTable("keeps patterns:", func(pattern string) { Expect(FoldURI(pattern)).To(Equal(pattern)) },
-		Entry("for everything", "*"), Entry("with a scheme", "https://*"), Entry("without a slash", "https:*"), Entry("with a part of a path", "file:///public/*"),
-		Entry("without a scheme", "*pay*"), Entry("with a template", "file:///{name}"),
-	)
-})

@@ -2,8 +2,6 @@ package jsonrpc
 
 import (
 	"bytes"
-	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -63,41 +61,6 @@ func isGraphic(name string) bool {
 	}
 	return true
 }
-
-// FoldURI returns a URI in a form that is the same for all URIs that a server may take for one resource: without percent-encoding, dot segments,
-// repeated slashes and the authority localhost, in lower case and in narrow letters. Use it only to deny.
-func FoldURI(uri string) string {
-	for range maxUnescapes {
-		unescaped, err := url.PathUnescape(uri)
-		if err != nil || unescaped == uri {
-			break
-		}
-		uri = unescaped
-	}
-	uri = strings.ReplaceAll(FoldToolName(uri), `\`, "/")
-	scheme, rest, _ := strings.Cut(uri, ":")
-	if !strings.HasPrefix(rest, "/") { // not hierarchical
-		return uri
-	}
-	authority, place := "", rest
-	if after, hasAuthority := strings.CutPrefix(rest, "//"); hasAuthority {
-		var hasPath bool
-		if authority, place, hasPath = strings.Cut(after, "/"); !hasPath {
-			return uri
-		}
-	}
-	if authority == "localhost" {
-		authority = ""
-	}
-	cleaned := path.Clean("/" + place)
-	if strings.HasSuffix(place, "/") && cleaned != "/" {
-		cleaned += "/"
-	}
-	return scheme + "://" + authority + cleaned
-}
-
-// maxUnescapes is how often a URI may be percent-encoded.
-const maxUnescapes = 4
 
 // isFolded reports whether a name is ASCII without capitals and space, as most names are.
 func isFolded(name string) bool {

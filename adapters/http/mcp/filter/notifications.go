@@ -1,0 +1,43 @@
+package filter
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
+)
+
+// notification is what a message states about a resource. Its members can come in any order.
+type notification struct {
+	isOfResource bool
+	isHidden     bool // names a resource that the caller may not see
+}
+
+func (n *notification) readMethod(tokens *jsontext.Decoder) error {
+	if tokens.PeekKind() != '"' {
+		return tokens.SkipValue()
+	}
+	method, err := tokens.ReadToken()
+	if err == nil && strings.HasPrefix(jsonrpc.FoldToolName(method.String()), "notifications/resources/") {
+		n.isOfResource = true
+	}
+	return err
+}
+
+func (n *notification) readParams(tokens *jsontext.Decoder, may func(uri string) bool) error {
+	return members(tokens, func(name string) error {
+		if !jsonrpc.IsMember(name, "uri") {
+			return tokens.SkipValue()
+		}
+		if tokens.PeekKind() != '"' {
+			n.isHidden = true
+			return tokens.SkipValue()
+		}
+		uri, err := tokens.ReadToken()
+		if err == nil && !may(uri.String()) {
+			n.isHidden = true
+		}
+		return err
+	})
+}
