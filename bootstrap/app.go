@@ -38,6 +38,8 @@ type OAuthServer struct {
 	host      serverCheck
 	bodies    *jsonrpc.BodyMemory
 	limited   oauth.LimitObserver
+
+	registered registrations
 }
 
 // Appearance is the name, colour, logo and help link of the pages.
@@ -57,13 +59,20 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // another type are lost unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := oauthOptions{sweepEvery: sweepEvery}
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			chosen.wrong = append(chosen.wrong, errNilOption(i))
+			continue
+		}
 		option(&chosen)
 	}
 	config, err := withDefaults(config, store)
+	if isNil(store) {
+		store = nil // a nil pointer implements interfaces whose methods would panic
+	}
 	settings, mistakes := config.Settings()
 	counter, noCounter := counterIn(store, chosen.sharedLimits)
-	if err = errors.Join(err, mistakes, noCounter, chosen.appearance.Check()); err != nil {
+	if err = errors.Join(err, mistakes, noCounter, chosen.appearance.Check(), checkNil(config, chosen)); err != nil {
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
@@ -129,8 +138,8 @@ func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) 
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	if store == nil {
-		return config, errors.New("the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\")")
+	if isNil(store) {
+		return config, errors.New("the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\"), and look at its error")
 	}
 	if keeper, keeps := store.(oauth.SecretKeeper); keeps && config.Secrets == nil {
 		config.Secrets = keeper
