@@ -40,9 +40,7 @@ func (r *registrations) add(site *echo.Echo, resource oauth.Resource, mount func
 	r.on[site] = append(r.on[site], resource)
 	mount(r.routes)
 	for _, route := range r.routes.Routes() {
-		if route.Method != echo.RouteNotFound {
-			r.served[route.Method+" "+route.Path] = true
-		}
+		r.served[route.Method+" "+route.Path] = true
 	}
 }
 
