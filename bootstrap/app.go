@@ -1,5 +1,13 @@
-// Package bootstrap is the package that a host imports. NewOAuthServer returns an authorization server for an oauth.Config and a store; NewMCPServer,
-// NewGateway or Guard protects an MCP server with it; MCPServer.Register mounts the endpoints of both on the host's Echo.
+// Package bootstrap adds OAuth 2.1 to the MCP server of a Go site. A host imports three packages: this one, domain/oauth for the Config, and
+// adapters/persistence for the store:
+//
+//	store, err := persistence.OpenSQLite("oauth.db")
+//	authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: "https://cms.example.com", VerifyBearer: site.Knows}, store)
+//	server := bootstrap.NewMCPServer(tools, bootstrap.WithOAuth(authz))
+//	err = server.Register(e)
+//
+// tools is a *mcp.Server of the official Go SDK and e the site's Echo; a site with net/http, chi or Gin calls MCPServer.Handler in place of Register.
+// NewGateway protects an MCP server at a URL, and Guard one without the SDK. The examples handle every error; docs/embedding.md has all else.
 package bootstrap
 
 import (

@@ -9,8 +9,9 @@ import (
 // other error is an outage, during which no token is issued and no grant ends (B9, D25). A VerifierUnavailable is the error to return for "the site
 // cannot check tokens now, because ...".
 //
-// The text of any other error is logged at level error, with the token replaced: as it is, percent-encoded, in base64 and in hexadecimal (J17). A panic
-// is an outage too and is logged with its type and stack, without its value. VerifyBearer has five seconds; ctx ends then.
+// The text of any other error is logged at level error, with the token and every secret field replaced: as it is, percent-encoded, in base64 and in
+// hexadecimal. Of a token of less than eight bytes, only the type of the error is logged. A panic is an outage too and is logged with its type and
+// stack, without its value (J17). VerifyBearer has five seconds; ctx ends then.
 type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
