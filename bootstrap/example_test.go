@@ -131,7 +131,7 @@ func newServer() (server *bootstrap.MCPServer, stop func()) {
 }
 
 // about is a page of the site.
-func about(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "about") }
+func about(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "about") }
 
 // statusOf returns the status of a GET request.
 func statusOf(site http.Handler, path string) int {

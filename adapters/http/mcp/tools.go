@@ -12,7 +12,7 @@ func (s *Server) Tools(ctx context.Context) (names []string) {
 	if s.mcp == nil {
 		return nil
 	}
-	defer func() { _ = recover() }() //nolint:errcheck // a middleware of the host may need a request of HTTP
+	defer func() { _ = recover() }() // a middleware of the host may need a request of HTTP
 	_, transport := sdk.NewInMemoryTransports()
 	session, err := s.mcp.Connect(ctx, transport, nil)
 	if err != nil {
