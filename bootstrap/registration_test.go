@@ -59,7 +59,7 @@ type missing struct{}
 
 func (*missing) VerifyBearer(context.Context, string) (oauth.Principal, error) { panic("unreachable") }
 
-func says(parts ...string) types.GomegaMatcher {
+func hasParts(parts ...string) types.GomegaMatcher {
 	var all []types.GomegaMatcher
 	for _, part := range parts {
 		all = append(all, ContainSubstring(part))
@@ -95,7 +95,7 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 	DescribeTable("is told the mistake and the remedy, without a panic:", func(mistake func(*embedding), parts ...string) {
 		e := newEmbedding()
 		mistake(e)
-		Expect(e.run()).To(says(parts...))
+		Expect(e.run()).To(hasParts(parts...))
 	},
 		Entry("a nil Echo", func(e *embedding) { e.site = nil }, "the Echo is nil: pass that of the site"),
 		Entry("a nil option of the MCP server", func(e *embedding) { e.options = append(e.options, nil) }, "option 1 is nil: leave it out"),
@@ -146,14 +146,14 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		e.options = []bootstrap.MCPOption{nil, wantsScope("mcp:write"), bootstrap.WithAllowedOrigins("https://cms.example/path")}
 		e.site.POST("/mcp", answerTo("mine"))
 		e.site.GET("/.well-known/oauth-protected-resource", answerTo("mine"))
-		Expect(e.run()).To(says("option 1 is nil", "mcp:write", "cms.example/path", "POST /mcp would be hidden", "GET /.well-known/oauth-protected-resource would be hidden"))
+		Expect(e.run()).To(hasParts("option 1 is nil", "mcp:write", "cms.example/path", "POST /mcp would be hidden", "GET /.well-known/oauth-protected-resource would be hidden"))
 		Expect(e.site.Routes()).To(HaveLen(2))
 	})
 
 	It("is told all mistakes of the OAuth server at once", func() {
 		e := newEmbedding()
 		e.config.Issuer, e.config.Verifier, e.store, e.oauthOptions = "", (*missing)(nil), (*persistence.Store)(nil), []bootstrap.OAuthOption{nil}
-		Expect(e.run()).To(says("Issuer is empty", "Verifier is a nil", "the store is nil", "option 1 is nil"))
+		Expect(e.run()).To(hasParts("Issuer is empty", "Verifier is a nil", "the store is nil", "option 1 is nil"))
 	})
 
 	It("is told a nil option of a gateway", func() {
@@ -162,7 +162,7 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(authz.Close)
 		_, err = bootstrap.NewGateway(bootstrap.Upstream{URL: "ftp://x"}, bootstrap.WithOAuth(authz), nil)
-		Expect(err).To(says("option 2 is nil", "HostTokenInUse"))
+		Expect(err).To(hasParts("option 2 is nil", "HostTokenInUse"))
 	})
 
 	It("can register a second server for another resource, and a server whose middleware refuses to list tools", func() {

@@ -120,7 +120,7 @@ var _ = Describe("A site that embeds in its own router", Label("F16"), func() {
 	It("gets no handler for a mistake", Label("F14"), func() {
 		handler, err := bootstrap.NewMCPServer(nil).Handler()
 		Expect(handler).To(BeNil())
-		Expect(err).To(says("the MCP server is nil", "pass WithOAuth"))
+		Expect(err).To(hasParts("the MCP server is nil", "pass WithOAuth"))
 	})
 })
 

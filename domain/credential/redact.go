@@ -62,7 +62,7 @@ func inBase64(secret string) string {
 	for before := range 3 { // bytes in the group of the first one
 		text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
 		whole := (before + len(secret)) * 8 / 6 // characters that depend on nothing after the secret
-		first := (before*8 + 5) / 6             // characters that depend on what is before it
+		first := (before*8 + 5) / 6             // characters that depend on the bytes before it
 		core := regexp.QuoteMeta(text[first:whole])
 		encoded = append(encoded, strings.NewReplacer(`\+`, `(?:[+-]|%2b)`, `/`, `(?:[/_]|%2f)`).Replace(core))
 	}

@@ -25,7 +25,7 @@ func FuzzRedact(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, spelling := range []string{
-			secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1:len(quoted)-1]), hex.EncodeToString([]byte(secret)),
+			secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1]), hex.EncodeToString([]byte(secret)),
 		} {
 			expectRedacted(t, secret, before+spelling+after, spelling)
 		}
