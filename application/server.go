@@ -51,9 +51,9 @@ type Server struct {
 // NewServer returns a server. Ports that are not documented as optional must be set.
 func NewServer(settings *oauth.Settings, ports Ports) *Server {
 	s := &Server{settings: settings, ports: ports, ownGuards: map[oauth.Resource]verifierGuard{}, onGrantEnded: func(string) {}}
-	s.guard = newVerifierGuard(ports.Verifier, settings.HostFields, settings.Limits)
+	s.guard = newVerifierGuard(ports.Verifier, settings, ports.Logger)
 	for resource, verifier := range ports.Verifiers {
-		s.ownGuards[resource] = newVerifierGuard(verifier, settings.HostFields, settings.Limits)
+		s.ownGuards[resource] = newVerifierGuard(verifier, settings, ports.Logger)
 	}
 	return s
 }

@@ -2,8 +2,7 @@ package application
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/credential"
@@ -34,14 +33,19 @@ type verifierGuard struct {
 	pasted   chan struct{}    // semaphore for pasted tokens
 	queue    *fairqueue.Queue // of pasted tokens
 	fields   credential.Fields
+	logger   *slog.Logger
 }
 
-func newVerifierGuard(verifier oauth.BearerVerifier, fields credential.Fields, limits oauth.Limits) verifierGuard {
+func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, logger *slog.Logger) verifierGuard {
+	limits := settings.Limits
 	queue := fairqueue.New(fairqueue.Limits{
 		Slots: limits.MaxVerifications, MaxWaiting: waitingPerSlot * limits.MaxVerifications,
 		MaxWaitingPerAddress: waitingPerSlotAndAddress * limits.MaxVerificationsPerAddress,
 	})
-	return verifierGuard{verifier, make(chan struct{}, grantedSlots), make(chan struct{}, limits.MaxVerifications), queue, fields}
+	return verifierGuard{
+		verifier: verifier, granted: make(chan struct{}, grantedSlots), pasted: make(chan struct{}, limits.MaxVerifications), queue: queue,
+		fields: settings.HostFields, logger: logger,
+	}
 }
 
 // guardFor returns the guard of the verifier of a resource (U3).
@@ -108,62 +112,4 @@ func (g verifierGuard) verifyWithin(ctx context.Context, slots chan struct{}, ho
 	case <-ctx.Done():
 		return oauth.Principal{}, notVerifiable(ctx.Err())
 	}
-}
-
-// call turns a panic into an error. It drops the value of the panic, which may contain the token (B15).
-func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifierResult) {
-	defer func() {
-		if recover() != nil {
-			v = verifierResult{err: oauth.VerifierUnavailable("the site's verifier panicked")}
-		}
-	}()
-	principal, err := g.verifyValues(ctx, host.Values())
-	if err != nil {
-		return verifierResult{err: err}
-	}
-	if err := principal.Check(); err != nil {
-		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named a person who cannot be: " + err.Error())}
-	}
-	if principal.Reveals(host, g.fields) {
-		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named the token itself as subject or role, which would be stored in clear")}
-	}
-	return verifierResult{principal, nil}
-}
-
-// verifyValues verifies all fields if the verifier can, else the token. Values that the fields do not accept any more are invalid, so that the person
-// connects again (J16).
-func (g verifierGuard) verifyValues(ctx context.Context, values credential.Values) (oauth.Principal, error) {
-	if !g.fields.Accept(values) {
-		return oauth.Principal{}, fmt.Errorf("the fields of the site have changed: %w", oauth.ErrUnknownBearer)
-	}
-	if all, ok := g.verifier.(oauth.FieldsVerifier); ok && len(g.fields) > 0 {
-		return all.VerifyFields(ctx, values)
-	}
-	return g.verifier.VerifyBearer(ctx, values[credential.Token])
-}
-
-func verifierRefusal(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, oauth.ErrUnknownBearer):
-		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token")
-	}
-	return notVerifiable(err)
-}
-
-func notVerifiable(err error) error {
-	return oauth.RefuseFor(verifyTimeout, oauth.HostTokenNotVerifiable, "B9", "the site cannot check tokens just now", loggable(err))
-}
-
-// loggable keeps only the type of a foreign error, because its text may contain the token (B15): the error of an HTTP client contains the URL.
-func loggable(err error) error {
-	var own oauth.VerifierUnavailable
-	switch {
-	case errors.As(err, &own): // without the text of the wrapping errors
-		return own
-	case err == context.DeadlineExceeded, err == context.Canceled: //nolint:errorlint // the text of a wrapping error may contain the token
-		return err
-	}
-	return fmt.Errorf("the site's verifier failed with %T", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,19 +24,24 @@ func (s site) VerifyBearer(ctx context.Context, token string) (oauth.Principal, 
 	return s(ctx, token)
 }
 
+// newGuard guards a verifier of one token.
+func newGuard(verifier oauth.BearerVerifier) verifierGuard {
+	return newVerifierGuard(verifier, &oauth.Settings{Limits: oauth.DefaultLimits()}, slog.New(slog.DiscardHandler))
+}
+
 var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func() {
 	host, hostErr := oauth.ParseHostToken("host-token")
 	BeforeEach(func() { Expect(hostErr).NotTo(HaveOccurred()) })
 
 	It("returns the principal", func(ctx SpecContext) {
-		verifier := newVerifierGuard(site(func(_ context.Context, token string) (oauth.Principal, error) {
+		verifier := newGuard(site(func(_ context.Context, token string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "of " + token[:4]}, nil
-		}), nil, oauth.DefaultLimits())
+		}))
 		Expect(verifier.verifyGranted(ctx, host)).To(Equal(oauth.Principal{Subject: "of host"}))
 	})
 
 	DescribeTable("describes the mistake of a verifier that", Label("H3"), func(ctx SpecContext, said string, answer site) {
-		_, err := newVerifierGuard(answer, nil, oauth.DefaultLimits()).verifyGranted(ctx, host)
+		_, err := newGuard(answer).verifyGranted(ctx, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 		why := errors.Unwrap(err)
@@ -57,7 +63,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 	)
 
 	DescribeTable("survives a verifier that", func(ctx SpecContext, kind oauth.Kind, answer site) {
-		_, err := newVerifierGuard(answer, nil, oauth.DefaultLimits()).verifyGranted(ctx, host)
+		_, err := newGuard(answer).verifyGranted(ctx, host)
 		found, _ := oauth.KindOf(err)
 		Expect(found).To(Equal(kind))
 		var refusal *oauth.Error
@@ -81,11 +87,11 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		impatient, leave := context.WithCancel(ctx)
 		hanging := make(chan struct{})
 		DeferCleanup(func() { close(hanging) })
-		_, err := newVerifierGuard(site(func(context.Context, string) (oauth.Principal, error) {
+		_, err := newGuard(site(func(context.Context, string) (oauth.Principal, error) {
 			leave()
 			<-hanging
 			return oauth.Principal{}, nil
-		}), nil, oauth.DefaultLimits()).verifyGranted(impatient, host)
+		})).verifyGranted(impatient, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 	})
@@ -105,11 +111,11 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		hanging := make(chan struct{})
 		DeferCleanup(func() { close(hanging) })
 		asked := make(chan context.CancelFunc, 1)
-		verifier := newVerifierGuard(site(func(context.Context, string) (oauth.Principal, error) {
+		verifier := newGuard(site(func(context.Context, string) (oauth.Principal, error) {
 			(<-asked)()
 			<-hanging
 			return oauth.Principal{}, nil
-		}), nil, oauth.DefaultLimits())
+		}))
 		for range grantedSlots {
 			impatient, leave := context.WithCancel(ctx)
 			asked <- leave

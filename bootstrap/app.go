@@ -1,5 +1,13 @@
-// Package bootstrap is the package that a host imports. NewOAuthServer returns an authorization server for an oauth.Config and a store; NewMCPServer,
-// NewGateway or Guard protects an MCP server with it; MCPServer.Register mounts the endpoints of both on the host's Echo.
+// Package bootstrap adds OAuth 2.1 to the MCP server of a Go site. A host imports three packages: this one, domain/oauth for the Config, and
+// adapters/persistence for the store:
+//
+//	store, err := persistence.OpenSQLite("oauth.db")
+//	authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: "https://cms.example.com", VerifyBearer: site.Knows}, store)
+//	server := bootstrap.NewMCPServer(tools, bootstrap.WithOAuth(authz))
+//	err = server.Register(e)
+//
+// tools is a *mcp.Server of the official Go SDK and e the site's Echo; a site with net/http, chi or Gin calls MCPServer.Handler in place of Register.
+// NewGateway protects an MCP server at a URL, and Guard one without the SDK. The examples handle every error; docs/embedding.md has all else.
 package bootstrap
 
 import (
@@ -38,6 +46,8 @@ type OAuthServer struct {
 	host      serverCheck
 	bodies    *jsonrpc.BodyMemory
 	limited   oauth.LimitObserver
+
+	registered registrations
 }
 
 // Appearance is the name, colour, logo and help link of the pages.
@@ -57,13 +67,20 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // another type are lost unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := oauthOptions{sweepEvery: sweepEvery}
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			chosen.wrong = append(chosen.wrong, errNilOption(i))
+			continue
+		}
 		option(&chosen)
 	}
 	config, err := withDefaults(config, store)
+	if isNil(store) {
+		store = nil // a nil pointer implements interfaces whose methods would panic
+	}
 	settings, mistakes := config.Settings()
 	counter, noCounter := counterIn(store, chosen.sharedLimits)
-	if err = errors.Join(err, mistakes, noCounter, chosen.appearance.Check()); err != nil {
+	if err = errors.Join(err, mistakes, noCounter, chosen.appearance.Check(), checkNil(config, chosen)); err != nil {
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
@@ -129,8 +146,8 @@ func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) 
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	if store == nil {
-		return config, errors.New("the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\")")
+	if isNil(store) {
+		return config, errors.New("the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\"), and look at its error")
 	}
 	if keeper, keeps := store.(oauth.SecretKeeper); keeps && config.Secrets == nil {
 		config.Secrets = keeper

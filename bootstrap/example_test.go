@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -65,4 +68,74 @@ func Example() {
 		log.Fatal(err)
 	}
 	// Output: ready for e.Start
+}
+
+// A site that uses net/http: every path without a route of the site goes to Pasteport.
+func ExampleMCPServer_Handler() {
+	server, stop := newServer()
+	defer stop()
+	endpoints, err := server.Handler()
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /about", about)
+	mux.Handle("/", endpoints)
+
+	fmt.Println(statusOf(mux, "/about"), statusOf(mux, "/mcp"), statusOf(mux, "/.well-known/oauth-authorization-server"))
+	// Output: 200 401 200
+}
+
+// A site that uses chi: every path without a route of the site goes to Pasteport. With Gin, it is router.NoRoute(gin.WrapH(endpoints)).
+func ExampleMCPServer_Handler_chi() {
+	server, stop := newServer()
+	defer stop()
+	endpoints, err := server.Handler()
+	if err != nil {
+		log.Fatal(err)
+	}
+	router := chi.NewRouter()
+	router.Get("/about", about)
+	router.NotFound(endpoints.ServeHTTP)
+
+	fmt.Println(statusOf(router, "/about"), statusOf(router, "/mcp"), statusOf(router, "/.well-known/oauth-authorization-server"))
+	// Output: 200 401 200
+}
+
+// newServer takes the first three steps. The caller calls stop after the http.Server has shut down.
+func newServer() (server *bootstrap.MCPServer, stop func()) {
+	dir, err := os.MkdirTemp("", "pasteport-example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := persistence.OpenSQLite(filepath.Join(dir, "oauth.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	authz, err := bootstrap.NewOAuthServer(oauth.Config{
+		Issuer:       "https://cms.example.com",
+		VerifyBearer: func(token string) bool { return site.Knows(token) },
+	}, store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	tools := mcp.NewServer(&mcp.Implementation{Name: "cms", Version: "1.0.0"}, nil)
+	mcp.AddTool(tools, &mcp.Tool{Name: "greet", Description: "Greets a person"}, greet)
+	return bootstrap.NewMCPServer(tools, bootstrap.WithOAuth(authz)), func() {
+		authz.Close()
+		if err := store.Close(); err != nil {
+			log.Fatal(err)
+		}
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// about is a page of the site.
+func about(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "about") }
+
+// statusOf returns the status of a GET request.
+func statusOf(site http.Handler, path string) int {
+	w := httptest.NewRecorder()
+	site.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+	return w.Code
 }

@@ -66,7 +66,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		return nil, errors.New("opening the gateway to an upstream: it has no OAuth server: pass WithOAuth to NewGateway")
 	}
 	to = to.withDefaults(m.authz.config)
-	if err := to.check(m.authz.config); err != nil {
+	if err := errors.Join(append(m.wrongOptions, to.check(m.authz.config))...); err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
 	protection := m.protection()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/labstack/echo/v4"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -44,6 +45,7 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, _ *http.Request, _ oauth.Caller) {
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"isError":true}}`)
 		}, bootstrap.WithOAuth(server.authz), bootstrap.WithAudit(func(_ context.Context, call audit.Call) { calls = append(calls, call) }))
+		server.Echo = echo.New()
 		Expect(guarded.Register(server.Echo)).To(Succeed())
 		first := tokensOf(server.exchange(server.code())).Access
 		server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b" : 1}}}`)
@@ -58,6 +60,7 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 			answered++
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"secret"},{"name":"open"}],"prompts":[{"name":"secret"}],"resources":[{"uri":"secret"}]}}`)
 		}, bootstrap.WithOAuth(server.authz), bootstrap.WithToolPolicy(open), bootstrap.WithPromptPolicy(open), bootstrap.WithResourcePolicy(open))
+		server.Echo = echo.New()
 		Expect(guarded.Register(server.Echo)).To(Succeed())
 		first := tokensOf(server.exchange(server.code())).Access
 		Expect(server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).Body.String()).To(

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,11 +21,19 @@ type MCPServer struct {
 	resource string // "" for the first of the Config
 	mounted  *mcp.Server
 	health   func() error // of the upstream; nil without one
+
+	addressOf    func(*http.Request) string // of Handler; nil for the peer
+	wrongOptions []error
+	isRegistered bool
 }
 
 func newMCPServer(options []MCPOption) *MCPServer {
 	m := new(MCPServer)
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			m.wrongOptions = append(m.wrongOptions, errNilOption(i))
+			continue
+		}
 		option(m)
 	}
 	return m
@@ -59,21 +68,14 @@ func (m *MCPServer) protection() mcp.Options {
 	return o
 }
 
-// Register mounts the endpoints of the authorization server and of the MCP server on the site's Echo. It fails without WithOAuth, for an unknown
-// WithResource, and for invalid origins or hosts. The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout,
-// ReadTimeout, WriteTimeout (open streams extend it), and the number of connections (golang.org/x/net/netutil.LimitListener). The first request to
-// the MCP server logs a warning if one of the first two is missing.
+// Register mounts the endpoints of the authorization server and of the MCP server on the site's Echo. Call it after the site's own routes and tools are
+// added. It reports all mistakes in one error and then mounts nothing (F14): no WithOAuth, an unknown WithResource, invalid origins or hosts, a scope of
+// a tool that is not in the Config, a route of the site that an endpoint would hide, a second registration, and two servers for one resource.
+//
+// The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout, ReadTimeout, WriteTimeout (open streams extend it), and the
+// number of connections (golang.org/x/net/netutil.LimitListener). The first request to the MCP server logs a warning if one of the first two is missing.
 func (m *MCPServer) Register(site *echo.Echo) error {
-	if m.mounted == nil {
-		return fmt.Errorf("registering the MCP server: %w", errNoServer)
-	}
-	if m.authz == nil {
-		return fmt.Errorf("registering the MCP server: it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio")
-	}
-	if m.resourceIndex() < 0 {
-		return m.errUnknownResource()
-	}
-	if err := oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts); err != nil {
+	if err := m.checkRegistration(site); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
 	if err := m.mounted.Join(); err != nil {
@@ -82,9 +84,30 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	m.warnOfLoopbackOrigins()
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
 	m.authz.ended.add(m.mounted)
-	m.mounted.Mount(site)
-	m.authz.endpoints.Mount(site)
+	m.mountOn(site, true)
+	m.authz.registered.add(site, m.protection().Resource, func(all *echo.Echo) { m.mountOn(all, true) })
+	m.isRegistered = true
 	return nil
+}
+
+// mountOn mounts the endpoints of the MCP server, and those of the authorization server, which may be there already.
+func (m *MCPServer) mountOn(site *echo.Echo, withOAuth bool) {
+	m.mounted.Mount(site)
+	if withOAuth {
+		m.authz.endpoints.Mount(site)
+	}
+}
+
+// Handler is Register for a site without Echo: it returns an http.Handler with every endpoint. Other paths get 404, so mount it where the site's own
+// router has no route, such as "/" of an http.ServeMux (F16). For several MCP servers under one issuer, register all on one echo.New(), which is an
+// http.Handler too. Limits count by the address of the peer; behind a proxy, use WithIPExtractor.
+func (m *MCPServer) Handler() (http.Handler, error) {
+	endpoints := echo.New()
+	endpoints.IPExtractor = m.addressOf
+	if err := m.Register(endpoints); err != nil {
+		return nil, err
+	}
+	return endpoints, nil
 }
 
 // Open returns the numbers of open streams and sessions.

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ type oauthOptions struct {
 	limited      oauth.LimitObserver
 	sweepEvery   time.Duration
 	sharedLimits bool
+	wrong        []error
 }
 
 // WithClientDirectory replaces the directory that fetches clients from their metadata documents (CIMD). If it is an oauth.KeyDirectory, it also
@@ -147,6 +149,11 @@ func WithAllowedHosts(hosts ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
 }
 
+// WithIPExtractor sets how Handler finds the client's address, for example with BehindProxies. Register uses the IPExtractor of the site's Echo.
+func WithIPExtractor(addressOf func(*http.Request) string) MCPOption {
+	return func(m *MCPServer) { m.addressOf = addressOf }
+}
+
 // WithMaxRequestBody limits the body of a request in bytes; the default, also for 0, is 4 MiB. The bodies of all concurrent requests to the MCP
 // servers of an OAuthServer may take an eighth of the memory limit of the process, and those of one subject a quarter of that.
 func WithMaxRequestBody(bytes int64) MCPOption {
@@ -166,5 +173,5 @@ func (m *MCPServer) errUnknownResource() error {
 	for _, one := range m.authz.Resources() {
 		known = append(known, one.Resource)
 	}
-	return fmt.Errorf("registering the MCP server: WithResource names %q, which is not a resource of the oauth.Config: choose one of %v", m.resource, known)
+	return fmt.Errorf("WithResource names %q, which is not a resource of the oauth.Config: choose one of %v", m.resource, known)
 }

@@ -104,7 +104,7 @@ func sdkUpstream() http.Handler {
 	})
 }
 
-// These specs only print figures: OVERHEAD=yes go test ./features -v -ginkgo.label-filter=overhead
+// These specs only print figures: OVERHEAD=yes CGO_ENABLED=0 go test ./features -v -ginkgo.label-filter=overhead
 var _ = Describe("Measuring the overhead of a gateway", Label("overhead"), func() {
 	if os.Getenv("OVERHEAD") == "" {
 		return

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/recovered"
 )
 
 // endpoint answers a request or returns an error, which an errorWriter answers.
@@ -37,8 +37,8 @@ func refuseWith(status int, rule, description string) error {
 func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail errorWriter) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
-			if recover() != nil {
-				err = fail(c, fmt.Errorf("panic in %s: %s", c.Path(), debug.Stack()))
+			if value := recover(); value != nil {
+				err = fail(c, fmt.Errorf("answering %s: %w", c.Path(), recovered.New(value)))
 			}
 		}()
 		if c.Request().Body != http.NoBody {

@@ -6,7 +6,12 @@ import (
 )
 
 // BearerVerifier verifies a host token at the site that issued it. An error that wraps ErrUnknownBearer means that the token is invalid. Any
-// other error is an outage, during which no token is issued and no grant ends (B9, D25).
+// other error is an outage, during which no token is issued and no grant ends (B9, D25). A VerifierUnavailable is the error to return for "the site
+// cannot check tokens now, because ...".
+//
+// The text of any other error is logged at level error, with the token and every secret field replaced: as it is, percent-encoded, in base64 and in
+// hexadecimal. Of a token of less than eight bytes, only the type of the error is logged. A panic is an outage too and is logged with its type and
+// stack, without its value (J17). VerifyBearer has five seconds; ctx ends then.
 type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
@@ -17,8 +22,8 @@ type FieldsVerifier interface {
 	VerifyFields(ctx context.Context, values map[string]string) (Principal, error)
 }
 
-// VerifierUnavailable is an error of a BearerVerifier whose text may be logged and traced. It must not contain the token or a part of the site's
-// response. Of any other error only the type is logged, because its text may contain the token (B15).
+// VerifierUnavailable is an error of a BearerVerifier whose text is logged as it is and shown in the trace. It must not contain the token or a part of
+// the site's response. The texts of errors that wrap it are left out. Of any other error the trace has only the type (B15).
 type VerifierUnavailable string
 
 func (c VerifierUnavailable) Error() string { return string(c) }

@@ -2,7 +2,7 @@
 // binary, once for each spec version that the suite knows, and fails unless every check of every scenario succeeds.
 //
 //	npm ci --ignore-scripts --prefix features/conformance
-//	go build -o dist/pasteport ./bootstrap/cmd/pasteport
+//	CGO_ENABLED=0 go build -o dist/pasteport ./bootstrap/cmd/pasteport
 //	go run ./features/conformance -pasteport dist/pasteport
 //
 // Everything runs on loopback: the binary, a client's site that serves its metadata document over TLS, the suite as the client,

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/recovered"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
@@ -89,8 +89,8 @@ func traceRefusal(ctx context.Context, r refusal) {
 // authenticate returns a panic as an error, which counts as an outage (G11).
 func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.Caller, host oauth.HostToken, err error) {
 	defer func() {
-		if recover() != nil { // its value may hold the token
-			err = fmt.Errorf("panic while checking a bearer token: %s", debug.Stack())
+		if value := recover(); value != nil {
+			err = fmt.Errorf("checking a bearer token: %w", recovered.New(value))
 		}
 	}()
 	if s.options.HostTokens != nil {

@@ -132,6 +132,7 @@ func unknownResource(uri string, code int64) *rpc.Error {
 
 // receive is the middleware of the SDK's server for all methods. A request without a caller has a caller without roles and scopes.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	s.unprotected = next
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		caller, _ := CallerOf(req)
 		if _, opens := req.GetParams().(*sdk.InitializeParams); opens {

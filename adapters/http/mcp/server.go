@@ -61,6 +61,8 @@ type Server struct {
 	legacy    sync.Map           // 2024-11-05: *legacySession by id
 	forwarder *replica.Forwarder // nil without a Bus
 
+	unprotected sdk.MethodHandler // of the SDK's server, without the policy
+
 	replica   string // random name of this process
 	responses *response.Registry
 	challenge challenger

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"sync"
+
+	"github.com/pasteport/pasteport/domain/recovered"
 )
 
 // remoteResponse is the http.ResponseWriter of a forwarded call. It sends its buffer when it is flushed, when a message is full, and at the end.
@@ -73,7 +74,8 @@ func (r *remoteResponse) FlushError() error {
 // end sends the rest. A panic of the handler ends the response and not the process, as in net/http.
 func (r *remoteResponse) end(panicked any) error {
 	if panicked != nil {
-		r.forwarder.Logger.Error("panic while answering a request of another replica", "panic", panicked, "stack", string(debug.Stack()))
+		p := recovered.New(panicked)
+		r.forwarder.Logger.Error("panic while answering a request of another replica", "type", p.Type, "stack", p.Stack)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,0 +1,88 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/recovered"
+)
+
+// call calls the verifier. It logs what the host's own code did wrong: a panic with its type and stack, and the text of an error, both without the
+// token (J17).
+func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifierResult) {
+	defer func() {
+		if value := recover(); value != nil {
+			panicked := recovered.New(value)
+			g.logger.ErrorContext(ctx, "the site's verifier panicked", "type", panicked.Type, "stack", panicked.Stack)
+			v = verifierResult{err: oauth.VerifierUnavailable("the site's verifier panicked with a value of type " + panicked.Type)}
+		}
+	}()
+	principal, err := g.verifyValues(ctx, host.Values())
+	if err != nil {
+		return verifierResult{err: g.failure(ctx, err, host)}
+	}
+	if err := principal.Check(); err != nil {
+		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named a person who cannot be: " + err.Error())}
+	}
+	if principal.Reveals(host, g.fields) {
+		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named the token itself as subject or role, which would be stored in clear")}
+	}
+	return verifierResult{principal, nil}
+}
+
+// verifyValues verifies all fields if the verifier can, else the token. Values that the fields do not accept any more are invalid, so that the person
+// connects again (J16).
+func (g verifierGuard) verifyValues(ctx context.Context, values credential.Values) (oauth.Principal, error) {
+	if !g.fields.Accept(values) {
+		return oauth.Principal{}, fmt.Errorf("the fields of the site have changed: %w", oauth.ErrUnknownBearer)
+	}
+	if all, ok := g.verifier.(oauth.FieldsVerifier); ok && len(g.fields) > 0 {
+		return all.VerifyFields(ctx, values)
+	}
+	return g.verifier.VerifyBearer(ctx, values[credential.Token])
+}
+
+func verifierRefusal(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, oauth.ErrUnknownBearer):
+		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token")
+	}
+	return notVerifiable(err)
+}
+
+func notVerifiable(err error) error {
+	return oauth.RefuseFor(verifyTimeout, oauth.HostTokenNotVerifiable, "B9", "the site cannot check tokens just now", err)
+}
+
+// maxFailure is the length of a logged text in bytes.
+const maxFailure = 2 << 10
+
+// failure logs the text of the site's own error with the token replaced (J17). It returns an error with the type alone, because the trace is stored,
+// and an error may contain a part of the token that cannot be recognised (B15).
+func (g verifierGuard) failure(ctx context.Context, err error, host oauth.HostToken) error {
+	if errors.Is(err, oauth.ErrUnknownBearer) {
+		return err
+	}
+	var own oauth.VerifierUnavailable
+	if errors.As(err, &own) { // without the text of the wrapping errors
+		if text, ok := g.fields.Redact(string(own), host.Values()); ok {
+			own = oauth.VerifierUnavailable(text)
+		}
+		return own
+	}
+	text, ok := g.fields.Redact(err.Error(), host.Values())
+	if !ok {
+		text = "(left out: the token is too short or the text too long to remove it)"
+	}
+	g.logger.ErrorContext(ctx, "the site's verifier failed", "type", fmt.Sprintf("%T", err), "error", strings.ToValidUTF8(text[:min(len(text), maxFailure)], ""))
+	if err == context.DeadlineExceeded || err == context.Canceled { //nolint:errorlint // the text of a wrapping error may contain the token
+		return err
+	}
+	return fmt.Errorf("the site's verifier failed with %T", err)
+}

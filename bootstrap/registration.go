@@ -1,0 +1,180 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// registrations are the MCP servers of an OAuthServer that are mounted on the Echos of the site.
+type registrations struct {
+	mu     sync.RWMutex
+	on     map[*echo.Echo][]oauth.Resource
+	routes *echo.Echo      // has every route of this OAuthServer
+	served map[string]bool // method and pattern of each of them
+}
+
+// resources returns the resources whose MCP servers are mounted on the Echo.
+func (r *registrations) resources(site *echo.Echo) []oauth.Resource {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.on[site]
+}
+
+// add records an MCP server and mounts its routes for Serves.
+func (r *registrations) add(site *echo.Echo, resource oauth.Resource, mount func(*echo.Echo)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.on == nil {
+		r.on, r.routes, r.served = map[*echo.Echo][]oauth.Resource{}, echo.New(), map[string]bool{}
+	}
+	r.on[site] = append(r.on[site], resource)
+	mount(r.routes)
+	for _, route := range r.routes.Routes() {
+		r.served[route.Method+" "+route.Path] = true
+	}
+}
+
+// Serves reports whether a registered MCPServer of this OAuthServer answers a request of this method and path, so that a site can spare it from its own
+// middleware. It is false before Register or Handler.
+func (a *OAuthServer) Serves(r *http.Request) bool {
+	a.registered.mu.RLock()
+	defer a.registered.mu.RUnlock()
+	if a.registered.routes == nil {
+		return false
+	}
+	found := a.registered.routes.AcquireContext()
+	defer a.registered.routes.ReleaseContext(found)
+	found.Reset(r, nil)
+	a.registered.routes.Router().Find(r.Method, echo.GetPath(r), found)
+	return a.registered.served[r.Method+" "+found.Path()]
+}
+
+// Skipper is Serves for middleware of Echo. Set it as the Skipper of every middleware for the whole site that would break these endpoints: CSRF, Gzip,
+// Decompress, Timeout, ContextTimeout, CORS and BodyDump (F15).
+func (a *OAuthServer) Skipper(c echo.Context) bool { return a.Serves(c.Request()) }
+
+// checkRegistration returns all mistakes of the registration at once (F14).
+func (m *MCPServer) checkRegistration(site *echo.Echo) error {
+	mistakes := append(slices.Clone(m.wrongOptions), oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts))
+	if site == nil {
+		mistakes = append(mistakes, errors.New("the Echo is nil: pass that of the site, or call Handler for a site without Echo"))
+	}
+	if m.mounted == nil {
+		mistakes = append(mistakes, errNoServer)
+	}
+	if m.authz == nil {
+		mistakes = append(mistakes, errors.New("it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio"))
+		return errors.Join(mistakes...)
+	}
+	if m.resourceIndex() < 0 {
+		mistakes = append(mistakes, m.errUnknownResource())
+	} else if m.mounted != nil {
+		mistakes = append(mistakes, m.checkToolScopes(), m.checkSite(site))
+	}
+	return errors.Join(mistakes...)
+}
+
+// checkSite returns the mistakes of a site with other routes and MCP servers.
+func (m *MCPServer) checkSite(site *echo.Echo) error {
+	resource := m.protection().Resource
+	switch {
+	case m.isRegistered:
+		return errors.New("this MCPServer is registered already: leave out the second Register or Handler, and make another MCPServer for another MCP server")
+	case site == nil:
+		return nil
+	case slices.Contains(m.authz.registered.resources(site), resource):
+		return fmt.Errorf("the resource %s has an MCP server on this Echo already: list another in MoreServers of the oauth.Config and name it with WithResource", resource)
+	}
+	return m.checkRoutes(site)
+}
+
+// checkRoutes returns the routes of the site that the endpoints would replace.
+func (m *MCPServer) checkRoutes(site *echo.Echo) error {
+	endpoints, ours := echo.New(), map[string]bool{}
+	m.mountOn(endpoints, len(m.authz.registered.resources(site)) == 0)
+	for _, route := range endpoints.Routes() {
+		ours[route.Method+" "+withoutNames(route.Path)] = route.Method != echo.RouteNotFound
+	}
+	hidden := map[string][]string{}
+	for _, route := range site.Routes() {
+		if ours[route.Method+" "+withoutNames(route.Path)] {
+			hidden[route.Path] = append(hidden[route.Path], route.Method)
+		}
+	}
+	var mistakes []error
+	for path, methods := range hidden {
+		slices.Sort(methods)
+		mistakes = append(mistakes, fmt.Errorf("the site's route %s %s would be hidden: move it, or choose another Resource or Issuer in the oauth.Config", strings.Join(methods, ", "), path))
+	}
+	slices.SortFunc(mistakes, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(mistakes...)
+}
+
+// withoutNames returns a pattern of Echo without the names of its parameters, which do not matter for what it matches.
+func withoutNames(pattern string) string {
+	segments := strings.Split(pattern, "/")
+	for i, segment := range segments {
+		if strings.HasPrefix(segment, ":") {
+			segments[i] = ":"
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// checkToolScopes returns the scopes of tools that no client can request. It knows the tools of a server of the SDK that are added before.
+func (m *MCPServer) checkToolScopes() error {
+	if m.options.ToolScopes == nil {
+		return nil
+	}
+	known := m.authz.server.Settings().Catalogue.Known().With(oauth.OfflineAccess)
+	var mistakes []error
+	for _, tool := range m.mounted.Tools(context.Background()) {
+		if unknown := withoutAll(m.options.ToolScopes(tool), known); len(unknown) > 0 {
+			mistakes = append(mistakes, fmt.Errorf("WithToolScopes wants %s for the tool %q, which no client can request: add it to Scopes of the oauth.Config, or choose one of %s",
+				strings.Join(unknown, ", "), tool, known))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+func withoutAll(scopes, known oauth.Scopes) []string {
+	return slices.DeleteFunc(scopes.Values(), known.Has)
+}
+
+// isNil reports whether an interface has no value, or a pointer or function that is nil. A nil map may be a valid value.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
+}
+
+// checkNil returns the mistakes of values that have a type but are nil, because their first use would panic.
+func checkNil(config oauth.Config, chosen oauthOptions) error {
+	mistakes := slices.Clone(chosen.wrong)
+	if config.Verifier != nil && isNil(config.Verifier) {
+		mistakes = append(mistakes, oauth.NewMistake("%s is a nil %T: set one that is not nil, or %s", oauth.Field("Verifier"), config.Verifier, oauth.Field("VerifyBearer")))
+	}
+	for _, server := range config.MoreServers {
+		if server.Verifier != nil && isNil(server.Verifier) {
+			mistakes = append(mistakes, oauth.NewMistake("%s has a nil %T for %s: leave its Verifier out to use that of the first server", oauth.Field("MoreServers"), server.Verifier, server.Resource))
+		}
+	}
+	if chosen.clients != nil && isNil(chosen.clients) {
+		mistakes = append(mistakes, fmt.Errorf("WithClientDirectory has a nil %T: leave the option out", chosen.clients))
+	}
+	return errors.Join(mistakes...)
+}
+
+// errNilOption is the mistake of the option at an index.
+func errNilOption(index int) error {
+	return fmt.Errorf("option %d is nil: leave it out", index+1)
+}

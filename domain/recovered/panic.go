@@ -1,0 +1,38 @@
+// Package recovered describes a recovered panic for a log. A Panic has the type of the value and the stack, but neither the value nor the arguments of
+// the functions, because both may hold a token (B15).
+package recovered
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+const (
+	maxFrames = 64
+	skipped   = 3 // runtime.Callers, stack and New
+)
+
+// Panic is a recovered panic. It is an error whose text has one line for each function.
+type Panic struct {
+	Type  string // of the value
+	Stack string // the functions with file and line, the innermost first
+}
+
+// New describes the value of recover. Call it in the deferred function, where the stack of the panic still exists.
+func New(value any) *Panic { return &Panic{Type: fmt.Sprintf("%T", value), Stack: stack()} }
+
+func (p *Panic) Error() string { return "panic with a value of type " + p.Type + "\n" + p.Stack }
+
+func stack() string {
+	var found [maxFrames]uintptr
+	frames := runtime.CallersFrames(found[:runtime.Callers(skipped, found[:])])
+	var text strings.Builder
+	for {
+		frame, more := frames.Next()
+		_, _ = fmt.Fprintf(&text, "%s\n\t%s:%d\n", frame.Function, frame.File, frame.Line)
+		if !more {
+			return text.String()
+		}
+	}
+}
