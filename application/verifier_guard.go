@@ -122,10 +122,10 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifi
 		return verifierResult{err: err}
 	}
 	if err := principal.Check(); err != nil {
-		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named a person who cannot be: " + err.Error())}
+		return verifierResult{err: oauth.VerifierMisconfigured("the site's verifier named a person who cannot be: " + err.Error())}
 	}
 	if principal.Reveals(host, g.fields) {
-		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named the token itself as subject or role, which would be stored in clear")}
+		return verifierResult{err: oauth.VerifierMisconfigured("the site's verifier named the token itself as subject or role, which would be stored in clear")}
 	}
 	return verifierResult{principal, nil}
 }
@@ -153,6 +153,9 @@ func verifierRefusal(err error) error {
 }
 
 func notVerifiable(err error) error {
+	if mistake := oauth.VerifierMisconfigured(""); errors.As(err, &mistake) {
+		return oauth.RefuseFor(verifyTimeout, oauth.MisconfiguredVerifier, "B24", "the site cannot check tokens: its operator has to correct the configuration", loggable(err))
+	}
 	return oauth.RefuseFor(verifyTimeout, oauth.HostTokenNotVerifiable, "B9", "the site cannot check tokens just now", loggable(err))
 }
 

@@ -61,7 +61,9 @@ var _ = Describe("The authorizations of a host token", func() {
 
 	It("tell their latest end, which no refresh moves", Label("J17"), func() {
 		lasting := func(scopes ...string) func(*GrantSnapshot) {
-			return func(s *GrantSnapshot) { s.Scopes, s.AbsoluteEnd = NewScopes(scopes...).String(), noon.Add(90*24*time.Hour) }
+			return func(s *GrantSnapshot) {
+				s.Scopes, s.AbsoluteEnd = NewScopes(scopes...).String(), noon.Add(90*24*time.Hour)
+			}
 		}
 		for _, one := range []struct {
 			authorization Authorization
