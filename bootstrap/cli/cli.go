@@ -57,15 +57,13 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 			"  pasteport serve --dev     run the demo site for local clients\n" +
 			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp     put OAuth in front of an MCP server",
 		SilenceUsage: true, SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return term.Usagef("unknown command %q", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: term.OnlyCommands, SuggestionsMinimumDistance: 2,
+		Version: server.Version(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return term.Usage(settings.ExplainFlag(command, err)) })
+	root.Flags().Bool("version", false, "print the version") // ours, because that of cobra has the short form -v too
+	root.SetVersionTemplate("pasteport {{.Version}}\n")
+	root.SetFlagErrorFunc(explainFlag)
 	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut), newStdio(in, out, errOut), newHealth(out))
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
 		newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out)),
@@ -76,6 +74,16 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	addGroup(root, "Audit calls", newGroup("audit", "Verify the audit of calls", newAuditVerify(out)))
 	root.AddCommand(newVersion(out))
 	return root
+}
+
+// explainFlag names the mistyped command if there is one, because then its flags are unknown too.
+func explainFlag(command *cobra.Command, err error) error {
+	if command.HasSubCommands() {
+		if unknown := term.OnlyCommands(command, command.Flags().Args()); unknown != nil {
+			return unknown
+		}
+	}
+	return term.Usage(settings.ExplainFlag(command, err))
 }
 
 // addGroup adds commands under one title of the help.
@@ -90,7 +98,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 // newGroup returns a command that only has subcommands.
 func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
-		Use: name, Short: short, Args: term.NoArguments,
+		Use: name, Short: short, Args: term.OnlyCommands, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(commands...)

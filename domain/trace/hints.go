@@ -46,7 +46,7 @@ var hints = map[string]string{
 		"server. If that server accepts any token, choose another verifier.",
 	"B20": "Too many pasted tokens were being verified at once. Check how long the verifier takes, or raise max-verifications.",
 	"B10": "The pasted token does not allow the requested scopes. The site's verifier decides that.",
-	"C1": "If the client has a setting for its client_id, set it to the https URL of a metadata document or leave it empty. Otherwise: " + tellMaker,
+	"C1":  "If the client has a setting for its client_id, set it to the https URL of a metadata document or leave it empty. Otherwise: " + tellMaker,
 	"C9":  "The client's document must not be on the host of this service.",
 	"C21": "Too many documents are being fetched, often because of an attack. An address that has reached its limit may still fetch three a minute from " +
 		"each domain. If all clients seem to have the same address, configure trusted-proxies. " +
