@@ -50,6 +50,7 @@ func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Wr
 }
 
 func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "pasteport",
 		Short: "OAuth 2.1 for MCP servers of sites with their own API tokens",
@@ -58,11 +59,14 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp     put OAuth in front of an MCP server",
 		SilenceUsage: true, SilenceErrors: true,
 		Args: term.OnlyCommands, SuggestionsMinimumDistance: 2,
-		Version: server.Version(),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return printVersion(out)
+			}
+			return cmd.Help()
+		},
 	}
-	root.Flags().Bool("version", false, "print the version") // ours, because that of cobra has the short form -v too
-	root.SetVersionTemplate("pasteport {{.Version}}\n")
+	root.Flags().BoolVar(&version, "version", false, "print the version") // cobra's own needs text/template, which keeps every method in the program
 	root.SetFlagErrorFunc(explainFlag)
 	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut), newStdio(in, out, errOut), newHealth(out))
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
@@ -117,9 +121,11 @@ func withStore(config *server.Config, use func(*persistence.Store) error) error 
 func newVersion(out io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: term.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(out, "pasteport", server.Version())
-			return err
-		},
+		RunE: func(*cobra.Command, []string) error { return printVersion(out) },
 	}
+}
+
+func printVersion(out io.Writer) error {
+	_, err := fmt.Fprintln(out, "pasteport", server.Version())
+	return err
 }
