@@ -54,7 +54,10 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
-require github.com/dustin/go-humanize v1.1.0
+require (
+	github.com/cli/browser v1.3.0
+	github.com/dustin/go-humanize v1.1.0
+)
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

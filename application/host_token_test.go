@@ -66,7 +66,9 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 }
 
 // answering replaces the verifier.
-func (s *Server) answering(verify site) { s.guard = newVerifierGuard(verify, s.settings, s.ports.Logger) }
+func (s *Server) answering(verify site) {
+	s.guard = newVerifierGuard(verify, s.settings, s.ports.Logger)
+}
 
 // connect goes all the way from the request to tokens.
 func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {

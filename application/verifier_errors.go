@@ -26,10 +26,10 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifi
 		return verifierResult{err: g.failure(ctx, err, host)}
 	}
 	if err := principal.Check(); err != nil {
-		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named a person who cannot be: " + err.Error())}
+		return verifierResult{err: oauth.VerifierMisconfigured("the site's verifier named a person who cannot be: " + err.Error())}
 	}
 	if principal.Reveals(host, g.fields) {
-		return verifierResult{err: oauth.VerifierUnavailable("the site's verifier named the token itself as subject or role, which would be stored in clear")}
+		return verifierResult{err: oauth.VerifierMisconfigured("the site's verifier named the token itself as subject or role, which would be stored in clear")}
 	}
 	return verifierResult{principal, nil}
 }
@@ -57,6 +57,9 @@ func verifierRefusal(err error) error {
 }
 
 func notVerifiable(err error) error {
+	if mistake := oauth.VerifierMisconfigured(""); errors.As(err, &mistake) {
+		return oauth.RefuseFor(verifyTimeout, oauth.MisconfiguredVerifier, "B24", "the site cannot check tokens: its operator has to correct the configuration", err)
+	}
 	return oauth.RefuseFor(verifyTimeout, oauth.HostTokenNotVerifiable, "B9", "the site cannot check tokens just now", err)
 }
 
@@ -73,6 +76,9 @@ func (g verifierGuard) failure(ctx context.Context, err error, host oauth.HostTo
 	if errors.As(err, &own) { // without the text of the wrapping errors
 		if text, ok := g.fields.Redact(string(own), host.Values()); ok {
 			own = oauth.VerifierUnavailable(text)
+		}
+		if mistake := oauth.VerifierMisconfigured(""); errors.As(err, &mistake) {
+			return oauth.VerifierMisconfigured(own)
 		}
 		return own
 	}

@@ -102,7 +102,9 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 	})
 
 	It("logs nothing about an unknown token", func(ctx SpecContext) {
-		guard := newGuard(site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{}, oauth.ErrUnknownBearer }))
+		guard := newGuard(site(func(context.Context, string) (oauth.Principal, error) {
+			return oauth.Principal{}, oauth.ErrUnknownBearer
+		}))
 		guard.logger = slog.New(slog.NewTextHandler(log, nil))
 		_, err := guard.verifyGranted(ctx, oauth.HostToken{})
 		Expect(err).To(HaveOccurred())

@@ -40,24 +40,24 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		Expect(verifier.verifyGranted(ctx, host)).To(Equal(oauth.Principal{Subject: "of host"}))
 	})
 
-	DescribeTable("describes the mistake of a verifier that", Label("H3"), func(ctx SpecContext, said string, answer site) {
+	DescribeTable("describes the mistake of a verifier that", Label("H3", "B24"), func(ctx SpecContext, expected oauth.Kind, said string, answer site) {
 		_, err := newGuard(answer).verifyGranted(ctx, host)
 		kind, _ := oauth.KindOf(err)
-		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
+		Expect(kind).To(Equal(expected))
 		why := errors.Unwrap(err)
 		Expect(why).To(MatchError(And(ContainSubstring(said), Not(ContainSubstring("host-token")))))
 	},
-		Entry("returns the token as the subject", "the token itself", site(func(_ context.Context, token string) (oauth.Principal, error) {
+		Entry("returns the token as the subject", oauth.MisconfiguredVerifier, "the token itself", site(func(_ context.Context, token string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "user:" + token}, nil
 		})),
-		Entry("returns the token as a role", "the token itself", site(func(_ context.Context, token string) (oauth.Principal, error) {
+		Entry("returns the token as a role", oauth.MisconfiguredVerifier, "the token itself", site(func(_ context.Context, token string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "ada", Roles: []string{"editor", token}}, nil
 		})),
-		Entry("returns an empty role", "a role is empty", site(func(context.Context, string) (oauth.Principal, error) {
+		Entry("returns an empty role", oauth.MisconfiguredVerifier, "a role is empty", site(func(context.Context, string) (oauth.Principal, error) {
 			return oauth.Principal{Roles: []string{""}}, nil
 		})),
-		Entry("panics", "panicked", site(func(context.Context, string) (oauth.Principal, error) { panic("x") })),
-		Entry("explains its outage", "is restarting", site(func(_ context.Context, token string) (oauth.Principal, error) {
+		Entry("panics", oauth.HostTokenNotVerifiable, "panicked", site(func(context.Context, string) (oauth.Principal, error) { panic("x") })),
+		Entry("explains its outage", oauth.HostTokenNotVerifiable, "is restarting", site(func(_ context.Context, token string) (oauth.Principal, error) {
 			return oauth.Principal{}, fmt.Errorf("asking about %s: %w", token, oauth.VerifierUnavailable("the database is restarting"))
 		})),
 	)

@@ -37,7 +37,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		client = world.NewClient()
 	})
 
-	It("shows the client, the scopes and the redirect host", Label("A34", "A35", "A36", "A37"), func(ctx SpecContext) {
+	It("shows the client, the scopes and the redirect host", Label("A34", "A35", "A36", "A37", "A44"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		Expect(page.Text).To(ContainSubstring("Spec Client"))
 		Expect(page.Text).To(ContainSubstring(strings.TrimPrefix(world.Clients.URL(""), "https://")))
@@ -45,6 +45,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(page.Text).To(ContainSubstring(world.MCP()))
 		Expect(page.Text).To(ContainSubstring("Use this site&#39;s tools in your name"))
 		Expect(page.Text).To(ContainSubstring("The key goes to a program on this computer."))
+		Expect(page.Text).To(ContainSubstring("It ends if unused for 30 days, and at the latest 180 days after you approve."))
 		Expect(page.Action).To(Equal(world.Issuer + "/oauth/authorize"))
 		Expect(page.Hidden).To(HaveLen(1))
 		Expect(page.Header).NotTo(HaveKey("Set-Cookie"))

@@ -69,6 +69,19 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(page.Header.Get("Cache-Control")).To(Equal("no-store"))
 	})
 
+	It("shows a latest end that no refresh moves, beside the end of an unused connection, which one does", Label("J18"), func(ctx SpecContext) {
+		connected := world.Clock.Now()
+		tokens := client.Connect(ctx)
+		world.Clock.Advance(24 * time.Hour)
+		client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		page := world.Connections(ctx, world.Token).Text
+		for label, days := range map[string]int{"Ends if unused until": 31, "Ends at the latest": 180} {
+			shown := regexp.MustCompile(label + `</dt><dd><time datetime="([^"]+)"`).FindStringSubmatch(page)
+			Expect(shown).NotTo(BeNil(), label)
+			Expect(time.Parse(time.RFC3339, shown[1])).To(BeTemporally("~", connected.AddDate(0, 0, days), time.Minute), label)
+		}
+	})
+
 	It("ends one connection immediately and permanently, and no others", Label("I12"), func(ctx SpecContext) {
 		ended := client.Connect(ctx)
 		world.Clock.Advance(time.Second)

@@ -257,10 +257,11 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 			Expect(client.Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
 		})
 
-		It("does not trust an upstream that accepts every token", func(ctx SpecContext) {
+		It("does not trust an upstream that accepts every token, and tells the person that waiting does not help", Label("B24"), func(ctx SpecContext) {
 			world := NewGateway(NewUpstream().URL + "/mcp")
 			answer := world.NewClient().Consent(ctx).Approve(ctx, "anything")
 			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(answer.Text).To(And(ContainSubstring("because of a mistake in its configuration"), Not(ContainSubstring("just now"))))
 			Expect(world.Log.String()).To(ContainSubstring("it accepts any token, even a random one"))
 		})
 

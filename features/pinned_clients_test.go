@@ -147,7 +147,7 @@ var _ = Describe("The commands for documents of clients", Label("CIMD", "C59", "
 		Expect(known("list")).To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring("No document is pinned or stored"))))
 		Expect(known("check")).To(HaveField("Code", 0))
 		Expect(run("clients", "fetch")).To(And(HaveField("Code", 2), HaveField("Err", ContainSubstring("name one client_id"))))
-		Expect(run("clients", "fetch", "--dev", "http://client.example/c")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("is not an https URL"))))
+		Expect(run("clients", "fetch", "--dev", "http://client.example/c")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("must be the https URL of a metadata document"))))
 		Expect(run("clients", "fetch", "--dev", world.Clients.URL("/missing"))).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the status of the response is 404"))))
 	})
 })

@@ -145,7 +145,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Entry("at a malformed client_id", func(ctx context.Context) {
 			client.ID = "my-client"
 			client.AskFor(ctx, client.Request())
-		}, "authorize:refused", "C1", "has a length", "maker"),
+		}, "authorize:refused", "C1", "must be the https URL", "maker"),
 		Entry("at a metadata host that is down", func(ctx context.Context) {
 			client.ID = "https://127.0.0.1:1/client.json"
 			client.AskFor(ctx, client.Request())

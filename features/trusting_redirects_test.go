@@ -72,6 +72,14 @@ var _ = Describe("Withholding redirects", Label("OAuth 2.1", "N1", "A40"), Order
 		Entry("with a javascript: scheme", Label("C1"), "javascript:alert('evil')"), Entry("with a file: scheme", Label("C1"), "file:///etc/evil"),
 	)
 
+	It("tells the developer of a client what a client_id must be", Label("C40", "C1"), func(ctx SpecContext) {
+		parameters := client.Request()
+		parameters.Set("client_id", "my-client")
+		page := client.AskFor(ctx, parameters)
+		Expect(page).To(BeASafePage(400, "invalid_client"))
+		Expect(page.Text).To(ContainSubstring("the client_id must be the https URL of a metadata document"))
+	})
+
 	DescribeTable("shows a page for a redirect_uri", func(ctx SpecContext, target string) {
 		parameters := client.Request()
 		parameters.Set("redirect_uri", target)

@@ -135,6 +135,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
 		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), CheckedOn: checkedOn,
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
+		IdleTTL: settings.RefreshIdleTTL, GrantTTL: settings.GrantTTL, AccessTTL: settings.AccessTokenTTL,
 		Resource: request.Resource().String(),
 		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: asked.problem, Fields: asked.fields,
 	})

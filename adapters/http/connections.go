@@ -135,7 +135,7 @@ func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
 	}
 	return pages.Connection{
 		Grant: c.ID, ClientName: c.ClientName, ClientHost: publisher, Loopback: c.Loopback, PrivateScheme: c.PrivateScheme,
-		Grants: grants, Waiting: c.Waiting, CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt, EndsBy: c.EndsBy,
+		Grants: grants, Waiting: c.Waiting, CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt, EndsBy: c.EndsBy, EndsAtLatest: c.EndsAtLatest,
 	}
 }
 

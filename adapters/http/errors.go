@@ -80,6 +80,7 @@ var statuses = map[oauth.Kind]int{
 	oauth.TooManyRegistrations:   http.StatusTooManyRequests,
 	oauth.ClientBusy:             http.StatusServiceUnavailable,
 	oauth.HostTokenNotVerifiable: http.StatusServiceUnavailable,
+	oauth.MisconfiguredVerifier:  http.StatusServiceUnavailable,
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
 }
 
@@ -166,7 +167,7 @@ type explanation struct{ title, text, advice, detail string }
 
 // explanations tell a person what happened and what to do. They contain no input of the request (A40).
 var explanations = map[oauth.Kind]explanation{
-	oauth.MalformedClientID:     {title: "This app cannot be identified", text: "The address that it gives as its identity is not one that this site can look up.", advice: tellMaker},
+	oauth.MalformedClientID:     {title: "This app cannot be identified", text: "It does not give an address at which this site can read who it is.", advice: tellMaker},
 	oauth.ClientUnreachable:     {title: "This app cannot be looked up", text: "Its published description could not be fetched.", advice: "Try again in a moment. If it stays like this, tell the maker of the app."},
 	oauth.InvalidClientDocument: {title: "This app is not described correctly", text: "The description that the app publishes is not valid, so this site cannot identify the app.", advice: tellMaker},
 	oauth.UnsupportedClient:     {title: "This app needs something that this site does not offer", text: "Its published description asks for a way to sign in that is not available here.", advice: tellMaker},
@@ -190,6 +191,9 @@ const (
 func explain(err error, o outcome) explanation {
 	kind, refused := oauth.KindOf(err)
 	if known, found := explanations[kind]; found {
+		if kind == oauth.MalformedClientID { // the developer of the client needs the requirement, which is a fixed text
+			known.detail = o.description
+		}
 		return known
 	}
 	if !refused || o.status >= http.StatusInternalServerError {

@@ -50,6 +50,7 @@ func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Wr
 }
 
 func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "pasteport",
 		Short: "OAuth 2.1 for MCP servers of sites with their own API tokens",
@@ -57,15 +58,16 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 			"  pasteport serve --dev     run the demo site for local clients\n" +
 			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp     put OAuth in front of an MCP server",
 		SilenceUsage: true, SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return term.Usagef("unknown command %q", args[0])
+		Args: term.OnlyCommands, SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return printVersion(out)
 			}
-			return nil
+			return cmd.Help()
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return term.Usage(settings.ExplainFlag(command, err)) })
+	root.Flags().BoolVar(&version, "version", false, "print the version") // cobra's own needs text/template, which keeps every method in the program
+	root.SetFlagErrorFunc(explainFlag)
 	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut), newStdio(in, out, errOut), newHealth(out))
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
 		newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out)),
@@ -76,6 +78,16 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	addGroup(root, "Audit calls", newGroup("audit", "Verify the audit of calls", newAuditVerify(out)))
 	root.AddCommand(newVersion(out))
 	return root
+}
+
+// explainFlag names the mistyped command if there is one, because then its flags are unknown too.
+func explainFlag(command *cobra.Command, err error) error {
+	if command.HasSubCommands() {
+		if unknown := term.OnlyCommands(command, command.Flags().Args()); unknown != nil {
+			return unknown
+		}
+	}
+	return term.Usage(settings.ExplainFlag(command, err))
 }
 
 // addGroup adds commands under one title of the help.
@@ -90,7 +102,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 // newGroup returns a command that only has subcommands.
 func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
-		Use: name, Short: short, Args: term.NoArguments,
+		Use: name, Short: short, Args: term.OnlyCommands, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(commands...)
@@ -109,9 +121,11 @@ func withStore(config *server.Config, use func(*persistence.Store) error) error 
 func newVersion(out io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: term.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(out, "pasteport", server.Version())
-			return err
-		},
+		RunE: func(*cobra.Command, []string) error { return printVersion(out) },
 	}
+}
+
+func printVersion(out io.Writer) error {
+	_, err := fmt.Fprintln(out, "pasteport", server.Version())
+	return err
 }

@@ -14,7 +14,7 @@ func newConfig(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	table := config.Table()
 	command := &cobra.Command{
-		Use: "config", Short: "Print and check the effective settings", Args: term.NoArguments,
+		Use: "config", Short: "Print and check the effective settings", Args: term.OnlyCommands, SuggestionsMinimumDistance: 2,
 		Long: "Print every setting with its value and source: a flag, the environment, the file or the default. Secrets are hidden.\n" +
 			"The command reports all invalid settings and fails if \"pasteport serve\" would refuse them. It does not listen and opens no database.",
 		Example: "  pasteport config --config /etc/pasteport.yaml\n" +

@@ -169,8 +169,14 @@ func (s *Service) Close() error {
 	return errors.Join(err, s.closeAudit())
 }
 
-// Version returns the version that the Go toolchain has stamped into the binary.
+// version is set by the linker for releases: -ldflags "-X github.com/pasteport/pasteport/bootstrap/server.version=v1.2.3".
+var version string
+
+// Version returns the version of the linker flag or, without it, the one that the Go toolchain has stamped into the binary.
 func Version() string {
+	if version != "" {
+		return version
+	}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -151,12 +151,17 @@ type Connection struct {
 	CreatedAt     time.Time
 	LastUsedAt    time.Time // to the minute; zero when it was never used
 	EndsBy        time.Time // expiry, unless the client refreshes or redeems it
+	EndsAtLatest  time.Time // expiry that no refresh moves; zero for a code
 }
 
 // Connection implements Authorization.
 func (g *AccessGrant) Connection(now time.Time) (shown Connection, active bool) {
 	shown = g.connection()
 	shown.LastUsedAt, shown.EndsBy = g.lastUsedAt, g.idleExpiresAt
+	shown.EndsAtLatest = g.expiresAt
+	if !g.scopes.Has(OfflineAccess) { // the client cannot refresh
+		shown.EndsAtLatest = g.idleExpiresAt
+	}
 	return shown, g.active(now)
 }
 

@@ -28,14 +28,16 @@ const (
 func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 	refuse := func(rule, why string) (ClientID, error) { return ClientID{}, Refuse(MalformedClientID, rule, why) }
 	switch {
-	case len(raw) < minClientIDLength, len(raw) > maxClientIDLength:
-		return refuse("C1", "the client_id has a length that no client_id has")
+	case len(raw) > maxClientIDLength:
+		return refuse("C1", "the client_id has more than 2048 bytes")
 	case !printable(raw), strings.Contains(raw, `\`):
-		return refuse("C1", "the client_id holds a character that URLs cannot have")
+		return refuse("C1", "the client_id has a character that URLs cannot have")
 	case rules.isRegistered(raw):
 		return RestoreClientID(raw), nil
 	case !strings.HasPrefix(raw, httpsPrefix):
-		return refuse("C1", "the client_id is not an https URL")
+		return refuse("C1", "the client_id must be the https URL of a metadata document")
+	case len(raw) < minClientIDLength:
+		return refuse("C1", "the client_id is too short for the https URL of a metadata document")
 	case strings.Contains(raw, "#"):
 		return refuse("C5", "the client_id has a fragment")
 	}

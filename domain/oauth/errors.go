@@ -56,6 +56,7 @@ var (
 	TooManyFailures        = Kind{"too_many_failures", "temporarily_unavailable"}
 	WrongHostToken         = Kind{"wrong_host_token", "access_denied"}
 	HostTokenNotVerifiable = Kind{"host_token_not_verifiable", "temporarily_unavailable"}
+	MisconfiguredVerifier  = Kind{"misconfigured_verifier", "temporarily_unavailable"}
 )
 
 // Sentinels of the ports. An adapter wraps them; it never chooses a Kind.

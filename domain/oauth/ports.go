@@ -28,6 +28,14 @@ type VerifierUnavailable string
 
 func (c VerifierUnavailable) Error() string { return string(c) }
 
+// VerifierMisconfigured is VerifierUnavailable because of a mistake of the operator, so that people are not told to try again (B24).
+type VerifierMisconfigured string
+
+func (c VerifierMisconfigured) Error() string { return string(c) }
+
+// Unwrap returns the same reason as VerifierUnavailable.
+func (c VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(c) }
+
 // ClientDirectory finds the metadata document of a client. If a cached document does not list redirectURI, a directory fetches it again, at most once
 // a minute (C50); an empty redirectURI never causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable (C41),
 // ErrMetadataNoDocument (C42), ErrMetadataSlow (C53), ErrMetadataMalformed (C22) and ErrMetadataBudget (C45), wrapped by RetryableAfter when the wait

@@ -39,12 +39,14 @@ var hints = map[string]string{
 	"B6": "Too many wrong tokens came from this network or from all networks together. If the person has connected since, nothing needs to be done. If all " +
 		"people seem to have the same address, configure trusted-proxies. Otherwise list known networks in unlimited-networks, or raise " +
 		"max-wrong-tokens-per-address, max-wrong-tokens-per-network, max-wrong-tokens-per-prefix48 or max-wrong-tokens.",
-	"B7": "The person pasted a text that is no token. Set token-help to a link to the page that shows the token.",
-	"B8": "The site does not know the pasted token: it has expired, was revoked or belongs to another site. Set token-help to a link to the page for a new one.",
+	"B7":  "The person pasted a text that is no token. Set token-help to a link to the page that shows the token.",
+	"B8":  "The site does not know the pasted token: it has expired, was revoked or belongs to another site. Set token-help to a link to the page for a new one.",
+	"B24": "The verifier cannot work as it is configured. The reason has the mistake; correct it, and the next attempt works.",
 	"B9": "The token could not be verified. Check whether the verifier answers, and read the log. The verifier mcp of a gateway sends the token to the MCP " +
 		"server. If that server accepts any token, choose another verifier.",
 	"B20": "Too many pasted tokens were being verified at once. Check how long the verifier takes, or raise max-verifications.",
 	"B10": "The pasted token does not allow the requested scopes. The site's verifier decides that.",
+	"C1":  "If the client has a setting for its client_id, set it to the https URL of a metadata document or leave it empty. Otherwise: " + tellMaker,
 	"C9":  "The client's document must not be on the host of this service.",
 	"C21": "Too many documents are being fetched, often because of an attack. An address that has reached its limit may still fetch three a minute from " +
 		"each domain. If all clients seem to have the same address, configure trusted-proxies. " +

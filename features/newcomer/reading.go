@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 )
 
@@ -25,8 +26,10 @@ func (n *newcomer) listConnections(ctx context.Context) (_ string, err error) {
 }
 
 func (n *newcomer) trace(ctx context.Context) (string, error) {
-	command := strings.Replace(n.tracing, " ID ", " "+n.id+" ", 1)
-	_, err := n.second.asks(ctx, command, whole...)
+	if !strings.Contains(n.tracing, " trace "+n.id+" ") {
+		return "", fmt.Errorf("the demo has printed %q, but the connection is %s", n.tracing, n.id)
+	}
+	_, err := n.second.asks(ctx, n.tracing, whole...)
 	return "from the challenge to the refused call", err
 }
 

@@ -32,7 +32,8 @@ type Connection struct {
 	Waiting       bool     // the app has not redeemed its code
 	CreatedAt     time.Time
 	LastUsedAt    time.Time // zero when it never was
-	EndsBy        time.Time
+	EndsBy        time.Time // if it is unused until then
+	EndsAtLatest  time.Time // zero while Waiting
 }
 
 // WriteConnections answers with the connections page. Nothing is written if it cannot be rendered.

@@ -22,7 +22,7 @@ func showConnections(c Connections) *httptest.ResponseRecorder {
 func living() Connections {
 	at := time.Date(2026, 1, 2, 12, 3, 4, 0, time.FixedZone("CET", 3600))
 	app := func(grant, host string) Connection {
-		return Connection{Grant: grant, ClientName: "App <" + grant + ">", ClientHost: host, Grants: []string{"Read.", "Write."}, CreatedAt: at, EndsBy: at.AddDate(0, 1, 0)}
+		return Connection{Grant: grant, ClientName: "App <" + grant + ">", ClientHost: host, Grants: []string{"Read.", "Write."}, CreatedAt: at, EndsBy: at.AddDate(0, 1, 0), EndsAtLatest: at.AddDate(0, 6, 0)}
 	}
 	local, mobile, web := app("g1", "client.example"), app("g2", "mobile.example"), app("g3", "web.example")
 	local.Loopback, mobile.PrivateScheme, web.LastUsedAt, mobile.Waiting = true, true, at, true
@@ -48,6 +48,17 @@ var _ = Describe("Showing a person's connections", func() {
 		}
 		Expect(strings.Count(page, `value="end"`)).To(Equal(3))
 		Expect(strings.Count(page, `value="end_all"`)).To(Equal(1))
+	})
+
+	It("shows when a connection ends if it is unused, and when at the latest", Label("J18"), func() {
+		const unused, latest = `<dt>Ends if unused until</dt><dd><time datetime="2026-02-02T11:03:04Z">`, `<dt>Ends at the latest</dt><dd><time datetime="2026-07-02T11:03:04Z">`
+		page := living()
+		page.Active = page.Active[:1]
+		Expect(showConnections(page).Body.String()).To(And(ContainSubstring(unused), ContainSubstring(latest)))
+		page.Active[0].EndsAtLatest = time.Time{}
+		Expect(showConnections(page).Body.String()).To(And(ContainSubstring(unused), Not(ContainSubstring("at the latest"))))
+		page.Active[0].EndsAtLatest = page.Active[0].EndsBy
+		Expect(showConnections(page).Body.String()).To(And(Not(ContainSubstring("unused until")), ContainSubstring(`<dt>Ends at the latest</dt><dd><time datetime="2026-02-02T11:03:04Z">`)))
 	})
 
 	It("offers to end all only when there are several, and says when none is left", func() {

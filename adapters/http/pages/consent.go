@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"net/http"
+	"time"
 )
 
 // Consent is the content of the consent page (A35, A36). Texts from the client need no escaping.
@@ -22,6 +23,9 @@ type Consent struct {
 
 	Grants  []string // one sentence per granted scope except offline_access, see Offline
 	Offline bool     // the app may refresh its access without the person
+
+	// How long the access lasts (A44): unused, at the latest, and at all if it is not Offline.
+	IdleTTL, GrantTTL, AccessTTL time.Duration
 
 	Resource string // the MCP server that the app will reach
 

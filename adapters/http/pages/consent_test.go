@@ -2,6 +2,7 @@ package pages
 
 import (
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -68,11 +69,26 @@ var _ = Describe("Asking for consent", func() {
 			NotTo(ContainSubstring("javascript:"))
 	})
 
-	It("tells lasting access from access that ends by itself", func() {
-		lasting := showConsent(plain(func(c *Consent) { c.Offline = true })).Body.String()
-		Expect(lasting).To(ContainSubstring("can renew this access by itself while your token is valid"))
-		Expect(showConsent(plain()).Body.String()).To(ContainSubstring("This access ends by itself."))
-	})
+	DescribeTable("tells when the access ends", Label("A44"),
+		func(idle, longest time.Duration, sentence string) {
+			page := showConsent(plain(func(c *Consent) { c.Offline, c.IdleTTL, c.GrantTTL = true, idle, longest })).Body.String()
+			Expect(page).To(ContainSubstring("can renew this access by itself while your token is valid. " + sentence))
+		},
+		Entry(nil, 30*24*time.Hour, 180*24*time.Hour, "It ends if unused for 30 days, and at the latest 180 days after you approve."),
+		Entry(nil, time.Hour, 24*time.Hour, "It ends if unused for 1 hour, and at the latest 1 day after you approve."),
+		Entry(nil, 36*time.Hour, 72*time.Hour, "It ends if unused for 36 hours, and at the latest 3 days after you approve."),
+		Entry(nil, 48*time.Hour, 48*time.Hour, "It ends at the latest 2 days after you approve."),
+		Entry(nil, 48*time.Hour, 90*time.Minute, "It ends at the latest 90 minutes after you approve."),
+	)
+
+	DescribeTable("tells access that cannot be renewed, and how long it lasts", Label("A44"),
+		func(access, longest time.Duration, lasts string) {
+			page := showConsent(plain(func(c *Consent) { c.AccessTTL, c.GrantTTL = access, longest })).Body.String()
+			Expect(page).To(ContainSubstring("This access ends by itself after " + lasts + ". The app then has to ask you again."))
+		},
+		Entry(nil, time.Hour, 48*time.Hour, "1 hour"), Entry(nil, 24*time.Hour, 2*time.Hour, "2 hours"),
+		Entry(nil, time.Minute, time.Hour, "1 minute"), Entry(nil, 90*time.Second, time.Hour, "1 minute"), Entry(nil, 5*time.Minute, time.Hour, "5 minutes"),
+	)
 })
 
 var _ = Describe("Warning before consent", Label("A36"), func() {

@@ -58,6 +58,11 @@ type answer struct {
 
 type problem = outbound.Problem
 
+// mistake is a problem that lasts until the operator corrects the configuration.
+type mistake string
+
+func (m mistake) Error() string { return string(m) }
+
 func (c client) send(request *http.Request) (answer, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -107,12 +112,12 @@ func (a answer) isJSON() bool {
 func (a answer) read(into any, members ...string) error {
 	var all map[string]jsontext.Value
 	if errors.Join(json.Unmarshal(a.body, &all), json.Unmarshal(a.body, into)) != nil {
-		return problem("its JSON is malformed, or a member has another type than documented")
+		return mistake("its JSON is malformed, or a member has another type than documented")
 	}
 	for name := range all {
 		for _, member := range members {
 			if name != member && strings.EqualFold(name, member) {
-				return problem(fmt.Sprintf("its JSON has the member %s in another case", member))
+				return mistake(fmt.Sprintf("its JSON has the member %s in another case", member))
 			}
 		}
 	}
@@ -123,7 +128,11 @@ func (a answer) read(into any, members ...string) error {
 func (c client) unavailable(ctx context.Context, request *http.Request, err error) error {
 	at := url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Path: request.URL.Path}
 	c.logger.ErrorContext(ctx, "cannot verify tokens at the site", "url", at.String(), "reason", err)
-	return oauth.VerifierUnavailable(fmt.Sprintf("verifying a token at %s: %v", at.String(), err))
+	reason := fmt.Sprintf("verifying a token at %s: %v", at.String(), err)
+	if wrong := mistake(""); errors.As(err, &wrong) {
+		return oauth.VerifierMisconfigured(reason)
+	}
+	return oauth.VerifierUnavailable(reason)
 }
 
 // sendable reports whether a token can be sent in a header unchanged.

@@ -88,17 +88,17 @@ func (i *Introspection) introspect(request *http.Request) (found introspection, 
 	case err != nil:
 		return found, err
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
-		return found, problem(fmt.Sprintf("it answered %d: it does not accept our client id and secret: check them", got.status))
+		return found, mistake(fmt.Sprintf("it answered %d: it does not accept our client id and secret: check them", got.status))
 	case got.status != http.StatusOK:
 		return found, problem(fmt.Sprintf("it answered %d instead of 200", got.status))
 	case got.mediaType != "application/json":
-		return found, problem("its answer is not application/json: is this the introspection endpoint?")
+		return found, mistake("its answer is not application/json: is this the introspection endpoint?")
 	}
 	if err := got.read(&found, "active", "sub", "scope", "exp", "roles"); err != nil {
 		return found, err
 	}
 	if found.Active == nil {
-		return found, problem("its answer has no \"active\": is this the introspection endpoint?")
+		return found, mistake("its answer has no \"active\": is this the introspection endpoint?")
 	}
 	return found, nil
 }

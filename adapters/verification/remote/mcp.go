@@ -102,7 +102,7 @@ func (m *MCP) probe(ctx context.Context, values credential.Values) error {
 	case err != nil:
 		return err
 	case status == accepted:
-		return m.client.unavailable(ctx, sent, problem("it accepts any token, even a random one: choose another verifier, and credential none if it needs no token"))
+		return m.client.unavailable(ctx, sent, mistake("it accepts any token, even a random one: choose another verifier, and credential none if it needs no token"))
 	}
 	m.probed.record(address, now)
 	return nil
@@ -183,7 +183,7 @@ func (m *MCP) check(ctx context.Context, values credential.Values) (status token
 		case err != nil:
 			return 0, sent, m.client.unavailable(ctx, sent, err)
 		case outbound.RefusesHost(got.status, got.refusal):
-			return 0, sent, m.client.unavailable(ctx, sent, problem("it refuses the host name of the request: "+outbound.HostAdvice))
+			return 0, sent, m.client.unavailable(ctx, sent, mistake("it refuses the host name of the request: "+outbound.HostAdvice))
 		case got.status >= 200 && got.status < 300:
 			m.answered.Store(int64(i))
 			m.endSession(ctx, url, credentials, got.session)
@@ -205,8 +205,12 @@ func (m *MCP) check(ctx context.Context, values credential.Values) (status token
 	case unauthorized && unsupported:
 		return refused, sent, nil
 	}
-	return 0, sent, m.client.unavailable(ctx, sent, problem("it answered "+strings.Join(statuses, ", ")+
-		" to server/discover, initialize and GET; 2xx means that a token is valid, 401 to initialize that it is not"))
+	undecided := "it answered " + strings.Join(statuses, ", ") +
+		" to server/discover, initialize and GET; 2xx means that a token is valid, 401 to initialize that it is not"
+	if unsupported { // no MCP server is at this address
+		return 0, sent, m.client.unavailable(ctx, sent, mistake(undecided))
+	}
+	return 0, sent, m.client.unavailable(ctx, sent, problem(undecided))
 }
 
 // isUnsupported reports whether a status means that the server does not support the revision or transport of a check.

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -77,12 +78,14 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		Expect(err).To(beUnavailable("it accepts any token"))
 	})
 
-	DescribeTable("reports an outage after the status", Label("B9"), func(ctx SpecContext, status int) {
+	DescribeTable("reports an outage or, where no MCP server can be, a mistake of the operator after the status", Label("B9", "B24"), func(ctx SpecContext, status int, lasts bool) {
 		mcp.answer = answering(status, "text/plain", token)
 		_, err := verifier.VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("it answered"))
+		misconfigured := oauth.VerifierMisconfigured("")
+		Expect(errors.As(err, &misconfigured)).To(Equal(lasts))
 		Expect(mcp.log.String()).NotTo(ContainSubstring(token))
-	}, Entry(nil, 404), Entry(nil, 307), Entry(nil, 500), Entry(nil, 429))
+	}, Entry(nil, 404, true), Entry(nil, 405, true), Entry(nil, 307, false), Entry(nil, 500, false), Entry(nil, 429, false))
 
 	It("refuses a token after a 401 of a server without initialize", func(ctx SpecContext) {
 		mcp.answer = func(w http.ResponseWriter, r *http.Request) {

@@ -19,6 +19,7 @@ const (
 	clientName   = "Pasteport demo client"
 	documentPath = "/client.json"
 	callbackPath = "/callback"
+	startPath    = "/start"
 )
 
 // demoClient is the client's side: a site that publishes the metadata document over TLS, and a loopback listener for redirects.
@@ -28,6 +29,7 @@ type demoClient struct {
 	roots        *x509.CertPool
 	fetches      atomic.Int64
 	visits       chan visit
+	invitation   atomic.Pointer[string] // the authorization URL to which the short address redirects; nil while there is none
 }
 
 // visit is a browser that was redirected to the client and waits for a page.
@@ -89,9 +91,23 @@ func (c *demoClient) document() http.Handler {
 	return mux
 }
 
+// start is the short address of the newest authorization URL.
+func (c *demoClient) start() string { return "http://" + c.home.Addr().String() + startPath }
+
+func (c *demoClient) redirectToInvitation(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	address := c.invitation.Load()
+	if address == nil {
+		http.Error(w, "The client is not waiting for an approval. The terminal tells what to do next.", http.StatusNotFound)
+		return
+	}
+	http.Redirect(w, r, *address, http.StatusFound)
+}
+
 // callback passes each redirected browser to await, until ctx ends.
 func (c *demoClient) callback(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+startPath, c.redirectToInvitation)
 	mux.HandleFunc("GET "+callbackPath, func(w http.ResponseWriter, r *http.Request) {
 		v := visit{r.URL.Query(), make(chan verdict, 1)}
 		select {

@@ -31,10 +31,13 @@ func (d *demo) walk(ctx context.Context) error {
 	return nil
 }
 
+// agent is the User-Agent of the newest connection.
+func (d *demo) agent() string { return fmt.Sprintf("pasteport-demo/%d", d.connects) }
+
 // connect connects the SDK's client over HTTP; browse plays the browser.
 func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
 	d.connects++
-	traffic := &http.Client{Transport: signed{fmt.Sprintf("pasteport-demo/%d", d.connects), network}}
+	traffic := &http.Client{Transport: signed{d.agent(), network}}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: d.client.id},
 		RedirectURL:                    d.client.redirect,

@@ -24,23 +24,24 @@ import (
 
 // NewCommand returns the command.
 func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
-	var once bool
+	var once, open bool
 	given := server.DefaultConfig()
 	command := &cobra.Command{
 		Use: "demo", Short: "Watch a client connect, then try it in a browser", Args: term.NoArguments,
 		Long: "Start the demo site on this computer and watch an MCP client connect to it in nine steps. Then connect in a browser yourself,\n" +
-			"press Enter to make the client call a tool, and end the connection.\n" +
+			"press Enter to make the client call a tool, and end the connection. With --open, the browser opens by itself.\n" +
 			"The token to paste comes from --demo-token (PASTEPORT_DEMO_TOKEN) or is generated. Ctrl-C ends the demo; you can reuse its folder.",
 		Example: "  pasteport demo\n" +
 			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config := server.DefaultConfig() // the settings of a real service must not reach the demo
 			config.Addr, config.DataDir, config.EditorToken = given.Addr, given.DataDir, given.EditorToken
-			return runDemo(cmd.Context(), *config, once, in, term.New(out))
+			return runDemo(cmd.Context(), *config, &demo{terminal: term.New(out), in: in, once: once, open: open})
 		},
 	}
 	given.Table().Flags(command, "addr", "data", "demo-token", "demo-token-file")
 	command.Flags().BoolVar(&once, "once", false, "stop after the nine steps")
+	command.Flags().BoolVar(&open, "open", false, "open the consent page in the browser after the nine steps")
 	return command
 }
 
@@ -55,9 +56,11 @@ type demo struct {
 	dir      string // absolute path of the data folder
 	in       io.Reader
 	connects int
+	once     bool // end after the nine steps
+	open     bool // open the first address in the browser
 }
 
-func runDemo(ctx context.Context, config server.Config, once bool, in io.Reader, t term.Terminal) error {
+func runDemo(ctx context.Context, config server.Config, d *demo) error {
 	listener, err := server.Config{Addr: config.Addr}.Listen()
 	if err != nil {
 		return err
@@ -76,8 +79,8 @@ func runDemo(ctx context.Context, config server.Config, once bool, in io.Reader,
 		return err
 	}
 	defer log.Close()
-	d := &demo{terminal: t, logger: slog.New(slog.NewTextHandler(log, nil)), client: client, dir: fromRoot(config.DataDir), in: in}
-	return d.run(ctx, config, once, listener)
+	d.logger, d.client, d.dir = slog.New(slog.NewTextHandler(log, nil)), client, fromRoot(config.DataDir)
+	return d.run(ctx, config, listener)
 }
 
 // openDemoLog opens the log of the site. It is a file, so that its lines do not interrupt the steps on the terminal.
@@ -92,7 +95,7 @@ func openDemoLog(dir string) (*os.File, error) {
 	return file, nil
 }
 
-func (d *demo) run(ctx context.Context, config server.Config, once bool, listener net.Listener) (err error) {
+func (d *demo) run(ctx context.Context, config server.Config, listener net.Listener) (err error) {
 	config.Issuer, config.Development, config.AdminAddr = config.LocalIssuer(listener.Addr()), true, server.AdminOff
 	config.RootCAs, config.Logger = d.client.roots, d.logger
 	config.Appearance.Name = "Demo site"
@@ -105,7 +108,7 @@ func (d *demo) run(ctx context.Context, config server.Config, once bool, listene
 		return err
 	}
 	d.introduce(config)
-	return d.serve(ctx, listener, once)
+	return d.serve(ctx, listener)
 }
 
 // pastedToken returns the site's token for this run: the given one, the one of the first start, or a new one, because the site keeps only
@@ -134,7 +137,7 @@ func fromRoot(dir string) string {
 }
 
 // serve runs the site and the client until the demo ends or one of them fails.
-func (d *demo) serve(ctx context.Context, listener net.Listener, once bool) error {
+func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return d.service.Serve(ctx, listener) })
@@ -147,7 +150,7 @@ func (d *demo) serve(ctx context.Context, listener net.Listener, once bool) erro
 	parts.Go(func() error {
 		defer stop()
 		defer http.DefaultClient.CloseIdleConnections() // an unused connection would delay the drain
-		if err := d.walk(ctx); err != nil || once {
+		if err := d.walk(ctx); err != nil || d.once {
 			return err
 		}
 		return d.invite(ctx)

@@ -9,12 +9,16 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"time"
 
 	"github.com/a-h/templ"
+	launcher "github.com/cli/browser"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // invite lets the reader connect the same client in a browser, use it and end its connection, as often as they like, until ctx ends.
@@ -65,9 +69,12 @@ func (d *demo) await(ctx context.Context, address string) (*visit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the authorization URL: %w", err)
 	}
+	d.client.invitation.Store(&address)
+	defer d.client.invitation.Store(nil)
 	d.terminal.Printf("\n%s Open this address in a browser on this computer, paste the token and approve:\n\n%s\n\ndemo token: %s\n\n"+
 		"The button \"My app runs on another computer\" shows an address to copy instead; pass it to the client with curl '…'.\n\nCtrl-C ends the demo.\n",
-		d.terminal.Bold("Your turn."), address, d.token)
+		d.terminal.Bold("Your turn."), d.client.start(), d.token)
+	d.openBrowser()
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,6 +85,18 @@ func (d *demo) await(ctx context.Context, address string) (*visit, error) {
 			}
 			guest.verdict <- verdict{Title: "Unexpected answer", Text: "Its address was used before, or is not the newest."}
 		}
+	}
+}
+
+// openBrowser opens the short address once, if the reader has chosen to.
+func (d *demo) openBrowser() {
+	if !d.open {
+		return
+	}
+	d.open = false
+	launcher.Stdout, launcher.Stderr = io.Discard, io.Discard // the output of the browser would interrupt the steps
+	if err := launcher.OpenURL(d.client.start()); err != nil {
+		d.terminal.Printf("%s: no browser could be opened (%v). Open the address yourself.\n", d.terminal.Red("Failed"), err)
 	}
 }
 
@@ -138,9 +157,9 @@ func (d *demo) use(ctx context.Context, session *sdk.ClientSession, enter <-chan
 	d.terminal.Printf("\n%s\n\n"+
 		"Press Enter to make the client call a tool, as often as you like.\n\n"+
 		"Paste the same token here to see and end your connection; the client's next call is then refused:\n%s\n\n"+
-		"In another terminal, list the connections and show one step by step by its ID:\n%s connections --data %s\n%s trace ID --data %s\n\n"+
+		"In another terminal, list the connections and show this one step by step:\n%s connections --data %s\n%s trace%s --data %s\n\n"+
 		"Ctrl-C ends the demo.\n\n",
-		d.terminal.Bold("What next?"), d.connectionsPage(), program, dir, program, dir)
+		d.terminal.Bold("What next?"), d.connectionsPage(), program, dir, program, d.traceID(ctx), dir)
 	for {
 		select {
 		case <-ctx.Done():
@@ -149,6 +168,31 @@ func (d *demo) use(ctx context.Context, session *sdk.ClientSession, enter <-chan
 			if !more || !d.callTool(ctx, session) {
 				return
 			}
+		}
+	}
+}
+
+// traceTime is how long traceID waits for the journal, which writes in the background.
+const traceTime = 2 * time.Second
+
+// traceID returns the id of the client's newest connection, after a space, or "": trace shows the newest one without an id.
+func (d *demo) traceID(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, traceTime)
+	defer cancel()
+	for {
+		found, err := d.service.Authz.Trace(ctx)
+		if err != nil {
+			return ""
+		}
+		for _, connection := range found {
+			if connection.Agent == d.agent() && connection.State == trace.Connected {
+				return " " + oauth.ShortID(connection.ID)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

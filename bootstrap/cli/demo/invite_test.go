@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -19,7 +20,7 @@ import (
 )
 
 var (
-	address = regexp.MustCompile(`(?m)^http://\S+/oauth/authorize\?\S+$`)
+	address = regexp.MustCompile(`(?m)^http://127\.0\.0\.1:\d+/start$`)
 	ending  = regexp.MustCompile(`(?m)^http://\S+/oauth/connections$`)
 	grant   = regexp.MustCompile(`name="grant" value="([^"]+)"`)
 	ticket  = regexp.MustCompile(`name="ticket" value="([^"]+)"`)
@@ -30,6 +31,9 @@ var (
 // web has a timeout, so that a hanging page fails the spec.
 var web = &http.Client{Timeout: 10 * time.Second}
 
+// direct follows no redirect.
+var direct = &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 var _ = Describe("Connecting in the demo with a browser", func() {
 	var (
 		dir  string
@@ -37,9 +41,19 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		stop context.CancelFunc
 		code chan int
 		keys io.WriteCloser
+
+		flags  []string
+		opened string // file to which the browser of these specs writes the address
 	)
 
 	BeforeEach(func() {
+		flags = nil
+		programs := GinkgoT().TempDir()
+		opened = filepath.Join(programs, "opened")
+		Expect(os.WriteFile(filepath.Join(programs, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" >> "+opened+"\n"), 0o700)).To(Succeed())
+		GinkgoT().Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	})
+	JustBeforeEach(func() {
 		dir = filepath.Join(GinkgoT().TempDir(), "data")
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "")
 		var ctx context.Context
@@ -48,7 +62,7 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		typed, keyboard := io.Pipe()
 		keys = keyboard
 		go func() {
-			left := cli.Run(ctx, []string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, typed, out, out)
+			left := cli.Run(ctx, append([]string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, flags...), typed, out, out)
 			_ = out.Close()
 			code <- left
 		}()
@@ -72,9 +86,11 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 	}
 	newest := func() string {
 		GinkgoHelper()
-		all := address.FindAll(out.Contents(), -1)
-		Expect(all).NotTo(BeEmpty())
-		return string(all[len(all)-1])
+		answer, err := direct.Get(found(address, out.Contents()))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.Body.Close()).To(Succeed())
+		Expect(answer.StatusCode).To(Equal(http.StatusFound))
+		return answer.Header.Get("Location")
 	}
 	answer := func(address, decision string) string {
 		GinkgoHelper()
@@ -86,6 +102,20 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 	It("shows the reader's own connection in browser and terminal", func() {
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 7 tools"))
+	})
+
+	It("opens no browser", func() { Expect(opened).NotTo(BeAnExistingFile()) })
+
+	Context("with --open", func() {
+		BeforeEach(func() { flags = []string{"--open"} })
+
+		It("opens the short address in the browser, once", func() {
+			expected := found(address, out.Contents()) + "\n"
+			Eventually(func() ([]byte, error) { return os.ReadFile(opened) }).WithTimeout(10 * time.Second).Should(BeEquivalentTo(expected))
+			answer(newest(), "deny")
+			Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Your turn(.|\n)*Ctrl-C ends the demo"))
+			Expect(os.ReadFile(opened)).To(BeEquivalentTo(expected))
+		})
 	})
 
 	press := func() {
@@ -122,12 +152,20 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 7 tools"))
 	})
 
-	It("prints the commands that show each connection", func(ctx SpecContext) {
+	It("has no consent page at the short address while the client is connected", func() {
+		Expect(newest()).To(ContainSubstring("/oauth/authorize?"))
 		answer(newest(), "approve")
-		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(" connections --data " + dir + "\n.* trace ID --data " + dir))
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("What next"))
+		Expect(string(read(direct.Get(found(address, out.Contents()))))).To(ContainSubstring("The terminal tells what to do next."))
+	})
+
+	It("prints the commands that show this connection and all", func(ctx SpecContext) {
+		answer(newest(), "approve")
+		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(" connections --data " + dir + "\n.* trace [0-9a-f]{8} --data " + dir))
+		id := found(regexp.MustCompile(` trace ([0-9a-f]{8}) --data`), out.Contents())
 		shown := func(ctx context.Context) string {
 			var text bytes.Buffer
-			Expect(cli.Run(ctx, []string{"trace", "--data", dir}, nil, &text, &text)).To(Equal(0))
+			Expect(cli.Run(ctx, []string{"trace", id, "--data", dir}, nil, &text, &text)).To(Equal(0))
 			return text.String()
 		}
 		Eventually(shown).WithContext(ctx).WithTimeout(10 * time.Second).Should(MatchRegexp(`(?s)agent +pasteport-demo/2\n.* 1  .*challenge.*MCP call +ok`))

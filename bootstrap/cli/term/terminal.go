@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,6 +72,22 @@ func NoArguments(command *cobra.Command, args []string) error {
 		return Usagef("unexpected argument: %q takes flags only, each as --name=value", command.CommandPath())
 	}
 	return nil
+}
+
+// OnlyCommands refuses the arguments of a command that only has subcommands, with those of a similar name. The error does not contain the
+// arguments, like that of NoArguments.
+func OnlyCommands(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := command.SuggestionsFor(args[0])
+	if len(near) == 0 {
+		return Usagef("unknown command: %q has no command with a similar name", command.CommandPath())
+	}
+	for i, name := range near {
+		near[i] = strconv.Quote(command.CommandPath() + " " + name)
+	}
+	return Usagef("unknown command: did you mean %s?", strings.Join(near, " or "))
 }
 
 // PrintJSON writes value as indented JSON.

@@ -1,0 +1,99 @@
+package features_test
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/chromedp/chromedp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/server"
+)
+
+// phoneWidth and phoneHeight are the first screen of a common phone, in CSS pixels.
+const phoneWidth, phoneHeight = 390, 844
+
+// placed is where an element of a page is, in CSS pixels from the page's top left corner.
+type placed struct {
+	Part              string
+	Left, Top, Bottom float64
+}
+
+// placement lists the parts of the consent page in document order, which is the order of the keyboard and of screen readers.
+const placement = `Array.from(document.querySelectorAll("h1, dt, .warnings li, [role=alert], form label, form input:not([type=hidden]), .actions button, .grants li")).map(e => {
+	const box = e.getBoundingClientRect(), part = {H1: "headline", DT: "fact", P: "problem", LABEL: "label", INPUT: "field"}[e.tagName] || (e.closest(".warnings") ? "warning" : e.closest(".grants") ? "grant" : e.value);
+	return {Part: part, Left: box.left + scrollX, Top: box.top + scrollY, Bottom: box.bottom + scrollY};
+})`
+
+func bottoms(parts []placed, names ...string) (all []float64) {
+	for _, part := range parts {
+		for _, name := range names {
+			if part.Part == name {
+				all = append(all, part.Bottom)
+			}
+		}
+	}
+	return all
+}
+
+var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Label("pages", "A43"), func() {
+	var world *World
+	var client *Client
+	over := func(adjust ...func(*server.Config)) {
+		world = NewWorld(adjust...)
+		client = world.NewClient()
+	}
+	BeforeEach(func() { over() })
+	in := func(language string) func(context.Context) Response {
+		return func(ctx context.Context) Response {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().Encode(), http.NoBody)
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Accept-Language", language)
+			return Send(r)
+		}
+	}
+	fields := func(language string) func(context.Context) Response {
+		return func(ctx context.Context) Response {
+			over(gatewayTo("http://127.0.0.1:1/mcp"), askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
+			return in(language)(ctx)
+		}
+	}
+
+	DescribeTable("shows who asks, every warning, the field and both buttons on the first screen, in the order of the keyboard:",
+		func(ctx SpecContext, state func(context.Context) Response) {
+			address, _ := replayed(state(ctx))
+			browser := ReaderBrowser()
+			browser.Look(ctx, phoneWidth, phoneHeight, "light")
+			browser.Do(ctx, chromedp.Navigate(address))
+			parts := Ask(ctx, browser, chromedp.Evaluate[[]placed](placement))
+
+			Expect(parts[0].Part).To(Equal("headline"))
+			for i, part := range parts[1:] {
+				before := parts[i]
+				Expect(part.Top >= before.Bottom-1 || part.Top == before.Top && part.Left > before.Left).To(BeTrue(), "%v after %v", part, before)
+			}
+			Expect(bottoms(parts, "field")).NotTo(BeEmpty())
+			Expect(bottoms(parts, "field", "approve", "deny")).To(HaveEach(BeNumerically("<", phoneHeight)), "%v", parts)
+			Expect(bottoms(parts, "warning", "problem")).To(HaveEach(BeNumerically("<", bottoms(parts, "approve")[0])))
+			Expect(bottoms(parts, "grant")).To(HaveEach(BeNumerically(">", bottoms(parts, "deny")[0])))
+			order := Ask(ctx, browser, chromedp.Evaluate[[]int](`Array.from(document.querySelectorAll("[tabindex]")).map(e => e.tabIndex)`))
+			Expect(order).To(BeEmpty())
+		},
+		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")), Entry("in German", SpecTimeout(browserTime), in("de")),
+		Entry("in French", SpecTimeout(browserTime), in("fr")), Entry("in Spanish", SpecTimeout(browserTime), in("es")), Entry("in Japanese", SpecTimeout(browserTime), in("ja")),
+		Entry("with a logo and help for the token", SpecTimeout(browserTime), func(ctx context.Context) Response {
+			over(func(config *server.Config) { config.Appearance = look })
+			return in("de")(ctx)
+		}),
+		Entry("of a client whose redirect is elsewhere", SpecTimeout(browserTime), func(ctx context.Context) Response {
+			client.Redirect = "https://client.example/callback"
+			return in("fr")(ctx)
+		}),
+		Entry("of a client that registered itself", SpecTimeout(browserTime), registeredPage),
+		Entry("with a document that could not be checked", SpecTimeout(browserTime), uncheckedPage),
+		Entry("after a wrong token", SpecTimeout(browserTime), func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "demo_wrong") }),
+		Entry("with three fields", SpecTimeout(browserTime), fields("en")),
+		Entry("with three fields in German", SpecTimeout(browserTime), fields("de")),
+	)
+})
