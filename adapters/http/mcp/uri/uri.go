@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,10 +34,8 @@ func Readings(uri string) []string {
 	beforeQuery, _ := unescape(cut(uri)) // a part of a valid URI
 	texts := []string{whole, beforeQuery, cut(whole), parameters.ReplaceAllString(beforeQuery, ""), parameters.ReplaceAllString(cut(whole), "")}
 	var readings []string
-	for i, text := range texts {
-		if i == 0 || text != texts[i-1] {
-			readings = append(readings, normalize(withPath(text))...)
-		}
+	for _, text := range slices.Compact(texts) {
+		readings = append(readings, normalize(withPath(text))...)
 	}
 	return readings
 }
