@@ -69,7 +69,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(page.Header.Get("Cache-Control")).To(Equal("no-store"))
 	})
 
-	It("shows a latest end that no refresh moves, beside the end of an unused connection, which one does", Label("J17"), func(ctx SpecContext) {
+	It("shows a latest end that no refresh moves, beside the end of an unused connection, which one does", Label("J18"), func(ctx SpecContext) {
 		connected := world.Clock.Now()
 		tokens := client.Connect(ctx)
 		world.Clock.Advance(24 * time.Hour)

@@ -59,7 +59,7 @@ var _ = Describe("The authorizations of a host token", func() {
 		Expect(shown[1]).To(And(HaveField("ID", "b"), HaveField("Waiting", true), HaveField("EndsBy", noon.Add(time.Hour))))
 	})
 
-	It("tell their latest end, which no refresh moves", Label("J17"), func() {
+	It("tell their latest end, which no refresh moves", Label("J18"), func() {
 		lasting := func(scopes ...string) func(*GrantSnapshot) {
 			return func(s *GrantSnapshot) {
 				s.Scopes, s.AbsoluteEnd = NewScopes(scopes...).String(), noon.Add(90*24*time.Hour)

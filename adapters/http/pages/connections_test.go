@@ -50,7 +50,7 @@ var _ = Describe("Showing a person's connections", func() {
 		Expect(strings.Count(page, `value="end_all"`)).To(Equal(1))
 	})
 
-	It("shows when a connection ends if it is unused, and when at the latest", Label("J17"), func() {
+	It("shows when a connection ends if it is unused, and when at the latest", Label("J18"), func() {
 		const unused, latest = `<dt>Ends if unused until</dt><dd><time datetime="2026-02-02T11:03:04Z">`, `<dt>Ends at the latest</dt><dd><time datetime="2026-07-02T11:03:04Z">`
 		page := living()
 		page.Active = page.Active[:1]
