@@ -77,7 +77,7 @@ func (g verifierGuard) failure(ctx context.Context, err error, host oauth.HostTo
 		if text, ok := g.fields.Redact(string(own), host.Values()); ok {
 			own = oauth.VerifierUnavailable(text)
 		}
-		if mistake := oauth.VerifierMisconfigured(""); errors.As(err, &mistake) {
+		if misconfigured := oauth.VerifierMisconfigured(""); errors.As(err, &misconfigured) {
 			return oauth.VerifierMisconfigured(own)
 		}
 		return own
