@@ -77,6 +77,7 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 			body, _ := io.ReadAll(r.Body)
 			passed = append(passed, string(body))
 		}, bootstrap.WithOAuth(server.authz), bootstrap.WithResourcePolicy(func(_ oauth.Caller, uri string) bool { return bootstrap.FoldResourceURI(uri) != "file:///secret" }))
+		server.Echo = echo.New()
 		Expect(guarded.Register(server.Echo)).To(Succeed())
 		first := tokensOf(server.exchange(server.code())).Access
 		read := func(uri string) string {
