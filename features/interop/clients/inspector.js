@@ -106,10 +106,18 @@ class Person {
     for (const [field, value] of Object.entries(input)) {
       await this.page.locator(`::-p-aria([name="${field}"])`).fill(value);
     }
-    await this.page.locator('button ::-p-text(Execute Tool)').click();
-    await this.page.locator('::-p-text(Structured Output)').wait();
+    await this.execute();
     const [, shown] = /Structured Output[\s\d]*(\{[^]*?\n\})/.exec(await this.text());
     return { structuredContent: JSON.parse(shown) };
+  }
+
+  // execute presses the button, and once more if nothing happens: a press in the second in which the page reconnects its stream can be lost.
+  async execute() {
+    const press = () => this.page.locator('button ::-p-text(Execute Tool)').click();
+    const result = (limit) => this.page.locator('::-p-text(Structured Output)').setTimeout(limit).wait();
+    await press();
+    await result(10_000).catch(() => press());
+    await result(30_000);
   }
 
   async tokens() {
