@@ -49,6 +49,7 @@ type Registry struct {
 	limiter   *oauth.SessionLimiter[string]
 	relayed   *oauth.SessionLimiter[*Writer] // long streams of the upstream
 	evicted   recentSessions
+	closed    recentSessions
 	ended     map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
 }
 

@@ -35,7 +35,7 @@ func (s *openSession) removeGrants(ended map[string]bool) (left int) {
 	return len(s.grants)
 }
 
-// recentSessions are the ids of the last thousand sessions that were evicted.
+// recentSessions are the ids of the last thousand sessions that were evicted, or ended with their grant.
 type recentSessions struct {
 	ids  [1000]string
 	next int
@@ -98,7 +98,7 @@ func (r *Registry) UseSession(id, grant string) (usable bool) {
 	defer r.mu.Unlock()
 	session, known := r.sessions[id]
 	if !known {
-		return true
+		return !r.closed.has(id) // the handler of the SDK may still know it for a moment
 	}
 	if _, ended := r.ended[grant]; !ended {
 		session.grants[grant] = true
@@ -130,6 +130,9 @@ func (r *Registry) EndCall(session string) {
 func (r *Registry) RemoveSession(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if session, known := r.sessions[id]; known && session.closing {
+		r.closed.add(id)
+	}
 	delete(r.sessions, id)
 	r.limiter.Remove(id)
 }

@@ -32,5 +32,7 @@ var _ = Describe("A session whose last grant has ended", Label("G14", "G16"), fu
 		Expect(set.UseSession("slow", "B")).To(BeTrue())
 		set.End(oauth.Ended{Grants: []string{"B"}})
 		Expect(set.UseSession("slow", "C")).To(BeFalse())
+		set.RemoveSession("slow")
+		Expect(set.UseSession("slow", "C")).To(BeFalse(), "the handler may still know it for a moment")
 	})
 })
