@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -40,22 +41,28 @@ func stdioProgram(words ...string) bootstrap.Program {
 	return bootstrap.Program{Command: self, Args: append([]string{programWord}, words...), Env: map[string]string{"API_KEY": "{token}", "PATH": "/usr/bin:/bin"}}
 }
 
+// longestRun ends a program that a mutation of the gateway leaves behind.
+const longestRun = 2 * time.Minute
+
 // runProgram serves MCP until the end of its input. A word names something that it does at its start.
 func runProgram(words []string) int {
+	run, end := context.WithTimeout(context.Background(), longestRun)
+	defer end()
 	for _, word := range words {
 		switch word {
 		case "banner":
 			fmt.Println("Welcome!\n{not json}\n[]")
 		case "exit":
 			return 3
-		case "silent":
-			time.Sleep(2 * time.Minute)
+		case "silent": // reads its input and answers nothing
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			return 0
 		case "stubborn": // ignores the end of its input and SIGTERM
 			ignoreTermination()
-			defer time.Sleep(2 * time.Minute)
+			defer func() { <-run.Done() }()
 		}
 	}
-	if err := newProgramServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+	if err := newProgramServer().Run(run, &mcp.StdioTransport{}); err != nil {
 		return 1
 	}
 	return 0
