@@ -25,31 +25,28 @@ func Mapping[T any](expected string) Item[T] {
 	if err != nil {
 		panic(err) // a mistake in T
 	}
-	return Item[T]{Expected: expected, Mapping: schema, Parse: ParseMapping[T], Format: FormatMapping[T]}
+	return Item[T]{Expected: expected, Mapping: schema, Parse: parseMapping[T], Format: formatMapping[T]}
 }
 
-// ParseMapping decodes a JSON object. It refuses unknown keys and values of another type.
-func ParseMapping[T any](text string) (value T, err error) {
+// parseMapping decodes a JSON object. It refuses unknown keys and values of another type.
+func parseMapping[T any](text string) (value T, err error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	err = decoder.Decode(&value)
-	mistyped := new(json.UnmarshalTypeError)
-	switch key, unknown := "", ""; {
-	case errors.As(err, &mistyped) && mistyped.Field == "":
-		return value, errors.New("it is no mapping")
-	case errors.As(err, &mistyped):
-		return value, fmt.Errorf("%s has a value of another type: write %s", mistyped.Field, mistyped.Type)
-	case err != nil:
-		if _, key, _ = strings.Cut(err.Error(), "unknown field "); key != "" {
-			unknown = ": the key " + key + " is unknown"
-		}
-		return value, errors.New("the mapping cannot be read" + unknown)
+	if err == nil {
+		return value, nil
 	}
-	return value, nil
+	if mistyped := new(json.UnmarshalTypeError); errors.As(err, &mistyped) && mistyped.Field != "" {
+		return value, fmt.Errorf("%s has a value of another type: write %s", mistyped.Field, mistyped.Type)
+	}
+	if _, key, isUnknown := strings.Cut(err.Error(), "unknown field "); isUnknown {
+		return value, errors.New("the mapping cannot be read: the key " + key + " is unknown")
+	}
+	return value, errors.New("it is no mapping")
 }
 
-// FormatMapping is the reverse of ParseMapping.
-func FormatMapping[T any](value T) string {
+// formatMapping is the reverse of parseMapping.
+func formatMapping[T any](value T) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
