@@ -231,14 +231,19 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	})
 
 	It("shows the default appearance of the pages", func(ctx SpecContext) {
-		ran := Run(ctx, "config", "--issuer=https://cms.example.com:8443")
+		ran := Run(ctx, "config", "--issuer=https://cms.example.com:8443", "--upstream=http://127.0.0.1:9000/mcp")
 		Expect(ran.Settings()).To(And(HaveKeyWithValue("site-name", "cms.example.com:8443"), HaveKeyWithValue("accent", "#0b5a4a")))
 		Expect(ran.comment("allow-clients")).To(Equal("default: every client"))
 	})
 
+	It("names the demo site, under any issuer", func(ctx SpecContext) {
+		ran := Run(ctx, "config", "--issuer=https://cms.example.com")
+		Expect(ran.Settings()).To(And(HaveKeyWithValue("site-name", "Demo site"), HaveKeyWithValue("resource-name", "Demo site")))
+	})
+
 	It("does not print an address that is chosen at the start", func(ctx SpecContext) {
 		ran := Run(ctx, "config", "--dev", "--addr=localhost:0")
-		Expect(ran.Settings()).To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""), HaveKeyWithValue("site-name", "")))
+		Expect(ran.Settings()).To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""), HaveKeyWithValue("site-name", "Demo site")))
 		Expect(ran.comment("issuer")).To(Equal("default: with dev, http:// and addr"))
 		write("again.yaml", ran.Out)
 		Expect(Run(ctx, "config", "--config=again.yaml").Settings()).To(Equal(ran.Settings()))

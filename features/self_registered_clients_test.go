@@ -15,12 +15,11 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 	run := func(ctx context.Context, args ...string) string {
 		return Run(ctx, append(args, operated.Kept()...)...).Out
 	}
-	site := func() string { return strings.TrimPrefix(operated.Issuer, "http://") }
 	BeforeEach(func() { operated = Operate(selfRegistration) })
 
 	DescribeTable("puts the redirect target into the headline of the consent page", Label("A35", "A36"), func(ctx SpecContext, redirect, headline, advice string) {
 		page := operated.RegisterClient(ctx, redirect).Consent(ctx)
-		Expect(page.Title).To(Equal("Connect " + headline + " to " + site() + "?"))
+		Expect(page.Title).To(Equal("Connect " + headline + " to Demo site?"))
 		Expect(page.Text).To(And(ContainSubstring("Nothing vouches for the name of this app."), ContainSubstring("Spec Client"), ContainSubstring(advice)))
 		Expect(page.Text).NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
 	},
@@ -31,7 +30,7 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 
 	It("shows the headline again after a wrong token", func(ctx SpecContext) {
 		page := ReadPage(operated.RegisterClient(ctx, callback).Consent(ctx).Approve(ctx, "demo_wrong"))
-		Expect(page.Title).To(Equal("Not connected yet: Connect app.example to " + site() + "?"))
+		Expect(page.Title).To(Equal("Not connected yet: Connect app.example to Demo site?"))
 		Expect(page.Text).To(ContainSubstring("Nothing vouches for the name of this app."))
 	})
 

@@ -20,7 +20,8 @@ import (
 func newServe(out, errOut io.Writer) *cobra.Command {
 	serve := &cobra.Command{
 		Use: "serve", Short: "Run the demo site as a service",
-		Long: "Run the demo site, a small content management site with Pasteport built in, until SIGTERM or Ctrl-C.\n\n" +
+		Long: "Run the demo site, a small content management site with Pasteport built in, until SIGTERM or Ctrl-C. It is for trying and\n" +
+			"testing; for an MCP server of your own, run \"pasteport gateway\".\n\n" +
 			"Set each setting by a flag, an environment variable (PASTEPORT_ACCESS_TOKEN_TTL for --access-token-ttl) or a line of a YAML\n" +
 			"file (access-token-ttl: 1h). Flags take precedence over variables, and variables over the file.",
 		Example: "  pasteport serve --dev\n" +
@@ -96,6 +97,9 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 	}
 	if admin := service.AdminAddr(); admin != nil {
 		_, _ = fmt.Fprintln(out, adminLine(admin))
+	}
+	if !config.IsGateway() {
+		_, _ = fmt.Fprintln(out, "this is the demo site; for an MCP server of your own, run: pasteport gateway --upstream URL")
 	}
 	return errors.Join(service.Serve(ctx, listener), service.Close())
 }

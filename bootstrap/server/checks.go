@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -91,10 +92,20 @@ func (c *Config) Resolve() {
 	if c.Issuer == "" {
 		c.Resource = resource
 	}
+	c.Appearance = c.appearance()
 	if issuer, err := url.Parse(c.Issuer); err == nil {
 		c.Appearance.Name = cmp.Or(c.Appearance.Name, issuer.Host)
 	}
 	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
+}
+
+// appearance names the demo site on its pages. A gateway without a name has the host of its issuer there.
+func (c Config) appearance() bootstrap.Appearance {
+	appearance := c.Appearance
+	if !c.IsGateway() {
+		appearance.Name = cmp.Or(appearance.Name, DemoName)
+	}
+	return appearance
 }
 
 // check finds mistakes before any file is created. The store does not exist yet, so the server secret is all zeros.

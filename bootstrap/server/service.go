@@ -107,7 +107,7 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	options := []bootstrap.OAuthOption{
-		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithClientDocuments(config.ClientDocuments), bootstrap.WithAppearance(config.Appearance),
+		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithClientDocuments(config.ClientDocuments), bootstrap.WithAppearance(config.appearance()),
 		bootstrap.WithDecisions(s.operations.metrics.Decided), bootstrap.WithLimitObserver(s.operations.metrics.Limit),
 	}
 	if config.SharedLimits {
@@ -254,6 +254,9 @@ func (all mcpServers) Drain() {
 // greeting is the text of the page at "/".
 func (s *Service) greeting() string {
 	var text strings.Builder
+	if s.Site != nil {
+		text.WriteString("This is the demo site of Pasteport.\n")
+	}
 	for _, server := range s.Authz.Resources() {
 		fmt.Fprintf(&text, "Connect an MCP client to %s\n", server.Resource)
 	}

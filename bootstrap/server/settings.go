@@ -116,7 +116,7 @@ func (c *Config) metadata() settings.Group {
 func (c *Config) pages() settings.Group {
 	return settings.Group{Title: "Pages", Settings: []*settings.Setting{
 		settings.Text("site-name", &c.Appearance.Name, "name of the site on the pages, at most 60 characters").
-			Fields("Appearance.Name").DefaultText("the issuer's host").Example("The Gazette"),
+			Fields("Appearance.Name").DefaultText("the issuer's host; Demo site without an upstream").Example("The Gazette"),
 		settings.Text("accent", &c.Appearance.Accent, "colour of buttons and links; adjusted to a readable contrast").
 			Fields("Appearance.Accent").DefaultText(defaultAccent).Example("#7c2d12").
 			Pattern("^(#([0-9a-fA-F]{3}){1,2})?$"),

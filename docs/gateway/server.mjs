@@ -11,7 +11,7 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import * as z from 'zod';
 
-const port = Number(process.env.PORT ?? 9000);
+const port = Number(process.env.PORT ?? 9000), host = process.env.HOST ?? '127.0.0.1'; // only the gateway may reach it
 const sessions = new Map(); // by id: the key that opened the session, and its transport
 
 // keyOf returns the API key of a request if it is in keys.txt, which has one key on each line and may change at any time.
@@ -49,7 +49,7 @@ async function openSession(key) {
   return transport;
 }
 
-const app = createMcpExpressApp();
+const app = createMcpExpressApp({ host });
 app.all('/mcp', async (request, response) => {
   const key = await keyOf(request);
   if (!key) {
@@ -64,4 +64,4 @@ app.all('/mcp', async (request, response) => {
   const transport = session?.transport ?? await openSession(key);
   await transport.handleRequest(request, response, request.body);
 });
-app.listen(port, '127.0.0.1', () => console.log(`serving http://127.0.0.1:${port}/mcp`));
+app.listen(port, host, () => console.log(`serving http://${host}:${port}/mcp`));

@@ -98,7 +98,6 @@ func openDemoLog(dir string) (*os.File, error) {
 func (d *demo) run(ctx context.Context, config server.Config, listener net.Listener) (err error) {
 	config.Issuer, config.Development, config.AdminAddr = config.LocalIssuer(listener.Addr()), true, server.AdminOff
 	config.RootCAs, config.Logger = d.client.roots, d.logger
-	config.Appearance.Name = "Demo site"
 	d.issuer = config.Issuer
 	if d.service, err = server.Open(ctx, config); err != nil {
 		return err
