@@ -3,16 +3,11 @@ package features_test
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -21,71 +16,17 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/server"
-	"github.com/pasteport/pasteport/features/chromium"
 )
 
 const (
-	axeScript = "accessibility/node_modules/axe-core/axe.min.js"
-	// picturesVariable names the folder for screenshots of every page.
-	picturesVariable = "PICTURES"
-	proofPage        = "proof"
-	callbackPage     = "callback"
+	axeScript    = "accessibility/node_modules/axe-core/axe.min.js"
+	proofPage    = "proof"
+	callbackPage = "callback"
 )
 
 // axe is the report of axe-core for a page, by WCAG 2.2 level AA and axe's best practices.
 const axe = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(found => found.violations.map(
 	rule => rule.id + ": " + rule.help + " " + rule.nodes.map(node => node.target.join(" ") + " " + node.failureSummary).join("; ")))`
-
-// replayed serves a response to a browser and counts the requests.
-func replayed(answer Response) (address string, fetches *atomic.Int32) {
-	GinkgoHelper()
-	fetches = &atomic.Int32{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/favicon.ico" { // browsers request it by themselves
-			http.NotFound(w, r)
-			return
-		}
-		fetches.Add(1)
-		for name, values := range answer.Header {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(answer.StatusCode)
-		_, _ = w.Write([]byte(answer.Text))
-	}))
-	DeferCleanup(server.Close)
-	return server.URL, fetches
-}
-
-var openReader = sync.OnceValues(func() (*Browser, error) {
-	browser, err := startBrowser()
-	if err != nil {
-		return nil, err
-	}
-	window, _, err := chromium.Window(browser)
-	return &Browser{window}, err
-})
-
-// ReaderBrowser is one window for all specs that only read a page, because opening a window takes as long as several pages.
-func ReaderBrowser() *Browser {
-	GinkgoHelper()
-	browser, err := openReader()
-	if errors.Is(err, chromium.ErrMissing) {
-		Skip(err.Error())
-	}
-	Expect(err).NotTo(HaveOccurred())
-	return browser
-}
-
-// Picture saves a screenshot of the whole page if picturesVariable is set.
-func (b *Browser) Picture(ctx context.Context, name string) {
-	GinkgoHelper()
-	folder := os.Getenv(picturesVariable)
-	if folder == "" {
-		return
-	}
-	Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
-	Expect(os.WriteFile(filepath.Join(folder, name), Ask(ctx, b, chromedp.FullScreenshot(100)), 0o644)).To(Succeed())
-}
 
 // look is the branding of the site in these specs.
 var look = bootstrap.Appearance{

@@ -1,14 +1,22 @@
 package features_test
 
 import (
+	"context"
+	"errors"
 	"html/template"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/chromium"
 )
 
 // anotherSite serves one page under the name, which decides whether a browser treats it as the issuer's site.
@@ -109,3 +117,57 @@ var _ = Describe("In a real browser", Label("N4"), func() {
 		Entry("another origin of the same site", SpecTimeout(browserTime), "127.0.0.1"),
 	)
 })
+
+// picturesVariable names the folder for screenshots of every page.
+const picturesVariable = "PICTURES"
+
+// replayed serves a response to a browser and counts the requests.
+func replayed(answer Response) (address string, fetches *atomic.Int32) {
+	GinkgoHelper()
+	fetches = &atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/favicon.ico" { // browsers request it by themselves
+			http.NotFound(w, r)
+			return
+		}
+		fetches.Add(1)
+		for name, values := range answer.Header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.StatusCode)
+		_, _ = w.Write([]byte(answer.Text))
+	}))
+	DeferCleanup(server.Close)
+	return server.URL, fetches
+}
+
+var openReader = sync.OnceValues(func() (*Browser, error) {
+	browser, err := startBrowser()
+	if err != nil {
+		return nil, err
+	}
+	window, _, err := chromium.Window(browser)
+	return &Browser{window}, err
+})
+
+// ReaderBrowser is one window for all specs that only read a page, because opening a window takes as long as several pages.
+func ReaderBrowser() *Browser {
+	GinkgoHelper()
+	browser, err := openReader()
+	if errors.Is(err, chromium.ErrMissing) {
+		Skip(err.Error())
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return browser
+}
+
+// Picture saves a screenshot of the whole page if picturesVariable is set.
+func (b *Browser) Picture(ctx context.Context, name string) {
+	GinkgoHelper()
+	folder := os.Getenv(picturesVariable)
+	if folder == "" {
+		return
+	}
+	Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(folder, name), Ask(ctx, b, chromedp.FullScreenshot(100)), 0o644)).To(Succeed())
+}

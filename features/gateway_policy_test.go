@@ -16,22 +16,31 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
+// restrictedLibrary is a gateway in front of a server with tools, prompts and resources, of which each person may use some.
+type restrictedLibrary struct {
+	upstream *UpstreamServer
+	world    *World
+}
+
+func (l *restrictedLibrary) open(ctx context.Context, path string, adjust ...func(*server.Config)) {
+	GinkgoHelper()
+	l.world = NewGateway(l.upstream.URL+path, append([]func(*server.Config){restricting(ctx)}, adjust...)...)
+}
+
+// as connects the person with the token.
+func (l *restrictedLibrary) as(ctx context.Context, token, revision string) *Conversation {
+	GinkgoHelper()
+	l.world.Token = token
+	return l.world.Converse(ctx, revision, l.world.NewClient().Connect(ctx).Access)
+}
+
 var _ = Describe("Showing only some tools, prompts and resources to some people", Label("gateway", "U26", "U27"), func() {
-	var upstream *UpstreamServer
-	var world *World
-	as := func(ctx context.Context, token, revision string) *Conversation {
-		GinkgoHelper()
-		world.Token = token
-		return world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
-	}
-	BeforeEach(func() { upstream = NewLibrary() })
-	open := func(ctx context.Context, path string, adjust ...func(*server.Config)) {
-		world = NewGateway(upstream.URL+path, append([]func(*server.Config){restricting(ctx)}, adjust...)...)
-	}
+	l := &restrictedLibrary{}
+	BeforeEach(func() { l.upstream = NewLibrary() })
 
 	DescribeTable("lists what each person may use, on every page, and refuses the rest before the upstream gets it:", func(ctx SpecContext, revision, path string) {
-		open(ctx, path)
-		ada, bob := as(ctx, "token-of-ada", revision), as(ctx, "token-of-bob", revision)
+		l.open(ctx, path)
+		ada, bob := l.as(ctx, "token-of-ada", revision), l.as(ctx, "token-of-bob", revision)
 		lists := func(talk *Conversation) [][]string {
 			return [][]string{
 				everyPage(ctx, talk, "tools/list", "tools", "name"), everyPage(ctx, talk, "prompts/list", "prompts", "name"),
@@ -52,7 +61,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
 		Expect(ada.Read(ctx, "file:///secret/pay.txt").Result.Contents).To(HaveLen(1))
 
-		before := len(upstream.Asked())
+		before := len(l.upstream.Asked())
 		noResource := -32002
 		if revision == stateless {
 			noResource = -32602
@@ -79,7 +88,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			Expect(answer.Error.Code).To(Equal(refused.code), refused.method)
 			Expect(answer.Error.Message).To(Equal(refused.text), refused.method)
 		}
-		Expect(upstream.Asked()).To(HaveLen(before))
+		Expect(l.upstream.Asked()).To(HaveLen(before))
 		completed := bob.raw(ctx, "completion/complete", params{"ref": params{"type": "ref/prompt", "name": "draft_report"}, "argument": params{"name": "x", "value": "y"}})
 		Expect(completed).To(ContainSubstring("completed"))
 	},
@@ -89,8 +98,8 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 	)
 
 	DescribeTable("refuses other spellings of what it denies, and what is only nearly allowed:", func(ctx SpecContext, method string, p params) {
-		open(ctx, "/mcp")
-		bob := as(ctx, "token-of-bob", stateless)
+		l.open(ctx, "/mcp")
+		bob := l.as(ctx, "token-of-bob", stateless)
 		Expect(bob.Ask(ctx, method, p).Error.Code).To(Equal(-32602))
 		inHeader := bob.Post(ctx, method, params{"name": "shout", "uri": "file:///public/a.txt"}, func(r *http.Request) {
 			for _, name := range []string{"name", "uri"} {
@@ -100,7 +109,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			}
 		})
 		Expect(inHeader.Text).To(ContainSubstring(`"code":-32602`))
-		Expect(upstream.Asked()).To(BeEmpty())
+		Expect(l.upstream.Asked()).To(BeEmpty())
 	},
 		Entry("a denied tool in capitals", "tools/call", params{"name": "DELETE_ALL"}),
 		Entry("a denied tool with space", "tools/call", params{"name": " delete_all\u00a0"}),
@@ -119,26 +128,26 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 	)
 
 	It("refuses what servers may take for a denied resource, and passes the rest", func(ctx SpecContext) {
-		open(ctx, "/mcp", func(c *server.Config) { c.Gateway.Policy.Resources = []string{"deny file:///secret/*", "allow *"} })
-		bob := as(ctx, "token-of-bob", sessions)
-		before := len(upstream.Asked())
+		l.open(ctx, "/mcp", func(c *server.Config) { c.Gateway.Policy.Resources = []string{"deny file:///secret/*", "allow *"} })
+		bob := l.as(ctx, "token-of-bob", sessions)
+		before := len(l.upstream.Asked())
 		for _, uri := range []string{
 			"file:///%73ecret/pay%zz", "file:///secret/pay.txt?", "file:///secret/pay.txt#a", "file:///secret/pay.txt;a", "file:secret/pay.txt", "file:/secret/pay.txt", "file:////secret/pay.txt",
 			"file://127.0.0.1/secret/pay.txt", "file://user@/secret/pay.txt", `file:\secret\pay.txt`, "FILE:///secret/pay.txt", "file:///%2573ecret/pay.txt", "file:///./secret/pay.txt",
 			"file:///sec\nret/pay.txt", "https://h/ a", "note://a/../b",
 		} {
 			Expect(bob.Ask(ctx, "resources/read", params{"uri": uri}).Error.Message).To(Equal("Resource not found"), uri)
-			Expect(upstream.Asked()).To(HaveLen(before), uri)
+			Expect(l.upstream.Asked()).To(HaveLen(before), uri)
 		}
 		Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
 		bob.raw(ctx, "resources/read", params{"uri": "note://me@a/b?c=%20#d"})
-		Expect(upstream.Asked()).To(HaveLen(before + 2))
+		Expect(l.upstream.Asked()).To(HaveLen(before + 2))
 	})
 
 	It("refuses a whole batch that names something denied, with an answer to each of its requests", func(ctx SpecContext) {
-		open(ctx, "/mcp")
-		bob := as(ctx, "token-of-bob", batching)
-		before := len(upstream.Asked())
+		l.open(ctx, "/mcp")
+		bob := l.as(ctx, "token-of-bob", batching)
+		before := len(l.upstream.Asked())
 		r := bob.message(ctx, "tools/call", params{})
 		batch := `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"delete_all"}},{"jsonrpc":"2.0","method":"notifications/initialized"}]`
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
@@ -146,20 +155,20 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		Expect(refused.StatusCode).To(Equal(http.StatusOK))
 		Expect(refused.Text).To(MatchJSON(`[{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown tool \"delete_all\""}},` +
 			`{"jsonrpc":"2.0","id":"b","error":{"code":-32602,"message":"unknown tool \"delete_all\""}}]`))
-		Expect(upstream.Asked()).To(HaveLen(before))
+		Expect(l.upstream.Asked()).To(HaveLen(before))
 	})
 
 	DescribeTable("refuses a body in which parsers could find different names:", func(ctx SpecContext, method, parameters string) {
-		open(ctx, "/mcp")
-		bob := as(ctx, "token-of-bob", sessions)
-		before := len(upstream.Asked())
+		l.open(ctx, "/mcp")
+		bob := l.as(ctx, "token-of-bob", sessions)
+		before := len(l.upstream.Asked())
 		r := bob.message(ctx, method, nil)
 		body := `{"jsonrpc":"2.0","id":1,"params":` + parameters + `,"method":"` + method + `"}`
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 		refused := Send(r)
 		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
 		Expect(refused.Text).To(ContainSubstring("(rule U11)"))
-		Expect(upstream.Asked()).To(HaveLen(before))
+		Expect(l.upstream.Asked()).To(HaveLen(before))
 	},
 		Entry("a URI under URI", "resources/read", `{"uri":"file:///public/a.txt","URI":"file:///secret/pay.txt"}`),
 		Entry("a list of one URI", "resources/read", `{"uri":["file:///secret/pay.txt"]}`),
@@ -174,26 +183,26 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 
 	It("names the rule in the trace, the log and the audit, and the tool in the audit only", Label("V1"), func(ctx SpecContext) {
 		file, audited := auditing()
-		open(ctx, "/mcp", audited)
-		bob := as(ctx, "token-of-bob", stateless)
+		l.open(ctx, "/mcp", audited)
+		bob := l.as(ctx, "token-of-bob", stateless)
 		bob.Use(ctx, "delete_all", params{})
 		line := toolCalls(file, 1)[0]
 		Expect(line.Rule).To(Equal("U26"))
 		Expect([]string{line.Outcome, line.Name}).To(Equal([]string{"refused", "delete_all"}))
 		Expect(line.Subject).To(Equal("bob"))
-		Expect(world.Log.String()).To(ContainSubstring(`"rule":"U26"`))
-		Expect(world.Log.String()).NotTo(ContainSubstring("delete_all"))
-		Eventually(func() string { return fmt.Sprint(world.service.Authz.Trace(ctx)) }).WithTimeout(patience).Should(And(
+		Expect(l.world.Log.String()).To(ContainSubstring(`"rule":"U26"`))
+		Expect(l.world.Log.String()).NotTo(ContainSubstring("delete_all"))
+		Eventually(func() string { return fmt.Sprint(l.world.service.Authz.Trace(ctx)) }).WithTimeout(patience).Should(And(
 			ContainSubstring("U26"), ContainSubstring("the caller may not use a tool, prompt or resource"), Not(ContainSubstring("delete_all"))))
 	})
 
 	It("passes the notice of a changed list, and then shows the new tools", func(ctx SpecContext) {
-		open(ctx, "/mcp")
-		bob := as(ctx, "token-of-bob", sessions)
+		l.open(ctx, "/mcp")
+		bob := l.as(ctx, "token-of-bob", sessions)
 		stream := bob.Listen(ctx)
 		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "shout"}))
 		for _, name := range []string{"more_tea", "delete_tea"} {
-			mcp.AddTool(upstream.tools, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			mcp.AddTool(l.upstream.tools, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 				return textual("tea"), nil, nil
 			})
 		}
@@ -202,134 +211,45 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		Expect(bob.Use(ctx, "more_tea", params{}).Text()).To(Equal("tea"))
 	})
 
-	Describe("in answers that", func() {
-		const hidden = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"},{"name":"delete_all"}],"ttlMs":60000,"cacheScope":"public"}}`
-		const shown = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"}],"ttlMs":60000,"cacheScope":"private"}}`
-		ask := func(ctx context.Context, revision string, answer http.HandlerFunc) Response {
-			GinkgoHelper()
-			open(ctx, "/mcp")
-			bob := as(ctx, "token-of-bob", revision)
-			upstream.Answer(answer)
-			return bob.Post(ctx, "tools/list", params{})
-		}
-
-		It("may be cached, forbids shared caches to store them", func(ctx SpecContext) {
-			answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				w.Header().Set("Etag", `"1"`)
-				_, _ = io.WriteString(w, hidden)
-			})
-			Expect(answer.Text).To(Equal(shown))
-			Expect(answer.ContentLength).To(BeEquivalentTo(len(shown)))
-			Expect(answer.Header).NotTo(HaveKey("Etag"))
-			Expect(upstream.Asked()[0].Header.Get("Accept-Encoding")).To(Equal("identity"))
-		})
-
-		It("are encoded or no JSON, passes nothing on", func(ctx SpecContext) {
-			for _, encoding := range []string{"gzip", ""} {
-				answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Type", "application/json")
-					if encoding != "" {
-						w.Header().Set("Content-Encoding", encoding)
-					}
-					_, _ = io.WriteString(w, strings.TrimSuffix(hidden, "}"))
-				})
-				Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
-				Expect(answer.Text).To(MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The answer of the MCP server behind this gateway cannot be read, so it is not passed on"}}`))
-				Expect(world.Log.String()).To(And(ContainSubstring(`"rule":"U27"`), Not(ContainSubstring("delete_all"))))
-			}
-		})
-
-		It("has an event that is no JSON, answers the request in its place", func(ctx SpecContext) {
-			answer := ask(ctx, sessions, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, "data: {\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n")
-			})
-			Expect(answer.Text).To(And(HavePrefix("data: {\"method\":\"notifications/progress\"}\n\n"), ContainSubstring(`"id":7,"error":{"code":-32000`), Not(ContainSubstring("delete_all"))))
-		})
-
-		It("come on another stream, as after a reconnect, filters them there too, and drops what it cannot read", func(ctx SpecContext) {
-			open(ctx, "/mcp")
-			bob := as(ctx, "token-of-bob", sessions)
-			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, "id: 4\nevent: message\ndata: "+hidden+"}\n\nid: 5\nevent: message\ndata: "+hidden+"\n\n")
-				_ = http.NewResponseController(w).Flush()
-				<-r.Context().Done()
-			})
-			resumed := bob.Request(ctx, http.MethodGet)
-			resumed.Header.Set("Last-Event-ID", "4")
-			Expect(Follow(resumed).Next("message")).To(Equal(shown))
-		})
-
-		It("are notices about a resource, passes those about what the person may read", func(ctx SpecContext) {
-			open(ctx, "/mcp")
-			bob := as(ctx, "token-of-bob", sessions)
-			updated := func(uri string) string {
-				return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
-			}
-			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, "data: "+updated("file:///secret/pay.txt")+"\n\ndata: ["+updated("file:///secret/b")+","+updated("file:///public/a.txt")+"]\n\n"+
-					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n")
-			})
-			Expect(Send(bob.Request(ctx, http.MethodGet)).Text).To(Equal("data: [" + updated("file:///public/a.txt") + "]\n\n" +
-				"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n"))
-		})
-
-		It("come without rules, passes every byte", func(ctx SpecContext) {
-			world = NewGateway(upstream.URL + "/mcp")
-			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				w.Header().Set("Content-Encoding", "x-unknown")
-				_, _ = io.WriteString(w, hidden+"}")
-			})
-			answer := talk.Post(ctx, "tools/list", params{}, with("Accept-Encoding", "gzip"))
-			Expect(answer.Text).To(Equal(hidden + "}"))
-			Expect(upstream.Asked()[0].Header).NotTo(HaveKey("Accept-Encoding"))
-		})
-	})
-
 	It("refuses the message of an HTTP+SSE stream that another process holds or that has ended", Label("MCP "+httpSSE), func(ctx SpecContext) {
-		open(ctx, "/sse")
-		bob := as(ctx, "token-of-bob", httpSSE)
+		l.open(ctx, "/sse")
+		bob := l.as(ctx, "token-of-bob", httpSSE)
 		bob.target = strings.ReplaceAll(bob.target, "endpoint=", "endpoint=x")
-		before := len(upstream.Asked())
+		before := len(l.upstream.Asked())
 		refused := bob.Post(ctx, "tools/call", params{"name": "delete_all"})
 		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
 		Expect(refused.Text).To(ContainSubstring(`"id":7`))
-		Expect(upstream.Asked()).To(HaveLen(before))
+		Expect(l.upstream.Asked()).To(HaveLen(before))
 	})
 
 	It("sends nothing on the HTTP+SSE stream of another person", Label("MCP "+httpSSE, "U12"), func(ctx SpecContext) {
-		open(ctx, "/sse")
-		ada, bob := as(ctx, "token-of-ada", httpSSE), as(ctx, "token-of-bob", httpSSE)
+		l.open(ctx, "/sse")
+		ada, bob := l.as(ctx, "token-of-ada", httpSSE), l.as(ctx, "token-of-bob", httpSSE)
 		bob.target = ada.target
 		Expect(bob.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).To(Equal(http.StatusBadRequest))
 		Expect(ada.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"), "the next event is the answer to this call")
 	})
 
 	It("still lists a tool whose scope the client lacks, so that the client can request it", Label("G10"), func(ctx SpecContext) {
-		open(ctx, "/mcp", func(c *server.Config) {
+		l.open(ctx, "/mcp", func(c *server.Config) {
 			withDanger(c)
 			c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "shout", Scopes: []string{"danger"}}}
 		})
-		bob := as(ctx, "token-of-bob", stateless)
+		bob := l.as(ctx, "token-of-bob", stateless)
 		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(ContainElement("shout"))
 		Expect(bob.Post(ctx, "tools/call", params{"name": "shout"}).StatusCode).To(Equal(http.StatusForbidden))
 	})
 
 	It("decides by the scopes of the grant, also by those that a scope implies", func(ctx SpecContext) {
-		open(ctx, "/mcp", func(c *server.Config) {
+		l.open(ctx, "/mcp", func(c *server.Config) {
 			withDanger(c)
 			c.Gateway.Policy = server.PolicyConfig{Tools: []string{"allow hang for scope:mcp", "allow delete_* for scope:danger"}}
 			c.Verification.TokenFile = string(NewTokenFile(ctx, []string{"token-of-eve", "--scope", "mcp", "--scope", "danger"}))
 		})
-		world.Token = "token-of-eve"
-		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		l.world.Token = "token-of-eve"
+		plain := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx).Access)
 		Expect(everyPage(ctx, plain, "tools/list", "tools", "name")).To(Equal([]string{"hang"}))
-		wider := world.Converse(ctx, stateless, world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") }).Access)
+		wider := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") }).Access)
 		Expect(everyPage(ctx, wider, "tools/list", "tools", "name")).To(Equal([]string{"delete_all", "hang"}))
 	})
 })
