@@ -230,7 +230,7 @@ func printedBy(ctx context.Context, command string) (issuer string, lines map[st
 func wordsOf(ctx context.Context, line string) []string {
 	GinkgoHelper()
 	script := filepath.Join(GinkgoT().TempDir(), "show")
-	Expect(os.WriteFile(script, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o700)).To(Succeed()) //nolint:gosec // a program
+	Expect(os.WriteFile(script, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o700)).To(Succeed())
 	said, err := exec.CommandContext(ctx, "sh", "-c", script+" "+line).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(said))
 	return strings.Split(strings.TrimSuffix(string(said), "\n"), "\n")

@@ -56,6 +56,11 @@ var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6"
 		}
 	})
 
+	It("says outside development that a document has to be on https", Label("C1", "C49"), func() {
+		_, err := ParseClientID("http://127.0.0.1:8443/client.json", ClientIDRules{ForbidHost: "cms.example"})
+		Expect(RuleOf(err)).To(Equal("C1"))
+	})
+
 	It("refuses this server itself in development too", Label("C9", "C49"), func() {
 		dev := ClientIDRules{AllowAnyHost: true, ForbidHost: "127.0.0.1:8080"}
 		for _, own := range []string{"http://127.0.0.1:8080/oauth/authorize?client_id=x", "http://localhost:8080/c", "http://[::1]:8080/c", "https://127.0.0.1:8080/c"} {
