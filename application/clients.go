@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// client returns the client of an authorization request. One that registered itself is never fetched (L7).
+// client returns the client of an authorization request. One that registered itself or that this server hosts is never fetched (L7, C60).
 func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
@@ -18,6 +18,9 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	trace.From(ctx).Record(trace.ClientMetadata)
 	if s.settings.IsSelfRegistered(id) {
 		return s.settings.OpenClient(id)
+	}
+	if hosted := s.settings.Hosted(id); hosted != nil {
+		return hosted, nil
 	}
 	client, err := s.ports.Clients.Client(ctx, id, redirectURI)
 	if err != nil {
@@ -114,13 +117,16 @@ func (s *Server) checkRegistration(by oauth.Credentials) error {
 // keepClient marks a client as in use for the host token (C54). A grant that has ended has no fingerprint of a host token.
 func (s *Server) keepClient(of oauth.Authorization) {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
-	if by := of.HostPrint(); keeps && by != (oauth.Fingerprint{}) && !s.settings.IsSelfRegistered(of.Client()) {
+	if by := of.HostPrint(); keeps && by != (oauth.Fingerprint{}) && !s.settings.IsPublishedHere(of.Client()) {
 		keeper.Keep(of.Client(), by)
 	}
 }
 
 // connectedClient returns the document of a client that has a grant (C56).
 func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+	if hosted := s.settings.Hosted(id); hosted != nil {
+		return hosted, nil
+	}
 	if keeper, keeps := s.ports.Clients.(oauth.ClientKeeper); keeps {
 		return keeper.Connected(ctx, id)
 	}
@@ -139,7 +145,7 @@ func (s *Server) KeepClients(ctx context.Context) error {
 	}
 	clients, err := lister.Clients(ctx, s.now(), maxKept)
 	for _, id := range slices.Backward(clients) { // the directory evicts the last one last
-		if !s.settings.IsSelfRegistered(id) {
+		if !s.settings.IsPublishedHere(id) {
 			keeper.Keep(id, oauth.Fingerprint{})
 		}
 	}

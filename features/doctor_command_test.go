@@ -25,7 +25,6 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Entry("with a malformed URL", "invalid URL", "cms.example/mcp"),
 		Entry("with another scheme", "invalid URL", "ftp://cms.example/mcp"),
 		Entry("with a password in the URL", "without a password", "https://ada:sesame@cms.example/mcp"),
-		Entry("with a token for a remote server, without a public client document", "--client-id", url, "--token", "x"),
 		Entry("with a client document on http", "not https", url, "--client-id", "http://ops.example/doctor.json"),
 		Entry("with an origin that has a path", "not an origin", url, "--origin", "http://localhost:6274/"),
 		Entry("with a timeout of zero", "--timeout", url, "--timeout", "0s"),
@@ -109,7 +108,7 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 
 		distrusting := Diagnose(ctx, args(site)...)
 		Expect(distrusting.With("failure")).To(Equal([]string{"flow.client"}))
-		Expect(distrusting.Of("flow.client").Mend).To(ContainSubstring("SSL_CERT_FILE=" + pem))
+		Expect(distrusting.Of("flow.client").Mend).To(And(ContainSubstring("SSL_CERT_FILE="+pem), ContainSubstring("doctor-client: true")))
 		made, err := os.Stat(pem)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(made.Mode().Perm()).To(BeEquivalentTo(0o600), "the file holds a private key")

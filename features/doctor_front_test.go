@@ -26,6 +26,7 @@ type Front struct {
 	issuer string
 	tls    bool
 	asks   []string // doctor's flags besides the URL
+	adjust func(*server.Config)
 
 	wrap   func(http.Handler) http.Handler
 	change []func(*http.Response) error
@@ -41,7 +42,12 @@ func NewFront(spoil ...func(*Front)) *Front {
 	if f.issuer == "" {
 		f.issuer = f.URL()
 	}
-	f.world = NewWorld(func(config *server.Config) { config.Issuer = f.issuer })
+	f.world = NewWorld(func(config *server.Config) {
+		config.Issuer = f.issuer
+		if f.adjust != nil {
+			f.adjust(config)
+		}
+	})
 	inner, err := url.Parse(f.world.Issuer)
 	Expect(err).NotTo(HaveOccurred())
 	proxy := &httputil.ReverseProxy{

@@ -40,6 +40,39 @@ func newTransport(o Options, l limits) *http.Transport {
 	return transport
 }
 
+// newRoundTripper returns newTransport, and in development a transport for http, which connects to loopback only and uses no proxy (C49).
+func newRoundTripper(o Options, l limits) http.RoundTripper {
+	secure := newTransport(o, l)
+	if !o.AllowLoopback {
+		return secure
+	}
+	o.Proxy = nil
+	plain := newTransport(o, l)
+	plain.DialContext = (&net.Dialer{Timeout: l.dial, Control: onlyLoopback, Resolver: o.Resolver}).DialContext
+	return byScheme{secure, plain}
+}
+
+type byScheme struct{ secure, plain http.RoundTripper }
+
+func (t byScheme) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "http" {
+		return t.plain.RoundTrip(r)
+	}
+	return t.secure.RoundTrip(r)
+}
+
+// onlyLoopback is a net.Dialer's Control hook.
+func onlyLoopback(_, address string, _ syscall.RawConn) error {
+	target, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("parse the address: %w", err)
+	}
+	if !target.Addr().Unmap().IsLoopback() {
+		return fmt.Errorf("%w: %s is not on this computer, so its document must be on https", oauth.ErrMetadataAddress, target.Addr())
+	}
+	return nil
+}
+
 // addressCheck refuses addresses that are not public (C18). The ranges of the library are from IANA's special-purpose registries. All IPv6 addresses
 // outside 2000::/3 are refused, which covers mapped, NAT64 and link-local ones.
 type addressCheck struct {

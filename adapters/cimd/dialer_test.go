@@ -78,6 +78,19 @@ var _ = Describe("Checking an address before connecting", func() {
 		Entry("a unique local address", "fd00::1", false),
 	)
 
+	DescribeTable("over http permits only loopback", Label("C49"),
+		func(address string, permitted bool) {
+			Expect(onlyLoopback("tcp", netip.AddrPortFrom(netip.MustParseAddr(address), 8080).String(), nil) == nil).To(Equal(permitted))
+		},
+		Entry("127.0.0.1", "127.0.0.1", true),
+		Entry("127.255.255.255", "127.255.255.255", true),
+		Entry("::1", "::1", true),
+		Entry("a public address", "1.1.1.1", false),
+		Entry("the unspecified address", "::", false),
+		Entry("a private address", "10.0.0.1", false),
+		Entry("a link-local address", "169.254.169.254", false),
+	)
+
 	DescribeTable("behind NAT64 checks the address inside", Label("C19"),
 		func(address string, permitted bool) {
 			options := Options{AllowNAT64: true, DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("198.52.0.0/16")}}

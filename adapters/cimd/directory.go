@@ -83,7 +83,7 @@ func newDirectory(o Options, l limits) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Directory{options: o, limits: l, transport: newTransport(o, l), budget: newBudget(o.Limits.WithDefaults(), l.wait)}
+	d := &Directory{options: o, limits: l, transport: newRoundTripper(o, l), budget: newBudget(o.Limits.WithDefaults(), l.wait)}
 	d.documents = newFetchCache(d, oauth.MetadataDocument, sizes{bodyBytes: l.bodyBytes, inUse: 10_000, others: 1024}, d.readClient)
 	d.keySets = newFetchCache(d, oauth.KeySetDocument, sizes{bodyBytes: l.keySetBytes, inUse: 1000, others: 64}, readKeySet)
 	return d

@@ -3,8 +3,10 @@ package cimd
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -68,6 +70,22 @@ var _ = Describe("Connecting to a client's site", func() {
 		answer.Store(&[]string{"10.0.0.1"})
 		_, err = directory.Client(ctx, named("example.com"), "")
 		Expect(err).To(MatchError(ContainSubstring("prohibited IP address")))
+	})
+
+	It("fetches over http in development only, and from loopback only", Label("C49"), func(ctx SpecContext) {
+		plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, document("http://"+r.Host+r.RequestURI))
+		}))
+		DeferCleanup(plain.Close)
+		at := func(host string) oauth.ClientID {
+			return oauth.RestoreClientID("http://" + host + ":" + plain.URL[strings.LastIndexByte(plain.URL, ':')+1:] + "/client.json")
+		}
+		Expect(ask(ctx, at("127.0.0.1"))).To(Succeed())
+		options.Resolver = newNameServer("1.1.1.1").resolver()
+		Expect(ask(ctx, at("example.com"))).To(And(MatchError(oauth.ErrMetadataAddress), MatchError(ContainSubstring("must be on https"))))
+		options.AllowLoopback = false
+		Expect(ask(ctx, at("127.0.0.1"))).To(MatchError(oauth.ErrMetadataUnreachable))
 	})
 
 	It("fails when the certificate is for another name", Label("C16"), func(ctx SpecContext) {

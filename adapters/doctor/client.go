@@ -16,7 +16,19 @@ import (
 // header. The document leaves the port out, as Claude Code's does; a server must accept any port of a loopback address (RFC 8252 §7.3).
 const redirect = "http://127.0.0.1:33571/callback"
 
-// Client is doctor's OAuth client. Its ID is the URL of its Client ID Metadata Document.
+const (
+	// ClientName says on the consent page what asks.
+	ClientName = "Pasteport doctor, which checks this server"
+	// HostedDocument is the path, below the issuer, at which Pasteport publishes the document if its operator wants that.
+	HostedDocument = "/oauth/documents/doctor"
+)
+
+// RedirectURIs returns the redirect URIs of the document.
+func RedirectURIs() []string {
+	return []string{"http://127.0.0.1/callback", "http://localhost/callback"}
+}
+
+// Client is doctor's OAuth client. Its ID is the URL of its Client ID Metadata Document; "" lets doctor choose one.
 type Client struct {
 	ID string
 
@@ -28,8 +40,8 @@ type Client struct {
 // Document returns the metadata document to publish at id.
 func Document(id string) []byte {
 	document, _ := json.MarshalIndent(map[string]any{ // encoding strings cannot fail
-		"client_id": id, "client_name": "Pasteport doctor",
-		"redirect_uris":              []string{"http://127.0.0.1/callback", "http://localhost/callback"},
+		"client_id": id, "client_name": ClientName,
+		"redirect_uris":              RedirectURIs(),
 		"grant_types":                []string{"authorization_code", "refresh_token"},
 		"response_types":             []string{"code"},
 		"token_endpoint_auth_method": "none",
@@ -72,6 +84,9 @@ func (c *Client) Close() error {
 func (e *examination) document(ctx context.Context) checkResult {
 	if e.Token == "" {
 		return skip("because a login needs --token")
+	}
+	if e.Client.ID == "" {
+		return e.identify(ctx)
 	}
 	mend := "Host the output of `pasteport doctor --print-client-document --client-id " + e.Client.ID + "` at this URL, as application/json."
 	if e.Client.server != nil {

@@ -15,13 +15,14 @@ import (
 
 // Options names the server and configures the examination.
 type Options struct {
-	Endpoint *url.URL          // of the MCP server: https, or http on this computer
-	Token    string            // of the site, for the login; "" skips the login
-	Fields   map[string]string // besides the token, at a site that asks for several
-	Client   *Client           // the OAuth client of the login; required with Token
-	Origin   string            // of a web page that must be able to connect; "" uses an unknown origin
-	Roots    *x509.CertPool    // nil uses the system's
-	Limit    time.Duration     // of each request
+	Endpoint *url.URL                // of the MCP server: https, or http on this computer
+	Token    string                  // of the site, for the login; "" skips the login
+	Fields   map[string]string       // besides the token, at a site that asks for several
+	Client   *Client                 // the OAuth client of the login; required with Token
+	Serve    func() (*Client, error) // serves the document of a Client without ID, if the server publishes none; nil if that is not possible
+	Origin   string                  // of a web page that must be able to connect; "" uses an unknown origin
+	Roots    *x509.CertPool          // nil uses the system's
+	Limit    time.Duration           // of each request
 	Now      func() time.Time
 
 	Begins func(question string) // called before each check

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestDoctor(t *testing.T) {
 }
 
 // script holds the responses of a server. In every text, ISSUER stands for its own address.
-type script struct{ challenge, resource, server, page, location, token string }
+type script struct{ challenge, resource, server, page, location, token, hosted string }
 
 const hostToken = "host-token-of-the-specs"
 
@@ -59,6 +60,9 @@ func (s script) serve(address string) http.Handler {
 	say("GET /authorize", 200, "text/html", s.page)
 	say("POST /authorize", 303, "text/html", s.page)
 	say("GET /client.json", 200, jsonType, `{"client_id":"ISSUER/client.json"}`)
+	if s.hosted != "" {
+		say("GET "+HostedDocument, 200, jsonType, s.hosted)
+	}
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
 		if strings.Contains(r.FormValue("code"), "doctor") {
@@ -70,15 +74,22 @@ func (s script) serve(address string) http.Handler {
 }
 
 // examined returns the report about a server with the script. All connections go to that server, regardless of the address.
-func examined(s script) Diagnosis {
+func examined(s script) Diagnosis { return examinedAs(s, "/client.json") }
+
+// examinedAs is examined with the client at a path, or with one that doctor chooses for "".
+func examinedAs(s script, path string) Diagnosis {
 	server := httptest.NewUnstartedServer(nil)
 	address := "http://" + server.Listener.Addr().String()
 	server.Config.Handler = s.serve(address)
 	server.Start()
 	defer server.Close()
 	endpoint, _ := url.Parse(address + "/mcp")
+	client := new(Client)
+	if path != "" {
+		client.ID = address + path
+	}
 	e := newExamination(Options{
-		Endpoint: endpoint, Token: hostToken, Client: &Client{ID: address + "/client.json"}, Limit: 2 * time.Second, Now: time.Now,
+		Endpoint: endpoint, Token: hostToken, Client: client, Limit: 2 * time.Second, Now: time.Now,
 		Begins: func(string) {}, Ends: func(Finding) {},
 	})
 	e.wire.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -90,6 +101,11 @@ func examined(s script) Diagnosis {
 		panic(err)
 	}
 	return report
+}
+
+// at returns the finding of one check.
+func at(r Diagnosis, id string) Finding {
+	return r.Checks[slices.IndexFunc(r.Checks, func(f Finding) bool { return f.ID == id })]
 }
 
 // unfit describes the first secret, control character or overlong text in a report, or returns "".
@@ -129,6 +145,22 @@ var _ = Describe("Checking a malicious server", func() {
 		Expect(statusOf(r, "flow.consent")).To(Equal(OK), "the script supports the login up to here")
 	})
 
+	It("needs a document that the server publishes, or that was hosted elsewhere", func() {
+		found := at(examinedAs(honest, ""), "flow.document")
+		Expect(found.Status).To(Equal(Failure))
+		Expect(found.Seen).To(ContainSubstring("/oauth/documents/doctor returned 404"))
+		Expect(found.Mend).To(And(ContainSubstring("doctor-client: true"), ContainSubstring("--client-id")))
+	})
+
+	DescribeTable("does not take another document for its own", func(members string) {
+		imposter := honest
+		imposter.hosted = members
+		Expect(at(examinedAs(imposter, ""), "flow.document")).To(And(HaveField("Status", Failure), HaveField("Seen", ContainSubstring("is not the document of doctor"))))
+	},
+		Entry("of another client", `{"client_id":"ISSUER/other","redirect_uris":["http://127.0.0.1/callback","http://localhost/callback"]}`),
+		Entry("with other redirect URIs", `{"client_id":"ISSUER/oauth/documents/doctor","redirect_uris":["https://thief.example/"]}`),
+	)
+
 	DescribeTable("fails the check and shows neither secrets nor control characters", func(change func(*script), id string) {
 		s := honest
 		change(&s)
@@ -157,7 +189,7 @@ func FuzzExamine(f *testing.F) {
 	f.Add(honest.challenge, honest.resource, honest.server, honest.page, honest.location, honest.token)
 	f.Add(`Bearer`, `{}`, `{"issuer":[]}`, `<form>`, `//x`, hostToken)
 	f.Fuzz(func(t *testing.T, challenge, resource, server, page, location, token string) {
-		r := examined(script{challenge, resource, server, page, location, token})
+		r := examined(script{challenge, resource, server, page, location, token, ""})
 		if shown := unfit(r, hostToken); shown != "" {
 			t.Error(shown)
 		}

@@ -95,8 +95,8 @@ func (e *examination) authorize(ctx context.Context) checkResult {
 	}
 	e.flow.page = readPage(a)
 	if e.Client.server != nil && e.Client.fetches.Load() == 0 {
-		return fail("Start the server with --dev and with SSL_CERT_FILE="+e.Client.certificate+" in its environment, so that it trusts the "+
-			"certificate of "+e.Client.ID+".", "%d: the server did not fetch the client's document (page: %q)", a.status, e.flow.page.Title)
+		return fail("With Pasteport, set doctor-client: true and leave --certificate out. Or start the server with SSL_CERT_FILE="+e.Client.certificate+
+			" in its environment, and Pasteport with --dev too, so that it trusts the certificate of "+e.Client.ID+".", "%d: the server did not fetch the client's document (page: %q)", a.status, e.flow.page.Title)
 	}
 	back := a.location()
 	switch {

@@ -133,7 +133,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
 		ClientName: request.ClientName(), ClientHost: request.Client().Host(), RedirectHost: request.RedirectURI().Host(),
 		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
-		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), CheckedOn: checkedOn,
+		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), Hosted: settings.Hosted(request.Client()) != nil, CheckedOn: checkedOn,
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		IdleTTL: settings.RefreshIdleTTL, GrantTTL: settings.GrantTTL, AccessTTL: settings.AccessTokenTTL,
 		Resource: request.Resource().String(),

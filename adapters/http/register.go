@@ -58,7 +58,7 @@ func readJSON(c echo.Context) (map[string]any, error) {
 	return members, nil
 }
 
-// clientDocument is the metadata document of a client that registered itself, in the members of RFC 7591 §2.
+// clientDocument is a metadata document that this server publishes, in the members of RFC 7591 §2.
 type clientDocument struct {
 	ClientID      string   `json:"client_id"`
 	ClientName    string   `json:"client_name"`
@@ -66,7 +66,7 @@ type clientDocument struct {
 	GrantTypes    []string `json:"grant_types"`
 	ResponseTypes []string `json:"response_types"`
 	AuthMethod    string   `json:"token_endpoint_auth_method"`
-	Registered    bool     `json:"self_registered"` // this server publishes the document, but does not know the client (L2)
+	Registered    bool     `json:"self_registered,omitempty"` // this server does not know the client (L2)
 }
 
 type registrationResponse struct {
@@ -75,13 +75,19 @@ type registrationResponse struct {
 }
 
 func registeredDocument(client *oauth.ClientMetadata) clientDocument {
+	document := documentOf(client)
+	document.Registered = true
+	return document
+}
+
+func documentOf(client *oauth.ClientMetadata) clientDocument {
 	grants := []string{"authorization_code"}
 	if client.MayRefresh() {
 		grants = append(grants, "refresh_token")
 	}
 	return clientDocument{
 		ClientID: client.ID().String(), ClientName: client.Name(), RedirectURIs: client.RedirectURIs(), GrantTypes: grants,
-		ResponseTypes: []string{"code"}, AuthMethod: string(oauth.PublicClient), Registered: true,
+		ResponseTypes: []string{"code"}, AuthMethod: string(oauth.PublicClient),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -68,7 +69,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
 		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
 		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
-	}, e.selfRegistration(base)...) {
+	}, append(e.selfRegistration(base), e.hostedClients(base)...)...) {
 		handle := e.dispatch(route.serve, route.allow, tracing(route.step, route.fail))
 		site.Any(route.path, handle, e.follow)
 		site.RouteNotFound(route.path, handle, e.follow) // methods that Echo does not know
@@ -101,6 +102,17 @@ func (e *Endpoints) selfRegistration(base string) []route {
 		{base + registerPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.register, http.MethodOptions: preflight}, e.failInJSON, ""},
 		{base + oauth.RegisteredClientsPath + "*", "GET, HEAD, OPTIONS", document, e.failInJSON, ""},
 	}
+}
+
+// hostedClients returns the route of each client whose document this server publishes (C60).
+func (e *Endpoints) hostedClients(base string) (routes []route) {
+	for _, client := range e.server.Settings().HostedClients() {
+		path := strings.TrimPrefix(client.ID().String(), e.server.Settings().Issuer)
+		publish := func(c echo.Context) error { return writeJSON(c, http.StatusOK, documentOf(client)) }
+		document := map[string]endpoint{http.MethodGet: publish, http.MethodHead: publish, http.MethodOptions: preflightOfDocument}
+		routes = append(routes, route{base + path, "GET, HEAD, OPTIONS", document, e.failInJSON, ""})
+	}
+	return routes
 }
 
 func preflight(c echo.Context) error {

@@ -94,6 +94,7 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 	_, _ = fmt.Fprintf(out, "serving %s on %s, %s\n", config.Issuer, listener.Addr(), place(config))
 	for _, protected := range service.Authz.Resources() {
 		_, _ = fmt.Fprintf(out, "next: connect an MCP client to %s\n", protected.Resource)
+		printLocalClients(out, config, protected.Resource.String())
 	}
 	if admin := service.AdminAddr(); admin != nil {
 		_, _ = fmt.Fprintln(out, adminLine(admin))

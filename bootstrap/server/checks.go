@@ -25,6 +25,7 @@ var errNoIssuer = errors.New("the issuer, the public https URL of this service, 
 func (c *Config) Load(table *settings.Table, checks ...func(Config) error) error {
 	err := table.Read()
 	if !table.Unread() {
+		c.developWith(table)
 		err = errors.Join(err, c.readLogo(), c.checkSettings())
 		for _, check := range checks {
 			err = errors.Join(err, check(*c))
@@ -122,6 +123,7 @@ func (c Config) check() error {
 func (c Config) oauth(verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
 	config := c.Gateway.resources(c.Config, verifierOf)
 	config.AllowLoopbackIssuer, config.AllowLoopbackClients = c.Development, c.Development
+	config.HostedClients = append(slices.Clone(config.HostedClients), c.hostedClients()...)
 	if len(c.AllowClients) > 0 {
 		config.AllowClient = c.allows
 	}

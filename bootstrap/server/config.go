@@ -32,6 +32,7 @@ type Config struct {
 	Database        DatabaseConfig       // database server that holds the grants instead of oauth.db
 	Bus             string               // URL of the NATS server that connects the replicas, with its password; "" for none
 	Development     bool                 // allows an http issuer and metadata documents on this computer (C49)
+	DoctorClient    bool                 // publishes the client document of doctor (C60)
 	AllowClients    []string             // hosts of the clients that may connect; empty for every client (A8)
 	ClientDocuments string               // folder of metadata documents that are used without a fetch; "" for none (C59)
 	Appearance      bootstrap.Appearance // of the consent, error and connections pages

@@ -91,7 +91,9 @@ func (c *Config) lifetimes() settings.Group {
 func (c *Config) clients() settings.Group {
 	return settings.Group{Title: "Clients", Settings: []*settings.Setting{
 		settings.List("allow-clients", &c.AllowClients, hostItem, "hosts of the clients that may connect; self-registered stands for all clients that registered themselves").DefaultText("every client").Example("claude.ai"),
-		settings.Switch("self-registration", &c.SelfRegistration, "let clients register themselves (RFC 7591), for those without a metadata document; nothing is stored for them"),
+		settings.Switch("self-registration", &c.SelfRegistration, "let clients register themselves (RFC 7591), for those without a metadata document; nothing is stored for them").
+			DefaultText("off; on with dev, unless allow-clients leaves them out"),
+		settings.Switch("doctor-client", &c.DoctorClient, "publish a client document for \"pasteport doctor\", so that it can check a whole login").DefaultText("off; on with dev"),
 		settings.Switch("private-key-jwt", &c.PrivateKeyJWT, "support client authentication with private_key_jwt (RFC 7523)"),
 		settings.Texts("trusted-redirect-hosts", &c.TrustedRedirectHosts, "hosts to which errors are redirected without a click").Example("claude.ai"),
 		settings.Switch("auto-error-redirect", &c.AutoErrorRedirect, "redirect errors to every host without a click"),

@@ -56,6 +56,9 @@ func (g Group) all() (settings []*Setting) {
 	return settings
 }
 
+// Given reports whether the setting was set by a flag, the environment or the file. It is false before Read.
+func (t *Table) Given(name string) bool { return t.lookup(name).origin.source != byDefault }
+
 func (t *Table) lookup(name string) *Setting {
 	for s := range t.All() {
 		if s.Name == name {

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -111,4 +113,70 @@ type ClientDocumentStore interface {
 
 	// ClientDocuments returns every document, in the order of their URLs.
 	ClientDocuments(ctx context.Context) ([]ClientDocument, error)
+}
+
+// HostedClientsPath is the path, below the issuer, of the documents of HostedClients.
+const HostedClientsPath = "/oauth/documents/"
+
+// HostedClient is a client whose metadata document this server publishes, at the HostedClientsPath and Path, and uses without a fetch (C60). It is a
+// program on the person's computer, so all its redirect URIs are loopback URIs.
+type HostedClient struct {
+	Path         string // lower-case letters, digits and hyphens
+	Name         string
+	RedirectURIs []string
+}
+
+func (h HostedClient) metadata(issuer string) (*ClientMetadata, error) {
+	id := RestoreClientID(issuer + HostedClientsPath + h.Path)
+	redirects := make([]any, 0, len(h.RedirectURIs))
+	for _, uri := range h.RedirectURIs {
+		redirects = append(redirects, uri)
+	}
+	return NewClientMetadata(id, map[string]any{"client_id": id.raw, "client_name": h.Name, "redirect_uris": redirects}, ClientMetadataRules{})
+}
+
+// hostedClients returns the HostedClients by their ids. checkHostedClients reports those that are not valid.
+func (c Config) hostedClients() map[string]*ClientMetadata {
+	hosted := map[string]*ClientMetadata{}
+	for _, client := range c.HostedClients {
+		if metadata, err := client.metadata(c.Issuer); err == nil {
+			hosted[metadata.id.raw] = metadata
+		}
+	}
+	return hosted
+}
+
+func (c Config) checkHostedClients() (mistakes []error) {
+	for _, client := range c.HostedClients {
+		metadata, err := client.metadata(c.Issuer)
+		switch {
+		case client.Path == "" || strings.Trim(client.Path, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
+			mistakes = append(mistakes, NewMistake("%s has the path %q: write lower-case letters, digits and hyphens", Field("HostedClients"), client.Path))
+		case err != nil:
+			mistakes = append(mistakes, NewMistake("%s: the client %q: %s", Field("HostedClients"), client.Path, descriptionOf(err)))
+		case metadata.ignoredEntries > 0 || slices.ContainsFunc(metadata.redirects, func(uri RedirectURI) bool { return !uri.Loopback() }):
+			mistakes = append(mistakes, NewMistake("%s: the client %q has a redirect URI that is not on loopback: write http://127.0.0.1/ or http://localhost/ and a path",
+				Field("HostedClients"), client.Path))
+		}
+	}
+	if len(mistakes) == 0 && len(c.hostedClients()) < len(c.HostedClients) {
+		mistakes = append(mistakes, NewMistake("%s has a path twice: keep one", Field("HostedClients")))
+	}
+	return mistakes
+}
+
+// Hosted returns the client if it is a HostedClient, nil if it is not.
+func (s *Settings) Hosted(id ClientID) *ClientMetadata { return s.hosted[id.raw] }
+
+// HostedClients returns the HostedClients in the order of their ids.
+func (s *Settings) HostedClients() (clients []*ClientMetadata) {
+	for _, id := range s.ClientID.Hosted {
+		clients = append(clients, s.hosted[id])
+	}
+	return clients
+}
+
+// IsPublishedHere reports whether this server has the metadata of the client, so that it is never fetched (L7, C60).
+func (s *Settings) IsPublishedHere(id ClientID) bool {
+	return s.IsSelfRegistered(id) || s.Hosted(id) != nil
 }

@@ -13,35 +13,38 @@ type ClientID struct{ raw, authority string }
 // ClientIDRules are the rules for client_id URLs that an operator may relax (C7-C9).
 type ClientIDRules struct {
 	Ports        []string // besides the default port; nil allows only 443
-	ForbidHost   string   // the issuer's own host, so that this server does not fetch from itself
-	AllowAnyHost bool     // development only (C49)
+	ForbidHost   string   // the issuer's own host, with its port if it has one, so that this server does not fetch from itself
+	AllowAnyHost bool     // development only; allows http on this computer too (C49)
 	Registered   string   // the beginning of the ids of clients that registered themselves; "" for none (L7)
+	Hosted       []string // the ids of clients whose documents this server publishes (C60)
 }
 
 const (
 	minClientIDLength = 12
 	maxClientIDLength = 2048
 	httpsPrefix       = "https://"
+	httpPrefix        = "http://"
 )
 
 // ParseClientID applies C1-C9 to the raw string, before any URL parser touches it, and refuses with MalformedClientID.
 func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 	refuse := func(rule, why string) (ClientID, error) { return ClientID{}, Refuse(MalformedClientID, rule, why) }
+	rest, schemeAllowed := rules.cutScheme(raw)
 	switch {
 	case len(raw) > maxClientIDLength:
 		return refuse("C1", "the client_id has more than 2048 bytes")
 	case !printable(raw), strings.Contains(raw, `\`):
 		return refuse("C1", "the client_id has a character that URLs cannot have")
-	case rules.isRegistered(raw):
+	case rules.isRegistered(raw), slices.Contains(rules.Hosted, raw):
 		return RestoreClientID(raw), nil
-	case !strings.HasPrefix(raw, httpsPrefix):
+	case !schemeAllowed:
 		return refuse("C1", "the client_id must be the https URL of a metadata document")
 	case len(raw) < minClientIDLength:
 		return refuse("C1", "the client_id is too short for the https URL of a metadata document")
 	case strings.Contains(raw, "#"):
 		return refuse("C5", "the client_id has a fragment")
 	}
-	authority, path, found := splitPath(raw[len(httpsPrefix):])
+	authority, path, found := splitPath(rest)
 	switch {
 	case authority == "", strings.Contains(authority, "@"):
 		return refuse("C2", "the client_id has no host or names a user")
@@ -71,6 +74,16 @@ func (id ClientID) String() string { return id.raw }
 
 // Host returns the host with its port, if it names one.
 func (id ClientID) Host() string { return id.authority }
+
+// cutScheme cuts https:// off, or http:// where documents on this computer are allowed (C49).
+func (r ClientIDRules) cutScheme(raw string) (rest string, allowed bool) {
+	if rest, allowed = strings.CutPrefix(raw, httpsPrefix); allowed {
+		return rest, true
+	}
+	rest, isHTTP := strings.CutPrefix(raw, httpPrefix)
+	authority, _, _ := splitPath(rest)
+	return rest, isHTTP && r.AllowAnyHost && loopbackHost(hostOf(authority))
+}
 
 // splitPath cuts "host:port/path?query" before its path; found is false when it has no path.
 func splitPath(rest string) (authority, path string, found bool) {
@@ -102,17 +115,24 @@ func (r ClientIDRules) isRegistered(raw string) bool {
 
 func (r ClientIDRules) checkAuthority(authority string) error {
 	host, port := splitPort(authority)
+	ownHost, ownPort := splitPort(r.ForbidHost)
 	switch {
+	case r.AllowAnyHost && ownHost != "" && loopbackHost(host) && port == ownPort:
+		return refuseOwnHost()
 	case r.AllowAnyHost:
 		return nil
 	case port != "" && port != "443" && !slices.Contains(r.Ports, port), strings.HasSuffix(authority, ":"):
 		return Refuse(MalformedClientID, "C7", "the client_id names a port that is not allowed here")
 	case !publicHostName(host):
 		return Refuse(MalformedClientID, "C8", "the client_id's host is not a public DNS name")
-	case strings.EqualFold(host, r.ForbidHost):
-		return Refuse(MalformedClientID, "C9", "the client_id is on this server's own host")
+	case strings.EqualFold(host, ownHost):
+		return refuseOwnHost()
 	}
 	return nil
+}
+
+func refuseOwnHost() error {
+	return Refuse(MalformedClientID, "C9", "the client_id is on this server's own host")
 }
 
 func splitPort(authority string) (host, port string) {

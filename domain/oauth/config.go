@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -71,6 +72,7 @@ type Config struct {
 	MetadataProxy                 string         // URL of the HTTP proxy through which metadata documents are fetched, with its password; "" for none (C51)
 	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
 	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
+	HostedClients                 []HostedClient // clients whose documents this server publishes (C60)
 
 	Limits Limits // for each address, each person, and all clients together
 
@@ -83,12 +85,14 @@ type Config struct {
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkVerifier(), c.checkSecrets(),
-		c.checkClientRules(), c.checkRuntime(), c.Limits.check())
+		c.checkClientRules(), c.checkHostedClients(), c.checkRuntime(), c.Limits.check())
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
 	}
 	clientID, metadata := c.clientRules()
 	clientID.Registered = c.Issuer + RegisteredClientsPath
+	hosted := c.hostedClients()
+	clientID.Hosted = slices.Sorted(maps.Keys(hosted))
 	return &Settings{
 		Issuer: c.Issuer, Resources: c.resources(),
 		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
@@ -98,7 +102,7 @@ func (c Config) Settings() (*Settings, error) {
 		Limits:         c.Limits,
 		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
 		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse, HostFields: c.HostFields, IdentityFields: c.identityFields(), SelfRegistration: c.SelfRegistration,
-		allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
+		hosted: hosted, allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
 }
 
@@ -110,7 +114,7 @@ func (c Config) ClientRules() (ClientIDRules, ClientMetadataRules, error) {
 }
 
 func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
-	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostOf(hostPort(c.Issuer)), AllowAnyHost: c.AllowLoopbackClients}
+	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostPort(c.Issuer), AllowAnyHost: c.AllowLoopbackClients}
 	return clientID, ClientMetadataRules{
 		AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
 		PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID,

@@ -74,6 +74,18 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		Expect(config.checkURLs()).To(BeEmpty())
 	})
 
+	DescribeTable("refuses a hosted client", Label("C60", "F9"), func(said string, clients ...HostedClient) {
+		config := Config{Issuer: "https://cms.example", HostedClients: clients}.WithDefaults()
+		Expect(texts(config.checkHostedClients())).To(ConsistOf(ContainSubstring(said)))
+	},
+		Entry("with an https redirect", "not on loopback", HostedClient{Path: "app", Name: "App", RedirectURIs: []string{"http://127.0.0.1/cb", "https://app.example/cb"}}),
+		Entry("with an http redirect elsewhere", "not on loopback", HostedClient{Path: "app", Name: "App", RedirectURIs: []string{"http://127.0.0.1/cb", "http://app.example/cb"}}),
+		Entry("without a redirect", "redirect_uris", HostedClient{Path: "app", Name: "App"}),
+		Entry("without a name", "client_name", HostedClient{Path: "app", RedirectURIs: []string{"http://127.0.0.1/cb"}}),
+		Entry("with slashes in its path", `"a/b"`, HostedClient{Path: "a/b", Name: "App", RedirectURIs: []string{"http://127.0.0.1/cb"}}),
+		Entry("with the path of another", "twice", HostedClient{Path: "a", Name: "A", RedirectURIs: []string{"http://127.0.0.1/"}}, HostedClient{Path: "a", Name: "B", RedirectURIs: []string{"http://127.0.0.1/"}}),
+	)
+
 	It("keeps the development relaxation on this computer", Label("C49"), func() {
 		config := Config{Issuer: "https://cms.example", AllowLoopbackClients: true}.WithDefaults()
 		Expect(texts(config.checkURLs())).To(ContainElement(ContainSubstring("AllowLoopbackClients")))

@@ -26,14 +26,15 @@ type Settings struct {
 	IdentityFields   credential.Fields // of HostFields: those that the verifier verifies and that have a value; none for the token
 	SelfRegistration bool
 
+	hosted               map[string]*ClientMetadata // by client_id
 	allowClient          func(host string) bool
 	trustedRedirectHosts []string
 	autoErrorRedirect    bool
 }
 
-// CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed (A8).
+// CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed (A8). Naming a HostedClient allows it.
 func (s *Settings) CheckClient(id ClientID) error {
-	if s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(s.PublisherOf(id)))) {
+	if s.hosted[id.raw] == nil && s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(s.PublisherOf(id)))) {
 		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
 	}
 	return nil

@@ -42,11 +42,40 @@ var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6"
 	)
 
 	It("waives what development needs, and nothing more", Label("C49"), func() {
-		dev := ClientIDRules{AllowAnyHost: true}
-		_, err := ParseClientID("https://127.0.0.1:8443/client.json", dev)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = ParseClientID("http://127.0.0.1:8443/client.json", dev)
-		Expect(err).To(Refused(MalformedClientID))
+		dev := ClientIDRules{AllowAnyHost: true, ForbidHost: "127.0.0.1:8080"}
+		for _, allowed := range []string{
+			"https://127.0.0.1:8443/client.json", "https://127.0.0.1/client.json", "http://127.0.0.1:8443/client.json", "http://localhost:1/c", "http://[::1]/client.json",
+		} {
+			Expect(ParseClientID(allowed, dev)).Error().NotTo(HaveOccurred(), allowed)
+			Expect(ParseClientID(allowed, ClientIDRules{ForbidHost: "127.0.0.1:8080"})).Error().To(Refused(MalformedClientID), allowed)
+		}
+		for _, refused := range []string{
+			"http://client.example/c", "http://127.0.0.2:8443/c", "http://localhost.example/c", "http://127.1:8443/c", "http://ann@127.0.0.1/c", "http://127.0.0.1:8443", "HTTP://127.0.0.1/c",
+		} {
+			Expect(ParseClientID(refused, dev)).Error().To(Refused(MalformedClientID), refused)
+		}
+	})
+
+	It("says outside development that a document has to be on https", Label("C1", "C49"), func() {
+		_, err := ParseClientID("http://127.0.0.1:8443/client.json", ClientIDRules{ForbidHost: "cms.example"})
+		Expect(RuleOf(err)).To(Equal("C1"))
+	})
+
+	It("refuses this server itself in development too", Label("C9", "C49"), func() {
+		dev := ClientIDRules{AllowAnyHost: true, ForbidHost: "127.0.0.1:8080"}
+		for _, own := range []string{"http://127.0.0.1:8080/oauth/authorize?client_id=x", "http://localhost:8080/c", "http://[::1]:8080/c", "https://127.0.0.1:8080/c"} {
+			_, err := ParseClientID(own, dev)
+			Expect(RuleOf(err)).To(Equal("C9"), own)
+		}
+	})
+
+	It("accepts exactly the ids of the clients whose documents it publishes", Label("C60"), func() {
+		own := ClientIDRules{ForbidHost: "cms.example", Hosted: []string{"https://cms.example/oauth/documents/doctor"}}
+		Expect(ParseClientID("https://cms.example/oauth/documents/doctor", own)).To(HaveField("Host()", "cms.example"))
+		for _, other := range []string{"https://cms.example/oauth/documents/local", "https://cms.example/oauth/documents/doctor/", "https://cms.example/oauth/documents/doctor?x"} {
+			_, err := ParseClientID(other, own)
+			Expect(RuleOf(err)).To(Equal("C9"), other)
+		}
 	})
 })
 

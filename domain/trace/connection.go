@@ -200,7 +200,7 @@ func Find(connections []Connection, id string) (found Connection, ok bool) {
 
 // Who returns the host of the client, or its user agent or address.
 func (c *Connection) Who() string {
-	host, _, _ := strings.Cut(strings.TrimPrefix(c.Client, "https://"), "/")
+	host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.Client, "http://"), "https://"), "/")
 	return cmp.Or(host, c.Agent, c.Address, "unknown")
 }
 

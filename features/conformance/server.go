@@ -31,7 +31,7 @@ type server struct {
 // startServer returns when the binary serves. It trusts metadata hosts with certificates of the authority.
 func startServer(ctx context.Context, binary, authority, dir string) (*server, error) {
 	s := &server{token: rand.Text()}
-	s.process = command(ctx, binary, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", filepath.Join(dir, "data"))
+	s.process = command(ctx, binary, "serve", "--dev", "--self-registration=off", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", filepath.Join(dir, "data"))
 	s.process.Env = append(os.Environ(), "PASTEPORT_DEMO_TOKEN="+s.token, "SSL_CERT_FILE="+authority)
 	s.process.Stderr = &s.log
 	out, err := s.process.StdoutPipe()

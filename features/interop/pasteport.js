@@ -57,12 +57,13 @@ export async function startServer(program, args, env, cwd) {
   const stopped = once(child, 'exit');
   stopped.catch(() => {}); // reported below
   const kill = setTimeout(() => child.kill('SIGKILL'), startLimit);
-  const issuer = await servingAddress(child);
+  const { issuer, lines } = await serving(child);
   clearTimeout(kill);
   if (!issuer) {
     throw new Error(`starting ${program}: it did not print "serving"\n${log}`);
   }
-  return { issuer, mcp: `${issuer}/mcp`, log: () => log, stop: () => stop(child, stopped) };
+  const printed = (pattern) => lines.map((line) => pattern.exec(line)).find(Boolean);
+  return { issuer, mcp: `${issuer}/mcp`, log: () => log, printed, stop: () => stop(child, stopped) };
 }
 
 // environmentWith adds variables to those of this process. Commands find the pinned packages and Node first.
@@ -70,16 +71,21 @@ export function environmentWith(more) {
   return { ...process.env, PATH: `${join(import.meta.dirname, 'node_modules', '.bin')}${delimiter}${process.env.PATH}`, ...more };
 }
 
-async function servingAddress(child) {
+// serving returns the address that the program serves, undefined if it ends before, and its lines so far and from then on.
+async function serving(child) {
   await Promise.race([once(child, 'spawn'), once(child, 'error').then(([error]) => { throw error; })]);
-  for await (const line of createInterface({ input: child.stdout })) {
-    const found = /^serving (\S+)/.exec(line);
-    if (found) {
-      child.stdout.resume();
-      return found[1];
-    }
-  }
-  return undefined;
+  const output = createInterface({ input: child.stdout }), lines = [];
+  const issuer = await new Promise((found) => {
+    output.on('line', (line) => {
+      lines.push(line);
+      const address = /^serving (\S+)/.exec(line)?.[1];
+      if (address) {
+        found(address);
+      }
+    });
+    output.on('close', () => found());
+  });
+  return { issuer, lines };
 }
 
 // stop ends the server with SIGTERM and requires exit code 0.

@@ -29,7 +29,7 @@ async function main(binary, goclient) {
   const dir = await mkdtemp(join(tmpdir(), 'pasteport-interop-'));
   const site = await openClientSite(dir);
   try {
-    const off = await connectAll(binary, site, dir, publishing);
+    const off = await connectAll(binary, site, dir, publishing, '--self-registration=off');
     const on = await connectAll(binary, site, dir, [...publishing, ...registering], '--self-registration');
     return off && on;
   } finally {

@@ -18,6 +18,7 @@ type Consent struct {
 	ForeignRedirect bool // RedirectHost differs from ClientHost
 	Unnamed         bool // the client's document has no client_id (C23)
 	SelfRegistered  bool // the client has no ClientHost that vouches for its name (L9)
+	Hosted          bool // the client is a program on this computer, and ClientHost is this server (C60)
 
 	CheckedOn string // the day of the last check of the client's document, if it could not be checked now (C57)
 
@@ -41,6 +42,9 @@ type Consent struct {
 func (c Consent) Warns() bool {
 	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed || c.SelfRegistered || c.CheckedOn != ""
 }
+
+// onThisComputer reports whether the title says so, because no other host vouches for the app.
+func (c Consent) onThisComputer() bool { return c.Loopback && (c.SelfRegistered || c.Hosted) }
 
 // headline names the app by what was checked: the host that publishes it or, if there is none, the target of the redirect.
 func (c Consent) headline() string {

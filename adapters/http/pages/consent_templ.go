@@ -55,7 +55,7 @@ func (s sheet) consent(c Consent) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if c.SelfRegistered && c.Loopback {
+			if c.onThisComputer() {
 				templ_7745c5c3_Err = s.tell("Connect an app on this computer to %s?", name(s.pages.site)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -468,7 +468,7 @@ func (s sheet) details(c Consent) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !c.SelfRegistered {
+		if !c.SelfRegistered && !c.Hosted {
 			templ_7745c5c3_Var22 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -619,7 +619,7 @@ func (s sheet) duration(d time.Duration) string {
 
 func (s sheet) consentTitle(c Consent) string {
 	title := s.say("Connect %s to %s?", host(c.headline()), s.pages.site)
-	if c.SelfRegistered && c.Loopback {
+	if c.onThisComputer() {
 		title = s.say("Connect an app on this computer to %s?", s.pages.site)
 	}
 	if c.Problem == "" {

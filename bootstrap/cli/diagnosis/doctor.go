@@ -32,6 +32,7 @@ type doctorOptions struct {
 	token, clientID, certificate, authorities, origin string
 	limit                                             time.Duration
 	asJSON, printDocument, egress                     bool
+	servesDocument                                    bool // --certificate was given
 }
 
 // NewCommand returns the command.
@@ -43,11 +44,13 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		Use: "doctor URL", Short: "Check an MCP server with OAuth from the outside",
 		Long: "Check any MCP server at URL like a client: TLS, challenge, metadata, CORS, caching, clock and proxy mistakes.\n" +
 			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
-			"uses the MCP server, and revokes its tokens. It prints no tokens or other secrets.\n" +
+			"uses the MCP server, and revokes its tokens. It prints no tokens or other secrets. A Pasteport with doctor-client: true, or in\n" +
+			"development, publishes the client document that this needs.\n" +
 			"With --egress, it fetches the metadata documents of well-known clients, or those at the given URLs, from this computer as a\n" +
 			"service with these settings does, and says which are reachable, blocked, for example by a bot challenge, or wrong.\n" +
 			"Exit codes: 0: no check failed; 1: a check failed; 2: wrong usage.",
 		Example: "  pasteport doctor https://cms.example.com/mcp\n" +
+			"  pasteport doctor https://cms.example.com/mcp --token - < token.txt\n" +
 			"  pasteport doctor --print-client-document --client-id https://ops.example.com/doctor.json > doctor.json\n" +
 			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token - < token.txt\n" +
 			"  pasteport doctor --egress\n" +
@@ -60,6 +63,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.servesDocument = cmd.Flags().Changed("certificate")
 			r := &reporter{out: term.New(out), progress: term.New(errOut), asJSON: o.asJSON}
 			switch {
 			case o.printDocument:
@@ -75,8 +79,8 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&o.token, "token", "", "token of the site for a whole login; - reads it from standard input")
 	flags.StringToStringVar(&o.fields, "field", nil, "value of another field that the site asks for, as NAME=VALUE; can be repeated")
-	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: served by this command, for a server on this computer)")
-	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "file with the certificate and key for serving the client document; created if missing")
+	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: the one that the server publishes with doctor-client, else served by this command, for a server on this computer)")
+	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "serve the client document with the certificate and key in this file; created if missing")
 	flags.StringVar(&o.authorities, "ca", "", "PEM file with additional root certificates")
 	flags.StringVar(&o.origin, "origin", "", "origin of a web page that must be able to connect, for example http://localhost:6274")
 	flags.DurationVar(&o.limit, "timeout", 10*time.Second, "timeout for each response")
@@ -104,8 +108,6 @@ func (o doctorOptions) check(args []string) error {
 	switch {
 	case err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || endpoint.User != nil || endpoint.Fragment != "":
 		return term.Usagef("invalid URL of an MCP server: write it like https://cms.example.com/mcp, without a password and without #")
-	case o.token != "" && o.clientID == "" && !doctor.IsLoopback(endpoint):
-		return term.Usagef("for a remote server, --token needs --client-id: host the output of --print-client-document, and pass its https URL")
 	case o.clientID != "" && !strings.HasPrefix(o.clientID, "https://"):
 		return term.Usagef("--client-id %q is not https", o.clientID)
 	case o.origin != "" && !isOrigin(o.origin):
@@ -135,17 +137,11 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	if examined.Token, err = givenToken(ctx, o.token, in, r.progress.Out); err != nil {
 		return err
 	}
-	examined.Client = &doctor.Client{ID: o.clientID}
-	if o.token != "" && o.clientID == "" {
-		certificate, err := readCertificate(o.certificate)
-		if err != nil {
-			return err
-		}
-		if examined.Client, err = doctor.ServeClient(certificate, o.certificate); err != nil {
-			return err
-		}
+	documents := clientDocuments{o: o}
+	defer func() { err = errors.Join(err, documents.close()) }()
+	if err := documents.choose(&examined); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, examined.Client.Close()) }()
 	report, err := doctor.Examine(ctx, examined)
 	if err != nil {
 		return err

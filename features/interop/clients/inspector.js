@@ -23,7 +23,7 @@ export const registering = [{
 }];
 
 // Person uses the page.
-class Person {
+export class Person {
   constructor(world) { this.world = world; }
 
   async run(step) {
@@ -90,12 +90,16 @@ class Person {
     return clientID;
   }
 
-  // list opens the tools, again if the page returns to its servers, as it does when the connection is complete.
   async list() {
+    await this.openTools('list_articles');
+    return { tools: [...(await this.text()).matchAll(/^[a-z]+_[a-z]+$/gm)].map(([tool]) => ({ name: tool })) };
+  }
+
+  // openTools opens the tools, one of which is known, again if the page returns to its servers, as it does when the connection is complete.
+  async openTools(known) {
     do {
       await this.page.locator('label ::-p-text(Tools)').click();
-    } while (!await this.page.waitForSelector('button ::-p-text(list_articles)', { timeout: 2000 }).catch(() => undefined));
-    return { tools: [...(await this.text()).matchAll(/^[a-z]+_[a-z]+$/gm)].map(([tool]) => ({ name: tool })) };
+    } while (!await this.page.waitForSelector(`button ::-p-text(${known})`, { timeout: 2000 }).catch(() => undefined));
   }
 
   text() { return this.page.evaluate(() => document.body.innerText); }
@@ -112,9 +116,9 @@ class Person {
   }
 
   // execute presses the button, and once more if nothing happens: a press in the second in which the page reconnects its stream can be lost.
-  async execute() {
+  async execute(shown = 'Structured Output') {
     const press = () => this.page.locator('button ::-p-text(Execute Tool)').click();
-    const result = (limit) => this.page.locator('::-p-text(Structured Output)').setTimeout(limit).wait();
+    const result = (limit) => this.page.locator(`::-p-text(${shown})`).setTimeout(limit).wait();
     await press();
     await result(10_000).catch(() => press());
     await result(30_000);

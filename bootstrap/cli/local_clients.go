@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/pasteport/pasteport/bootstrap/server"
+)
+
+// localClient is a client on this computer, with the command that connects it.
+type localClient struct{ name, command string }
+
+// printLocalClients prints the commands that connect clients on this computer to an MCP server in development.
+func printLocalClients(out io.Writer, config server.Config, endpoint string) {
+	if !config.Development {
+		return
+	}
+	for _, client := range localClients(config, endpoint) {
+		_, _ = fmt.Fprintf(out, "  %-13s  %s\n", client.name, client.command)
+	}
+}
+
+// localClients returns commands for a POSIX shell. The MCP Inspector has no option for a client_id, so it registers itself.
+func localClients(config server.Config, endpoint string) (clients []localClient) {
+	name, id := localName(endpoint), config.LocalClientID()
+	if config.SelfRegistration {
+		clients = append(clients, localClient{"MCP Inspector", shell("npx", "-y", "@modelcontextprotocol/inspector", "--transport", "http", "--server-url", endpoint)})
+	}
+	return append(clients,
+		localClient{"Claude Code", shell("claude", "mcp", "add", "--transport", "http", "--client-id", id, name, endpoint)},
+		localClient{"VS Code", shell("code", "--add-mcp", inJSON(vsCodeServer{name, "http", endpoint, vsCodeOAuth{id}}))},
+		localClient{"mcp-remote", shell("npx", "-y", "mcp-remote", endpoint, "--static-oauth-client-info", inJSON(map[string]string{"client_id": id}))},
+	)
+}
+
+// vsCodeServer is a server in the mcp.json of VS Code.
+type vsCodeServer struct {
+	Name  string      `json:"name"`
+	Type  string      `json:"type"`
+	URL   string      `json:"url"`
+	OAuth vsCodeOAuth `json:"oauth"`
+}
+
+type vsCodeOAuth struct {
+	ClientID string `json:"clientId"`
+}
+
+const lettersAndDigits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+// localName returns a name for the MCP server that every client accepts: letters, digits and hyphens.
+func localName(endpoint string) string {
+	at, err := url.Parse(endpoint)
+	if err != nil {
+		return "local"
+	}
+	words := strings.FieldsFunc(path.Base(at.Path), func(r rune) bool { return !strings.ContainsRune(lettersAndDigits, r) })
+	return strings.Join(append([]string{"local"}, words...), "-")
+}
+
+func inJSON(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // a URL with an ampersand stays readable
+	_ = encoder.Encode(value)    // strings can be encoded
+	return strings.TrimSpace(text.String())
+}
+
+// shell returns a command line for a POSIX shell.
+func shell(words ...string) string {
+	quoted := make([]string, 0, len(words))
+	for _, word := range words {
+		quoted = append(quoted, quote(word))
+	}
+	return strings.Join(quoted, " ")
+}
+
+func quote(word string) string {
+	if word != "" && strings.Trim(word, lettersAndDigits+"_@%+=:,./-") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
