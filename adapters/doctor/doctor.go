@@ -19,6 +19,7 @@ type Options struct {
 	Token    string            // of the site, for the login; "" skips the login
 	Fields   map[string]string // besides the token, at a site that asks for several
 	Client   *Client           // the OAuth client of the login; required with Token
+	Version  string            // of the program, for the User-Agent
 	Origin   string            // of a web page that must be able to connect; "" uses an unknown origin
 	Roots    *x509.CertPool    // nil uses the system's
 	Limit    time.Duration     // of each request

@@ -128,6 +128,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	}
 	examined := doctor.Options{
 		Endpoint: endpoint, Origin: o.origin, Limit: o.limit, Now: time.Now, Begins: r.begin, Ends: r.end, Fields: o.fields,
+		Version: server.Version(),
 	}
 	if examined.Roots, err = readAuthorities(o.authorities); err != nil {
 		return err

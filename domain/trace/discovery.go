@@ -1,0 +1,175 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// discovery are the steps before the client sends its client_id.
+var discovery = map[Kind]bool{Challenge: true, ResourceMetadata: true, ServerMetadata: true, Registration: true}
+
+const (
+	// maxDiscoveryAge is the maximum time between discovery steps and the authorization request to which they are joined.
+	maxDiscoveryAge = 10 * time.Minute
+	// repeatPause is the pause after which a client that repeats its first step has been started again. The official Go SDK repeats the whole
+	// discovery at once.
+	repeatPause = 300 * time.Millisecond
+	// relatedPause is the longest pause between steps of two user agents of one client. mcp-remote, for example, sends those of undici and Node.
+	relatedPause = 2 * time.Second
+	// maxRuns is the number of runs of a network that are compared with a step, so that a flood stays cheap.
+	maxRuns = 20
+)
+
+// run is the discovery of one start of a client.
+type run struct {
+	*Connection
+	began time.Time
+	first map[string]Kind // by user agent: its first step
+	asked bool            // an authorization request of the network followed
+	over  bool            // the client exchanged its code
+	taken bool            // joined to an attempt
+}
+
+// discover adds a step to the run that it continues, or begins another.
+func (a *assembly) discover(step Step) {
+	into := runOf(step, a.runs[step.Address])
+	if into == nil {
+		into = &run{Connection: &Connection{ID: step.Request}, began: step.At, first: map[string]Kind{}}
+		a.order = append(a.order, into.Connection)
+		a.runs[step.Address] = append(a.runs[step.Address], into)
+	}
+	if _, known := into.first[step.Agent]; !known {
+		into.first[step.Agent] = step.Kind
+	}
+	into.Steps = append(into.Steps, step)
+}
+
+// runOf returns the newest run of the network that the step continues, nil for none.
+func runOf(step Step, runs []*run) *run {
+	for _, r := range newest(runs) {
+		_, known := r.first[step.Agent]
+		since := step.At.Sub(r.last().At)
+		switch {
+		case known && (r.over || since > maxDiscoveryAge || r.isStartedOver(step)):
+			return nil
+		case known, since <= relatedPause && r.isRelated(step.Agent, areRelated):
+			return r
+		}
+	}
+	return nil
+}
+
+// newest returns the newest runs, the newest first.
+func newest(runs []*run) []*run {
+	runs = slices.Clone(runs[max(0, len(runs)-maxRuns):])
+	slices.Reverse(runs)
+	return runs
+}
+
+// isStartedOver reports whether the client was started again: it repeats its first step, after an authorization request, or after a pause when it
+// had gone further.
+func (r *run) isStartedOver(step Step) bool {
+	if step.Kind != r.first[step.Agent] {
+		return false
+	}
+	return r.asked && step.Kind == Challenge || r.hasOther(step.Kind) && step.At.Sub(r.last().At) > repeatPause
+}
+
+func (r *run) hasOther(kind Kind) bool {
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind != kind })
+}
+
+func (r *run) isRelated(agent string, related func(a, b string) bool) bool {
+	for other := range r.first {
+		if !related(other, agent) {
+			return false
+		}
+	}
+	return true
+}
+
+// ask makes the next challenge of the network begin another run.
+func (a *assembly) ask(authorize Step) {
+	for _, r := range newest(a.runs[authorize.Address]) {
+		r.asked = true
+	}
+}
+
+// endRuns makes the next discovery step of the client begin another run.
+func (a *assembly) endRuns(exchange Step) {
+	for _, r := range newest(a.runs[exchange.Address]) {
+		_, sent := r.first[exchange.Agent]
+		r.over = r.over || sent
+	}
+}
+
+// joinDiscoveries adds to each attempt the discovery of its client. Attempts whose exchange shows the user agent of the client choose first.
+func (a *assembly) joinDiscoveries() {
+	for _, attempt := range a.asked {
+		if attempt.exchange != nil && attempt.isWhole() {
+			a.joinBySender(attempt)
+		}
+	}
+	for _, attempt := range a.asked {
+		if attempt.isWhole() {
+			a.joinByNetwork(attempt)
+		}
+	}
+}
+
+// isWhole reports whether the first step is the authorization request. The first steps of an old connection are deleted, and discovery is joined once.
+func (c *Connection) isWhole() bool {
+	kind := c.Steps[0].Kind
+	return kind == Authorize || kind == ClientMetadata || kind == Page
+}
+
+// joinBySender joins the newest run of the client before the authorization request, which is from another network if the client is a service, and
+// the discovery that it repeated before the exchange.
+func (a *assembly) joinBySender(to *attempt) {
+	began := to.Steps[0]
+	for _, r := range before(a.runs[to.exchange.Address], *to.exchange) {
+		_, sent := r.first[to.exchange.Agent]
+		repeated := r.began.After(began.At)
+		switch {
+		case !sent || r.taken || repeated && r.reached(Challenge) != nil:
+		case repeated:
+			to.take(r)
+		case r.mayBelongTo(began):
+			to.take(r)
+			return
+		}
+	}
+}
+
+// joinByNetwork joins the newest run from the network of the authorization request. Its user agent is that of a browser, and says nothing about
+// the client.
+func (a *assembly) joinByNetwork(to *attempt) {
+	began := to.Steps[0]
+	for _, r := range before(a.runs[began.Address], began) {
+		if !r.taken && r.mayBelongTo(began) && (to.exchange == nil || r.isRelated(to.exchange.Agent, mayBeRelated)) {
+			to.take(r)
+			return
+		}
+	}
+}
+
+// before returns the runs that began before the step, the newest first.
+func before(runs []*run, step Step) []*run {
+	later := sort.Search(len(runs), func(i int) bool { return runs[i].began.After(step.At) })
+	return newest(runs[:later])
+}
+
+// mayBelongTo reports whether the run can have led to the authorization request.
+func (r *run) mayBelongTo(authorize Step) bool {
+	age := authorize.At.Sub(r.last().At)
+	return age <= maxDiscoveryAge && !r.mustRegister() && r.isRelated(authorize.Agent, areBothOfDoctor)
+}
+
+func (to *attempt) take(r *run) {
+	r.taken = true
+	to.Steps = append(slices.Clone(r.Steps), to.Steps...)
+	slices.SortStableFunc(to.Steps, func(a, b Step) int { return cmp.Compare(a.Number, b.Number) })
+	r.Steps = nil
+}
