@@ -88,7 +88,7 @@ var flowChecks = []check{
 func (e *examination) authorize(ctx context.Context) checkResult {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
-	e.flow.address = e.authorizationURL()
+	e.flow.address = e.authorizationURL(e.Client.ID, redirect)
 	a := e.wire.get(ctx, e.flow.address, "Accept", "text/html")
 	if a.err != nil {
 		return fail("See the log of the authorization server.", "%s", a)
@@ -120,10 +120,10 @@ func readPage(a answer) htmlpage.Page {
 	return p
 }
 
-func (e *examination) authorizationURL() string {
+func (e *examination) authorizationURL(client, redirect string) string {
 	challenge := sha256.Sum256([]byte(e.flow.verifier))
 	query := url.Values{
-		"response_type": {"code"}, "client_id": {e.Client.ID}, "redirect_uri": {redirect}, "state": {e.flow.state},
+		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {redirect}, "state": {e.flow.state},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
 		"resource": {e.resource.text("resource")},
 	}
