@@ -177,7 +177,7 @@ func (e *examination) approve(ctx context.Context) checkResult {
 		return fail("Pass a --token that the site accepts, or find out why the site refuses it.", "the page shows %d: %q", a.status, answer.Title)
 	case a.status == http.StatusServiceUnavailable:
 		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must run at the exact address in "+
-			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace` have the cause.",
+			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace --doctor` have the cause.",
 			"the page shows 503: %q", answer.Title)
 	case a.status != http.StatusSeeOther && a.status != http.StatusFound:
 		return fail("See the log of the authorization server, and of the verifier of its tokens.", "the page shows %d: %q", a.status, answer.Title)

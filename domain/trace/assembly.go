@@ -9,7 +9,7 @@ import (
 // Memory. The connection with the newest step is first.
 func Assemble(steps []Step, now time.Time) []Connection {
 	a := assembly{
-		attempts: map[string]*attempt{}, waiting: map[string][]*attempt{}, runs: map[string][]*run{}, others: map[anonymous]*Connection{},
+		attempts: map[string]*attempt{}, waiting: map[string][]*attempt{}, runs: map[string][]*run{}, named: map[string][]*run{}, others: map[anonymous]*Connection{},
 	}
 	reached := false // any metadata host
 	for _, step := range steps {
@@ -56,6 +56,7 @@ type assembly struct {
 	attempts map[string]*attempt       // by id, or by request for those without one
 	waiting  map[string][]*attempt     // by client: attempts with an issued code
 	runs     map[string][]*run         // discoveries by network, the newest last
+	named    map[string][]*run         // discoveries by user agent, the newest last
 	others   map[anonymous]*Connection // other steps without a client
 }
 
@@ -115,9 +116,14 @@ func (a *assembly) attempt(id string) *attempt {
 	return made
 }
 
-// extend adds a step to the earlier steps of the same sender, or to a new connection if those are too old.
+// extend adds a step to the earlier steps of the same sender, or to a new connection if those are too old. A client that does something else does it
+// soon.
 func (a *assembly) extend(earlier *Connection, step Step) *Connection {
-	if earlier == nil || step.At.Sub(earlier.last().At) > maxDiscoveryAge {
+	limit := clientLimit
+	if earlier != nil && earlier.last().Kind == step.Kind {
+		limit = maxDiscoveryAge
+	}
+	if earlier == nil || step.At.Sub(earlier.last().At) > limit {
 		earlier = &Connection{ID: step.Request}
 		a.order = append(a.order, earlier)
 	}

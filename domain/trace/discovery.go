@@ -42,6 +42,7 @@ func (a *assembly) discover(step Step) {
 	}
 	if _, known := into.first[step.Agent]; !known {
 		into.first[step.Agent] = step.Kind
+		a.named[step.Agent] = append(a.named[step.Agent], into)
 	}
 	into.Steps = append(into.Steps, step)
 }
@@ -54,7 +55,7 @@ func runOf(step Step, runs []*run) *run {
 		switch {
 		case known && (r.over || since > maxDiscoveryAge || r.isStartedOver(step)):
 			return nil
-		case known, since <= relatedPause && r.isRelated(step.Agent, areRelated):
+		case known, !r.over && since <= relatedPause && r.isContinuedBy(step):
 			return r
 		}
 	}
@@ -79,6 +80,15 @@ func (r *run) isStartedOver(step Step) bool {
 
 func (r *run) hasOther(kind Kind) bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind != kind })
+}
+
+// isContinuedBy reports whether a step with another user agent can be of the same client. Claude Code, for example, names itself at the MCP endpoint,
+// and sends no user agent with its discovery.
+func (r *run) isContinuedBy(step Step) bool {
+	if isLibrary(step.Agent) && step.Kind != Challenge {
+		return r.isRelated(step.Agent, mayBeRelated)
+	}
+	return r.isRelated(step.Agent, areRelated)
 }
 
 func (r *run) isRelated(agent string, related func(a, b string) bool) bool {
@@ -140,6 +150,17 @@ func (a *assembly) joinBySender(to *attempt) {
 			to.take(r)
 			return
 		}
+	}
+	if named := a.named[to.exchange.Agent]; to.isWhole() && !isLibrary(to.exchange.Agent) {
+		to.takeOnly(before(named, began))
+	}
+}
+
+// takeOnly joins the only run that can belong to the attempt. A service may send each request from another network.
+func (to *attempt) takeOnly(runs []*run) {
+	runs = slices.DeleteFunc(runs, func(r *run) bool { return r.taken || !r.mayBelongTo(to.Steps[0]) })
+	if len(runs) == 1 {
+		to.take(runs[0])
 	}
 }
 

@@ -55,6 +55,36 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 		Expect(senders(heard(steps...))).To(Equal([]string{ofOneStart + ", Mozilla/5.0 authorize, Mozilla/5.0 code_issued, undici exchange, undici call"}))
 	})
 
+	It("joins the steps of a client that sends no user agent with its discovery, as Claude Code and the Python SDK do", func() {
+		for _, agent := range []string{"claude-code/2.1.206_(cli)", "python-httpx/0.28.1"} {
+			steps := heard("0 "+agent+" challenge", "100 - resource_metadata", "200 - server_metadata", "3000 Mozilla/5.0 authorize@a", "9000 - exchange@a", "9100 "+agent+" call@a")
+			for i := range steps {
+				steps[i].Agent = strings.TrimPrefix(steps[i].Agent, "-")
+			}
+			connections := trace.Assemble(steps, then)
+			Expect(connections).To(ConsistOf(HaveField("Steps", HaveLen(6))))
+			Expect(connections[0].Agent).To(HavePrefix(agent[:6]))
+		}
+	})
+
+	It("joins the discovery of a named service from another network, if there is only one", func() {
+		steps := heard("0 service/1 challenge", "10 Mozilla/5.0 authorize@a", "20 service/1 exchange@a")
+		steps[0].Address = office
+		Expect(senders(steps)).To(Equal([]string{"service/1 challenge, Mozilla/5.0 authorize, service/1 exchange"}))
+		steps = heard("0 service/1 challenge", "5 service/1 challenge", "10 Mozilla/5.0 authorize@a", "20 service/1 exchange@a")
+		steps[0].Address, steps[1].Address = office, "203.0.113.0/24"
+		Expect(senders(steps)).To(HaveLen(3))
+		steps = heard("0 node challenge", "10 Mozilla/5.0 authorize@a", "20 node exchange@a")
+		steps[0].Address = office
+		Expect(senders(steps)).To(HaveLen(2), "a library is no name")
+	})
+
+	It("keeps refusals apart that are more than a minute apart, unless they repeat", func() {
+		Expect(senders(heard("0 cli call:refused", "60000 cli exchange:refused"))).To(HaveLen(1))
+		Expect(senders(heard("0 cli call:refused", "60001 cli exchange:refused"))).To(HaveLen(2))
+		Expect(senders(heard("0 cli call:refused", "600000 cli call:refused"))).To(HaveLen(1))
+	})
+
 	It("keeps the starts of one client apart", func() {
 		Expect(senders(heard(append(started(0), started(700)...)...))).To(Equal([]string{ofOneStart, ofOneStart}))
 		steps := append(append(started(0), started(700)...), "1500 Mozilla/5.0 authorize@a", "2000 undici exchange@a")
@@ -101,6 +131,8 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 		Expect(senders(heard("0 node challenge", "2000 undici resource_metadata"))).To(HaveLen(1))
 		Expect(senders(heard("0 node challenge", "2001 undici resource_metadata"))).To(HaveLen(2))
 		Expect(senders(heard("0 node challenge", "10 editor/1 challenge"))).To(HaveLen(2), "an agent that names a client")
+		Expect(senders(heard("0 editor/1 challenge", "10 editor/2 challenge"))).To(HaveLen(2), "another version")
+		Expect(senders(heard("0 node challenge", "10 browser authorize@a", "20 node exchange@a", "30 undici challenge"))).To(HaveLen(2), "after the exchange")
 	})
 })
 
