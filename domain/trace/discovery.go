@@ -35,21 +35,50 @@ type run struct {
 // discover adds a step to the run that it continues, or begins another.
 func (a *assembly) discover(step Step) {
 	into := runOf(step, a.runs[step.Address])
-	if into == nil {
-		into = &run{Connection: &Connection{ID: step.Request}, began: step.At, first: map[string]Kind{}}
-		a.order = append(a.order, into.Connection)
-		a.runs[step.Address] = append(a.runs[step.Address], into)
+	switch {
+	case into == nil:
+		into = a.begin(step)
+	case step.Kind != Challenge && !into.hasOther(Challenge):
+		into = a.split(into)
 	}
-	if _, known := into.first[step.Agent]; !known {
-		into.first[step.Agent] = step.Kind
-		a.named[step.Agent] = append(a.named[step.Agent], into)
+	a.addToRun(into, step)
+}
+
+func (a *assembly) begin(step Step) *run {
+	r := &run{Connection: &Connection{ID: step.Request}, began: step.At, first: map[string]Kind{}}
+	a.order = append(a.order, r.Connection)
+	a.runs[step.Address] = append(a.runs[step.Address], r)
+	return r
+}
+
+func (a *assembly) addToRun(r *run, step Step) {
+	if _, known := r.first[step.Agent]; !known {
+		r.first[step.Agent] = step.Kind
+		a.named[step.Agent] = append(a.named[step.Agent], r)
 	}
-	into.Steps = append(into.Steps, step)
+	r.Steps = append(r.Steps, step)
+}
+
+// split moves the last challenges of a client that comes further to a run of their own, because earlier ones were of an earlier start.
+func (a *assembly) split(r *run) *run {
+	last := len(r.Steps) - 1
+	for last > 0 && r.Steps[last].At.Sub(r.Steps[last-1].At) <= relatedPause {
+		last--
+	}
+	if last == 0 {
+		return r
+	}
+	moved := a.begin(r.Steps[last])
+	for _, step := range r.Steps[last:] {
+		a.addToRun(moved, step)
+	}
+	r.Steps = r.Steps[:last:last]
+	return moved
 }
 
 // runOf returns the newest run of the network that the step continues, nil for none.
 func runOf(step Step, runs []*run) *run {
-	for _, r := range newest(runs) {
+	for _, r := range slices.Backward(recent(runs)) {
 		_, known := r.first[step.Agent]
 		since := step.At.Sub(r.last().At)
 		switch {
@@ -62,12 +91,8 @@ func runOf(step Step, runs []*run) *run {
 	return nil
 }
 
-// newest returns the newest runs, the newest first.
-func newest(runs []*run) []*run {
-	runs = slices.Clone(runs[max(0, len(runs)-maxRuns):])
-	slices.Reverse(runs)
-	return runs
-}
+// recent returns the newest runs, the oldest first.
+func recent(runs []*run) []*run { return runs[max(0, len(runs)-maxRuns):] }
 
 // isStartedOver reports whether the client was started again: it repeats its first step, after an authorization request, or after a pause when it
 // had gone further.
@@ -102,14 +127,14 @@ func (r *run) isRelated(agent string, related func(a, b string) bool) bool {
 
 // ask makes the next challenge of the network begin another run.
 func (a *assembly) ask(authorize Step) {
-	for _, r := range newest(a.runs[authorize.Address]) {
+	for _, r := range recent(a.runs[authorize.Address]) {
 		r.asked = true
 	}
 }
 
 // endRuns makes the next discovery step of the client begin another run.
 func (a *assembly) endRuns(exchange Step) {
-	for _, r := range newest(a.runs[exchange.Address]) {
+	for _, r := range recent(a.runs[exchange.Address]) {
 		_, sent := r.first[exchange.Agent]
 		r.over = r.over || sent
 	}
@@ -139,7 +164,7 @@ func (c *Connection) isWhole() bool {
 // the discovery that it repeated before the exchange.
 func (a *assembly) joinBySender(to *attempt) {
 	began := to.Steps[0]
-	for _, r := range before(a.runs[to.exchange.Address], *to.exchange) {
+	for _, r := range slices.Backward(before(a.runs[to.exchange.Address], *to.exchange)) {
 		_, sent := r.first[to.exchange.Agent]
 		repeated := r.began.After(began.At)
 		switch {
@@ -158,7 +183,7 @@ func (a *assembly) joinBySender(to *attempt) {
 
 // takeOnly joins the only run that can belong to the attempt. A service may send each request from another network.
 func (to *attempt) takeOnly(runs []*run) {
-	runs = slices.DeleteFunc(runs, func(r *run) bool { return r.taken || !r.mayBelongTo(to.Steps[0]) })
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.taken || !r.mayBelongTo(to.Steps[0]) })
 	if len(runs) == 1 {
 		to.take(runs[0])
 	}
@@ -168,7 +193,7 @@ func (to *attempt) takeOnly(runs []*run) {
 // the client.
 func (a *assembly) joinByNetwork(to *attempt) {
 	began := to.Steps[0]
-	for _, r := range before(a.runs[began.Address], began) {
+	for _, r := range slices.Backward(before(a.runs[began.Address], began)) {
 		if !r.taken && r.mayBelongTo(began) && (to.exchange == nil || r.isRelated(to.exchange.Agent, mayBeRelated)) {
 			to.take(r)
 			return
@@ -176,10 +201,10 @@ func (a *assembly) joinByNetwork(to *attempt) {
 	}
 }
 
-// before returns the runs that began before the step, the newest first.
+// before returns the newest runs that began before the step, the oldest first.
 func before(runs []*run, step Step) []*run {
 	later := sort.Search(len(runs), func(i int) bool { return runs[i].began.After(step.At) })
-	return newest(runs[:later])
+	return recent(runs[:later])
 }
 
 // mayBelongTo reports whether the run can have led to the authorization request.

@@ -99,6 +99,8 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 
 	It("joins the requests of a program that comes no further than the challenge", func() {
 		Expect(senders(heard("0 monitor challenge", "60000 monitor challenge", "120000 monitor challenge"))).To(HaveLen(1))
+		Expect(senders(heard("0 cli challenge", "60000 cli challenge", "61000 cli challenge", "90000 cli server_metadata", "91000 browser authorize@a"))).
+			To(Equal([]string{"cli challenge, cli challenge, cli server_metadata, browser authorize", "cli challenge"}), "until it comes further")
 	})
 
 	It("begins another connection with the challenge after an authorization request, and with any step after an exchange", func() {
