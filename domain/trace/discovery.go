@@ -17,7 +17,7 @@ const (
 	// discovery at once.
 	repeatPause = 300 * time.Millisecond
 	// relatedPause is the longest pause between steps of two user agents of one client. mcp-remote, for example, sends those of undici and Node.
-	relatedPause = 2 * time.Second
+	relatedPause = time.Second
 	// maxRuns is the number of runs of a network that are compared with a step, so that a flood stays cheap.
 	maxRuns = 20
 )
@@ -110,10 +110,19 @@ func (r *run) hasOther(kind Kind) bool {
 // isContinuedBy reports whether a step with another user agent can be of the same client. Claude Code, for example, names itself at the MCP endpoint,
 // and sends no user agent with its discovery.
 func (r *run) isContinuedBy(step Step) bool {
+	if step.Kind == Challenge && r.isComplete() {
+		return false
+	}
 	if isLibrary(step.Agent) && step.Kind != Challenge {
 		return r.isRelated(step.Agent, mayBeRelated)
 	}
 	return r.isRelated(step.Agent, areRelated)
+}
+
+// isComplete reports whether the client came from the challenge to the metadata of the server.
+func (r *run) isComplete() bool {
+	challenge := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Kind == Challenge })
+	return challenge >= 0 && slices.ContainsFunc(r.Steps[challenge:], func(s Step) bool { return s.Kind == ServerMetadata })
 }
 
 func (r *run) isRelated(agent string, related func(a, b string) bool) bool {

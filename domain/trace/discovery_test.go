@@ -130,11 +130,12 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	})
 
 	It("does not join libraries of two clients that follow each other", func() {
-		Expect(senders(heard("0 node challenge", "2000 undici resource_metadata"))).To(HaveLen(1))
-		Expect(senders(heard("0 node challenge", "2001 undici resource_metadata"))).To(HaveLen(2))
+		Expect(senders(heard("0 node challenge", "1000 undici resource_metadata"))).To(HaveLen(1))
+		Expect(senders(heard("0 node challenge", "1001 undici resource_metadata"))).To(HaveLen(2))
 		Expect(senders(heard("0 node challenge", "10 editor/1 challenge"))).To(HaveLen(2), "an agent that names a client")
 		Expect(senders(heard("0 editor/1 challenge", "10 editor/2 challenge"))).To(HaveLen(2), "another version")
 		Expect(senders(heard("0 node challenge", "10 browser authorize@a", "20 node exchange@a", "30 undici challenge"))).To(HaveLen(2), "after the exchange")
+		Expect(senders(heard(append(started(0), "500 python-httpx/0.28.1 challenge")...))).To(HaveLen(2), "a challenge after a complete discovery")
 	})
 })
 
