@@ -149,7 +149,7 @@ func (a *assembly) endRuns(exchange Step) {
 	}
 }
 
-// joinDiscoveries adds to each attempt the discovery of its client. Attempts whose exchange shows the user agent of the client choose first.
+// joinDiscoveries adds to each attempt the discovery of its client. Those whose exchange shows the user agent of the client come first.
 func (a *assembly) joinDiscoveries() {
 	for _, attempt := range a.asked {
 		if attempt.exchange != nil && attempt.isWhole() {
