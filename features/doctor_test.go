@@ -19,6 +19,7 @@ import (
 type Finding struct {
 	ID, Asks, Status, Seen, Why, Mend string
 	Breaks                            []string
+	Clients                           []ClientGroup
 }
 
 // Diagnosis is the result of one run of doctor.
@@ -96,7 +97,7 @@ var _ = Describe("Checking a working deployment", Label("doctor"), func() {
 		Expect(d.With("ok")).To(HaveLen(len(d.Checks)), d.Out)
 		Expect(d.Result).To(Equal("ok"))
 		Expect(d.Code).To(BeZero())
-		Expect(d.Next).To(ContainSubstring("clients can connect to " + world.MCP()))
+		Expect(d.Next).To(ContainSubstring(" can connect to " + world.MCP()))
 	})
 
 	It("passes every check over TLS", func(ctx SpecContext) {

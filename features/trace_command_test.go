@@ -77,6 +77,76 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		Expect(strings.Count(string(out.Contents()), "\n")).To(Equal(7), "one line per step")
 	})
 
+	Describe("after doctor", Label("T1"), func() {
+		doctor := func(ctx context.Context) {
+			Expect(Doctor(ctx, "", operated.MCP()).Code).To(BeZero())
+			Eventually(func() string { return run(ctx, "connections").Out }).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("2 attempts of doctor hidden"))
+		}
+
+		It("hides its attempts, says how many there are, and lists them with --doctor", func(ctx SpecContext) {
+			doctor(ctx)
+			clients := run(ctx, "connections").Out
+			Expect(clients).To(And(ContainSubstring("connected"), ContainSubstring("hidden: pasteport connections --doctor"), Not(ContainSubstring("pasteport-doctor"))))
+			Expect(run(ctx, "connections", "--doctor").Out).To(And(ContainSubstring("pasteport-doctor/"), Not(ContainSubstring("hidden"))))
+			var all []map[string]any
+			Expect(json.Unmarshal([]byte(run(ctx, "connections", "--json").Out), &all)).To(Succeed())
+			Expect(all).To(And(HaveLen(4), ContainElement(HaveKeyWithValue("doctor", true)), ContainElement(Not(HaveKey("doctor")))))
+		})
+
+		It("shows the newest attempt of a client, and one of doctor by its id", func(ctx SpecContext) {
+			doctor(ctx)
+			Expect(run(ctx, "trace").Out).To(And(ContainSubstring("refused [C42]"), ContainSubstring("2 attempts of doctor hidden")))
+			Expect(run(ctx, "trace", "--doctor").Out).To(ContainSubstring("agent    pasteport-doctor/"))
+			Expect(run(ctx, "trace", operated.Traces(ctx)[0].ID).Out).To(And(ContainSubstring("agent    pasteport-doctor/"), Not(ContainSubstring("hidden"))))
+		})
+
+		It("hides its attempts on the admin page, with a link to them", func(ctx SpecContext) {
+			doctor(ctx)
+			page := operated.AskAdmin(ctx, "/").Text
+			Expect(page).To(And(ContainSubstring("2 attempts of pasteport doctor hidden"), ContainSubstring(`href="/?doctor"`), Not(ContainSubstring("(doctor)"))))
+			Expect(strings.Count(operated.AskAdmin(ctx, "/?doctor").Text, "(doctor)")).To(Equal(2))
+		})
+
+		It("leaves its steps out while it follows, and says so", func(ctx SpecContext) {
+			following, stop := context.WithCancel(ctx)
+			defer stop()
+			out, ended := gbytes.NewBuffer(), make(chan int, 1)
+			go func() {
+				ended <- cli.Run(following, append([]string{"trace", "--follow"}, operated.Kept()...), nil, out, GinkgoWriter)
+			}()
+			Eventually(out).WithTimeout(patience).Should(gbytes.Say("following"))
+			doctor(ctx)
+			operated.NewClient().Connect(ctx)
+			Eventually(out).WithTimeout(patience).Should(gbytes.Say("steps of doctor are hidden"))
+			Eventually(out).WithTimeout(patience).Should(gbytes.Say("code exchanged"))
+			stop()
+			Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
+			Expect(string(out.Contents())).To(And(MatchRegexp(`\d+ steps of doctor were hidden`), Not(ContainSubstring("F5"))), "only doctor meets F5")
+		})
+
+		It("marks every step of a whole login, which is of one run", Label("T2"), func(ctx SpecContext) {
+			d := Doctor(ctx, "", operated.MCP(), "--token", operated.Token, "--client-id", operated.PublishDoctor(ctx), "--ca", Trust(operated.Clients.server))
+			Expect(d.Code).To(BeZero(), d.Out)
+			Eventually(func() []Traced { return operated.Traces(ctx) }).WithContext(ctx).WithTimeout(patience).Should(ContainElement(HaveField("State", "ended")))
+			Expect(run(ctx, "connections").Out).To(And(ContainSubstring("attempts of doctor hidden"), Not(ContainSubstring("ended"))))
+			agents := map[string]bool{}
+			for _, traced := range operated.Traces(ctx) {
+				if traced.Doctor {
+					agents[traced.Agent] = true
+				}
+			}
+			delete(agents, "") // of the authorization request without parameters
+			Expect(agents).To(HaveLen(1))
+		})
+	})
+
+	It("says that only doctor has tried to connect", Label("T1"), func(ctx SpecContext) {
+		site := NewWorld()
+		Expect(Doctor(ctx, "", site.MCP()).Code).To(BeZero())
+		Eventually(func() Ran { return Run(ctx, append([]string{"trace"}, site.Kept()...)...) }).WithContext(ctx).WithTimeout(patience).
+			Should(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("only doctor has tried"))))
+	})
+
 	It("shows the last steps of a stopped service", func(ctx SpecContext) {
 		operated.NewClient().Connect(ctx)
 		operated.Shutdown()

@@ -112,7 +112,7 @@ var _ = Describe("Tracing connections to a broken deployment", Label("trace"), f
 			throughSDK(ctx, f)
 		}, discovered+" authorize client_metadata:refused", "stopped", "firewall"),
 		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), throughSDK, approved, "half way", "POST /oauth/token does not reach"),
-		Entry("when the client supports dynamic registration only", func(*Front) {}, throughRegistration, discovered+" "+discovered, "half way", "supports only dynamic registration"),
+		Entry("when the client supports dynamic registration only", func(*Front) {}, throughRegistration, discovered+" "+discovered, "half way", "Probably it has to register itself", Label("T3")),
 		Entry("when WWW-Authenticate comes twice", changing("/mcp", func(r *http.Response) {
 			r.Header.Add("WWW-Authenticate", r.Header.Get("WWW-Authenticate"))
 		}), toTheLetter, "challenge", "half way", "duplicates WWW-Authenticate"),

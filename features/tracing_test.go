@@ -19,6 +19,7 @@ type Traced struct {
 	Client  string       `json:"client_id"`
 	Network string       `json:"network"`
 	Agent   string       `json:"user_agent"`
+	Doctor  bool         `json:"doctor"`
 	State   string       `json:"state"`
 	Missing string       `json:"missing"`
 	Verdict string       `json:"verdict"`
@@ -138,7 +139,11 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Entry("at a client that tries dynamic registration", func(ctx context.Context) {
 			service.Discover(ctx)
 			Post(ctx, service.Issuer+"/oauth/register", url.Values{})
-		}, "challenge resource_metadata server_metadata registration:refused", "F4", "no dynamic registration", "does not support Client ID Metadata Documents"),
+		}, "challenge resource_metadata server_metadata registration:refused", "F4", "self-registration is off", "Set self-registration: true"),
+		Entry("at a client that registers itself at the root, as those of MCP 2025-03-26 do", Label("T3", "F4"), func(ctx context.Context) {
+			service.Discover(ctx)
+			Expect(Post(ctx, service.Issuer+"/register", url.Values{}).StatusCode).To(Equal(http.StatusNotFound))
+		}, "challenge resource_metadata server_metadata registration:refused", "F4", "self-registration is off", "Set self-registration: true"),
 		Entry("at a client that looks for OpenID configuration", func(ctx context.Context) {
 			Get(ctx, service.Issuer+"/.well-known/openid-configuration")
 		}, "server_metadata:refused", "F5", "not an OpenID provider", "oauth-authorization-server"),
@@ -268,6 +273,16 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		client.Connect(ctx)
 		service.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange")
 		Expect(service.Traces(ctx)).To(HaveLen(2))
+	})
+
+	It("takes only a POST for a registration", Label("T3"), func(ctx SpecContext) {
+		for _, path := range []string{"/register", "/oauth/register"} {
+			Expect(Get(ctx, service.Issuer+path).StatusCode).To(Equal(http.StatusNotFound))
+			Expect(request(ctx, http.MethodOptions, service.Issuer+path, nil).StatusCode).To(Equal(http.StatusNotFound))
+		}
+		service.Call(ctx, "")
+		service.Newest(ctx, "challenge")
+		Expect(service.Traces(ctx)).To(HaveLen(1))
 	})
 
 	It("lists the newest two hundred connections on the page, and all in JSON", func(ctx SpecContext) {

@@ -20,10 +20,14 @@ type Options struct {
 	Fields   map[string]string       // besides the token, at a site that asks for several
 	Client   *Client                 // the OAuth client of the login; required with Token
 	Serve    func() (*Client, error) // serves the document of a Client without ID, if the server publishes none; nil if that is not possible
+	Clients  []KnownClient           // of which the report says whether they can log in
+	Version  string                  // of the program, for the User-Agent
 	Origin   string                  // of a web page that must be able to connect; "" uses an unknown origin
 	Roots    *x509.CertPool          // nil uses the system's
 	Limit    time.Duration           // of each request
 	Now      func() time.Time
+
+	AskClients bool // sends an authorization request for each of Clients with a document, which makes the server fetch the document
 
 	Begins func(question string) // called before each check
 	Ends   func(Finding)         // called after each check
@@ -71,7 +75,7 @@ func newExamination(o Options) *examination {
 
 func (e *examination) examine(ctx context.Context) (Diagnosis, error) {
 	report := Diagnosis{URL: e.Endpoint.String(), Result: OK}
-	for _, c := range slices.Concat(reachChecks, challengeChecks, resourceChecks, serverChecks, tokenChecks, browserChecks, flowChecks) {
+	for _, c := range slices.Concat(reachChecks, challengeChecks, resourceChecks, serverChecks, clientChecks, tokenChecks, browserChecks, flowChecks) {
 		e.Begins(c.question)
 		found := e.finding(c, e.run(ctx, c))
 		if err := ctx.Err(); err != nil {
@@ -103,7 +107,7 @@ func (e *examination) finding(c check, v checkResult) Finding {
 	case Skipped:
 		e.blocked[c.id] = v.seen
 	}
-	found := Finding{ID: c.id, Asks: c.question, Status: v.status, Seen: e.clean(v.seen)}
+	found := Finding{ID: c.id, Asks: c.question, Status: v.status, Seen: e.clean(v.seen), Clients: v.clients}
 	if v.status == Failure || v.status == Warning {
 		found.Why, found.Breaks, found.Mend = c.why, c.breaks, e.clean(v.mend)
 	}

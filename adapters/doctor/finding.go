@@ -24,6 +24,8 @@ type Finding struct {
 	Why    string   `json:"why,omitempty"`
 	Breaks []string `json:"breaks,omitempty"`
 	Mend   string   `json:"mend,omitempty"`
+
+	Clients []ClientGroup `json:"clients,omitempty"` // of the check clients.login
 }
 
 // Diagnosis is the report of an examination. Result is the worst status of the checks that were not skipped.
@@ -66,6 +68,7 @@ func (d Diagnosis) First(status Status) Finding {
 type checkResult struct {
 	status     Status
 	seen, mend string
+	clients    []ClientGroup
 }
 
 func ok(seen string, values ...any) checkResult {

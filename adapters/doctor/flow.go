@@ -88,7 +88,7 @@ var flowChecks = []check{
 func (e *examination) authorize(ctx context.Context) checkResult {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
-	e.flow.address = e.authorizationURL()
+	e.flow.address = e.authorizationURL(e.Client.ID, redirect)
 	a := e.wire.get(ctx, e.flow.address, "Accept", "text/html")
 	if a.err != nil {
 		return fail("See the log of the authorization server.", "%s", a)
@@ -120,10 +120,10 @@ func readPage(a answer) htmlpage.Page {
 	return p
 }
 
-func (e *examination) authorizationURL() string {
+func (e *examination) authorizationURL(client, redirect string) string {
 	challenge := sha256.Sum256([]byte(e.flow.verifier))
 	query := url.Values{
-		"response_type": {"code"}, "client_id": {e.Client.ID}, "redirect_uri": {redirect}, "state": {e.flow.state},
+		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {redirect}, "state": {e.flow.state},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
 		"resource": {e.resource.text("resource")},
 	}
@@ -177,7 +177,7 @@ func (e *examination) approve(ctx context.Context) checkResult {
 		return fail("Pass a --token that the site accepts, or find out why the site refuses it.", "the page shows %d: %q", a.status, answer.Title)
 	case a.status == http.StatusServiceUnavailable:
 		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must run at the exact address in "+
-			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace` have the cause.",
+			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace --doctor` have the cause.",
 			"the page shows 503: %q", answer.Title)
 	case a.status != http.StatusSeeOther && a.status != http.StatusFound:
 		return fail("See the log of the authorization server, and of the verifier of its tokens.", "the page shows %d: %q", a.status, answer.Title)

@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -19,14 +21,21 @@ const maxBody = 256 << 10 // bytes
 // wire is the HTTP client of an examination.
 type wire struct {
 	options   Options
+	agent     string
 	transport *http.Transport
 }
 
 func newWire(o Options) *wire {
-	return &wire{o, &http.Transport{
+	return &wire{o, newAgent(o.Version), &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12, Time: o.Now}, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: o.Limit, MaxResponseHeaderBytes: 64 << 10,
 	}}
+}
+
+// newAgent returns the User-Agent of all requests of one run. Pasteport's trace recognizes it, and keeps the steps of runs apart by its id.
+func newAgent(version string) string {
+	version, _, _ = strings.Cut(strings.Trim(version, "()"), " ")
+	return "pasteport-doctor/" + cmp.Or(version, "unknown") + " (run " + rand.Text()[:8] + ")"
 }
 
 func (w *wire) close() { w.transport.CloseIdleConnections() }
@@ -80,7 +89,7 @@ func (w *wire) open(ctx context.Context, q request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", q.url, err)
 	}
-	r.Header.Set("User-Agent", "pasteport-doctor")
+	r.Header.Set("User-Agent", w.agent)
 	for i := 0; i+1 < len(q.header); i += 2 {
 		r.Header.Set(q.header[i], q.header[i+1])
 	}

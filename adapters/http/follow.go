@@ -112,7 +112,7 @@ func networkOf(peer string) string {
 	return network.String()
 }
 
-// notFound answers 404 for documents that this server does not have, so that a catch-all route of the site does not (F4, F5).
+// notFound answers 404 for documents that this server does not have, so that a catch-all route of the site does not (F5).
 func notFound(kind trace.Kind, rule, why string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		recorder := trace.From(c.Request().Context())

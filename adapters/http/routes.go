@@ -60,6 +60,10 @@ const (
 func (e *Endpoints) Mount(site *echo.Echo) {
 	metadata := wellknown.New(trace.ServerMetadata, e.metadata())
 	base := e.issuer.Path
+	if !e.server.Settings().SelfRegistration {
+		e.refuseRegistration(site, base)
+		metadata.Note(oauth.Refuse(oauth.InvalidRequest, "F4", ""))
+	}
 	metadata.Mount(site, "/.well-known/oauth-authorization-server"+base, e.follow)
 	if base != "" {
 		metadata.Mount(site, base+"/.well-known/oauth-authorization-server", e.follow)
@@ -77,9 +81,6 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	const openID = "/.well-known/openid-configuration"
 	for _, path := range []string{openID + base, openID + base + "/*", base + openID} {
 		site.Any(path, notFound(trace.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
-	}
-	if !e.server.Settings().SelfRegistration {
-		site.Any(base+registerPath, notFound(trace.Registration, "F4", "there is no dynamic registration"), e.follow)
 	}
 }
 

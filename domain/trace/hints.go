@@ -69,8 +69,8 @@ var hints = map[string]string{
 	"D31": "The network has sent more unknown codes and refresh tokens in a minute than max-unknown-tokens-per-minute allows. Known ones still work. " +
 		"If it has the address of your proxy, configure trusted-proxies. To exempt the network, list it in unlimited-networks.",
 	"D33": "The client must sign with a key that it publishes. Check its clock too, which may differ by at most 30 seconds.",
-	"F4": "The client does not support Client ID Metadata Documents: allow self-registration, update the client, or configure its client_id manually if it " +
-		"allows that.",
+	noRegistration: "Set self-registration: true, and the client can register itself and log in. Otherwise update the client to one that has a Client ID Metadata " +
+		"Document, or configure its client_id, if it allows that.",
 	"F5": "The client looks for an OpenID provider. It should continue with /.well-known/oauth-authorization-server.",
 	"L7": lostRegistration + "The person has to remove this server in the client and add it again.",
 	"L8": lostRegistration + "The client should register again by itself. If it does not, the person has to remove this server there and add it again.",

@@ -26,6 +26,32 @@ const doctor = " `pasteport doctor URL` checks this from outside."
 
 const seeLog = "The log has the cause under the id of the request."
 
+// noRegistration is the rule under which a client cannot register itself. A step of the server metadata has it if the document names no registration
+// endpoint.
+const noRegistration = "F4"
+
+const (
+	mustRegister   = "The client has to register itself, and self-registration is off."
+	cannotRegister = " A client that has to register itself stops here, because self-registration is off."
+)
+
+// withoutRegistration is what follows metadata that names no registration endpoint.
+var withoutRegistration = expectation{
+	Authorize, clientLimit, "The client read the metadata of the server but never opened the authorization page. Probably it has to register itself, and " +
+		"self-registration is off.",
+	hints[noRegistration] + " Other causes: it refuses an issuer that differs from the requested address, or the person did not continue in the browser." + doctor,
+}
+
+// lacksRegistration reports whether the step is server metadata that names no registration endpoint.
+func lacksRegistration(step Step) bool {
+	return step.Kind == ServerMetadata && step.Rule == noRegistration
+}
+
+// mustRegister reports whether the client was told that it cannot register itself, so that it cannot have come further.
+func (c *Connection) mustRegister() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Kind == Registration && s.Rule == noRegistration })
+}
+
 var expectations = map[Kind]expectation{
 	Challenge: {ResourceMetadata, clientLimit, "The client received the challenge but never requested the metadata of the resource.",
 		"Either the client cannot read the challenge, because a proxy removes or duplicates WWW-Authenticate or the browser hides it (CORS), " +
@@ -57,13 +83,18 @@ var expectations = map[Kind]expectation{
 // withVerdict returns the connection with its state, verdict and hint at the time now.
 func (c *Connection) withVerdict(now time.Time) Connection {
 	c.describe()
-	last := c.last()
+	last := c.furthest()
 	expected, expects := expectations[last.Kind]
+	if lacksRegistration(last) {
+		expected = withoutRegistration
+	}
 	switch {
+	case c.mustRegister() && discovery[last.Kind]:
+		c.State, c.Verdict, c.Hint = Stopped, mustRegister, hints[noRegistration]
 	case c.reached(Ended) != nil:
 		reason := oauth.EndReason(c.reached(Ended).Reason)
 		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(endReasonTexts[reason], string(reason)), endHints[reason]
-	case last.Outcome != Passed && !c.isUsed(last) && !c.hasDocument(last):
+	case last.Outcome != Passed && !c.isUsed(last):
 		c.State, c.Verdict, c.Hint = Stopped, "The attempt stopped at the step \""+last.Kind.Name()+"\": "+last.Reason, hintFor(last)
 	case c.isUsed(last) && last.Outcome == Failed:
 		c.State, c.Verdict, c.Hint = Connected, "The client is connected, but the step \""+last.Kind.Name()+"\" failed: "+last.Reason, hintFor(last)
@@ -74,10 +105,35 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 		}
 	case now.Sub(c.since(last)) < expected.within:
 		c.State, c.Missing, c.Verdict = UnderWay, expected.next, "Waiting for the step \""+expected.next.Name()+"\"."
+		if lacksRegistration(last) {
+			c.Verdict, c.Hint = c.Verdict+cannotRegister, hints[noRegistration]
+		}
 	default:
 		c.State, c.Missing, c.Verdict, c.Hint = HalfWay, expected.next, expected.verdict, expected.hint
 	}
 	return *c
+}
+
+// furthest returns the last step. Discovery that follows the authorization request changes nothing, and without one the step that came furthest counts,
+// because some clients try several paths or begin again with another transport.
+func (c *Connection) furthest() Step {
+	for _, step := range slices.Backward(c.Steps) {
+		if !discovery[step.Kind] {
+			return step
+		}
+	}
+	last := c.last()
+	if last.Outcome != Passed && c.reached(last.Kind) == nil {
+		return last
+	}
+	for _, kind := range []Kind{ServerMetadata, ResourceMetadata, Challenge} {
+		if reached := c.reached(kind); reached != nil {
+			furthest := *reached
+			furthest.At = last.At
+			return furthest
+		}
+	}
+	return last
 }
 
 // isUsed reports whether the client has made a call, unless its refresh was refused afterwards.
@@ -93,11 +149,6 @@ func (c *Connection) since(last Step) time.Time {
 	return last.At
 }
 
-// hasDocument reports whether the client received the document of a failed step earlier, because some clients try several paths.
-func (c *Connection) hasDocument(last Step) bool {
-	return discovery[last.Kind] && c.reached(last.Kind) != nil
-}
-
 // reached returns the first passed step of the kind, nil if there is none.
 func (c *Connection) reached(kind Kind) *Step {
 	i := slices.IndexFunc(c.Steps, func(s Step) bool { return s.Kind == kind && s.Outcome == Passed })
@@ -109,6 +160,7 @@ func (c *Connection) reached(kind Kind) *Step {
 
 // describe sets client, address and agent from the steps. It prefers the agent of the client to that of the person's browser.
 func (c *Connection) describe() {
+	c.Doctor = !slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Agent != "" && !s.IsDoctor() }) && slices.ContainsFunc(c.Steps, Step.IsDoctor)
 	byClient := []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration, Exchange, Stream, Call, Refresh}
 	for _, step := range c.Steps {
 		if c.Client == "" {

@@ -18,8 +18,16 @@ import (
 const (
 	connectionsPath = "/connections"
 	jsonPath        = "/connections.json"
-	mostListed      = 200 // connections on the page; JSON has all
+	doctorParameter = "doctor" // of the page, to list the connections of doctor too
+	mostListed      = 200      // connections on the page; JSON has all
 )
+
+// listing are the connections on the page.
+type listing struct {
+	at     time.Time
+	all    []trace.Connection
+	hidden int // connections of doctor that are left out
+}
 
 //go:embed connections.css
 var style string
@@ -54,7 +62,11 @@ func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []trace.Co
 }
 
 func (p tracePage) list(w http.ResponseWriter, r *http.Request, all []trace.Connection) {
-	write(w, r, list(all, p.now()))
+	listed := listing{at: p.now(), all: all}
+	if !r.URL.Query().Has(doctorParameter) {
+		listed.all, listed.hidden = trace.WithoutDoctor(all)
+	}
+	write(w, r, list(listed))
 }
 
 func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []trace.Connection) {

@@ -17,6 +17,7 @@ import (
 // Document is one discovery document, encoded once (F1, F6).
 type Document struct {
 	step trace.Kind
+	note error // of each step; nil for none
 	body []byte
 	etag string
 }
@@ -27,6 +28,9 @@ func New(step trace.Kind, members any) *Document {
 	sum := sha256.Sum256(body)
 	return &Document{step: step, body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
+
+// Note makes the trace show the rule of a refusal at each request, for something that the document does not offer.
+func (d *Document) Note(refusal error) { d.note = refusal }
 
 // Mount serves the document at path.
 func (d *Document) Mount(site *echo.Echo, path string, middleware ...echo.MiddlewareFunc) {
@@ -45,7 +49,11 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header := w.Header()
 	header.Set("Access-Control-Allow-Origin", "*")
-	trace.From(r.Context()).Record(d.step)
+	recorder := trace.From(r.Context())
+	recorder.Record(d.step)
+	if d.note != nil {
+		recorder.Explain(d.note)
+	}
 	header.Set("Cache-Control", "public, max-age=300")
 	header.Set("Content-Type", "application/json")
 	header.Set("ETag", d.etag)

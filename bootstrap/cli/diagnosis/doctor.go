@@ -32,7 +32,8 @@ type doctorOptions struct {
 	token, clientID, certificate, authorities, origin string
 	limit                                             time.Duration
 	asJSON, printDocument, egress                     bool
-	servesDocument                                    bool // --certificate was given
+	servesDocument                                    bool   // --certificate was given
+	clients                                           string // of --clients: empty, allWellKnown or URLs
 }
 
 // NewCommand returns the command.
@@ -46,6 +47,8 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
 			"uses the MCP server, and revokes its tokens. It prints no tokens or other secrets. A Pasteport with doctor-client: true, or in\n" +
 			"development, publishes the client document that this needs.\n" +
+			"It says which well-known clients can log in, by the metadata of the server. With --clients, it also opens the authorization\n" +
+			"page for each client that publishes a document, which makes the server fetch the documents.\n" +
 			"With --egress, it fetches the metadata documents of well-known clients, or those at the given URLs, from this computer as a\n" +
 			"service with these settings does, and says which are reachable, blocked, for example by a bot challenge, or wrong.\n" +
 			"Exit codes: 0: no check failed; 1: a check failed; 2: wrong usage.",
@@ -53,6 +56,8 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport doctor https://cms.example.com/mcp --token - < token.txt\n" +
 			"  pasteport doctor --print-client-document --client-id https://ops.example.com/doctor.json > doctor.json\n" +
 			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token - < token.txt\n" +
+			"  pasteport doctor https://cms.example.com/mcp --clients\n" +
+			"  pasteport doctor https://cms.example.com/mcp --clients=https://claude.ai/oauth/mcp-oauth-client-metadata\n" +
 			"  pasteport doctor --egress\n" +
 			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata --config /etc/pasteport.yaml",
 		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
@@ -86,6 +91,8 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	flags.DurationVar(&o.limit, "timeout", 10*time.Second, "timeout for each response")
 	flags.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
 	flags.BoolVar(&o.egress, "egress", false, "fetch the metadata documents of well-known clients, or those at the given URLs, from this computer")
+	flags.StringVar(&o.clients, "clients", "", "ask the server about each well-known client with an authorization request, or about those at the given client_ids")
+	flags.Lookup("clients").NoOptDefVal = allWellKnown
 	flags.BoolVar(&o.printDocument, "print-client-document", false, "print the client document to host at --client-id, and exit")
 	return command
 }
@@ -112,6 +119,8 @@ func (o doctorOptions) check(args []string) error {
 		return term.Usagef("--client-id %q is not https", o.clientID)
 	case o.origin != "" && !isOrigin(o.origin):
 		return term.Usagef("--origin %q is not an origin: write it like http://localhost:6274, without a trailing slash", o.origin)
+	case !areDocuments(o.clients):
+		return term.Usagef("--clients=%s: write client_ids, which are https URLs, after the equals sign, with commas between, or --clients alone", o.clients)
 	case o.limit <= 0:
 		return term.Usagef("--timeout must be positive")
 	}
@@ -130,6 +139,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	}
 	examined := doctor.Options{
 		Endpoint: endpoint, Origin: o.origin, Limit: o.limit, Now: time.Now, Begins: r.begin, Ends: r.end, Fields: o.fields,
+		Version: server.Version(), Clients: o.knownClients(), AskClients: o.clients != "",
 	}
 	if examined.Roots, err = readAuthorities(o.authorities); err != nil {
 		return err
@@ -242,6 +252,9 @@ func (r *reporter) end(f doctor.Finding) {
 		r.skipped = f.Seen
 	}
 	r.out.Printf("%s %-22s %s\n", status, f.ID, f.Seen)
+	for _, group := range f.Clients {
+		r.out.Printf("         %s: %s\n", strings.Join(nonEmpty(group.Answer, group.Reason), ", "), strings.Join(group.Names, ", "))
+	}
 	if f.Mend != "" {
 		r.out.Printf("         check:   %s\n         why:     %s\n         affects: %s\n         fix:     %s\n", f.Asks, f.Why, strings.Join(f.Breaks, "; "), f.Mend)
 	}
@@ -262,15 +275,4 @@ func (r *reporter) conclude(d doctor.Diagnosis) error {
 		return fmt.Errorf("%d of %d checks failed", failures, len(d.Checks))
 	}
 	return nil
-}
-
-// next recommends what to do after reading the report.
-func next(d doctor.Diagnosis) string {
-	if worst := d.First(d.Result); worst.Mend != "" {
-		return "mend " + worst.ID + ", then run doctor again: " + worst.Mend
-	}
-	if skipped := d.First(doctor.Skipped); skipped.ID != "" {
-		return "clients should be able to log in, but the rest was skipped " + skipped.Seen
-	}
-	return "nothing to do: clients can connect to " + d.URL
 }

@@ -22,6 +22,10 @@ type follower struct {
 	json bool
 	out  term.Terminal
 
+	doctor  bool            // print the steps of doctor, too
+	doctors map[string]bool // attempts of doctor
+	hidden  int             // steps of doctor that were not printed
+
 	last    int64          // number of the last step that was read
 	steps   []trace.Step   // candidates for the followed connection
 	printed map[int64]bool // numbers of the steps of the connection that were printed
@@ -39,6 +43,9 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+			if f.hidden > 0 {
+				f.out.Printf("%d steps of doctor were hidden\n", f.hidden)
+			}
 			return nil
 		case <-time.After(pollInterval):
 		}
@@ -53,8 +60,10 @@ func (f *follower) begin(ctx context.Context) (steps []trace.Step, err error) {
 	if steps, err = f.read(ctx); err != nil {
 		return nil, err
 	}
+	f.doctors = map[string]bool{}
 	if f.id == "" {
-		steps = nil
+		f.withoutDoctor(steps) // finds its attempts
+		f.hidden, steps = 0, nil
 	} else {
 		f.steps = steps
 		followed, err := f.connection()
@@ -92,12 +101,33 @@ func (f *follower) print(steps []trace.Step) error {
 		}
 		steps = f.unprinted(followed.Steps)
 	}
+	if f.id == "" && !f.doctor && !f.json {
+		hidden := f.hidden
+		if steps = f.withoutDoctor(steps); hidden == 0 && f.hidden > 0 {
+			f.out.Printf("steps of doctor are hidden: --doctor shows them\n")
+		}
+	}
 	for _, step := range steps {
 		if err := f.printStep(step); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// withoutDoctor returns the steps of clients, and counts those of doctor. The end of an attempt has no user agent.
+func (f *follower) withoutDoctor(steps []trace.Step) (clients []trace.Step) {
+	for _, step := range steps {
+		if step.IsDoctor() && step.Attempt != "" {
+			f.doctors[step.Attempt] = true
+		}
+		if step.IsDoctor() || step.Agent == "" && f.doctors[step.Attempt] {
+			f.hidden++
+			continue
+		}
+		clients = append(clients, step)
+	}
+	return clients
 }
 
 // unprinted returns the steps that were not printed yet. A later step can add earlier ones to the connection.

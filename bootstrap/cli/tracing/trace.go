@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,6 +24,7 @@ type traceOptions struct {
 	config       *server.Config
 	json, follow bool
 	unfinished   bool
+	doctor       bool // also those of pasteport doctor
 }
 
 // NewConnections returns the command that lists the attempts to connect.
@@ -31,7 +33,8 @@ func NewConnections(out io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "connections", Short: "List the attempts of clients to connect", Args: term.NoArguments,
 		Long: "List the attempts of clients to connect in the last seven days, the newest first: the client, the state, and the problem of those that\n" +
-			"did not succeed. The command reads the data folder, also while the service runs.",
+			"did not succeed. The command reads the data folder, also while the service runs. Attempts of `pasteport doctor` are hidden, except\n" +
+			"with --doctor; JSON has all, with \"doctor\": true.",
 		Example: "  pasteport connections\n" +
 			"  pasteport connections --unfinished --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,7 +52,8 @@ func NewTrace(out io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "trace [ID]", Short: "Show the steps of an attempt to connect, or follow new steps",
 		Long: "Show the steps of an attempt to connect: the time and outcome of each, the rule of a refusal, and advice. ID is an id from\n" +
-			"`pasteport connections` or its beginning, or the incident id of an error page. The default is the newest attempt.",
+			"`pasteport connections` or its beginning, or the incident id of an error page. The default is the newest attempt\n" +
+			"that is not of `pasteport doctor`.",
 		Example: "  pasteport trace\n" +
 			"  pasteport trace 5f0c\n" +
 			"  pasteport trace --follow",
@@ -62,7 +66,7 @@ func NewTrace(out io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withTrace(o.config, func(log trace.Log) error {
 				if o.follow {
-					live := &follower{log: log, id: append(args, "")[0], json: o.json, out: term.New(out)}
+					live := &follower{log: log, id: append(args, "")[0], json: o.json, doctor: o.doctor, out: term.New(out)}
 					return live.run(cmd.Context())
 				}
 				return showConnection(cmd.Context(), log, o, append(args, "")[0], term.New(out))
@@ -77,6 +81,7 @@ func NewTrace(out io.Writer) *cobra.Command {
 func (o *traceOptions) addFlags(command *cobra.Command) {
 	o.config.Table().Flags(command, server.StoreSettings...)
 	command.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	command.Flags().BoolVar(&o.doctor, "doctor", false, "include attempts of pasteport doctor")
 }
 
 // dataFlag returns the flag for other commands to read the same data folder, "" for the default.
@@ -119,16 +124,45 @@ func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.
 	if o.json {
 		return term.PrintJSON(out, listed)
 	}
+	listed, hidden := o.withoutDoctor(listed)
 	if len(listed) == 0 {
 		_, err := fmt.Fprintln(out, "No client has reached this service in the last seven days, or no attempt is unfinished.\n"+
 			"If a client cannot connect, the problem is before this service: DNS, certificate or proxy.\n"+
 			"next: pasteport doctor URL checks the service from outside")
+		return errors.Join(err, o.printHidden(out, hidden))
+	}
+	if err := errors.Join(printTable(out, listed), o.printHidden(out, hidden)); err != nil {
 		return err
 	}
-	return printTable(out, listed, o.dataFlag())
+	_, err = fmt.Fprintf(out, "next: pasteport trace ID%s shows the steps of one\n", o.dataFlag())
+	return err
 }
 
-func printTable(out io.Writer, listed []trace.Connection, folder string) error {
+// withoutDoctor returns the connections to show, and the number of those of doctor that it left out.
+func (o *traceOptions) withoutDoctor(all []trace.Connection) (shown []trace.Connection, hidden int) {
+	if o.doctor {
+		return all, 0
+	}
+	return trace.WithoutDoctor(all)
+}
+
+// printHidden says how many connections of doctor are not shown, and how to see them.
+func (o *traceOptions) printHidden(out io.Writer, hidden int) error {
+	if hidden == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "%s of doctor hidden: pasteport connections --doctor%s shows them\n", counted(hidden), o.dataFlag())
+	return err
+}
+
+func counted(attempts int) string {
+	if attempts == 1 {
+		return "1 attempt"
+	}
+	return strconv.Itoa(attempts) + " attempts"
+}
+
+func printTable(out io.Writer, listed []trace.Connection) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "ID\tBEGAN\tWHO\tSTATE\tWHAT")
 	for _, c := range listed {
@@ -137,7 +171,7 @@ func printTable(out io.Writer, listed []trace.Connection, folder string) error {
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the connections: %w", err)
 	}
-	_, err := fmt.Fprintf(out, "\nnext: pasteport trace ID%s shows the steps of one\n", folder)
+	_, err := fmt.Fprintln(out)
 	return err
 }
 
@@ -146,15 +180,21 @@ func showConnection(ctx context.Context, log trace.Log, o traceOptions, id strin
 	if err != nil {
 		return err
 	}
-	shown, err := findConnection(all, id)
-	if err != nil {
-		return err
+	hidden := 0
+	if id == "" {
+		all, hidden = o.withoutDoctor(all)
 	}
-	if o.json {
+	shown, err := findConnection(all, id)
+	switch {
+	case id == "" && err != nil && hidden > 0:
+		return fmt.Errorf("only doctor has tried to connect in the last seven days: add --doctor to see the newest of %s", counted(hidden))
+	case err != nil:
+		return err
+	case o.json:
 		return term.PrintJSON(t.Out, shown)
 	}
 	printConnection(t, shown)
-	return nil
+	return o.printHidden(t.Out, hidden)
 }
 
 // findConnection returns the connection with the id, or the newest for "".

@@ -1,0 +1,82 @@
+package diagnosis
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pasteport/pasteport/adapters/doctor"
+)
+
+// allWellKnown is the value of --clients without one.
+const allWellKnown = "well-known"
+
+// areDocuments reports whether --clients is absent, without a value, or a list of client_ids.
+func areDocuments(clients string) bool {
+	if clients == "" || clients == allWellKnown {
+		return true
+	}
+	return !slices.ContainsFunc(strings.Split(clients, ","), func(document string) bool { return !strings.HasPrefix(document, "https://") })
+}
+
+// knownClients returns the well-known clients, or those at the given client_ids.
+func (o doctorOptions) knownClients() (clients []doctor.KnownClient) {
+	if o.clients != "" && o.clients != allWellKnown {
+		for document := range strings.SplitSeq(o.clients, ",") {
+			clients = append(clients, doctor.KnownClient{Name: document, Document: document})
+		}
+		return clients
+	}
+	for _, client := range wellKnownClients {
+		clients = append(clients, doctor.KnownClient{Name: client.name, Document: client.document, IsHosted: client.hosted})
+	}
+	return append(clients, registeringClients...)
+}
+
+// next recommends what to do after reading the report.
+func next(d doctor.Diagnosis) string {
+	if worst := d.First(d.Result); worst.Mend != "" {
+		return "mend " + worst.ID + ", then run doctor again: " + worst.Mend
+	}
+	groups := clientsOf(d)
+	can, cannot := "clients", ""
+	if len(groups) > 0 {
+		can = "no client of those that were checked"
+	}
+	for _, group := range groups {
+		switch {
+		case group.Answer == doctor.Can:
+			can = some(group.Names)
+		case group.Remedy != "":
+			cannot += "; " + some(group.Names) + " cannot, " + group.Reason + ": " + group.Remedy
+		}
+	}
+	if skipped := d.First(doctor.Skipped); skipped.ID != "" {
+		return can + " should be able to log in" + cannot + "; the rest was skipped " + skipped.Seen
+	}
+	if cannot == "" {
+		can = "nothing to do: " + can
+	}
+	return can + " can connect to " + d.URL + cannot
+}
+
+func clientsOf(d doctor.Diagnosis) []doctor.ClientGroup {
+	for _, found := range d.Checks {
+		if len(found.Clients) > 0 {
+			return found.Clients
+		}
+	}
+	return nil
+}
+
+const fewNames = 3 // in the last line of the report; the check clients.login lists all
+
+func some(names []string) string {
+	if len(names) <= fewNames {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:fewNames], ", ") + " and others"
+}
+
+func nonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
+}

@@ -1,0 +1,132 @@
+package trace
+
+import (
+	"slices"
+	"time"
+)
+
+// Assemble groups steps into connections, each with its state at the time now. The steps must be in order; it ignores those that are older than
+// Memory. The connection with the newest step is first.
+func Assemble(steps []Step, now time.Time) []Connection {
+	a := assembly{
+		attempts: map[string]*attempt{}, waiting: map[string][]*attempt{}, runs: map[string][]*run{}, named: map[string][]*run{}, others: map[anonymous]*Connection{},
+	}
+	reached := false // any metadata host
+	for _, step := range steps {
+		if now.Sub(step.At) < Memory {
+			a.add(step)
+			reached = reached || step.reachedMetadataHost()
+		}
+	}
+	a.joinDiscoveries()
+	found := make([]Connection, 0, len(a.order))
+	for _, connection := range a.order {
+		if len(connection.Steps) > 0 {
+			found = append(found, connection.withVerdict(now))
+		}
+	}
+	if !reached {
+		adviseProxy(found)
+	}
+	slices.SortStableFunc(found, func(a, b Connection) int { return b.last().At.Compare(a.last().At) })
+	return found
+}
+
+// adviseProxy adds advice for the case that no metadata host has answered, whose cause is probably the network of this service.
+func adviseProxy(connections []Connection) {
+	for i := range connections {
+		if c := &connections[i]; c.State == Stopped && c.last().Rule == "C41" {
+			c.Hint += needsProxy
+		}
+	}
+}
+
+// anonymous is the sender of steps without a client_id.
+type anonymous struct{ address, agent string }
+
+// attempt is a connection that has come to the authorization request.
+type attempt struct {
+	*Connection
+	exchange *Step // nil before it
+}
+
+type assembly struct {
+	order    []*Connection
+	asked    []*attempt                // in the order of their first steps
+	attempts map[string]*attempt       // by id, or by request for those without one
+	waiting  map[string][]*attempt     // by client: attempts with an issued code
+	runs     map[string][]*run         // discoveries by network, the newest last
+	named    map[string][]*run         // discoveries by user agent, the newest last
+	others   map[anonymous]*Connection // other steps without a client
+}
+
+func (a *assembly) add(step Step) {
+	switch {
+	case step.Attempt != "":
+		a.addTo(a.attempt(step.Attempt), step)
+	case step.Kind == Authorize, step.Kind == ClientMetadata, step.Kind == Page:
+		a.addTo(a.attempt(step.Request), step)
+	case step.Kind == Exchange && a.unfinished(step.Client) != nil:
+		a.addTo(a.unfinished(step.Client), step)
+	case discovery[step.Kind]:
+		a.discover(step)
+	default:
+		sender := anonymous{step.Address, step.Agent}
+		a.others[sender] = a.extend(a.others[sender], step)
+	}
+}
+
+func (a *assembly) addTo(to *attempt, step Step) {
+	switch step.Kind {
+	case Authorize:
+		a.ask(step)
+	case CodeIssued:
+		if step.Client != "" {
+			a.waiting[step.Client] = append(a.waiting[step.Client], to)
+		}
+	case Exchange:
+		a.endRuns(step)
+		if to.exchange == nil {
+			to.exchange = &step
+		}
+	}
+	to.Steps = append(to.Steps, step)
+}
+
+// unfinished returns the client's newest attempt that waits for the exchange of its code. The exchange of an unknown code is added to it.
+func (a *assembly) unfinished(client string) *attempt {
+	for all := a.waiting[client]; len(all) > 0; all = all[:len(all)-1] {
+		if newest := all[len(all)-1]; newest.last().Kind == CodeIssued {
+			a.waiting[client] = all
+			return newest
+		}
+	}
+	delete(a.waiting, client)
+	return nil
+}
+
+func (a *assembly) attempt(id string) *attempt {
+	if known, found := a.attempts[id]; found {
+		return known
+	}
+	made := &attempt{Connection: &Connection{ID: id}}
+	a.attempts[id] = made
+	a.asked = append(a.asked, made)
+	a.order = append(a.order, made.Connection)
+	return made
+}
+
+// extend adds a step to the earlier steps of the same sender, or to a new connection if those are too old. A client that does something else does it
+// soon.
+func (a *assembly) extend(earlier *Connection, step Step) *Connection {
+	limit := clientLimit
+	if earlier != nil && earlier.last().Kind == step.Kind {
+		limit = maxDiscoveryAge
+	}
+	if earlier == nil || step.At.Sub(earlier.last().At) > limit {
+		earlier = &Connection{ID: step.Request}
+		a.order = append(a.order, earlier)
+	}
+	earlier.Steps = append(earlier.Steps, step)
+	return earlier
+}
