@@ -75,8 +75,9 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 	})
 
 	It("is ready without a demo site", func(ctx SpecContext) {
-		service := Operate(gatewayTo(NewUpstream(apiKey).URL + "/mcp"))
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"upstream of ` + service.MCP() + `"}]}`))
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp")
+		Expect(service.AskAdmin(ctx, "/readyz").Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},` +
+			`{"name":"upstream of ` + service.MCP() + `","state":"refuses-unknown-keys","detail":"reachable, refuses unknown keys"}]}`))
 	})
 })
 

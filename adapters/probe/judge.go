@@ -65,9 +65,11 @@ func (a *answers) conclude() Result {
 	return Result{WrongPath, statuses}
 }
 
+const maxTarget = 500 // bytes
+
 // targetOf names the target of a redirect unless it repeats a part of the credentials.
 func targetOf(got head, credentials presentation.Credentials) string {
-	if got.location == "" || credentials.Repeated()(got.location) {
+	if got.location == "" || len(got.location) > maxTarget || credentials.Repeated()(got.location) {
 		return "elsewhere"
 	}
 	return "to " + got.location
@@ -86,23 +88,24 @@ func judgeError(err error) Result {
 	reason := outbound.Reason(err)
 	var unknown x509.UnknownAuthorityError
 	var certificate *tls.CertificateVerificationError
-	var plain tls.RecordHeaderError
-	var remote *net.OpError
+	var connection *net.OpError
 	var proxy outbound.Problem
 	switch {
 	case errors.As(err, &unknown):
 		return Result{Untrusted, reason.Error()}
 	case errors.As(err, &certificate):
 		return Result{WrongTLS, reason.Error()}
-	case errors.As(err, &plain):
-		return Result{WrongTLS, "it does not speak TLS"}
-	case errors.As(err, &remote) && remote.Op == "remote error": // crypto/tls names alerts like this
-		return Result{WrongTLS, "it ended the TLS connection: " + remote.Err.Error()}
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return Result{State: SpeaksNoTLS}
+	case errors.As(err, &connection) && connection.Op == "remote error": // crypto/tls names alerts like this
+		return Result{WrongTLS, "it ended the TLS connection: " + connection.Err.Error()}
+	case errors.As(err, &connection) && connection.Op == "proxyconnect": // net/http names the connection to a proxy like this
+		return Result{ProxyRefuses, "the proxy cannot be reached: " + connection.Err.Error()}
 	case errors.As(err, &proxy):
 		return Result{ProxyRefuses, reason.Error()}
-	case reason == outbound.ErrNotInTime:
+	case errors.Is(reason, outbound.ErrNotInTime):
 		return Result{State: Slow}
-	case reason == outbound.ErrBroken:
+	case errors.Is(reason, outbound.ErrBroken):
 		return Result{State: Broken}
 	}
 	return Result{Unreachable, reason.Error()}

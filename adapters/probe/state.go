@@ -2,15 +2,15 @@ package probe
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/adapters/outbound"
 )
 
 // State is what a probe has found, from a closed list.
 type State string
 
-// The states. With the first five, the server works as an MCP server.
+// The states. The first six are no problem.
 const (
 	Accepted      State = "reachable"            // it accepts the credential
 	RefusesKeys   State = "refuses-unknown-keys" // 401, or 403 if it answers 401 without a key
@@ -30,6 +30,7 @@ const (
 	Untrusted     State = "untrusted-certificate"
 	WrongTLS      State = "wrong-tls"
 	SpeaksTLS     State = "speaks-tls"
+	SpeaksNoTLS   State = "speaks-no-tls"
 	ProxyRefuses  State = "proxy-refuses"
 	Redirects     State = "redirects"
 	HTMLPage      State = "html-page"
@@ -64,12 +65,12 @@ var meanings = map[State]meaning{
 	OfEachPerson: {works, "its address is a field, so it is checked when people connect", ""},
 	NotChecked:   {works, "not checked yet", ""},
 
-	AcceptsAny:    {misconfigured, "it accepts any token, even a random one", "let the server check tokens, or choose another verifier: file, http or introspection; with it, choose credential none if the server needs no token"},
+	AcceptsAny:    {misconfigured, "it accepts any token, even a random one", "let the server check tokens, or choose another verifier (file, http or introspection), and credential none if the server needs no token"},
 	RefusesSecret: {misconfigured, "it answered %s to the secret for all callers", "check upstream-secret and present"},
-	RequiresKey:   {misconfigured, "it answered 401, so it requires a key, but credential is none", "choose credential host-token or static"},
+	RequiresKey:   {misconfigured, "it answered %s without a key, but credential is none", "choose credential host-token or static"},
 	Forbids: {uncertain, "it answered 403 with the token and without one, so the token may be invalid, or the server or a firewall refuses the gateway",
 		"if people with a valid token cannot connect, allow the address of the gateway there"},
-	RefusesHost:  {misconfigured, "it refuses the host name of the request with %s", "set upstream-host to a name that it allows, or let it allow the host of upstream"},
+	RefusesHost:  {misconfigured, "it refuses the host name of the request with %s", outbound.HostAdvice},
 	Unreachable:  {outage, "%s", "start the MCP server, or correct upstream; in a container, localhost and 127.0.0.1 are the container itself"},
 	Slow:         {outage, "it did not answer in time", "read its log and check its load; if it is a proxy, check the server behind it"},
 	Failing:      {outage, "it answered %s", "read its log; if it is a proxy, check the server behind it"},
@@ -77,15 +78,13 @@ var meanings = map[State]meaning{
 	Untrusted:    {misconfigured, "%s", "set upstream-ca to a PEM file with the certificate of its authority"},
 	WrongTLS:     {misconfigured, "%s", "use the host name of its certificate in upstream, and check that the certificate is valid now; set upstream-cert if it requires one of the gateway"},
 	SpeaksTLS:    {misconfigured, "it speaks TLS", "begin upstream with https://"},
+	SpeaksNoTLS:  {misconfigured, "it does not speak TLS", "begin upstream with http://, on this computer or in a private network, or let the server speak TLS"},
 	ProxyRefuses: {misconfigured, "%s", "check upstream-proxy, and whether the proxy allows this server"},
 	Redirects:    {misconfigured, "it redirects %s, which is not followed", "set upstream to the address of the MCP server itself"},
 	HTMLPage:     {misconfigured, "it answered with an HTML page, so that it is no MCP server", pathRemedy + ", not to a page for people"},
 	WrongPath:    {misconfigured, "it answered %s, so no MCP server is at this path", pathRemedy},
 	NoProgram:    {misconfigured, "%s", "install it where the PATH of the gateway finds it, or write its full path in upstream"},
 }
-
-// States returns every state.
-func States() []State { return slices.Sorted(maps.Keys(meanings)) }
 
 // Result is the judgement of one probe. Its texts are for operators and contain no secret.
 type Result struct {
@@ -95,6 +94,9 @@ type Result struct {
 
 // Works reports whether the server answers as an MCP server, so that people can connect.
 func (r Result) Works() bool { return r.kind() == works }
+
+// IsKnown reports whether the server itself was checked.
+func (r Result) IsKnown() bool { return r.State != NotChecked && r.State != OfEachPerson }
 
 // IsOutage reports whether the server does not answer, which may pass by itself.
 func (r Result) IsOutage() bool { return r.kind() == outage }

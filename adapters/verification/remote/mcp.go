@@ -118,6 +118,9 @@ func (m *MCP) ask(ctx context.Context, values credential.Values) (probe.Answer, 
 }
 
 func (m *MCP) unavailable(ctx context.Context, answer probe.Answer) error {
+	if answer.State == probe.Redirects {
+		answer.Detail = "elsewhere" // the target may contain a part of the person's token that cannot be recognised (B15)
+	}
 	if answer.IsMistake() {
 		return m.client.unavailable(ctx, answer.Request, mistake(answer.String()))
 	}
