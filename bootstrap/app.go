@@ -48,6 +48,7 @@ type OAuthServer struct {
 	limited   oauth.LimitObserver
 
 	registered registrations
+	upstreams  upstreamStates
 }
 
 // Appearance is the name, colour, logo and help link of the pages.
@@ -106,7 +107,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{
-		Appearance: chosen.appearance, Follow: authz.follow.Middleware, Logger: config.Logger,
+		Appearance: chosen.appearance, Follow: authz.follow.Middleware, Upstream: authz.upstreams.condition, Logger: config.Logger,
 	})
 	authz.start(store, chosen.sweepEvery)
 	if err = errors.Join(err, authz.agreeOnSecret()); err != nil {

@@ -44,6 +44,8 @@ type Upstream struct {
 	Headers       []string      // request headers to forward besides those of MCP
 	Patience      time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
 
+	VerifiesTokens bool // the MCP server is also the verifier of pasted tokens, so that one that accepts any key is a mistake (U31)
+
 	Program       *Program // starts the MCP server instead of URL; nil for none
 	ProgramLimits ProgramLimits
 
@@ -84,12 +86,13 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	proxy, err := to.open(fields, upstream.Options{
 		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, fields),
-		Headers: headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
+		VerifiesTokens: to.VerifiesTokens, Headers: headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
-	m.mounted, m.health = mcp.NewGateway(proxy, protection), proxy.Health
+	m.mounted = mcp.NewGateway(proxy, protection)
+	m.keepState(proxy.Health, proxy.Check)
 	return m, nil
 }
 

@@ -20,7 +20,7 @@ type MCPServer struct {
 	options  mcp.Options
 	resource string // "" for the first of the Config
 	mounted  *mcp.Server
-	health   func() error // of the upstream; nil without one
+	upstream *upstreamState // nil without an upstream
 
 	addressOf    func(*http.Request) string // of Handler; nil for the peer
 	wrongOptions []error
@@ -120,10 +120,10 @@ func (m *MCPServer) Open() (streams, sessions int) {
 
 // Health returns an error while the upstream of a gateway gets no requests, because it has failed repeatedly (U10). It is nil for other servers.
 func (m *MCPServer) Health() error {
-	if m.health == nil {
+	if m.upstream == nil {
 		return nil
 	}
-	return m.health()
+	return m.upstream.health()
 }
 
 // Drain ends every open stream. Pass it to http.Server.RegisterOnShutdown.

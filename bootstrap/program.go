@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/adapters/http/program"
 	"github.com/pasteport/pasteport/adapters/presentation"
+	"github.com/pasteport/pasteport/adapters/probe"
 	"github.com/pasteport/pasteport/adapters/process"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -132,6 +134,15 @@ func (p Program) find() (string, error) {
 	return filepath.Abs(path)
 }
 
+// check reports whether the command is found; only a session starts it.
+func (p Program) check(context.Context, probe.Result) probe.Result {
+	path, err := p.find()
+	if err != nil {
+		return probe.Result{State: probe.NoProgram, Detail: fmt.Sprintf("the command %q cannot be run", p.Command)}
+	}
+	return probe.Result{State: probe.ProgramFound, Detail: path}
+}
+
 // checkProgram reports the mistakes of an Upstream with a Program.
 func (u Upstream) checkProgram(fields credential.Fields) error {
 	var mistakes []error
@@ -175,7 +186,8 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 	})
 	protection.StreamLimits = protection.Limits
 	protection.Limits.MaxSessions, protection.Limits.MaxSessionsPerPerson = limits.MaxProcesses, limits.MaxProcessesPerPerson
-	m.mounted, m.health = mcp.NewGateway(sessions, protection), sessions.Health
+	m.mounted = mcp.NewGateway(sessions, protection)
+	m.keepState(sessions.Health, to.Program.check)
 	return nil
 }
 

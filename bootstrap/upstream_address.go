@@ -1,11 +1,13 @@
 package bootstrap
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp"
 	"github.com/pasteport/pasteport/adapters/http/upstream"
 	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/probe"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -44,6 +46,7 @@ func CheckUpstreamURL(url string, fields credential.Fields) error {
 type forwarder interface {
 	mcp.Upstream
 	Health() error
+	Check(ctx context.Context, last probe.Result) probe.Result
 }
 
 func (u Upstream) open(fields credential.Fields, o upstream.Options) (forwarder, error) {

@@ -47,7 +47,7 @@ var table = []law{
 	{of: []string{"adapters/http/mcp"}, may: []string{
 		"domain/...", echo, "adapters/http/wellknown", "adapters/http/mcp/...", sdk + "..."}},
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
-	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2", "adapters/outbound", "adapters/presentation", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
+	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2", "adapters/outbound", "adapters/presentation", "adapters/probe", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/program"}, may: []string{"domain/...", "adapters/http/mcp/eventstore", "adapters/http/mcp/jsonrpc", "adapters/http/mcp/response",
 		"adapters/presentation", "adapters/process", sdk + "jsonrpc", "github.com/segmentio/encoding/json", "golang.org/x/time/rate"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", echo, templates, "golang.org/x/sync/singleflight"}},
@@ -74,7 +74,8 @@ var table = []law{
 	{of: []string{"adapters/outbound"}},
 	{of: []string{"adapters/process"}, may: []string{"golang.org/x/sys/unix"}, never: []string{"net/..."}},
 	{of: []string{"adapters/presentation"}, may: []string{"domain/credential", "golang.org/x/net/http/httpguts"}},
-	{of: []string{"adapters/verification/remote"}, may: []string{"domain/...", "adapters/outbound", "adapters/presentation", "github.com/go-json-experiment/json/..."}},
+	{of: []string{"adapters/probe"}, may: []string{"adapters/outbound", "adapters/presentation"}},
+	{of: []string{"adapters/verification/remote"}, may: []string{"domain/...", "adapters/outbound", "adapters/presentation", "adapters/probe", "github.com/go-json-experiment/json/..."}},
 	{of: []string{"adapters/journal"}, may: []string{"domain/...", "github.com/hashicorp/golang-lru/v2/..."}},
 	{of: []string{"adapters/timestamps"}, may: []string{"github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/throttle"}, may: []string{"domain/...", "adapters/timestamps", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/time/rate"}},
@@ -85,7 +86,7 @@ var table = []law{
 	{of: []string{"adapters/certificates"}, may: []string{"golang.org/x/crypto/acme/..."}},
 	// A host links everything that bootstrap imports, so bootstrap imports nothing that only the service needs.
 	{of: []string{"bootstrap"}, may: []string{"domain/...", "application", echo, sdk + "mcp", "adapters/http", "adapters/http/forwarded", "adapters/http/mcp/...",
-		"adapters/http/pages", "adapters/http/program", "adapters/http/upstream", "adapters/cimd", "adapters/jose", "adapters/journal", "adapters/outbound", "adapters/presentation", "adapters/process", "adapters/throttle",
+		"adapters/http/pages", "adapters/http/program", "adapters/http/upstream", "adapters/cimd", "adapters/jose", "adapters/journal", "adapters/outbound", "adapters/presentation", "adapters/probe", "adapters/process", "adapters/throttle",
 		"bootstrap/internal/..."}},
 	{of: []string{"bootstrap/internal/memory"}, may: []string{"github.com/KimMachineGun/automemlimit/memlimit"}},
 	{of: []string{"bootstrap/pasteporttest"}, may: []string{ // only tests import it
@@ -97,7 +98,8 @@ var table = []law{
 		"github.com/go-gormigrate/gormigrate/v2", "golang.org/x/text/unicode/norm"}},
 	{of: []string{"bootstrap/server"}, may: []string{"domain/access", "domain/credential", "domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace",
 		"adapters/audit", "adapters/http", "adapters/http/admin", "adapters/http/mcp/uri", "adapters/http/telemetry", "adapters/certificates", "adapters/doctor", "adapters/nats", "adapters/outbound", "adapters/presentation", "adapters/persistence/...",
-		"adapters/verification/...", "bootstrap", "bootstrap/demosite", "bootstrap/server/httpserver", "bootstrap/settings"}},
+		"adapters/verification/...", "bootstrap", "bootstrap/demosite", "bootstrap/server/httpserver", "bootstrap/server/upstreams", "bootstrap/settings"}},
+	{of: []string{"bootstrap/server/upstreams"}, may: []string{"bootstrap"}},
 	{of: []string{"bootstrap/server/httpserver"}, may: []string{"bootstrap/internal/memory", "golang.org/x/sys/unix", "golang.org/x/time/rate"}},
 	{of: []string{"bootstrap/cli"}, may: []string{"domain/oauth", "domain/seal", "application", "adapters/audit", "adapters/journal", "adapters/persistence", "adapters/persistence/maintenance", "adapters/verification/tokenfile",
 		"bootstrap", "bootstrap/cli/...", "bootstrap/demosite", "bootstrap/internal/memory", "bootstrap/server", "bootstrap/settings", "github.com/spf13/...", "golang.org/x/sync/errgroup"}},

@@ -41,6 +41,8 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("a tool requires an unknown scope", `--tool-scopes has "articles:write", which is not in scopes`, one, "--tool-scopes=delete_* = articles:write"),
 		Entry("a tool pattern is malformed", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),
 		Entry("the upstream timeout is too short", "is 500ms: choose 1s to 1h", one, "--upstream-timeout=500ms"),
+		Entry("the verifier asks a server that needs no key", Label("U32"),
+			`--credential is "none", but verifier is "upstream", and a server that needs no key accepts any token: choose --credential "host-token" or "static", or verifier "file"`, one, "--credential=none"),
 		Entry("the verifier cannot tell the upstreams' keys apart", `cannot tell which upstream a key belongs to`, one, "--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
 		Entry("a path has a parameter", "characters that cannot be routed", one, "--upstream=/:x=http://127.0.0.1:9001/"),
 		Entry("a path has a wildcard", "characters that cannot be routed", one, "--upstream=/*=http://127.0.0.1:9001/"),
@@ -55,6 +57,12 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Expect(Run(ctx, "stdio", "--upstream=http://127.0.0.1:9000/mcp").Code).To(Equal(2))
 	})
 
+	It("is refused by config too when the verifier asks a server that needs no key", Label("U32"), func(ctx SpecContext) {
+		ran := Run(ctx, "config", "--dev", one, "--credential=none", "--verifier=upstream")
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(ContainSubstring(`--credential is "none", but --verifier is "upstream"`))
+	})
+
 	It("refuses gateway settings without an upstream", func(ctx SpecContext) {
 		Expect(Run(ctx, "config", "--dev", "--tool-scopes=x = mcp").Err).To(ContainSubstring("--tool-scopes is set, but upstream is not"))
 		Expect(Run(ctx, "config", "--dev", "--verifier=upstream").Err).To(ContainSubstring("there is no upstream"))
@@ -67,8 +75,9 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 	})
 
 	It("is ready without a demo site", func(ctx SpecContext) {
-		service := Operate(gatewayTo(NewUpstream(apiKey).URL + "/mcp"))
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"upstream of ` + service.MCP() + `"}]}`))
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp")
+		Expect(service.AskAdmin(ctx, "/readyz").Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},` +
+			`{"name":"upstream of ` + service.MCP() + `","state":"refuses-unknown-keys","detail":"reachable, refuses unknown keys"}]}`))
 	})
 })
 

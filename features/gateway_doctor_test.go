@@ -41,7 +41,8 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 	}
 
 	DescribeTable("passes every check, including a whole login, when the upstream", func(ctx SpecContext, path string, limit time.Duration, without ...string) {
-		d := examine(ctx, NewGateway(NewUpstream(apiKey).URL+path), "--timeout", limit.String())
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+path)
+		d := examine(ctx, service.World, "--timeout", limit.String(), "--admin-addr", service.Admin[len("http://"):])
 		Expect(d.With("ok")).To(HaveLen(len(d.Checks)-len(without)), d.Out)
 		Expect(d.With("skipped")).To(HaveExactElements(without))
 		Expect(d.Code).To(BeZero())

@@ -137,7 +137,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		IdleTTL: settings.RefreshIdleTTL, GrantTTL: settings.GrantTTL, AccessTTL: settings.AccessTokenTTL,
 		Resource: request.Resource().String(),
-		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: asked.problem, Fields: asked.fields,
+		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: asked.problem, Fields: asked.fields, Upstream: e.upstream(request.Resource()),
 	})
 }
 

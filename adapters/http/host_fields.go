@@ -112,7 +112,7 @@ func tryAgain(err error, fields bool) (message string, again bool) {
 		}
 		return "This site does not know that token. Check that you copied all of it and that it has not expired.", true
 	case oauth.HostTokenNotVerifiable:
-		return "This site cannot check tokens just now. Nothing was granted; try again in a moment.", true
+		return "This site cannot check tokens just now. Nothing was granted; try again in a moment. If this lasts, tell the people who run it.", true
 	case oauth.MisconfiguredVerifier:
 		return "This site cannot check tokens because of a mistake in its configuration. Nothing was granted; tell the people who run it.", true
 	case oauth.TooManyGuesses:

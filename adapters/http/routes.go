@@ -24,12 +24,15 @@ type Endpoints struct {
 	issuer *url.URL
 	pages  *pages.Pages
 	follow echo.MiddlewareFunc
+
+	upstream func(oauth.Resource) pages.UpstreamCondition
 }
 
 // Options configure the endpoints.
 type Options struct {
 	Appearance pages.Appearance
-	Follow     echo.MiddlewareFunc // wraps every route
+	Follow     echo.MiddlewareFunc                          // wraps every route
+	Upstream   func(oauth.Resource) pages.UpstreamCondition // nil for none
 	Logger     *slog.Logger
 }
 
@@ -43,7 +46,10 @@ func New(server *application.Server, o Options) (*Endpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Endpoints{server: server, logger: o.Logger, issuer: issuer, pages: drawn, follow: o.Follow}, nil
+	if o.Upstream == nil {
+		o.Upstream = func(oauth.Resource) pages.UpstreamCondition { return pages.UpstreamWorks }
+	}
+	return &Endpoints{server: server, logger: o.Logger, issuer: issuer, pages: drawn, follow: o.Follow, upstream: o.Upstream}, nil
 }
 
 // The paths of the endpoints, below the issuer.

@@ -118,6 +118,12 @@ type Problem string
 // Error implements error.
 func (p Problem) Error() string { return string(p) }
 
+// Problems of a connection that was made.
+const (
+	ErrNotInTime = Problem("it did not answer in time")
+	ErrBroken    = Problem("the connection broke, or it does not speak HTTP")
+)
+
 // Reason turns an error of a request into a Problem. It keeps the text of errors from before the request was sent; later errors could quote
 // the answer, which may hold a token.
 func Reason(err error) error {
@@ -132,11 +138,11 @@ func Reason(err error) error {
 	case errors.As(err, &connecting) && connecting.Op == "dial":
 		return Problem("it cannot be reached: " + connecting.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return Problem("it did not answer in time")
+		return ErrNotInTime
 	}
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return Problem("it did not answer in time")
+		return ErrNotInTime
 	}
-	return Problem("the connection broke, or it does not speak HTTP")
+	return ErrBroken
 }

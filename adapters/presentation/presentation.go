@@ -156,6 +156,9 @@ type rendered struct {
 // Accepts reports whether the fields accept the values (J16).
 func (p Presentation) Accepts(values credential.Values) bool { return p.fields.Accept(values) }
 
+// Sample returns values for a check of the server, with secrets that no person has.
+func (p Presentation) Sample(secret func() string) credential.Values { return p.fields.Sample(secret) }
+
 // Render returns the credentials of one person. It leaves out an entry whose optional fields all have no value. It refuses a text that would end its
 // header, and does not repeat it.
 func (p Presentation) Render(values credential.Values) (Credentials, error) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
@@ -52,6 +53,9 @@ type Config struct {
 	Audit           AuditConfig
 	LogFormat       string // text or json
 	LogLevel        string // debug, info, warn or error
+
+	CheckLimit       time.Duration          // of a check of an upstream; 0 for 5 seconds
+	UpstreamsChecked func([]UpstreamReport) // called by Serve after the first check of all upstreams; nil for none
 }
 
 // DefaultConfig returns the defaults that the command line shows.

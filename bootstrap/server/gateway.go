@@ -113,7 +113,7 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 		return g.checkIdle(config)
 	}
 	config = config.WithDefaults()
-	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(v), g.checkKeys(v), g.checkToolScopes(config), g.Policy.check(config, v.chosen(true) != VerifierUpstream)}
+	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(v), g.checkKeys(v), g.checkUnkeyed(v), g.checkToolScopes(config), g.Policy.check(config, v.chosen(true) != VerifierUpstream)}
 	if g.hasURL() {
 		mistakes = append(mistakes, g.CheckOptions(config.HostFields, g.urls()...), g.Connect.check())
 	}
@@ -166,6 +166,16 @@ func (g GatewayConfig) checkKeys(v Verification) error {
 	}
 	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: choose %s %q, or one gateway per upstream",
 		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), v.chosen(true), oauth.Field("Verifier"), VerifierUpstream)
+}
+
+// checkUnkeyed refuses a verifier that cannot work: a server that needs no key accepts any (U32).
+func (g GatewayConfig) checkUnkeyed(v Verification) error {
+	if g.Credential != bootstrap.CredentialNone || v.chosen(true) != VerifierUpstream || g.hasProgram() {
+		return nil
+	}
+	return oauth.NewMistake("%s is %q, but %s is %q, and a server that needs no key accepts any token: choose %s %q or %q, or %s %q, %q or %q",
+		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), VerifierUpstream, oauth.Field("Credential"), bootstrap.CredentialHostToken, bootstrap.CredentialStatic,
+		oauth.Field("Verifier"), VerifierFile, VerifierHTTP, VerifierIntrospection)
 }
 
 func (g GatewayConfig) checkToolScopes(config oauth.Config) error {

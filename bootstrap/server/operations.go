@@ -65,9 +65,10 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 		_, sessions := s.servers.Open()
 		return float64(sessions)
 	})
+	o.metrics.Upstreams(s.upstreamGauges)
 	o.admin = admin.New(admin.Options{
 		Address: o.addr, Metrics: o.metrics.Handler(),
-		Routes: admin.Connections(s.Authz.Trace, now),
+		Routes: admin.Connections(s.Authz.Trace, s.upstreamResults, now),
 		Checks: o.checks(s),
 	})
 }
@@ -79,22 +80,9 @@ func (o *operations) checks(s *Service) []admin.Check {
 	if s.bus != nil { // tolerated: an outage affects every replica, and if all left the load balancer, requests that need no other replica would fail too
 		checks = append(checks, admin.Check{Name: "bus", Run: s.bus.Ping, Tolerated: true})
 	}
-	if s.Site == nil {
-		checks = append(checks, s.upstreamChecks()...)
-	}
+	checks = append(checks, s.upstreamChecks()...)
 	if s.Site != nil {
 		checks = append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))
-	}
-	return checks
-}
-
-// upstreamChecks are tolerated, because the authorization server and the other upstreams still answer.
-func (s *Service) upstreamChecks() (checks []admin.Check) {
-	resources := s.Authz.Resources()
-	for i, server := range s.servers {
-		checks = append(checks, admin.Check{
-			Name: "upstream of " + resources[i].Resource.String(), Run: func(context.Context) error { return server.Health() }, Tolerated: true,
-		})
 	}
 	return checks
 }

@@ -120,8 +120,9 @@ func (g GatewayConfig) hasURL() bool {
 }
 
 // at returns the options of one upstream. Those of HTTP have no effect on a program.
-func (g GatewayConfig) at(address UpstreamAddress) bootstrap.Upstream {
+func (g GatewayConfig) at(address UpstreamAddress, v Verification) bootstrap.Upstream {
 	to := g.Upstream
+	to.VerifiesTokens = v.chosen(true) == VerifierUpstream
 	if address.IsProgram() {
 		to.Host, to.Present, to.Headers, to.SigningSecret = "", nil, nil, ""
 		to.Program = &address.Program

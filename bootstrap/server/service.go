@@ -27,6 +27,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
+	"github.com/pasteport/pasteport/bootstrap/server/upstreams"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -38,6 +39,8 @@ type Service struct {
 	Echo     *echo.Echo
 
 	servers    mcpServers
+	upstreams  *upstreams.Watch
+	checked    func([]UpstreamReport)
 	logger     *slog.Logger
 	store      *persistence.Store
 	audit      *audit.File // nil without an audit file
@@ -61,7 +64,7 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 		return nil, err
 	}
 	service := &Service{Echo: echo.New(), logger: config.Logger, operations: operations}
-	service.bounds = config.bounds()
+	service.bounds, service.checked = config.bounds(), config.UpstreamsChecked
 	if service.tls, err = config.TLS.server(config); err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
@@ -125,6 +128,7 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	if s.servers, err = s.newServers(config); err != nil {
 		return err
 	}
+	s.upstreams = s.watchUpstreams(config)
 	s.Echo.HideBanner, s.Echo.HidePort = true, true
 	s.Echo.IPExtractor = bootstrap.BehindProxies(config.Logger, config.TrustedProxies...)
 	s.operations.observe(s.Echo)
@@ -139,14 +143,15 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	return nil
 }
 
-// Serve serves on the listener until ctx ends; then it ends open streams and lets other requests finish. From then on, the admin listener
-// reports that the service is not ready; it is closed last.
+// Serve serves on the listener until ctx ends, and checks the upstreams in the background (U31). Then it ends open streams and lets other requests
+// finish. From then on, the admin listener reports that the service is not ready; it is closed last.
 func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	server := httpserver.New(s.Echo, s.bounds, s.logger)
 	server.TLSConfig = s.tls
 	server.RegisterOnShutdown(s.Drain)
 	defer context.AfterFunc(ctx, s.operations.drain)()
 	defer s.operations.serve(s.logger)()
+	s.upstreams.Start(s.checked)
 	return server.ServeAndDrain(ctx, listener)
 }
 
@@ -157,6 +162,9 @@ func (s *Service) Drain() { s.servers.Drain() }
 func (s *Service) Close() error {
 	if s.Authz != nil {
 		s.Authz.Close()
+	}
+	if s.upstreams != nil {
+		s.upstreams.Close()
 	}
 	s.leave()
 	err := s.operations.close()
@@ -216,7 +224,7 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 		g.Logger, g.Observe = config.Logger, func(r bootstrap.UpstreamRequest) {
 			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)
 		}
-		server, err := bootstrap.NewGateway(g.at(address), options...)
+		server, err := bootstrap.NewGateway(g.at(address, config.Verification), options...)
 		if err != nil {
 			return nil, err
 		}

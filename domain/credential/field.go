@@ -88,6 +88,18 @@ func (f Fields) WithSecrets(values Values, secret func() string) Values {
 	return changed
 }
 
+// Sample returns values for a check of the site, with that secret in the secret fields.
+func (f Fields) Sample(secret func() string) Values {
+	values := Values{}
+	for _, field := range f.OrSingle() {
+		values[field.Name] = cmp.Or(field.Default, "pasteport")
+		if field.Secret {
+			values[field.Name] = secret()
+		}
+	}
+	return values
+}
+
 // Addresses returns the values of the fields with Hosts, as the text of Encode.
 func (f Fields) Addresses(values Values) string {
 	addresses := Values{}

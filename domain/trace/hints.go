@@ -42,8 +42,8 @@ var hints = map[string]string{
 	"B7":  "The person pasted a text that is no token. Set token-help to a link to the page that shows the token.",
 	"B8":  "The site does not know the pasted token: it has expired, was revoked or belongs to another site. Set token-help to a link to the page for a new one.",
 	"B24": "The verifier cannot work as it is configured. The reason has the mistake; correct it, and the next attempt works.",
-	"B9": "The token could not be verified. Check whether the verifier answers, and read the log. The verifier mcp of a gateway sends the token to the MCP " +
-		"server. If that server accepts any token, choose another verifier.",
+	"B9": "The token could not be verified. Check whether the verifier answers, and read the log. The verifier upstream of a gateway sends the token to the MCP " +
+		"server, whose state is in /readyz and in pasteport doctor, with the remedy.",
 	"B20": "Too many pasted tokens were being verified at once. Check how long the verifier takes, or raise max-verifications.",
 	"B10": "The pasted token does not allow the requested scopes. The site's verifier decides that.",
 	"C1":  "If the client has a setting for its client_id, set it to the https URL of a metadata document or leave it empty. Otherwise: " + tellMaker,
@@ -84,7 +84,8 @@ var hints = map[string]string{
 	"U6": "The client's token was issued before the gateway forwarded host tokens. A refresh returns one that works.",
 	"U8": connectAgain,
 	"U9": "Check whether the MCP server behind the gateway runs at exactly the address of the upstream setting and answers within upstream-timeout. If it " +
-		"refuses the host name, set upstream-host to one that it allows. The log has the cause under the id of the request.",
+		"refuses the host name, set upstream-host to one that it allows. The log has the cause under the id of the request; /readyz and pasteport doctor have the " +
+		"present state of the server, with the remedy.",
 	"U10": "The MCP server behind the gateway has failed five times in a row. It is tried again every five seconds. The earlier steps and the log " +
 		"have the cause.",
 	"U11": "The MCP server behind the gateway could read the message in another way than the gateway, so the message was not forwarded. " + tellMaker,

@@ -22,11 +22,12 @@ const (
 	mostListed      = 200      // connections on the page; JSON has all
 )
 
-// listing are the connections on the page.
+// listing has the upstreams and connections on the page.
 type listing struct {
-	at     time.Time
-	all    []trace.Connection
-	hidden int // connections of doctor that are left out
+	at        time.Time
+	upstreams []Upstream
+	all       []trace.Connection
+	hidden    int // connections of doctor that are left out
 }
 
 //go:embed connections.css
@@ -38,15 +39,23 @@ var stylePolicy = func() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// Connections returns the routes of the connection trace as pages and as JSON, newest connection first.
-func Connections(find func(context.Context) ([]trace.Connection, error), now func() time.Time) []Route {
-	page := tracePage{find, now}
+// Upstream is an MCP server behind a gateway, as the page shows it.
+type Upstream struct {
+	Name, Resource string
+	Problem        error // nil for one that works
+	Description
+}
+
+// Connections returns the routes of the connection trace as pages and as JSON, newest connection first. The first page shows the upstreams too.
+func Connections(find func(context.Context) ([]trace.Connection, error), upstreams func() []Upstream, now func() time.Time) []Route {
+	page := tracePage{find, upstreams, now}
 	return []Route{{"/", page.with(page.list)}, {connectionsPath + "/*", page.with(page.one)}, {jsonPath, page.with(page.json)}}
 }
 
 type tracePage struct {
-	find func(context.Context) ([]trace.Connection, error)
-	now  func() time.Time
+	find      func(context.Context) ([]trace.Connection, error)
+	upstreams func() []Upstream
+	now       func() time.Time
 }
 
 // with calls show with all connections, or answers 503.
@@ -62,7 +71,7 @@ func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []trace.Co
 }
 
 func (p tracePage) list(w http.ResponseWriter, r *http.Request, all []trace.Connection) {
-	listed := listing{at: p.now(), all: all}
+	listed := listing{at: p.now(), all: all, upstreams: p.upstreams()}
 	if !r.URL.Query().Has(doctorParameter) {
 		listed.all, listed.hidden = trace.WithoutDoctor(all)
 	}

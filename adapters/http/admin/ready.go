@@ -19,12 +19,22 @@ type Check struct {
 	Name      string
 	Run       func(context.Context) error
 	Tolerated bool // the service stays ready if the check fails; the failure is reported
+
+	Describe func() Description // nil for none
+}
+
+// Description is what else is known about the subject of a check.
+type Description struct {
+	State  string `json:"state,omitempty"`  // from a closed list
+	Detail string `json:"detail,omitempty"` // left out of a failed check, whose problem contains it
+	Remedy string `json:"remedy,omitempty"`
 }
 
 // result is the result of a check; Problem is empty when it passed.
 type result struct {
 	Name    string `json:"name"`
 	Problem string `json:"problem,omitempty"`
+	Description
 }
 
 // report is the body of /healthz and /readyz.
@@ -38,19 +48,27 @@ func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status, body := http.StatusOK, report{Status: "ok"}
 		for _, check := range checks {
-			found := result{Name: check.Name}
+			found := check.described()
 			switch err := check.within(r.Context()); {
 			case err == nil:
 			case check.Tolerated && status == http.StatusOK:
-				found.Problem, body.Status = err.Error(), "degraded"
+				found.Problem, found.Detail, body.Status = err.Error(), "", "degraded"
 			default:
-				found.Problem = err.Error()
+				found.Problem, found.Detail = err.Error(), ""
 				status, body.Status = http.StatusServiceUnavailable, "not ready"
 			}
 			body.Checks = append(body.Checks, found)
 		}
 		writeReport(w, status, body)
 	}
+}
+
+func (c Check) described() result {
+	found := result{Name: c.Name}
+	if c.Describe != nil {
+		found.Description = c.Describe()
+	}
+	return found
 }
 
 func (c Check) within(ctx context.Context) error {

@@ -36,7 +36,19 @@ type Consent struct {
 	Problem string // why the last attempt failed (B6 to B9); empty at first
 
 	Fields []Field // in place of the token
+
+	Upstream UpstreamCondition // of the server that the app will reach (U33)
 }
+
+// UpstreamCondition is what people are told about the server behind a gateway.
+type UpstreamCondition int
+
+// The conditions.
+const (
+	UpstreamWorks UpstreamCondition = iota // or is not known
+	UpstreamDown
+	UpstreamMisconfigured
+)
 
 // Warns reports whether the page has a warning (A36, C23, C57).
 func (c Consent) Warns() bool {

@@ -100,6 +100,42 @@ func (m *Metrics) Counter(name, help string, read func() float64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read))
 }
 
+// UpstreamGauge is the state of the upstream of a resource.
+type UpstreamGauge struct {
+	Resource, State string
+	Up              bool
+}
+
+// Upstreams registers gauges that are read at each scrape.
+func (m *Metrics) Upstreams(read func() []UpstreamGauge) {
+	m.registry.MustRegister(upstreamCollector(read))
+}
+
+var (
+	upstreamUp    = prometheus.NewDesc("pasteport_upstream_up", "1 while the upstream of a gateway works, 0 while it does not.", []string{"resource"}, nil)
+	upstreamState = prometheus.NewDesc("pasteport_upstream_state", "1 for the state that the last check of an upstream has found.", []string{"resource", "state"}, nil)
+)
+
+type upstreamCollector func() []UpstreamGauge
+
+// Describe implements prometheus.Collector.
+func (upstreamCollector) Describe(all chan<- *prometheus.Desc) {
+	all <- upstreamUp
+	all <- upstreamState
+}
+
+// Collect implements prometheus.Collector.
+func (read upstreamCollector) Collect(all chan<- prometheus.Metric) {
+	for _, g := range read() {
+		up := 0.0
+		if g.Up {
+			up = 1
+		}
+		all <- prometheus.MustNewConstMetric(upstreamUp, prometheus.GaugeValue, up, g.Resource)
+		all <- prometheus.MustNewConstMetric(upstreamState, prometheus.GaugeValue, 1, g.Resource, g.State)
+	}
+}
+
 // Decided counts one decision.
 func (m *Metrics) Decided(event string) {
 	if !slices.Contains(m.events, event) {

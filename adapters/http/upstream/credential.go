@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/presentation"
+	"github.com/pasteport/pasteport/adapters/probe"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -23,6 +24,9 @@ type Credential interface {
 	render(host oauth.HostToken) (presentation.Credentials, error)
 	// identify adds the headers that identify the caller.
 	identify(out *http.Request, x *forwarding)
+	// sample returns what a check presents, and judge what its result means for calls; verifies is Options.VerifiesTokens.
+	sample() (presentation.Credentials, error)
+	judge(found probe.Result, verifies bool) probe.Result
 	// ofSender reports whether the credential is the sender's own, so that a 401 concerns the sender and not the gateway.
 	ofSender() bool
 }

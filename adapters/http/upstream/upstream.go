@@ -5,6 +5,7 @@
 //	credential   the credential of a request (U6, U18), and the signed headers that identify the caller (U7)
 //	endpoint     the endpoint event of HTTP+SSE (U13), and session ids, bound to their owner (U12)
 //	router       the upstream at the address that a person has entered (U30)
+//	check        the check whether the upstream works (U31)
 //	transport    the timeout, the circuit breaker (U9, U10), and the errors of the upstream
 package upstream
 
@@ -42,6 +43,8 @@ type Options struct {
 	Resource    oauth.Resource // the resource that clients call; part of the owner of a session
 	Patience    time.Duration  // until the response to a POST begins; 0 for 5 minutes
 
+	VerifiesTokens bool // the server is also the verifier of pasted tokens
+
 	outbound.Options
 	Observe func(Request) // called for each request to the upstream; nil for none
 	Logger  *slog.Logger
@@ -56,6 +59,7 @@ type Upstream struct {
 	passes  func(header string) bool
 	proxy   *httputil.ReverseProxy
 	health  func() error
+	checks  *http.Client // of Check
 }
 
 // Health returns an error while the upstream gets no requests, because it has failed repeatedly (U10).
@@ -71,7 +75,7 @@ func New(o Options) (*Upstream, error) {
 		o.Patience = defaultPatience
 	}
 	transport := newTransport(o, openTimeout)
-	u := &Upstream{options: o, url: target, passes: forwards(o.Headers), health: transport.health}
+	u := &Upstream{options: o, url: target, passes: forwards(o.Headers), health: transport.health, checks: newChecks(o)}
 	u.proxy = &httputil.ReverseProxy{
 		Transport: transport, BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Rewrite: u.rewrite, ModifyResponse: u.accept,

@@ -80,29 +80,6 @@ func (c client) send(request *http.Request) (answer, error) {
 	return answer{response.StatusCode, mediaType, body}, nil
 }
 
-// responseHead is a response without its body, which may be an endless stream.
-type responseHead struct {
-	status  int
-	session string
-	refusal []byte // the beginning of a 403, for outbound.RefusesHost
-	retries bool   // the server names a time to try again, so the refusal passes
-}
-
-const refusalBytes = 1 << 10
-
-func (c client) head(request *http.Request) (responseHead, error) {
-	response, err := c.http.Do(request)
-	if err != nil {
-		return responseHead{}, outbound.Reason(err)
-	}
-	defer response.Body.Close()
-	o := responseHead{status: response.StatusCode, session: response.Header.Get(sessionHeader), retries: response.Header.Get("Retry-After") != ""}
-	if o.status == http.StatusForbidden {
-		o.refusal, _ = io.ReadAll(io.LimitReader(response.Body, refusalBytes)) // a read error means a 403 for another reason
-	}
-	return o, nil
-}
-
 // isJSON accepts application/json and application/*+json (RFC 6839 §3.1).
 func (a answer) isJSON() bool {
 	return a.mediaType == "application/json" || strings.HasPrefix(a.mediaType, "application/") && strings.HasSuffix(a.mediaType, "+json")

@@ -78,14 +78,15 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		Expect(err).To(beUnavailable("it accepts any token"))
 	})
 
-	DescribeTable("reports an outage or, where no MCP server can be, a mistake of the operator after the status", Label("B9", "B24"), func(ctx SpecContext, status int, lasts bool) {
+	DescribeTable("reports an outage or, where no MCP server can be, a mistake of the operator after the status", Label("B9", "B24"), func(ctx SpecContext, status int, seen string, lasts bool) {
 		mcp.answer = answering(status, "text/plain", token)
 		_, err := verifier.VerifyBearer(ctx, token)
-		Expect(err).To(beUnavailable("it answered"))
+		Expect(err).To(beUnavailable(seen))
 		misconfigured := oauth.VerifierMisconfigured("")
 		Expect(errors.As(err, &misconfigured)).To(Equal(lasts))
 		Expect(mcp.log.String()).NotTo(ContainSubstring(token))
-	}, Entry(nil, 404, true), Entry(nil, 405, true), Entry(nil, 307, false), Entry(nil, 500, false), Entry(nil, 429, false))
+	}, Entry(nil, 404, "it answered 404", true), Entry(nil, 405, "it answered 405", true), Entry(nil, 307, "it redirects", true),
+		Entry(nil, 500, "it answered 500", false), Entry(nil, 429, "it answered 429", false))
 
 	It("refuses a token after a 401 of a server without initialize", func(ctx SpecContext) {
 		mcp.answer = func(w http.ResponseWriter, r *http.Request) {

@@ -50,7 +50,7 @@ func next(d doctor.Diagnosis) string {
 			cannot += "; " + some(group.Names) + " cannot, " + group.Reason + ": " + group.Remedy
 		}
 	}
-	if skipped := d.First(doctor.Skipped); skipped.ID != "" {
+	if skipped := d.First(doctor.Skipped); skipped.ID != "" && skipped.ID != doctor.UpstreamID {
 		return can + " should be able to log in" + cannot + "; the rest was skipped " + skipped.Seen
 	}
 	if cannot == "" {

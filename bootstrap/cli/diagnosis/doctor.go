@@ -31,6 +31,7 @@ type doctorOptions struct {
 	fields                                            map[string]string
 	token, clientID, certificate, authorities, origin string
 	limit                                             time.Duration
+	adminAddr                                         *string // of the gateway, for the states of its upstreams
 	asJSON, printDocument, egress                     bool
 	servesDocument                                    bool   // --certificate was given
 	clients                                           string // of --clients: empty, allWellKnown or URLs
@@ -40,10 +41,12 @@ type doctorOptions struct {
 func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	var o doctorOptions
 	config := server.DefaultConfig()
+	o.adminAddr = &config.AdminAddr
 	table := config.Table()
 	command := &cobra.Command{
 		Use: "doctor URL", Short: "Check an MCP server with OAuth from the outside",
 		Long: "Check any MCP server at URL like a client: TLS, challenge, metadata, CORS, caching, clock and proxy mistakes.\n" +
+			"For a gateway on this computer, or with --admin-addr, it also reads from /readyz whether the MCP servers behind it work.\n" +
 			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
 			"uses the MCP server, and revokes its tokens. It prints no tokens or other secrets. A Pasteport with doctor-client: true, or in\n" +
 			"development, publishes the client document that this needs.\n" +
@@ -60,13 +63,8 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport doctor https://cms.example.com/mcp --clients=https://claude.ai/oauth/mcp-oauth-client-metadata\n" +
 			"  pasteport doctor --egress\n" +
 			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata --config /etc/pasteport.yaml",
-		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
-		PreRunE: func(*cobra.Command, []string) error {
-			if o.egress {
-				return table.Explain(table.Read())
-			}
-			return nil
-		},
+		Args:    func(_ *cobra.Command, args []string) error { return o.check(args) },
+		PreRunE: func(*cobra.Command, []string) error { return table.Explain(table.Read()) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.servesDocument = cmd.Flags().Changed("certificate")
 			r := &reporter{out: term.New(out), progress: term.New(errOut), asJSON: o.asJSON}
@@ -80,7 +78,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			return o.run(cmd.Context(), args[0], in, r)
 		},
 	}
-	table.Flags(command, server.EgressSettings...)
+	table.Flags(command, append([]string{"admin-addr"}, server.EgressSettings...)...)
 	flags := command.Flags()
 	flags.StringVar(&o.token, "token", "", "token of the site for a whole login; - reads it from standard input")
 	flags.StringToStringVar(&o.fields, "field", nil, "value of another field that the site asks for, as NAME=VALUE; can be repeated")
@@ -155,6 +153,10 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	report, err := doctor.Examine(ctx, examined)
 	if err != nil {
 		return err
+	}
+	for _, found := range upstreamFindings(ctx, *o.adminAddr, endpoint) {
+		report.Add(found)
+		r.end(found)
 	}
 	report.Next = next(report)
 	return r.conclude(report)

@@ -1,0 +1,70 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pasteport/pasteport/adapters/http/pages"
+	"github.com/pasteport/pasteport/adapters/probe"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// UpstreamState is what a check of an upstream has found, with the cause and the remedy if it does not work.
+type UpstreamState = probe.Result
+
+// upstreamState is the upstream of a gateway with the result of its last check.
+type upstreamState struct {
+	health func() error // of calls
+	check  func(ctx context.Context, last probe.Result) probe.Result
+	last   atomic.Pointer[probe.Result]
+}
+
+// keepState makes the state of the upstream known to the consent page.
+func (m *MCPServer) keepState(health func() error, check func(context.Context, probe.Result) probe.Result) {
+	m.upstream = &upstreamState{health: health, check: check}
+	m.upstream.last.Store(&probe.Result{State: probe.NotChecked})
+	m.authz.upstreams.states.Store(m.protection().Resource.String(), m.upstream)
+}
+
+// CheckUpstream asks the upstream of a gateway whether it works, with a key that no server has issued, and returns and keeps the result (U31). Until the next
+// check, the consent page warns of an upstream that does not work. Call it from time to time, with a ctx that limits its time; the program "pasteport
+// gateway" does so every minute. It does nothing for other servers.
+func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
+	if m.upstream == nil {
+		return UpstreamState{State: probe.NotChecked}
+	}
+	found := m.upstream.check(ctx, m.UpstreamState())
+	if errors.Is(ctx.Err(), context.Canceled) { // the caller has given up, so the result says nothing about the upstream
+		return m.UpstreamState()
+	}
+	m.upstream.last.Store(&found)
+	return found
+}
+
+// UpstreamState returns what CheckUpstream has found last.
+func (m *MCPServer) UpstreamState() UpstreamState {
+	if m.upstream == nil {
+		return UpstreamState{State: probe.NotChecked}
+	}
+	return *m.upstream.last.Load()
+}
+
+// upstreamStates are those of all gateways of an OAuthServer.
+type upstreamStates struct{ states sync.Map } // of *upstreamState by resource
+
+// condition is what the consent page says about the upstream of a resource (U33).
+func (u *upstreamStates) condition(resource oauth.Resource) pages.UpstreamCondition {
+	found, known := u.states.Load(resource.String())
+	if !known {
+		return pages.UpstreamWorks
+	}
+	switch last := found.(*upstreamState).last.Load(); {
+	case last.IsOutage():
+		return pages.UpstreamDown
+	case last.IsMistake():
+		return pages.UpstreamMisconfigured
+	}
+	return pages.UpstreamWorks
+}
