@@ -19,14 +19,14 @@ import (
 )
 
 // operateChecked serves a gateway until the first check of its upstream has ended, and returns its report.
-func operateChecked(ctx context.Context, address string, adjust ...func(*server.Config)) (*Operated, server.UpstreamReport) {
+func operateChecked(ctx context.Context, address string, adjust ...func(*server.Config)) (*Operated, server.UpstreamStatus) {
 	GinkgoHelper()
-	checked := make(chan []server.UpstreamReport, 1)
+	checked := make(chan []server.UpstreamStatus, 1)
 	service := Operate(append([]func(*server.Config){gatewayTo(address), func(config *server.Config) {
-		config.UpstreamsChecked = func(all []server.UpstreamReport) { checked <- all }
+		config.UpstreamsChecked = func(all []server.UpstreamStatus) { checked <- all }
 	}}, adjust...)...)
 	service.Token = apiKey
-	var reports []server.UpstreamReport
+	var reports []server.UpstreamStatus
 	Eventually(checked).WithContext(ctx).WithTimeout(patience).Should(Receive(&reports))
 	Expect(reports).To(HaveLen(1))
 	return service, reports[0]

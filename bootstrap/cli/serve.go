@@ -80,7 +80,7 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 		config.Issuer = config.LocalIssuer(listener.Addr())
 	}
 	memory.LimitGarbage(config.Logger)
-	config.UpstreamsChecked = func(all []server.UpstreamReport) { printUpstreams(out, all) }
+	config.UpstreamsChecked = func(all []server.UpstreamStatus) { printUpstreams(out, all) }
 	service, err := server.Open(ctx, config)
 	if err != nil {
 		_ = listener.Close()

@@ -8,7 +8,7 @@ import (
 )
 
 // printUpstreams prints a line for each upstream: that it works, or a warning with the cause and the remedy (U31).
-func printUpstreams(out io.Writer, all []server.UpstreamReport) {
+func printUpstreams(out io.Writer, all []server.UpstreamStatus) {
 	for _, upstream := range all {
 		warning := ""
 		if !upstream.State.Works() {

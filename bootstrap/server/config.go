@@ -55,7 +55,7 @@ type Config struct {
 	LogLevel        string // debug, info, warn or error
 
 	CheckLimit       time.Duration          // of a check of an upstream; 0 for 5 seconds
-	UpstreamsChecked func([]UpstreamReport) // called by Serve after the first check of all upstreams; nil for none
+	UpstreamsChecked func([]UpstreamStatus) // called by Serve after the first check of all upstreams; nil for none
 }
 
 // DefaultConfig returns the defaults that the command line shows.

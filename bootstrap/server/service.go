@@ -40,7 +40,7 @@ type Service struct {
 
 	servers    mcpServers
 	upstreams  *upstreams.Watch
-	checked    func([]UpstreamReport)
+	checked    func([]UpstreamStatus)
 	logger     *slog.Logger
 	store      *persistence.Store
 	audit      *audit.File // nil without an audit file

@@ -9,11 +9,11 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server/upstreams"
 )
 
-// UpstreamReport is the state of an upstream, with the cause and the remedy if it does not work.
-type UpstreamReport = upstreams.Report
+// UpstreamStatus is the state of an upstream, with the cause and the remedy if it does not work.
+type UpstreamStatus = upstreams.Status
 
 // CheckUpstreams checks every upstream now. Serve does so in the background (U31).
-func (s *Service) CheckUpstreams(ctx context.Context) []UpstreamReport { return s.upstreams.Check(ctx) }
+func (s *Service) CheckUpstreams(ctx context.Context) []UpstreamStatus { return s.upstreams.Check(ctx) }
 
 func (s *Service) watchUpstreams(config Config) *upstreams.Watch {
 	var all []upstreams.Upstream
@@ -37,22 +37,22 @@ func (u UpstreamAddress) name() string {
 
 // upstreamChecks are tolerated, because the authorization server and the other upstreams still answer.
 func (s *Service) upstreamChecks() (checks []admin.Check) {
-	for i, report := range s.upstreams.Reports() {
+	for i, report := range s.upstreams.Statuses() {
 		checks = append(checks, admin.Check{
-			Name: "upstream of " + report.Resource, Tolerated: true, Run: func(context.Context) error { return s.upstreams.Reports()[i].Err() },
-			Describe: func() admin.Description { return describe(s.upstreams.Reports()[i]) },
+			Name: "upstream of " + report.Resource, Tolerated: true, Run: func(context.Context) error { return s.upstreams.Statuses()[i].Err() },
+			Describe: func() admin.Description { return describe(s.upstreams.Statuses()[i]) },
 		})
 	}
 	return checks
 }
 
-func describe(r UpstreamReport) admin.Description {
+func describe(r UpstreamStatus) admin.Description {
 	return admin.Description{State: string(r.State.State), Detail: r.State.Cause(), Remedy: r.State.Remedy()}
 }
 
 // upstreamResults are for the admin page.
 func (s *Service) upstreamResults() (results []admin.Upstream) {
-	for _, r := range s.upstreams.Reports() {
+	for _, r := range s.upstreams.Statuses() {
 		results = append(results, admin.Upstream{Name: r.Name, Resource: r.Resource, Problem: r.Err(), Description: describe(r)})
 	}
 	return results
@@ -60,7 +60,7 @@ func (s *Service) upstreamResults() (results []admin.Upstream) {
 
 // upstreamGauges leaves out upstreams of which nothing is known.
 func (s *Service) upstreamGauges() (gauges []telemetry.UpstreamGauge) {
-	for _, r := range s.upstreams.Reports() {
+	for _, r := range s.upstreams.Statuses() {
 		if r.State.IsKnown() {
 			gauges = append(gauges, telemetry.UpstreamGauge{Resource: r.Resource, State: string(r.State.State), Up: r.Err() == nil})
 		}

@@ -1,5 +1,5 @@
 // Package upstreams checks the upstreams of a gateway at the start and while it runs. A Watch checks all of them at the same time, logs what changes,
-// and returns a Report of each. The state itself stays with the gateway, whose consent page needs it.
+// and returns a Status of each. The state itself stays with the gateway, whose consent page needs it.
 package upstreams
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,10 +18,12 @@ import (
 // DefaultLimit is the time limit of a check. A server that takes longer is slow.
 const DefaultLimit = 5 * time.Second
 
-// The intervals of the checks, to which up to a tenth is added at random. An outage is checked more often, so that its end is soon known.
+// The intervals of the checks, to which up to a tenth is added at random. In an outage the first one is short, because an upstream that starts with the
+// gateway is reachable soon; each further one is twice as long, up to the longest.
 const (
-	interval         = time.Minute
-	intervalOfOutage = 10 * time.Second
+	interval              = time.Minute
+	firstOutageInterval   = time.Second
+	longestOutageInterval = 10 * time.Second
 )
 
 // Upstream is one MCP server behind a gateway.
@@ -30,26 +33,26 @@ type Upstream struct {
 	Gateway  *bootstrap.MCPServer
 }
 
-// Report is the state of an upstream.
-type Report struct {
+// Status is the state of an upstream.
+type Status struct {
 	Name, Resource string
 	State          bootstrap.UpstreamState
 	Calls          error // why it gets no calls; nil while it does
 }
 
-// Report returns the state of the last check, and whether the upstream gets calls.
-func (u Upstream) Report() Report {
-	return Report{u.Name, u.Resource, u.Gateway.UpstreamState(), u.Gateway.Health()}
+// Status returns the state of the last check, and whether the upstream gets calls.
+func (u Upstream) Status() Status {
+	return Status{u.Name, u.Resource, u.Gateway.UpstreamState(), u.Gateway.Health()}
 }
 
 // Err returns the causes of a problem that a check or calls have shown; nil for an upstream that works.
-func (r Report) Err() error {
+func (s Status) Err() error {
 	var causes []string
-	if !r.State.Works() {
-		causes = append(causes, r.State.Cause())
+	if !s.State.Works() {
+		causes = append(causes, s.State.Cause())
 	}
-	if r.Calls != nil {
-		causes = append(causes, r.Calls.Error())
+	if s.Calls != nil {
+		causes = append(causes, s.Calls.Error())
 	}
 	if len(causes) == 0 {
 		return nil
@@ -78,7 +81,7 @@ func New(all []Upstream, limit time.Duration, logger *slog.Logger) *Watch {
 }
 
 // Start begins the checks in the background, and calls report after the first one unless it is nil.
-func (w *Watch) Start(report func([]Report)) {
+func (w *Watch) Start(report func([]Status)) {
 	if len(w.all) == 0 {
 		return
 	}
@@ -89,35 +92,35 @@ func (w *Watch) Start(report func([]Report)) {
 	})
 }
 
-func (w *Watch) run(ctx context.Context, report func([]Report)) {
+func (w *Watch) run(ctx context.Context, report func([]Status)) {
 	defer close(w.done)
-	reports := w.Check(ctx)
+	statuses := w.Check(ctx)
 	if ctx.Err() == nil && report != nil {
-		report(reports)
+		report(statuses)
 	}
-	for {
+	for pause := next(statuses, interval); ; pause = next(statuses, pause) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause(reports)):
+		case <-time.After(pause + rand.N(pause/10)): //nolint:gosec // no secret
 		}
-		reports = w.Check(ctx)
+		statuses = w.Check(ctx)
 	}
 }
 
-// pause returns the time until the next check.
-func pause(reports []Report) time.Duration {
-	next := interval
-	for _, r := range reports {
-		if r.State.IsOutage() {
-			next = intervalOfOutage
-		}
+// next returns the interval that follows the last one.
+func next(statuses []Status, last time.Duration) time.Duration {
+	switch {
+	case !slices.ContainsFunc(statuses, func(s Status) bool { return s.State.IsOutage() }):
+		return interval
+	case last == interval:
+		return firstOutageInterval
 	}
-	return next + rand.N(next/10) //nolint:gosec // no secret
+	return min(2*last, longestOutageInterval)
 }
 
-// Check checks every upstream now and returns the reports in their order.
-func (w *Watch) Check(ctx context.Context) []Report {
+// Check checks every upstream now and returns the statuses in their order.
+func (w *Watch) Check(ctx context.Context) []Status {
 	w.checking.Lock()
 	defer w.checking.Unlock()
 	var checks sync.WaitGroup
@@ -125,7 +128,7 @@ func (w *Watch) Check(ctx context.Context) []Report {
 		checks.Go(func() { w.check(ctx, u) })
 	}
 	checks.Wait()
-	return w.Reports()
+	return w.Statuses()
 }
 
 // check logs only a change of the state.
@@ -143,13 +146,13 @@ func (w *Watch) check(ctx context.Context, u Upstream) {
 	}
 }
 
-// Reports returns the states of the last checks.
-func (w *Watch) Reports() []Report {
-	reports := make([]Report, len(w.all))
+// Statuses returns the states of the last checks.
+func (w *Watch) Statuses() []Status {
+	statuses := make([]Status, len(w.all))
 	for i, u := range w.all {
-		reports[i] = u.Report()
+		statuses[i] = u.Status()
 	}
-	return reports
+	return statuses
 }
 
 // Close ends the background work and waits for its end.
