@@ -239,6 +239,15 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		Entry(nil, SpecTimeout(browserTime), "problem-connections", 400, func(ctx context.Context) Response {
 			return Post(ctx, world.Issuer+"/oauth/connections", url.Values{"ticket": {"x"}, "decision": {"end_all"}})
 		}),
+		Entry(nil, SpecTimeout(browserTime), "consent-upstream-down", 200, func(ctx context.Context) Response {
+			over(gatewayTo("http://127.0.0.1:1/mcp"))
+			world.service.CheckUpstreams(ctx)
+			return client.Consent(ctx).Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "operator-upstream-down", 200, func(ctx context.Context) Response {
+			service, _ := operateChecked(ctx, "http://127.0.0.1:1/mcp")
+			return service.AskAdmin(ctx, "/")
+		}),
 		Entry(nil, SpecTimeout(browserTime), "operator-empty", 200, func(ctx context.Context) Response { return Operate().AskAdmin(ctx, "/") }),
 		Entry(nil, SpecTimeout(browserTime), "operator-connections", 200, func(ctx context.Context) Response { return attempts(ctx).AskAdmin(ctx, "/") }),
 		Entry(nil, SpecTimeout(browserTime), "operator-connection", 200, func(ctx context.Context) Response {

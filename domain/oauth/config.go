@@ -133,7 +133,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.ResourceName, hostPort(c.Issuer))
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
-		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, as far as your token allows"}}
+		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, within what your token allows"}}
 	}
 	if len(c.DefaultScopes) == 0 {
 		c.DefaultScopes = []string{c.Scopes[0].Name}
