@@ -66,13 +66,7 @@ func (HostToken) judge(found probe.Result, verifies bool) probe.Result {
 func (None) sample() (presentation.Credentials, error) { return presentation.Credentials{}, nil }
 
 func (None) judge(found probe.Result, _ bool) probe.Result {
-	switch found.State {
-	case probe.RefusesKeys:
-		return probe.Result{State: probe.RequiresKey, Detail: "401"}
-	case probe.Forbids:
-		return probe.Result{State: probe.RequiresKey, Detail: "403"}
-	}
-	return found
+	return refusal(found, probe.RequiresKey)
 }
 
 func (s Static) sample() (presentation.Credentials, error) {
@@ -80,11 +74,16 @@ func (s Static) sample() (presentation.Credentials, error) {
 }
 
 func (Static) judge(found probe.Result, _ bool) probe.Result {
+	return refusal(found, probe.RefusesSecret)
+}
+
+// refusal names what a refused request means without a key of a person.
+func refusal(found probe.Result, meaning probe.State) probe.Result {
 	switch found.State {
 	case probe.RefusesKeys:
-		return probe.Result{State: probe.RefusesSecret, Detail: "401"}
+		return probe.Result{State: meaning, Detail: "401"}
 	case probe.Forbids:
-		return probe.Result{State: probe.RefusesSecret, Detail: "403"}
+		return probe.Result{State: meaning, Detail: "403"}
 	}
 	return found
 }
