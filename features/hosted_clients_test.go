@@ -171,6 +171,8 @@ var _ = Describe("Connecting clients on this computer in development", Label("CI
 		Entry("mcp-remote", "serve", "mcp-remote", "npx", "-y", "mcp-remote", "ISSUER/mcp", "--static-oauth-client-info", `{"client_id":"ISSUER`+localDocument+`"}`),
 		Entry("a path that needs quotes", "serve  --issuer  http://127.0.0.1:1  --resource  http://127.0.0.1:1/o'neil&co", "Claude Code",
 			"claude", "mcp", "add", "--transport", "http", "--client-id", "http://127.0.0.1:1"+localDocument, "local-o-neil-co", "http://127.0.0.1:1/o'neil&co"),
+		Entry("upstreams whose paths end alike", "gateway  --upstream  /tides/mcp = http://127.0.0.1:1/a  --upstream  /weather/mcp = http://127.0.0.1:1/b", "Claude Code",
+			"claude", "mcp", "add", "--transport", "http", "--client-id", "ISSUER"+localDocument, "local-weather-mcp", "ISSUER/weather/mcp"),
 		Entry("each upstream of a gateway", "gateway  --upstream  /tides = http://127.0.0.1:1/a  --upstream  /weather = http://127.0.0.1:1/b", "mcp-remote",
 			"npx", "-y", "mcp-remote", "ISSUER/weather", "--static-oauth-client-info", `{"client_id":"ISSUER`+localDocument+`"}`),
 	)

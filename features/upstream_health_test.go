@@ -272,13 +272,19 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 		Expect(skipped).To(And(HaveField("Status", "skipped"), HaveField("Seen", ContainSubstring(reason))))
 	},
 		Entry("without an admin listener", func() string { return "off" }, "admin-addr is off: give the gateway an admin listener"),
-		Entry("when nothing answers there", freeAddress, "connection refused): if this server is a pasteport gateway, name the address of its admin listener with --admin-addr"),
+		Entry("when nothing answers there", freeAddress, "connection refused): if this server is a pasteport gateway, run doctor on its computer, or name the address of its admin listener with --admin-addr"),
 		Entry("when the listener is of another service", func() string { return strings.TrimPrefix(Operate().Admin, "http://") }, "has no upstream for this URL"),
 		Entry("when another server answers", func() string { return strings.TrimPrefix(NewUpstream(apiKey).URL, "http://") }, "it answered 401 Unauthorized and is no admin listener of pasteport"),
 	)
 
-	It("does not ask this computer about an endpoint on another one", func(ctx SpecContext) {
-		d := Diagnose(ctx, "https://"+net.JoinHostPort(outside(), "1")+"/mcp", "--timeout", "1s")
-		Expect(d.Of("upstream").Seen).To(ContainSubstring("because the URL is not on this computer"))
+	It("asks for a public URL too, and runs in spite of mistakes in the settings", func(ctx SpecContext) {
+		public := "https://" + net.JoinHostPort(outside(), "1")
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *server.Config) { config.Issuer, config.Development = public, false })
+		admin := strings.TrimPrefix(service.Admin, "http://")
+		Expect(Diagnose(ctx, public+"/mcp", "--timeout", "1s", "--admin-addr", admin).Of("upstream /mcp")).To(HaveField("Seen", "reachable, refuses unknown keys"))
+		GinkgoT().Setenv("PASTEPORT_ACCESS_TOKEN_TTL", "banana")
+		d := Diagnose(ctx, service.MCP(), "--admin-addr", admin)
+		Expect(d.Of("challenge.status").Status).To(Equal("ok"))
+		Expect(d.Of("upstream")).To(And(HaveField("Status", "skipped"), HaveField("Seen", ContainSubstring("PASTEPORT_ACCESS_TOKEN_TTL"))))
 	})
 })

@@ -35,8 +35,8 @@ type upstreamReport struct{ Name, Problem, State, Detail, Remedy string }
 func Upstreams(ctx context.Context, admin string, endpoint *url.URL) []Finding {
 	read, err := readReadiness(ctx, admin)
 	if err != nil {
-		return []Finding{SkippedUpstreams(fmt.Sprintf("because the admin listener at %s cannot be read (%v): if this server is a pasteport gateway, name the address of its "+
-			"admin listener with --admin-addr", admin, err))}
+		return []Finding{SkippedUpstreams(fmt.Sprintf("because the admin listener at %s cannot be read (%v): if this server is a pasteport gateway, run doctor on its "+
+			"computer, or name the address of its admin listener with --admin-addr", admin, err))}
 	}
 	var findings []Finding
 	isGatewayOfEndpoint := false

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"path"
 	"strings"
 
 	"github.com/pasteport/pasteport/bootstrap/server"
@@ -52,13 +51,14 @@ type vsCodeOAuth struct {
 
 const lettersAndDigits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// localName returns a name for the MCP server that every client accepts: letters, digits and hyphens.
+// localName returns a name for the MCP server that every client accepts: letters, digits and hyphens. It has the whole path, because the paths of several
+// servers may end alike.
 func localName(endpoint string) string {
 	at, err := url.Parse(endpoint)
 	if err != nil {
 		return "local"
 	}
-	words := strings.FieldsFunc(path.Base(at.Path), func(r rune) bool { return !strings.ContainsRune(lettersAndDigits, r) })
+	words := strings.FieldsFunc(at.Path, func(r rune) bool { return !strings.ContainsRune(lettersAndDigits, r) })
 	return strings.Join(append([]string{"local"}, words...), "-")
 }
 

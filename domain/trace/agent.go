@@ -20,11 +20,9 @@ func product(agent string) string {
 }
 
 // IsDoctor reports whether the step is of pasteport doctor. Another sender may use its user agent, too.
-func (s Step) IsDoctor() bool { return isDoctor(s.Agent) }
+func (s Step) IsDoctor() bool { return product(s.Agent) == doctorAgent }
 
 func isLibrary(agent string) bool { return libraries[product(agent)] }
-
-func isDoctor(agent string) bool { return product(agent) == doctorAgent }
 
 // areRelated reports whether two different user agents may be of one client, which is so if neither names a client.
 func areRelated(a, b string) bool {
@@ -33,8 +31,5 @@ func areRelated(a, b string) bool {
 
 // mayBeRelated is areRelated for a client that names itself in some of its requests only, as Claude Code does.
 func mayBeRelated(a, b string) bool {
-	return a == b || !isDoctor(a) && !isDoctor(b) && (isLibrary(a) || isLibrary(b))
+	return a == b || isLibrary(a) || isLibrary(b)
 }
-
-// areBothOfDoctor reports whether both or neither are of doctor, and if both, of the same run.
-func areBothOfDoctor(a, b string) bool { return a == b || !isDoctor(a) && !isDoctor(b) }

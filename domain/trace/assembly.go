@@ -10,6 +10,7 @@ import (
 func Assemble(steps []Step, now time.Time) []Connection {
 	a := assembly{
 		attempts: map[string]*attempt{}, waiting: map[string][]*attempt{}, runs: map[string][]*run{}, named: map[string][]*run{}, others: map[anonymous]*Connection{},
+		doctors: map[string]*attempt{},
 	}
 	reached := false // any metadata host
 	for _, step := range steps {
@@ -58,10 +59,13 @@ type assembly struct {
 	runs     map[string][]*run         // discoveries by network, the newest last
 	named    map[string][]*run         // discoveries by user agent, the newest last
 	others   map[anonymous]*Connection // other steps without a client
+	doctors  map[string]*attempt       // runs of doctor by user agent, which has the id of the run
 }
 
 func (a *assembly) add(step Step) {
 	switch {
+	case step.IsDoctor() && a.attempts[step.Attempt] == nil:
+		a.addDoctor(step)
 	case step.Attempt != "":
 		a.addTo(a.attempt(step.Attempt), step)
 	case step.Kind == Authorize, step.Kind == ClientMetadata, step.Kind == Page:
@@ -76,10 +80,24 @@ func (a *assembly) add(step Step) {
 	}
 }
 
+// addDoctor adds a step to the run of doctor that took it, with the attempt that it begins.
+func (a *assembly) addDoctor(step Step) {
+	run, known := a.doctors[step.Agent]
+	if !known {
+		run = &attempt{Connection: &Connection{ID: step.Request}}
+		a.doctors[step.Agent] = run
+		a.order = append(a.order, run.Connection)
+	}
+	if step.Attempt != "" {
+		a.attempts[step.Attempt] = run
+	}
+	run.Steps = append(run.Steps, step)
+}
+
 func (a *assembly) addTo(to *attempt, step Step) {
 	switch step.Kind {
 	case Authorize:
-		a.ask(step)
+		a.markAsked(step)
 	case CodeIssued:
 		if step.Client != "" {
 			a.waiting[step.Client] = append(a.waiting[step.Client], to)

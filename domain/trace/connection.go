@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,6 +50,14 @@ func WithoutDoctor(all []Connection) (clients []Connection, doctors int) {
 	return clients, len(all) - len(clients)
 }
 
+// Attempts returns the number with its noun.
+func Attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return strconv.Itoa(n) + " attempts"
+}
+
 // Find returns the connection whose id, or the id of one of its requests, begins with id. It returns false if there is none or more than one.
 func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0
@@ -61,8 +70,11 @@ func Find(connections []Connection, id string) (found Connection, ok bool) {
 	return found, matches == 1
 }
 
-// Who returns the host of the client, or its user agent or address.
+// Who returns the host of the client, or its user agent or address. A run of doctor has the client_ids of several clients.
 func (c *Connection) Who() string {
+	if c.Doctor {
+		return c.Agent
+	}
 	host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.Client, "http://"), "https://"), "/")
 	return cmp.Or(host, c.Agent, c.Address, "unknown")
 }

@@ -134,8 +134,8 @@ func (r *run) isRelated(agent string, related func(a, b string) bool) bool {
 	return true
 }
 
-// ask makes the next challenge of the network begin another run.
-func (a *assembly) ask(authorize Step) {
+// markAsked makes the next challenge of the network begin another run.
+func (a *assembly) markAsked(authorize Step) {
 	for _, r := range recent(a.runs[authorize.Address]) {
 		r.asked = true
 	}
@@ -219,7 +219,7 @@ func before(runs []*run, step Step) []*run {
 // mayBelongTo reports whether the run can have led to the authorization request.
 func (r *run) mayBelongTo(authorize Step) bool {
 	age := authorize.At.Sub(r.last().At)
-	return age <= maxDiscoveryAge && !r.mustRegister() && r.isRelated(authorize.Agent, areBothOfDoctor)
+	return age <= maxDiscoveryAge && !r.mustRegister()
 }
 
 func (to *attempt) take(r *run) {

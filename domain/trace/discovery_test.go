@@ -151,6 +151,19 @@ var _ = Describe("Attempts of doctor", Label("T1"), func() {
 		Expect(doctors).To(Equal(1))
 	})
 
+	It("are one connection for each run, which ends without a verdict about a client", func() {
+		all := trace.Assemble(heard("0 "+one+" challenge", "10 "+one+" authorize@a", "20 "+two+" challenge", "30 "+one+" exchange", "40 "+one+" exchange@a", "50 "+one+" challenge"), then)
+		Expect(all).To(ConsistOf(
+			And(HaveField("Agent", HaveSuffix("(run A)")), HaveField("Steps", HaveLen(5)), HaveField("State", trace.Over), HaveField("Verdict", ContainSubstring("a report of its own"))),
+			And(HaveField("Agent", HaveSuffix("(run B)")), HaveField("Steps", HaveLen(1)))))
+		Expect(all[0].Who()).To(HavePrefix("pasteport-doctor/1"))
+	})
+
+	It("do not hide the attempt of a client that then takes the name of doctor", func() {
+		forged := trace.Assemble(heard("0 node authorize@a", "10 "+one+" page@a", "20 "+one+" exchange@a"), then)
+		Expect(forged).To(ConsistOf(And(HaveField("Doctor", false), HaveField("Steps", HaveLen(3)))))
+	})
+
 	It("are not marked when a browser or another client takes part", func() {
 		mixed := trace.Assemble(heard("0 "+one+" authorize@a", "10 Mozilla/5.0 page@a"), then)
 		Expect(mixed).To(ConsistOf(HaveField("Doctor", false)))

@@ -89,6 +89,8 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 		expected = withoutRegistration
 	}
 	switch {
+	case c.Doctor:
+		c.State, c.Verdict = Over, "A run of pasteport doctor, which prints a report of its own."
 	case c.mustRegister() && discovery[last.Kind]:
 		c.State, c.Verdict, c.Hint = Stopped, mustRegister, hints[noRegistration]
 	case c.reached(Ended) != nil:

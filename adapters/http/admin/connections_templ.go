@@ -572,9 +572,9 @@ func list(l listing) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var28 string
-				templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(attempts(l.hidden) + " of pasteport doctor hidden: ")
+				templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(trace.Attempts(l.hidden) + " of pasteport doctor hidden: ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/admin/connections.templ`, Line: 96, Col: 73}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/admin/connections.templ`, Line: 96, Col: 79}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 				if templ_7745c5c3_Err != nil {
@@ -587,7 +587,7 @@ func list(l listing) templ.Component {
 				var templ_7745c5c3_Var29 string
 				templ_7745c5c3_Var29, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.URL("/?" + doctorParameter)).ResolveURL(ctx)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/admin/connections.templ`, Line: 96, Col: 118}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/admin/connections.templ`, Line: 96, Col: 124}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var29)
 				if templ_7745c5c3_Err != nil {
@@ -987,13 +987,6 @@ func instant(at time.Time) templ.Component {
 }
 
 func isBad(s trace.State) bool { return s == trace.HalfWay || s == trace.Stopped }
-
-func attempts(n int) string {
-	if n == 1 {
-		return "1 attempt"
-	}
-	return strconv.Itoa(n) + " attempts"
-}
 
 func counted(steps int) string {
 	if steps == 1 {

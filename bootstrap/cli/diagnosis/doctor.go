@@ -32,6 +32,7 @@ type doctorOptions struct {
 	token, clientID, certificate, authorities, origin string
 	limit                                             time.Duration
 	adminAddr                                         *string // of the gateway, for the states of its upstreams
+	unread                                            error   // mistakes in the settings
 	asJSON, printDocument, egress                     bool
 	servesDocument                                    bool   // --certificate was given
 	clients                                           string // of --clients: empty, allWellKnown or URLs
@@ -46,7 +47,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "doctor URL", Short: "Check an MCP server with OAuth from the outside",
 		Long: "Check any MCP server at URL like a client: TLS, challenge, metadata, CORS, caching, clock and proxy mistakes.\n" +
-			"For a gateway on this computer, or with --admin-addr, it also reads from /readyz whether the MCP servers behind it work.\n" +
+			"It reads from the admin listener of a gateway, on this computer or at --admin-addr, whether the MCP servers behind it work.\n" +
 			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
 			"uses the MCP server, and revokes its tokens. It prints no tokens or other secrets. A Pasteport with doctor-client: true, or in\n" +
 			"development, publishes the client document that this needs.\n" +
@@ -63,8 +64,14 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport doctor https://cms.example.com/mcp --clients=https://claude.ai/oauth/mcp-oauth-client-metadata\n" +
 			"  pasteport doctor --egress\n" +
 			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata --config /etc/pasteport.yaml",
-		Args:    func(_ *cobra.Command, args []string) error { return o.check(args) },
-		PreRunE: func(*cobra.Command, []string) error { return table.Explain(table.Read()) },
+		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
+		PreRunE: func(*cobra.Command, []string) error {
+			o.unread = table.Explain(table.Read())
+			if o.egress {
+				return o.unread
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.servesDocument = cmd.Flags().Changed("certificate")
 			r := &reporter{out: term.New(out), progress: term.New(errOut), asJSON: o.asJSON}
@@ -154,7 +161,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	if err != nil {
 		return err
 	}
-	for _, found := range upstreamFindings(ctx, *o.adminAddr, endpoint) {
+	for _, found := range o.upstreamFindings(ctx, endpoint) {
 		report.Add(found)
 		r.end(found)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -151,15 +150,8 @@ func (o *traceOptions) printHidden(out io.Writer, hidden int) error {
 	if hidden == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "%s of doctor hidden: pasteport connections --doctor%s shows them\n", counted(hidden), o.dataFlag())
+	_, err := fmt.Fprintf(out, "%s of doctor hidden: pasteport connections --doctor%s shows them\n", trace.Attempts(hidden), o.dataFlag())
 	return err
-}
-
-func counted(attempts int) string {
-	if attempts == 1 {
-		return "1 attempt"
-	}
-	return strconv.Itoa(attempts) + " attempts"
 }
 
 func printTable(out io.Writer, listed []trace.Connection) error {
@@ -187,7 +179,7 @@ func showConnection(ctx context.Context, log trace.Log, o traceOptions, id strin
 	shown, err := findConnection(all, id)
 	switch {
 	case id == "" && err != nil && hidden > 0:
-		return fmt.Errorf("only doctor has tried to connect in the last seven days: add --doctor to see the newest of %s", counted(hidden))
+		return fmt.Errorf("only doctor has tried to connect in the last seven days: add --doctor to see the newest of %s", trace.Attempts(hidden))
 	case err != nil:
 		return err
 	case o.json:
