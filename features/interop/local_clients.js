@@ -1,5 +1,6 @@
-// Starts `pasteport gateway --dev` in front of @modelcontextprotocol/server-everything, and runs the lines that it prints for MCP Inspector and
-// mcp-remote as they are, in a POSIX shell: a person approves in the browser, and the client calls a tool.
+// Follows the part "My server has no keys" of docs/gateway.md: starts @modelcontextprotocol/server-everything and `pasteport gateway --dev` with the
+// settings there, and runs the lines that the gateway prints for MCP Inspector and mcp-remote as they are, in a POSIX shell. A person approves in the
+// browser, and the client calls a tool.
 //
 //   npm ci --ignore-scripts --prefix features/interop
 //   go build -o dist/ ./bootstrap/cmd/pasteport
@@ -7,9 +8,9 @@
 //
 // npx finds the locked packages. MCP Inspector needs a chromium on the PATH.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -18,13 +19,14 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { approve } from './browser.js';
 import { Person } from './clients/inspector.js';
 import { freePort } from './free_port.js';
-import { environmentWith, startGateway } from './pasteport.js';
+import { parts } from './page.js';
+import { environmentWith, startConfigured } from './pasteport.js';
 import { report, versionOf } from './report.js';
-import { node } from './servers/start.js';
+import { command } from './servers/start.js';
 import { tryOut } from './try_out.js';
 
 const here = import.meta.dirname;
-const everything = join(here, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
+const { command: serve, settings, answers: [token] } = parts().find(({ name }) => name === 'My server has no keys');
 const steps = ['connect', 'call'];
 const limit = 300_000; // ms for each client, because the browser is slow on a busy computer
 
@@ -35,11 +37,12 @@ const clients = [
 
 async function main(binary) {
   const dir = await mkdtemp(join(tmpdir(), 'pasteport-local-'));
-  const upstream = await node(everything, 'streamableHttp')();
+  const port = await freePort();
+  const upstream = await command(serve.replaceAll('9000', port))(port);
   const outcomes = [];
   let log = '';
   try {
-    const gateway = await startGateway(binary, join(dir, 'no-authority.pem'), dir, `${upstream.issuer}/mcp`);
+    const gateway = await openGateway(binary, dir, port);
     try {
       for (const client of clients) {
         outcomes.push(await tryOut({ client: client.name, version: client.version }, (step) => follow(client, gateway, dir, step), limit));
@@ -53,6 +56,14 @@ async function main(binary) {
     await rm(dir, { recursive: true });
   }
   return report(outcomes, steps, log);
+}
+
+// openGateway writes the settings of the page and the file of tokens, as the page says, and starts the gateway.
+async function openGateway(binary, dir, port) {
+  const file = join(dir, 'gateway.yaml');
+  await writeFile(file, settings.replaceAll('9000', port));
+  await writeFile(join(dir, 'tokens'), execFileSync(binary, ['hash-token'], { input: token }), { mode: 0o600 });
+  return { ...await startConfigured(binary, join(dir, 'no-authority.pem'), dir, await freePort(), file), token };
 }
 
 // follow runs the line that the gateway prints for the client. The line is there at the latest when the gateway answers requests.

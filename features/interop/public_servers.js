@@ -80,6 +80,7 @@ const onPage = {
   'My server reads X-Api-Key': { server: `${bridge}, server-everything`, headers: ['x-api-key'], ...everything, requests: undefined }, // the bridge has no sampling and elicitation
   'My server needs two values': { server: notionPackage, headers: ['authorization', 'notion-token'], ...notion,
     call: { ...notion.call, result: /"authorization":"Bearer ntn_of_this_person"/ } },
+  'My server has no keys': { server: everythingPackage, ...everything },
   'My server is an npm package': { server: everythingPackage, ...everything, call: { name: 'get-env', arguments: {}, result: /"API_KEY": "my-first-key"/ } },
   'My server is in Python over stdio': { server: 'docs/gateway/my_server.py', ...ofMyServer },
 };
@@ -95,7 +96,6 @@ const stdio = (folder, files) => [
 // publicServers lists the servers; the folder has the programs of the Go SDK, and files a small and a large file.
 export function publicServers(folder, files) {
   const others = [
-    { server: everythingPackage, command: 'PORT=9000 mcp-server-everything streamableHttp', settings: withoutKeys, ...everything },
     { server: `Go SDK ${sdkVersion()}, everything`, command: `${join(folder, 'everything')} -http 127.0.0.1:9000`, settings: withoutKeys, ...goEverything },
     { server: 'Caddy, server-everything', command: 'KEY=my-first-key node servers/basic.js 9000', settings: basic, answers: ['ada', 'my-first-key'],
       headers: ['authorization'], ...everything },
