@@ -14,7 +14,7 @@ import (
 type KnownClient struct {
 	Name        string
 	Document    string // URL of its Client ID Metadata Document, which is its client_id
-	IsHosted    bool   // its maker's servers connect, and not the person's computer
+	RunsAtMaker bool   // its maker's servers connect, and not the person's computer
 	NeedsSecret bool   // it registers itself and insists on a client secret
 }
 
@@ -89,7 +89,7 @@ func (e *examination) canLogIn(ctx context.Context, client KnownClient) ClientGr
 	_, registers := e.server.members["registration_endpoint"]
 	accepts := e.server.flag("client_id_metadata_document_supported")
 	switch {
-	case client.IsHosted && IsLoopback(e.Endpoint):
+	case client.RunsAtMaker && IsLoopback(e.Endpoint):
 		return outOfReach
 	case client.NeedsSecret && !e.issuesSecrets():
 		return needSecret

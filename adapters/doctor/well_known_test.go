@@ -27,8 +27,8 @@ var _ = Describe("Which well-known clients can log in", Label("T4"), func() {
 		Entry("a secret where some are issued", public, KnownClient{NeedsSecret: true}, map[string]any{
 			"registration_endpoint": "https://cms.example/r", "token_endpoint_auth_methods_supported": []any{"none", "client_secret_post"},
 		}, able),
-		Entry("a client on servers of its maker", public, KnownClient{Document: document.Document, IsHosted: true}, map[string]any{"client_id_metadata_document_supported": true}, able),
-		Entry("such a client and a server on this computer", local, KnownClient{Document: document.Document, IsHosted: true}, map[string]any{"client_id_metadata_document_supported": true}, outOfReach),
+		Entry("a client on servers of its maker", public, KnownClient{Document: document.Document, RunsAtMaker: true}, map[string]any{"client_id_metadata_document_supported": true}, able),
+		Entry("such a client and a server on this computer", local, KnownClient{Document: document.Document, RunsAtMaker: true}, map[string]any{"client_id_metadata_document_supported": true}, outOfReach),
 	)
 
 	It("is asked with a redirect URI on the web or this computer", func() {

@@ -42,7 +42,7 @@ func (c *Config) addresses() settings.Group {
 			DefaultText("the issuer's host and loopback; any name with a public issuer").Example("host.docker.internal"),
 		settings.Size("max-request-body", &c.MaxRequestBody, "maximum size of a message to an MCP server, 64KiB to 1GiB").Fields("MaxRequestBody"),
 		settings.Folder("data", &c.DataDir, "folder for the databases"),
-		settings.Switch("dev", &c.Development, "development mode: allows http and client metadata on loopback").
+		settings.Switch("dev", &c.Development, "development mode, for this computer: allows http and client metadata on loopback, publishes client documents for local clients and doctor, and lets clients register themselves").
 			Fields("AllowLoopbackIssuer", "AllowLoopbackClients"),
 		settings.Secret("demo-token", &c.EditorToken, "token of the demo site's editor; if empty, the first start generates and prints one").
 			Example("a-long-random-text"),

@@ -27,7 +27,7 @@ func (o doctorOptions) knownClients() (clients []doctor.KnownClient) {
 		return clients
 	}
 	for _, client := range wellKnownClients {
-		clients = append(clients, doctor.KnownClient{Name: client.name, Document: client.document, IsHosted: client.hosted})
+		clients = append(clients, doctor.KnownClient{Name: client.name, Document: client.document, RunsAtMaker: client.runsAtMaker})
 	}
 	return append(clients, registeringClients...)
 }

@@ -2,10 +2,10 @@ package diagnosis
 
 import "github.com/pasteport/pasteport/adapters/doctor"
 
-// knownClient is a client that publishes a metadata document. seen names where its client_id was read. A hosted one connects from its maker's servers.
+// knownClient is a client that publishes a metadata document. seen names where its client_id was read. One that runs at its maker connects from its maker's servers.
 type knownClient struct {
 	name, document, seen string
-	hosted               bool
+	runsAtMaker          bool
 }
 
 // wellKnownClients are the clients that `doctor --egress` tries. docs/clients.md has the evidence with dates.
@@ -29,6 +29,6 @@ var wellKnownClients = []knownClient{
 var registeringClients = []doctor.KnownClient{
 	{Name: "Cursor"}, {Name: "Gemini CLI"}, {Name: "LM Studio"}, {Name: "Warp"}, {Name: "Raycast"}, {Name: "Cline"}, {Name: "Amp"},
 	{Name: "GitHub Copilot in JetBrains"}, {Name: "mcp-remote"}, {Name: "MCP Inspector"},
-	{Name: "Microsoft Copilot Studio", IsHosted: true, NeedsSecret: true}, {Name: "Microsoft 365 Copilot", IsHosted: true, NeedsSecret: true},
-	{Name: "Mistral Le Chat", IsHosted: true, NeedsSecret: true},
+	{Name: "Microsoft Copilot Studio", RunsAtMaker: true, NeedsSecret: true}, {Name: "Microsoft 365 Copilot", RunsAtMaker: true, NeedsSecret: true},
+	{Name: "Mistral Le Chat", RunsAtMaker: true, NeedsSecret: true},
 }
