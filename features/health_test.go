@@ -66,7 +66,7 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 		Expect(asked.Code).To(Equal(code))
 		Expect(asked.Err).To(ContainSubstring(complaint))
 	},
-		Entry("when no service listens", func() []string { return []string{"--admin-addr", "127.0.0.1:1"} }, 1, `is "pasteport serve" running`),
+		Entry("when no service listens", func() []string { return []string{"--admin-addr", "127.0.0.1:1"} }, 1, `is "pasteport gateway" or "pasteport serve" running`),
 		Entry("when the listener is off", func() []string { return []string{"--admin-addr", "off"} }, 1, "admin-addr is off"),
 		Entry("when the address is malformed", func() []string { return []string{"--admin-addr", "a b"} }, 1, "write host:port"),
 		Entry("when another server responds", func() []string {

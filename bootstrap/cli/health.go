@@ -55,7 +55,7 @@ func askReadiness(ctx context.Context, addr string) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("requesting the admin listener: %w: is \"pasteport gateway\" or \"pasteport serve\" running with this admin-addr? A service that has just started needs a moment", err)
+		return fmt.Errorf("requesting the admin listener: %w: is \"pasteport gateway\" or \"pasteport serve\" running with this admin-addr?", err)
 	}
 	defer response.Body.Close()
 	return readinessError(response)
