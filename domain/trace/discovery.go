@@ -16,6 +16,8 @@ const (
 	// repeatPause is the pause after which a client that repeats its first step has been started again. The official Go SDK repeats the whole
 	// discovery at once.
 	repeatPause = 300 * time.Millisecond
+	// restartPause is the pause after which a client that has completed its discovery has been started again.
+	restartPause = 5 * time.Second
 	// relatedPause is the longest pause between steps of two user agents of one client. mcp-remote, for example, sends those of undici and Node.
 	relatedPause = time.Second
 	// maxRuns is the number of runs of a network that are compared with a step, so that a flood stays cheap.
@@ -94,13 +96,17 @@ func runOf(step Step, runs []*run) *run {
 // recent returns the newest runs, the oldest first.
 func recent(runs []*run) []*run { return runs[max(0, len(runs)-maxRuns):] }
 
-// isStartedOver reports whether the client was started again: it repeats its first step, after an authorization request, or after a pause when it
-// had gone further.
+// isStartedOver reports whether the client was started again: it takes any step a while after it had completed its discovery, or repeats its first
+// step, after an authorization request, or after a pause when it had gone further.
 func (r *run) isStartedOver(step Step) bool {
-	if step.Kind != r.first[step.Agent] {
+	pause := step.At.Sub(r.last().At)
+	switch {
+	case pause > restartPause && r.isComplete():
+		return true
+	case step.Kind != r.first[step.Agent]:
 		return false
 	}
-	return r.asked && step.Kind == Challenge || r.hasOther(step.Kind) && step.At.Sub(r.last().At) > repeatPause
+	return r.asked && step.Kind == Challenge || r.hasOther(step.Kind) && pause > repeatPause
 }
 
 func (r *run) hasOther(kind Kind) bool {

@@ -129,6 +129,18 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 		Expect(senders(heard("0 cli challenge", "10 cli call@old"))).To(ConsistOf("cli challenge", "cli call"), "the beginning of an old connection is deleted")
 	})
 
+	It("begins another attempt when a client that has completed its discovery comes back later, with any step", func() {
+		one := []string{"0 node resource_metadata", "100 node server_metadata", "200 node challenge", "300 node resource_metadata", "400 node server_metadata"}
+		Expect(senders(heard(append(one, "5300 node challenge")...))).To(HaveLen(1), "within five seconds")
+		Expect(senders(heard(append(one, "5500 node challenge", "5600 node resource_metadata")...))).To(HaveLen(2))
+	})
+
+	It("does not blame a client that reads the metadata without a challenge, as mcp-remote does when it starts with its tokens", func() {
+		steps := heard("0 node resource_metadata", "100 node server_metadata")
+		Expect(trace.Assemble(steps, then.Add(time.Second))).To(ConsistOf(HaveField("State", trace.UnderWay)))
+		Expect(trace.Assemble(steps, then.Add(time.Hour))).To(ConsistOf(And(HaveField("State", trace.Over), HaveField("Verdict", ContainSubstring("still has tokens")))))
+	})
+
 	It("does not join libraries of two clients that follow each other", func() {
 		Expect(senders(heard("0 node challenge", "1000 undici resource_metadata"))).To(HaveLen(1))
 		Expect(senders(heard("0 node challenge", "1001 undici resource_metadata"))).To(HaveLen(2))

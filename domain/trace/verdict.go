@@ -42,6 +42,12 @@ var withoutRegistration = expectation{
 	hints[noRegistration] + " Other causes: it refuses an issuer that differs from the requested address, or the person did not continue in the browser." + doctor,
 }
 
+// readMetadata is the verdict about a client that was not challenged.
+const (
+	readMetadata     = "The client read the metadata only. A client that still has tokens does so when it is started again, and then calls the MCP server."
+	readMetadataHint = "If people can use the client, nothing is wrong. Otherwise it may refuse an issuer that differs from the requested address." + doctor
+)
+
 // lacksRegistration reports whether the step is server metadata that names no registration endpoint.
 func lacksRegistration(step Step) bool {
 	return step.Kind == ServerMetadata && step.Rule == noRegistration
@@ -110,6 +116,8 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 		if lacksRegistration(last) {
 			c.Verdict, c.Hint = c.Verdict+cannotRegister, hints[noRegistration]
 		}
+	case last.Kind == ServerMetadata && c.reached(Challenge) == nil && !lacksRegistration(last):
+		c.State, c.Verdict, c.Hint = Over, readMetadata, readMetadataHint
 	default:
 		c.State, c.Missing, c.Verdict, c.Hint = HalfWay, expected.next, expected.verdict, expected.hint
 	}
