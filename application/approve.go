@@ -39,7 +39,7 @@ type Callback struct {
 // ApproveElsewhere is Approve for a client on another computer than the browser (B21): the person copies the callback URL to it.
 func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted Pasted) (*Callback, error) {
 	request := consent.Ticket.Request()
-	if err := request.CheckCallbackCopy(); err != nil {
+	if err := request.CheckCallbackCopy(s.settings); err != nil {
 		return nil, err
 	}
 	secret, err := s.approve(ctx, consent, pasted)

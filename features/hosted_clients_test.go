@@ -65,6 +65,13 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 		Expect(world.Clients.Fetches()).To(BeZero())
 	})
 
+	It("gives the callback to no other computer, because its name could persuade people to pass it on", Label("B21"), func(ctx SpecContext) {
+		world := NewWorld(publishing)
+		page := hostedBy(world, world.Issuer, doctorDocument, callback).Consent(ctx)
+		Expect(page.Text).NotTo(ContainSubstring("approve_elsewhere"))
+		Expect(page.ApproveElsewhere(ctx, world.Token)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
+	})
+
 	It("opens nothing else", Label("C9", "A12"), func(ctx SpecContext) {
 		world := inProduction(publishing)
 		Expect(Get(ctx, world.Issuer+localDocument).StatusCode).To(Equal(http.StatusNotFound))

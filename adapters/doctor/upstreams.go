@@ -45,10 +45,14 @@ func Upstreams(ctx context.Context, admin string, endpoint *url.URL) []Finding {
 		if !isUpstream {
 			continue
 		}
-		findings = append(findings, report.finding(resource))
-		if strings.TrimSuffix(resource, "/") == strings.TrimSuffix(endpoint.String(), "/") {
+		found := report.finding(resource)
+		switch {
+		case strings.TrimSuffix(resource, "/") == strings.TrimSuffix(endpoint.String(), "/"):
 			isGatewayOfEndpoint = true
+		case found.Status == Failure: // of a neighbour, which does not concern the clients of this URL
+			found.Status, found.Breaks = Warning, []string{"the clients of " + resource}
 		}
+		findings = append(findings, found)
 	}
 	if !isGatewayOfEndpoint {
 		return []Finding{SkippedUpstreams(fmt.Sprintf("because the service with the admin listener at %s has no upstream for this URL: if another one is the gateway, "+

@@ -147,9 +147,9 @@ func (r *AuthorizationRequest) ForeignRedirect() bool {
 }
 
 // CheckCallbackCopy refuses a copy of the callback URL for a client on another computer, unless the redirect goes to a loopback host (B21). All other
-// redirects reach the client from any browser.
-func (r *AuthorizationRequest) CheckCallbackCopy() error {
-	if r.redirect.Loopback() {
+// redirects reach the client from any browser, and the name of a HostedClient could persuade people to copy the URL to another person.
+func (r *AuthorizationRequest) CheckCallbackCopy(s *Settings) error {
+	if r.redirect.Loopback() && s.Hosted(r.client) == nil {
 		return nil
 	}
 	return Refuse(InvalidRequest, "B21", "only the address of an app on a computer can be copied")

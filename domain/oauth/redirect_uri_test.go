@@ -66,9 +66,9 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 	DescribeTable("lets a person copy the callback URL to another computer", Label("B21"), func(redirect string, allowed bool) {
 		request := &AuthorizationRequest{redirect: RestoreRedirectURI(redirect)}
 		if allowed {
-			Expect(request.CheckCallbackCopy()).To(Succeed())
+			Expect(request.CheckCallbackCopy(new(Settings))).To(Succeed())
 		} else {
-			Expect(request.CheckCallbackCopy()).To(Refused(InvalidRequest))
+			Expect(request.CheckCallbackCopy(new(Settings))).To(Refused(InvalidRequest))
 		}
 	},
 		Entry("of an app at 127.0.0.1", "http://127.0.0.1:4321/cb", true), Entry("of an app at localhost", "http://localhost/callback", true),

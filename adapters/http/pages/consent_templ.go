@@ -341,7 +341,7 @@ func (s sheet) approval(c Consent) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if c.Loopback {
+		if c.Loopback && !c.Hosted {
 			templ_7745c5c3_Err = s.elsewhere().Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -51,12 +51,20 @@ func next(d doctor.Diagnosis) string {
 		}
 	}
 	if skipped := d.First(doctor.Skipped); skipped.ID != "" && skipped.ID != doctor.UpstreamID {
-		return can + " should be able to log in" + cannot + "; the rest was skipped " + skipped.Seen
+		return can + " should be able to log in" + cannot + "; the rest was skipped " + skipped.Seen + unchecked(d)
 	}
 	if cannot == "" {
 		can = "nothing to do: " + can
 	}
 	return can + " can connect to " + d.URL + cannot
+}
+
+// unchecked says that a gateway was not asked about its upstreams.
+func unchecked(d doctor.Diagnosis) string {
+	if d.Checks[len(d.Checks)-1].ID != doctor.UpstreamID { // the check of an upstream has its path, too
+		return ""
+	}
+	return "; if this is a gateway, the MCP server behind it was not checked"
 }
 
 func clientsOf(d doctor.Diagnosis) []doctor.ClientGroup {
