@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ type head struct {
 	retries          bool          // the server names a time to try again, so that a refusal passes
 	retryAfter       time.Duration // that time, if it is a number
 	overHTTP         bool
-	location         string // of a redirect, without its query
+	target           string // of a redirect, as the cause names it
 	beginningOfError []byte // of a 400 or 403
 }
 
@@ -51,8 +52,7 @@ func (p Probe) head(request *http.Request) (head, error) {
 	}
 	h.retries, h.retryAfter = retryOf(response.Header.Get("Retry-After"))
 	if to, err := response.Location(); err == nil {
-		to.RawQuery, to.Fragment, to.User = "", "", nil
-		h.location = to.String()
+		h.target = targetOf(to, request.URL)
 	}
 	switch {
 	case h.status == http.StatusForbidden, h.status == http.StatusBadRequest:
@@ -67,6 +67,24 @@ func (p Probe) head(request *http.Request) (head, error) {
 		h.content = contentOf(body)
 	}
 	return h, nil
+}
+
+const maxHost = 300 // bytes
+
+// targetOf names the target of a redirect without its path and query, which may have a key.
+func targetOf(to, from *url.URL) string {
+	switch {
+	case to.Scheme != from.Scheme || to.Host != from.Host:
+		if len(to.Host) > maxHost {
+			return "elsewhere"
+		}
+		return "to " + (&url.URL{Scheme: to.Scheme, Host: to.Host}).String()
+	case to.Path == from.Path+"/":
+		return "to the same address with a slash at the end of its path"
+	case to.Path+"/" == from.Path:
+		return "to the same address without the slash at the end of its path"
+	}
+	return "to another path there"
 }
 
 // retryOf reads a Retry-After.

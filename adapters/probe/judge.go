@@ -46,7 +46,7 @@ func (a *answers) judge(got head, index int, credentials presentation.Credential
 	case got.status == http.StatusForbidden && index == Initialize:
 		a.forbidden = true
 	case got.status >= 300 && got.status < 400:
-		a.redirect = targetOf(got, credentials)
+		a.redirect = targetWithout(credentials, got.target)
 	case !isUnsupported(got.status):
 		a.failed = true
 	}
@@ -83,14 +83,12 @@ func (a *answers) noResult(got head, index int) {
 	}
 }
 
-const maxTarget = 500 // bytes
-
-// targetOf names the target of a redirect unless it repeats a part of the credentials.
-func targetOf(got head, credentials presentation.Credentials) string {
-	if got.location == "" || len(got.location) > maxTarget || credentials.Repeated()(got.location) {
+// targetWithout names the target of a redirect unless it repeats a part of the credentials.
+func targetWithout(credentials presentation.Credentials, target string) string {
+	if target == "" || credentials.Repeated()(target) {
 		return "elsewhere"
 	}
-	return "to " + got.location
+	return target
 }
 
 // isUnsupported reports whether a status means that the server does not support the revision or transport of a request.

@@ -122,6 +122,9 @@ func (r Result) ForVerifier() Result {
 // IsOutage reports whether the server does not answer, which may pass by itself.
 func (r Result) IsOutage() bool { return r.kind() == outage }
 
+// WantsFewer reports whether checks at short intervals can prolong the problem.
+func (r Result) WantsFewer() bool { return r.State == TryLater }
+
 // IsMistake reports whether the problem lasts until the operator corrects the configuration.
 func (r Result) IsMistake() bool { return r.kind() == misconfigured }
 
