@@ -41,7 +41,7 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 		Expect(service.AskAdmin(ctx, "/readyz").Text).NotTo(ContainSubstring("s3cret"))
 	},
 		Entry("with a slash more", "/mcp/", "to the same address with a slash at the end of its path"),
-		Entry("at another path", "/s3cret/mcp", "to another path there"),
+		Entry("at another path", "/s3cret/mcp", "to another path or query there"),
 		Entry("on another host", "https://mcp.example:8443/s3cret?key=s3cret", "to https://mcp.example:8443"),
 		Entry("on a host with a user", "https://s3cret@mcp.example/", "to https://mcp.example"),
 	)
@@ -52,6 +52,23 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 		Expect(report.Name).To(Equal(upstream.URL))
 		Expect(service.AskAdmin(ctx, "/").Text).To(And(ContainSubstring(upstream.URL+"/s/s3cret/mcp"), Not(ContainSubstring("of-the-query"))))
 		Expect(service.AskAdmin(ctx, "/readyz").Text + service.Log.String()).NotTo(ContainSubstring("s3cret"))
+	})
+
+	It("logs no path when keys cannot be verified or a call is redirected", Label("U9"), func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		world := NewGateway(upstream.URL + "/s/s3cret/json")
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/") || r.Header.Get("X-Request-Id") == "" {
+				failing(http.StatusOK, "application/json", resultOfMCP)(w, r)
+				return
+			}
+			http.Redirect(w, r, r.URL.Path+"/", http.StatusTemporaryRedirect)
+		})
+		world.Call(ctx, world.NewClient().Connect(ctx).Access)
+		Expect(world.Log.String()).To(ContainSubstring("it redirects to the same address with a slash at the end of its path: set upstream to that address"))
+		upstream.Answer(failing(http.StatusInternalServerError, "text/plain", "no"))
+		Expect(world.NewClient().Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(world.Log.String()).To(And(ContainSubstring("cannot verify tokens at the site"), Not(ContainSubstring("s3cret"))))
 	})
 
 	It("leaves the path out of an address at a field too", Label("U30"), func(ctx SpecContext) {

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/adapters/outbound"
 )
 
 const (
@@ -52,7 +53,7 @@ func (p Probe) head(request *http.Request) (head, error) {
 	}
 	h.retries, h.retryAfter = retryOf(response.Header.Get("Retry-After"))
 	if to, err := response.Location(); err == nil {
-		h.target = targetOf(to, request.URL)
+		h.target = outbound.Target(to, request.URL)
 	}
 	switch {
 	case h.status == http.StatusForbidden, h.status == http.StatusBadRequest:
@@ -67,24 +68,6 @@ func (p Probe) head(request *http.Request) (head, error) {
 		h.content = contentOf(body)
 	}
 	return h, nil
-}
-
-const maxHost = 300 // bytes
-
-// targetOf names the target of a redirect without its path and query, which may have a key.
-func targetOf(to, from *url.URL) string {
-	switch {
-	case to.Scheme != from.Scheme || to.Host != from.Host:
-		if len(to.Host) > maxHost {
-			return "elsewhere"
-		}
-		return "to " + (&url.URL{Scheme: to.Scheme, Host: to.Host}).String()
-	case to.Path == from.Path+"/":
-		return "to the same address with a slash at the end of its path"
-	case to.Path+"/" == from.Path:
-		return "to the same address without the slash at the end of its path"
-	}
-	return "to another path there"
 }
 
 // retryOf reads a Retry-After.

@@ -215,6 +215,5 @@ func redirectsTo(answer *http.Response, from *url.URL) error {
 	if to.Host != from.Host || strings.Trim(to.Path, "/") != strings.Trim(from.Path, "/") {
 		return errors.New("it redirects elsewhere: set upstream to the address of the MCP server itself")
 	}
-	to.RawQuery, to.Fragment, to.User = "", "", nil
-	return errors.New("it redirects to " + to.String() + ": set upstream to that address")
+	return errors.New("it redirects " + outbound.Target(to, from) + ": set upstream to that address")
 }
