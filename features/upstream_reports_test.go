@@ -54,6 +54,13 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 		Expect(service.AskAdmin(ctx, "/readyz").Text + service.Log.String()).NotTo(ContainSubstring("s3cret"))
 	})
 
+	It("names the paths that clients call only for upstreams on one host", func(ctx SpecContext) {
+		one, another := NewUpstream(apiKey), NewUpstream(apiKey)
+		Expect(operateBoth(ctx, one.URL+"/mcp", also("/two", one.URL+"/json"))).To(HaveExactElements(
+			HaveField("Name", one.URL+" of /mcp"), HaveField("Name", one.URL+" of /two")))
+		Expect(operateBoth(ctx, one.URL+"/mcp", also("/two", another.URL+"/mcp"))).To(HaveExactElements(HaveField("Name", one.URL), HaveField("Name", another.URL)))
+	})
+
 	It("logs no path when keys cannot be verified or a call is redirected", Label("U9"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		world := NewGateway(upstream.URL + "/s/s3cret/json")
@@ -111,12 +118,14 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 	})
 })
 
-// operateBoth serves a gateway to two upstreams.
-func operateBoth(ctx context.Context, first string, second func(*server.Config)) {
+// operateBoth serves a gateway to two upstreams until the first check of both has ended, and returns its reports.
+func operateBoth(ctx context.Context, first string, second func(*server.Config)) (reports []server.UpstreamStatus) {
 	GinkgoHelper()
 	checked := make(chan []server.UpstreamStatus, 1)
 	Operate(gatewayTo(first), second, func(c *server.Config) {
 		c.UpstreamsChecked = func(all []server.UpstreamStatus) { checked <- all }
 	})
-	Eventually(checked).WithContext(ctx).WithTimeout(patience).Should(Receive(HaveLen(2)))
+	Eventually(checked).WithContext(ctx).WithTimeout(patience).Should(Receive(&reports))
+	Expect(reports).To(HaveLen(2))
+	return reports
 }

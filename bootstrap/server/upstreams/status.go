@@ -32,24 +32,19 @@ func (u Upstream) Status() Status {
 
 // Err returns the causes of a problem that a check or calls have shown; nil for an upstream that works.
 func (s Status) Err() error {
-	var causes []string
-	if !s.State.Works() {
-		causes = append(causes, s.State.Cause())
+	if causes := s.causes(s.State.Cause()); causes != "" {
+		return errors.New(causes)
 	}
-	if s.Calls != nil {
-		causes = append(causes, s.Calls.Error())
-	}
-	if len(causes) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(causes, "; "))
+	return nil
 }
 
 // brief is Err for readers on other computers: a cause can have an address of the internal network.
-func (s Status) brief() string {
+func (s Status) brief() string { return s.causes(string(s.State.State)) }
+
+func (s Status) causes(ofCheck string) string {
 	var causes []string
 	if !s.State.Works() {
-		causes = append(causes, string(s.State.State))
+		causes = append(causes, ofCheck)
 	}
 	if s.Calls != nil {
 		causes = append(causes, s.Calls.Error())
