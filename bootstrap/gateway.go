@@ -86,13 +86,13 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	proxy, err := to.open(fields, upstream.Options{
 		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, fields),
-		VerifiesTokens: to.VerifiesTokens, Headers: headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
+		Headers: headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
 	m.mounted = mcp.NewGateway(proxy, protection)
-	m.keepState(proxy.Health, proxy.Check)
+	m.keepState(proxy.Health, to.judging(proxy.Check))
 	return m, nil
 }
 

@@ -28,6 +28,14 @@ func (m *MCPServer) keepState(health func() error, check func(context.Context, p
 	m.authz.upstreams.states.Store(m.protection().Resource.String(), m.upstream)
 }
 
+// judging returns a check whose results are those for the verifier of tokens if the upstream is one.
+func (u Upstream) judging(check func(context.Context, probe.Result) probe.Result) func(context.Context, probe.Result) probe.Result {
+	if !u.VerifiesTokens {
+		return check
+	}
+	return func(ctx context.Context, last probe.Result) probe.Result { return check(ctx, last).ForVerifier() }
+}
+
 // CheckUpstream asks the upstream of a gateway whether it works, with a key that no server has issued, and returns and keeps the result (U31). Until the next
 // check, the consent page warns of an upstream that does not work. Call it from time to time, with a ctx that limits its time; the program "pasteport
 // gateway" does so every minute. It does nothing for other servers.

@@ -99,7 +99,7 @@ var table = []law{
 	{of: []string{"bootstrap/server"}, may: []string{"domain/access", "domain/credential", "domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace",
 		"adapters/audit", "adapters/http", "adapters/http/admin", "adapters/http/mcp/uri", "adapters/http/telemetry", "adapters/certificates", "adapters/doctor", "adapters/nats", "adapters/outbound", "adapters/presentation", "adapters/persistence/...",
 		"adapters/verification/...", "bootstrap", "bootstrap/demosite", "bootstrap/server/httpserver", "bootstrap/server/upstreams", "bootstrap/settings"}},
-	{of: []string{"bootstrap/server/upstreams"}, may: []string{"bootstrap"}},
+	{of: []string{"bootstrap/server/upstreams"}, may: []string{"adapters/http/admin", "adapters/http/telemetry", "bootstrap"}},
 	{of: []string{"bootstrap/server/httpserver"}, may: []string{"bootstrap/internal/memory", "golang.org/x/sys/unix", "golang.org/x/time/rate"}},
 	{of: []string{"bootstrap/cli"}, may: []string{"domain/oauth", "domain/seal", "application", "adapters/audit", "adapters/journal", "adapters/persistence", "adapters/persistence/maintenance", "adapters/verification/tokenfile",
 		"bootstrap", "bootstrap/cli/...", "bootstrap/demosite", "bootstrap/internal/memory", "bootstrap/server", "bootstrap/settings", "github.com/spf13/...", "golang.org/x/sync/errgroup"}},

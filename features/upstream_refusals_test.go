@@ -14,13 +14,19 @@ import (
 func unauthorizedUnless(passes func(*http.Request) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Request-Id") == "" || passes(r) {
-			w.WriteHeader(http.StatusOK)
+			if r.Method == http.MethodGet {
+				w.Header().Set("Content-Type", "text/event-stream")
+				return
+			}
+			failing(http.StatusOK, "application/json", resultOfMCP)(w, r)
 			return
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", error_description="No valid session ID provided"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	}
 }
+
+const resultOfMCP = `{"jsonrpc":"2.0","id":1,"result":{}}`
 
 var unauthorized = unauthorizedUnless(func(*http.Request) bool { return false })
 
@@ -139,7 +145,9 @@ var _ = Describe("Distinguishing a 401 for an invalid key from other 401s", Labe
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Mcp-Method") == "server/discover" || r.Method == http.MethodGet {
 				w.WriteHeader(http.StatusUnauthorized)
+				return
 			}
+			failing(http.StatusOK, "application/json", resultOfMCP)(w, r)
 		})
 		client := world.NewClient()
 		Expect(client.Consent(ctx).Approve(ctx, "another-key")).To(BeAPage(http.StatusForbidden, ""))

@@ -50,3 +50,15 @@ var _ = Describe("Reaching a server of the site", func() {
 		Entry(nil, "127.0.0.1:3000", true), Entry(nil, "[::1]", true), Entry(nil, "10.1.2.3", true), Entry(nil, "[fd00::1]:80", true),
 		Entry(nil, "203.0.113.1", false), Entry(nil, "[2001:db8::1]:80", false), Entry(nil, "[::ffff:203.0.113.1]", false), Entry(nil, "169.254.169.254", false))
 })
+
+var _ = Describe("Naming the reason of a failed connection", Label("U31"), func() {
+	It("is the same text for the same failure of a name server, whose error has a port that changes", func() {
+		lookup := func(port string) error {
+			return Reason(&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{
+				Err: "read udp 10.0.0.2:" + port + "->10.0.0.1:53: i/o timeout", Name: "tools", Server: "10.0.0.1:53", IsTimeout: true,
+			}})
+		}
+		Expect(lookup("40001")).To(Equal(lookup("40002")))
+		Expect(lookup("40001")).To(MatchError("it cannot be reached: no name server could look up tools"))
+	})
+})

@@ -129,10 +129,13 @@ const (
 func Reason(err error) error {
 	var connecting *net.OpError
 	var certificate *tls.CertificateVerificationError
+	var name *net.DNSError
 	var known Problem
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &name) && !name.IsNotFound: // its text has the port of the request, so it would differ each time
+		return Problem("it cannot be reached: no name server could look up " + name.Name)
 	case errors.As(err, &certificate):
 		return Problem("its certificate is not trusted: " + certificate.Err.Error())
 	case errors.As(err, &connecting) && connecting.Op == "dial":

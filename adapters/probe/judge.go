@@ -21,27 +21,32 @@ type answers struct {
 	unauthorized    bool   // 401 to another request
 	redirect        string // its target, or "elsewhere"
 	failed          bool   // a status that says nothing about the address
+	success         Result // a status of success without a result, which is also how some servers answer a method that they do not know
 }
 
 // judge returns the result if the answer to the request with the index decides.
 func (a *answers) judge(got head, index int, credentials presentation.Credentials) (r Result, decided bool) {
 	switch {
 	case outbound.RefusesHost(got.status, got.beginningOfError):
-		return Result{RefusesHost, strconv.Itoa(got.status)}, true
-	case got.status == http.StatusBadRequest && strings.Contains(string(got.beginningOfError), "HTTPS"): // the texts of Go and nginx
+		return Result{State: RefusesHost, Detail: strconv.Itoa(got.status)}, true
+	case got.asksForTLS():
 		return Result{State: SpeaksTLS}, true
 	case got.isSuccess() && strings.HasPrefix(got.contentType, "text/html"):
 		return Result{State: HTMLPage}, true
-	case got.isSuccess():
+	case got.isSuccess() && got.content == resultOfMCP:
 		return Result{State: Accepted}, true
+	case got.isSuccess():
+		a.noResult(got, index)
 	case got.status == http.StatusUnauthorized && index == Initialize:
 		return Result{State: RefusesKeys}, true
 	case got.status == http.StatusUnauthorized:
 		a.unauthorized = true
-	case got.status == http.StatusForbidden && index == Initialize && !got.retries:
+	case got.wantsFewer():
+		return Result{State: TryLater, Detail: strconv.Itoa(got.status), RetryAfter: got.retryAfter}, true
+	case got.status == http.StatusForbidden && index == Initialize:
 		a.forbidden = true
 	case got.status >= 300 && got.status < 400:
-		a.redirect = targetOf(got, credentials)
+		a.redirect = targetWithout(credentials, got.target)
 	case !isUnsupported(got.status):
 		a.failed = true
 	}
@@ -56,23 +61,34 @@ func (a *answers) conclude() Result {
 	case a.forbidden:
 		return Result{State: Forbids}
 	case a.redirect != "":
-		return Result{Redirects, a.redirect}
+		return Result{State: Redirects, Detail: a.redirect}
 	case a.failed:
-		return Result{Failing, statuses}
+		return Result{State: Failing, Detail: statuses}
+	case a.success.State != "":
+		return a.success
 	case a.unauthorized:
 		return Result{State: RefusesKeys}
 	}
-	return Result{WrongPath, statuses}
+	return Result{State: WrongPath, Detail: statuses}
 }
 
-const maxTarget = 500 // bytes
+// noResult keeps what an answer without a result means. That to initialize takes precedence, because every server knows the method.
+func (a *answers) noResult(got head, index int) {
+	if a.success.State != "" && index != Initialize {
+		return
+	}
+	a.success = Result{State: NoResult, Detail: strconv.Itoa(got.status)}
+	if got.content == errorOfJSONRPC && index == Initialize {
+		a.success.State = AnswersError
+	}
+}
 
-// targetOf names the target of a redirect unless it repeats a part of the credentials.
-func targetOf(got head, credentials presentation.Credentials) string {
-	if got.location == "" || len(got.location) > maxTarget || credentials.Repeated()(got.location) {
+// targetWithout names the target of a redirect unless it repeats a part of the credentials.
+func targetWithout(credentials presentation.Credentials, target string) string {
+	if target == "" || credentials.Repeated()(target) {
 		return "elsewhere"
 	}
-	return "to " + got.location
+	return target
 }
 
 // isUnsupported reports whether a status means that the server does not support the revision or transport of a request.
@@ -92,21 +108,21 @@ func judgeError(err error) Result {
 	var proxy outbound.Problem
 	switch {
 	case errors.As(err, &unknown):
-		return Result{Untrusted, reason.Error()}
+		return Result{State: Untrusted, Detail: reason.Error()}
 	case errors.As(err, &certificate):
-		return Result{WrongTLS, reason.Error()}
+		return Result{State: WrongTLS, Detail: reason.Error()}
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return Result{State: SpeaksNoTLS}
 	case errors.As(err, &connection) && connection.Op == "remote error": // crypto/tls names alerts like this
-		return Result{WrongTLS, "it ended the TLS connection: " + connection.Err.Error()}
+		return Result{State: WrongTLS, Detail: "it ended the TLS connection: " + connection.Err.Error()}
 	case errors.As(err, &connection) && connection.Op == "proxyconnect": // net/http names the connection to a proxy like this
-		return Result{ProxyRefuses, "the proxy cannot be reached: " + connection.Err.Error()}
+		return Result{State: ProxyRefuses, Detail: "the proxy cannot be reached: " + connection.Err.Error()}
 	case errors.As(err, &proxy):
-		return Result{ProxyRefuses, reason.Error()}
+		return Result{State: ProxyRefuses, Detail: reason.Error()}
 	case errors.Is(reason, outbound.ErrNotInTime):
 		return Result{State: Slow}
 	case errors.Is(reason, outbound.ErrBroken):
 		return Result{State: Broken}
 	}
-	return Result{Unreachable, reason.Error()}
+	return Result{State: Unreachable, Detail: reason.Error()}
 }

@@ -6,7 +6,6 @@ package probe
 import (
 	"context"
 	"crypto/rand"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -126,41 +125,8 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials presentati
 
 const (
 	sessionHeader = "Mcp-Session-Id"
-	errorBytes    = 1 << 10
 	endTimeout    = time.Second // of the request that ends a session, for which the caller waits
 )
-
-// head is a response without its body, which may be an endless stream.
-type head struct {
-	status           int
-	session          string
-	contentType      string
-	retries          bool   // the server names a time to try again, so that a refusal passes
-	location         string // of a redirect, without its query
-	beginningOfError []byte // of a 400 or 403
-}
-
-func (p Probe) head(request *http.Request) (head, error) {
-	response, err := p.Client.Do(request) //nolint:gosec // the operator has configured the URL or listed its host
-	if err != nil {
-		return head{}, err
-	}
-	defer response.Body.Close()
-	h := head{
-		status: response.StatusCode, session: response.Header.Get(sessionHeader), contentType: strings.ToLower(response.Header.Get("Content-Type")),
-		retries: response.Header.Get("Retry-After") != "",
-	}
-	if to, err := response.Location(); err == nil {
-		to.RawQuery, to.Fragment, to.User = "", "", nil
-		h.location = to.String()
-	}
-	if h.status == http.StatusForbidden || h.status == http.StatusBadRequest {
-		h.beginningOfError, _ = io.ReadAll(io.LimitReader(response.Body, errorBytes)) // a read error means another reason
-	}
-	return h, nil
-}
-
-func (h head) isSuccess() bool { return h.status >= 200 && h.status < 300 }
 
 // endSession ends the session that a request has opened, even after ctx has ended. A server without DELETE expires it itself.
 func (p Probe) endSession(ctx context.Context, credentials presentation.Credentials, session string) {

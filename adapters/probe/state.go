@@ -3,6 +3,7 @@ package probe
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pasteport/pasteport/adapters/outbound"
 )
@@ -26,6 +27,7 @@ const (
 	Unreachable   State = "unreachable"
 	Slow          State = "slow"
 	Failing       State = "failing"
+	TryLater      State = "try-later" // 429, or an error with a time to try again
 	Broken        State = "broken-connection"
 	Untrusted     State = "untrusted-certificate"
 	WrongTLS      State = "wrong-tls"
@@ -34,6 +36,8 @@ const (
 	ProxyRefuses  State = "proxy-refuses"
 	Redirects     State = "redirects"
 	HTMLPage      State = "html-page"
+	NoResult      State = "no-mcp-result"
+	AnswersError  State = "json-rpc-error" // with a status of success
 	WrongPath     State = "wrong-path"
 	NoProgram     State = "program-missing"
 )
@@ -70,10 +74,12 @@ var meanings = map[State]meaning{
 	RequiresKey:   {misconfigured, "it answered %s without a key, but credential is none", "choose credential host-token or static"},
 	Forbids: {uncertain, "it answered 403 with the token and without one, so the token may be invalid, or the server or a firewall refuses the gateway",
 		"if people with a valid token cannot connect, allow the address of the gateway there"},
-	RefusesHost:  {misconfigured, "it refuses the host name of the request with %s", outbound.HostAdvice},
-	Unreachable:  {outage, "%s", "start the MCP server, or correct upstream; in a container, localhost and 127.0.0.1 are the container itself"},
-	Slow:         {outage, "it did not answer in time", "read its log and check its load; if it is a proxy, check the server behind it"},
-	Failing:      {outage, "it answered %s", "read its log; if it is a proxy, check the server behind it"},
+	RefusesHost: {misconfigured, "it refuses the host name of the request with %s", outbound.HostAdvice},
+	Unreachable: {outage, "%s", "start the MCP server, or correct upstream; in a container, localhost and 127.0.0.1 are the container itself"},
+	Slow:        {outage, "it did not answer in time", "read its log and check its load; if it is a proxy, check the server behind it"},
+	Failing:     {outage, "it answered %s", "read its log; if it is a proxy, check the server behind it"},
+	TryLater: {outage, "it answered %s, so that it wants fewer requests",
+		"wait, as the gateway does; if this lasts, allow the address of the gateway more requests there, or end the lockout"},
 	Broken:       {outage, "the connection broke, or it does not speak HTTP", "check the port in upstream, and read the log of the server"},
 	Untrusted:    {misconfigured, "%s", "set upstream-ca to a PEM file with the certificate of its authority"},
 	WrongTLS:     {misconfigured, "%s", "use the host name of its certificate in upstream, and check that the certificate is valid now; set upstream-cert if it requires one of the gateway"},
@@ -82,6 +88,8 @@ var meanings = map[State]meaning{
 	ProxyRefuses: {misconfigured, "%s", "check upstream-proxy, and whether the proxy allows this server"},
 	Redirects:    {misconfigured, "it redirects %s, which is not followed", "set upstream to the address of the MCP server itself"},
 	HTMLPage:     {misconfigured, "it answered with an HTML page, so that it is no MCP server", pathRemedy + ", not to a page for people"},
+	NoResult:     {misconfigured, "it answered %s with other content than a result of MCP", pathRemedy},
+	AnswersError: {uncertain, "it answered initialize with a JSON-RPC error and %s, so it may refuse keys like this", "read its log; it has to answer 401 to a key that it does not know"},
 	WrongPath:    {misconfigured, "it answered %s, so no MCP server is at this path", pathRemedy},
 	NoProgram:    {misconfigured, "%s", "install it where the PATH of the gateway finds it, or write its full path in upstream"},
 }
@@ -90,6 +98,8 @@ var meanings = map[State]meaning{
 type Result struct {
 	State  State
 	Detail string // that the cause names, such as the status
+
+	RetryAfter time.Duration // until the server wants the next request; 0 if it names no time
 }
 
 // Works reports whether the server answers as an MCP server, so that people can connect.
@@ -98,8 +108,22 @@ func (r Result) Works() bool { return r.kind() == works }
 // IsKnown reports whether the server itself was checked.
 func (r Result) IsKnown() bool { return r.State != NotChecked && r.State != OfEachPerson }
 
+// AcceptsAnyKey reports whether the server checks no keys.
+func (r Result) AcceptsAnyKey() bool { return r.State == ChecksNoKeys || r.State == AcceptsAny }
+
+// ForVerifier returns what the result means if the server is also the verifier of keys.
+func (r Result) ForVerifier() Result {
+	if r.State == ChecksNoKeys {
+		r.State = AcceptsAny
+	}
+	return r
+}
+
 // IsOutage reports whether the server does not answer, which may pass by itself.
 func (r Result) IsOutage() bool { return r.kind() == outage }
+
+// WantsFewer reports whether checks at short intervals can prolong the problem.
+func (r Result) WantsFewer() bool { return r.State == TryLater }
 
 // IsMistake reports whether the problem lasts until the operator corrects the configuration.
 func (r Result) IsMistake() bool { return r.kind() == misconfigured }

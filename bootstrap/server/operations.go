@@ -65,10 +65,10 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 		_, sessions := s.servers.Open()
 		return float64(sessions)
 	})
-	o.metrics.Upstreams(s.upstreamGauges)
+	o.metrics.Upstreams(s.upstreams.Gauges)
 	o.admin = admin.New(admin.Options{
 		Address: o.addr, Metrics: o.metrics.Handler(),
-		Routes: admin.Connections(s.Authz.Trace, s.upstreamResults, now),
+		Routes: admin.Connections(s.Authz.Trace, s.upstreams.Results, now),
 		Checks: o.checks(s),
 	})
 }
@@ -80,7 +80,7 @@ func (o *operations) checks(s *Service) []admin.Check {
 	if s.bus != nil { // tolerated: an outage affects every replica, and if all left the load balancer, requests that need no other replica would fail too
 		checks = append(checks, admin.Check{Name: "bus", Run: s.bus.Ping, Tolerated: true})
 	}
-	checks = append(checks, s.upstreamChecks()...)
+	checks = append(checks, s.upstreams.Checks()...)
 	if s.Site != nil {
 		checks = append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))
 	}

@@ -128,7 +128,7 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	if s.servers, err = s.newServers(config); err != nil {
 		return err
 	}
-	s.upstreams = s.watchUpstreams(config)
+	s.upstreams = config.watch(s.servers, s.Authz.Resources())
 	s.Echo.HideBanner, s.Echo.HidePort = true, true
 	s.Echo.IPExtractor = bootstrap.BehindProxies(config.Logger, config.TrustedProxies...)
 	s.operations.observe(s.Echo)
@@ -154,6 +154,12 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	s.upstreams.Start(s.checked)
 	return server.ServeAndDrain(ctx, listener)
 }
+
+// UpstreamStatus is the state of an upstream, with the cause and the remedy if it does not work.
+type UpstreamStatus = upstreams.Status
+
+// CheckUpstreams checks every upstream now. Serve does so in the background (U31).
+func (s *Service) CheckUpstreams(ctx context.Context) []UpstreamStatus { return s.upstreams.Check(ctx) }
 
 // Drain ends every open stream; Serve does so when it stops.
 func (s *Service) Drain() { s.servers.Drain() }

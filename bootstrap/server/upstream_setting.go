@@ -1,11 +1,15 @@
 package server
 
 import (
+	"cmp"
 	"errors"
+	"net/url"
 	"strings"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/server/upstreams"
 	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // upstreamMapping is an UpstreamAddress as a mapping in the file of settings.
@@ -66,4 +70,44 @@ func formatUpstream(u UpstreamAddress) string {
 		return target
 	}
 	return u.Path + " = " + target
+}
+
+// watch returns the checks of the upstreams, whose servers and resources are in the same order.
+func (c Config) watch(servers mcpServers, resources []oauth.ProtectedResource) *upstreams.Watch {
+	var all []upstreams.Upstream
+	for i, address := range c.Gateway.Upstreams {
+		u := upstreams.Upstream{Name: address.name(), Address: address.withoutQuery(), Resource: resources[i].Resource.String(), Gateway: servers[i]}
+		if c.Gateway.countNamed(u.Name) > 1 {
+			u.Name += " of " + strings.TrimPrefix(u.Resource, c.Issuer)
+		}
+		all = append(all, u)
+	}
+	return upstreams.New(all, c.CheckLimit, c.Logger)
+}
+
+func (g GatewayConfig) countNamed(name string) (count int) {
+	for _, u := range g.Upstreams {
+		if u.name() == name {
+			count++
+		}
+	}
+	return count
+}
+
+// name returns the scheme and host of the address, whose path and query may have a key, or the command without its arguments and environment.
+func (u UpstreamAddress) name() string {
+	if u.IsProgram() {
+		return programPrefix + " " + u.Program.Command
+	}
+	if address, err := url.Parse(u.URL); err == nil && address.Scheme != "" {
+		return (&url.URL{Scheme: address.Scheme, Host: address.Host}).String()
+	}
+	field, _, _ := strings.Cut(u.URL, "}")
+	return field + "}"
+}
+
+// withoutQuery returns the address without its query, which may have a key.
+func (u UpstreamAddress) withoutQuery() string {
+	address, _, _ := strings.Cut(u.URL, "?")
+	return cmp.Or(address, u.name())
 }

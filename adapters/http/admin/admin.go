@@ -85,12 +85,17 @@ func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 // loopbackOnly refuses requests to other addresses than loopback, because these routes contain personal data.
 func loopbackOnly(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		local, known := c.Request().Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-		if !known || !local.IP.IsLoopback() {
+		if !isLocal(c.Request()) {
 			return c.String(http.StatusForbidden, "this page is available on a loopback address only: open it on the computer of the service\n")
 		}
 		return next(c)
 	}
+}
+
+// isLocal reports whether a request came to a loopback address.
+func isLocal(r *http.Request) bool {
+	local, known := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return known && local.IP.IsLoopback()
 }
 
 // allowsHost accepts the names of this computer, the configured name and the local address of the connection. An attacker cannot control any of them.

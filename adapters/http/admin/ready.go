@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -28,6 +29,7 @@ type Description struct {
 	State  string `json:"state,omitempty"`  // from a closed list
 	Detail string `json:"detail,omitempty"` // left out of a failed check, whose problem contains it
 	Remedy string `json:"remedy,omitempty"`
+	Brief  string `json:"-"` // the problem without a detail, for readers on other computers
 }
 
 // result is the result of a check; Problem is empty when it passed.
@@ -48,14 +50,20 @@ func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status, body := http.StatusOK, report{Status: "ok"}
 		for _, check := range checks {
-			found := check.described()
-			switch err := check.within(r.Context()); {
+			found, err := check.described(), check.within(r.Context())
+			if err != nil && found.Brief != "" && !isLocal(r) {
+				err = errors.New(found.Brief)
+			}
+			switch {
 			case err == nil:
 			case check.Tolerated && status == http.StatusOK:
 				found.Problem, found.Detail, body.Status = err.Error(), "", "degraded"
 			default:
 				found.Problem, found.Detail = err.Error(), ""
 				status, body.Status = http.StatusServiceUnavailable, "not ready"
+			}
+			if !isLocal(r) {
+				found.Detail = ""
 			}
 			body.Checks = append(body.Checks, found)
 		}

@@ -10,21 +10,25 @@ import (
 )
 
 // Check asks the server with a key that no server has issued, or with the credential for all callers, and judges its answer (U31). It does not use or
-// change the circuit breaker, whose subject is calls. After a good result, it sends no key first, because servers lock out addresses that send many
-// wrong ones.
+// change the circuit breaker, whose subject is calls. After the first check it sends such a key only if it cannot find out more without one, because
+// servers lock out addresses that send many wrong keys.
 func (u *Upstream) Check(ctx context.Context, last probe.Result) probe.Result {
-	if u.options.Credential.ofSender() && last.IsKnown() && last.Works() {
-		if found := u.ask(ctx, presentation.Credentials{}); found.State != probe.Accepted && found.State != probe.Forbids {
+	if u.options.Credential.ofSender() && last.IsKnown() && !last.AcceptsAnyKey() {
+		found := u.ask(ctx, presentation.Credentials{})
+		before := u.withoutKey.Swap(found.State)
+		switch {
+		case found.State == last.State, found.State == probe.RefusesKeys, found.IsOutage():
 			return found
+		case found.State == before && !last.IsOutage(): // last is what it answered to a key then
+			return last
 		}
 	}
 	credentials, err := u.options.Credential.sample()
 	if err != nil {
 		return probe.Result{State: probe.NotChecked}
 	}
-	return u.options.Credential.judge(u.ask(ctx, credentials), u.options.VerifiesTokens)
+	return u.options.Credential.judge(u.ask(ctx, credentials))
 }
-
 func (u *Upstream) ask(ctx context.Context, credentials presentation.Credentials) probe.Result {
 	asked := probe.Probe{Client: u.checks, URL: u.url.String(), Host: u.options.Host, Sign: func(r *http.Request, body []byte) {
 		u.options.Credential.identify(r, &forwarding{body: body})
@@ -53,11 +57,8 @@ func (h HostToken) sample() (presentation.Credentials, error) {
 	return h.Presentation.Render(h.Presentation.Sample(probe.RandomKey))
 }
 
-func (HostToken) judge(found probe.Result, verifies bool) probe.Result {
-	switch {
-	case found.State == probe.Accepted && verifies:
-		return probe.Result{State: probe.AcceptsAny}
-	case found.State == probe.Accepted:
+func (HostToken) judge(found probe.Result) probe.Result {
+	if found.State == probe.Accepted {
 		return probe.Result{State: probe.ChecksNoKeys}
 	}
 	return found
@@ -65,7 +66,7 @@ func (HostToken) judge(found probe.Result, verifies bool) probe.Result {
 
 func (None) sample() (presentation.Credentials, error) { return presentation.Credentials{}, nil }
 
-func (None) judge(found probe.Result, _ bool) probe.Result {
+func (None) judge(found probe.Result) probe.Result {
 	return refusal(found, probe.RequiresKey)
 }
 
@@ -73,7 +74,7 @@ func (s Static) sample() (presentation.Credentials, error) {
 	return s.Presentation.Render(credential.Values{credential.Token: s.Secret})
 }
 
-func (Static) judge(found probe.Result, _ bool) probe.Result {
+func (Static) judge(found probe.Result) probe.Result {
 	return refusal(found, probe.RefusesSecret)
 }
 

@@ -24,9 +24,9 @@ type Credential interface {
 	render(host oauth.HostToken) (presentation.Credentials, error)
 	// identify adds the headers that identify the caller.
 	identify(out *http.Request, x *forwarding)
-	// sample returns what a check presents, and judge what its result means for calls; verifies is Options.VerifiesTokens.
+	// sample returns what a check presents, and judge what its result means for calls.
 	sample() (presentation.Credentials, error)
-	judge(found probe.Result, verifies bool) probe.Result
+	judge(found probe.Result) probe.Result
 	// ofSender reports whether the credential is the sender's own, so that a 401 concerns the sender and not the gateway.
 	ofSender() bool
 }

@@ -19,6 +19,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/outbound"
@@ -43,8 +44,6 @@ type Options struct {
 	Resource    oauth.Resource // the resource that clients call; part of the owner of a session
 	Patience    time.Duration  // until the response to a POST begins; 0 for 5 minutes
 
-	VerifiesTokens bool // the server is also the verifier of pasted tokens
-
 	outbound.Options
 	Observe func(Request) // called for each request to the upstream; nil for none
 	Logger  *slog.Logger
@@ -60,6 +59,8 @@ type Upstream struct {
 	proxy   *httputil.ReverseProxy
 	health  func() error
 	checks  *http.Client // of Check
+
+	withoutKey atomic.Value // probe.State of the last check without a key
 }
 
 // Health returns an error while the upstream gets no requests, because it has failed repeatedly (U10).
@@ -214,6 +215,5 @@ func redirectsTo(answer *http.Response, from *url.URL) error {
 	if to.Host != from.Host || strings.Trim(to.Path, "/") != strings.Trim(from.Path, "/") {
 		return errors.New("it redirects elsewhere: set upstream to the address of the MCP server itself")
 	}
-	to.RawQuery, to.Fragment, to.User = "", "", nil
-	return errors.New("it redirects to " + to.String() + ": set upstream to that address")
+	return errors.New("it redirects " + outbound.Target(to, from) + ": set upstream to that address")
 }

@@ -102,8 +102,8 @@ func (a answer) read(into any, members ...string) error {
 }
 
 // unavailable logs and returns the error of a failed request, without the query of its URL, which may contain a key.
-func (c client) unavailable(ctx context.Context, request *http.Request, err error) error {
-	at := url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Path: request.URL.Path}
+func (c client) unavailable(ctx context.Context, to *url.URL, err error) error {
+	at := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
 	c.logger.ErrorContext(ctx, "cannot verify tokens at the site", "url", at.String(), "reason", err)
 	reason := fmt.Sprintf("verifying a token at %s: %v", at.String(), err)
 	if wrong := mistake(""); errors.As(err, &wrong) {

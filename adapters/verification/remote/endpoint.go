@@ -38,19 +38,19 @@ func (e *Endpoint) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 	request.Header.Set("Accept", "application/json")
 	got, err := e.client.send(request)
 	if err != nil {
-		return oauth.Principal{}, e.client.unavailable(ctx, request, err)
+		return oauth.Principal{}, e.client.unavailable(ctx, request.URL, err)
 	}
 	switch {
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	case got.status < 200 || got.status > 299:
-		return oauth.Principal{}, e.client.unavailable(ctx, request, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status)))
+		return oauth.Principal{}, e.client.unavailable(ctx, request.URL, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status)))
 	case !got.isJSON() || len(got.body) == 0:
 		return oauth.Principal{}, nil
 	}
 	var found principal
 	if err := got.read(&found, "subject", "roles", "scopes"); err != nil {
-		return oauth.Principal{}, e.client.unavailable(ctx, request, err)
+		return oauth.Principal{}, e.client.unavailable(ctx, request.URL, err)
 	}
 	return oauth.Principal(found), nil
 }

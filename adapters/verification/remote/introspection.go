@@ -58,7 +58,7 @@ func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.P
 	found, err := i.introspect(request)
 	switch {
 	case err != nil:
-		return oauth.Principal{}, i.client.unavailable(ctx, request, err)
+		return oauth.Principal{}, i.client.unavailable(ctx, request.URL, err)
 	case !*found.Active, i.expired(found):
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,11 +103,11 @@ func (m *MCP) ask(ctx context.Context, values credential.Values) (probe.Answer, 
 	if err != nil {
 		return probe.Answer{}, oauth.ErrUnknownBearer // no server can have accepted it
 	}
-	url, allowed := m.urlOf(values)
+	address, allowed := m.urlOf(values)
 	if !allowed {
 		return probe.Answer{}, oauth.ErrUnknownBearer // its host is not listed any more
 	}
-	asked := probe.Probe{Client: m.client.http, URL: url, Host: m.options.Host}
+	asked := probe.Probe{Client: m.client.http, URL: address, Host: m.options.Host}
 	answer, err := asked.Run(ctx, credentials, int(m.answered.Load())) // first the request that the server accepted last, to save requests
 	if err != nil {
 		return answer, fmt.Errorf("verifying a token: %w", err)
@@ -117,14 +118,16 @@ func (m *MCP) ask(ctx context.Context, values credential.Values) (probe.Answer, 
 	return answer, nil
 }
 
+// unavailable does not name the path of an MCP server, which may have a key.
 func (m *MCP) unavailable(ctx context.Context, answer probe.Answer) error {
+	to := &url.URL{Scheme: answer.Request.URL.Scheme, Host: answer.Request.URL.Host}
 	if answer.State == probe.Redirects {
 		answer.Detail = "elsewhere" // the target may contain a part of the person's token that cannot be recognised (B15)
 	}
 	if answer.IsMistake() {
-		return m.client.unavailable(ctx, answer.Request, mistake(answer.String()))
+		return m.client.unavailable(ctx, to, mistake(answer.String()))
 	}
-	return m.client.unavailable(ctx, answer.Request, problem(answer.String()))
+	return m.client.unavailable(ctx, to, problem(answer.String()))
 }
 
 // probes are the times at which the server at each address last refused a random secret.

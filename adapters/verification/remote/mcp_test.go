@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+const resultOfMCP = `{"jsonrpc":"2.0","id":1,"result":{}}`
 
 var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 	var mcp *site
@@ -31,8 +34,12 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 			case r.Method == http.MethodDelete:
 			case !supports(mcp.forms[len(mcp.forms)-1], r):
 				w.WriteHeader(http.StatusBadRequest)
+			case r.Method == http.MethodGet:
+				w.Header().Set("Mcp-Session-Id", "one")
+				w.Header().Set("Content-Type", "text/event-stream")
 			default:
 				w.Header().Set("Mcp-Session-Id", "one")
+				_, _ = io.WriteString(w, resultOfMCP)
 			}
 		}
 	}
@@ -66,12 +73,12 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 	})
 
 	It("refuses a server that accepts a random token, and probes it again from time to time", func(ctx SpecContext) {
-		mcp.answer = answering(http.StatusOK, "application/json", "{}")
+		mcp.answer = answering(http.StatusOK, "application/json", resultOfMCP)
 		_, err := verifier.VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("it accepts any token"))
 		mcp.answer = accepting(has("initialize"))
 		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
-		mcp.answer = answering(http.StatusOK, "application/json", "{}")
+		mcp.answer = answering(http.StatusOK, "application/json", resultOfMCP)
 		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal), "the last probe is recent")
 		clock = clock.Add(probeInterval)
 		_, err = verifier.VerifyBearer(ctx, token)
@@ -86,6 +93,7 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		Expect(errors.As(err, &misconfigured)).To(Equal(lasts))
 		Expect(mcp.log.String()).NotTo(ContainSubstring(token))
 	}, Entry(nil, 404, "it answered 404", true), Entry(nil, 405, "it answered 405", true), Entry(nil, 307, "it redirects", true),
+		Entry(nil, 200, "other content than a result of MCP", true),
 		Entry(nil, 500, "it answered 500", false), Entry(nil, 429, "it answered 429", false))
 
 	It("refuses a token after a 401 of a server without initialize", func(ctx SpecContext) {
@@ -106,6 +114,7 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 			mcp.answer = func(w http.ResponseWriter, r *http.Request) {
 				switch r.Header.Get("Authorization") {
 				case "Bearer " + token:
+					_, _ = io.WriteString(w, resultOfMCP)
 				case "":
 					w.WriteHeader(without)
 				default:

@@ -1,14 +1,12 @@
-// Package upstreams checks the upstreams of a gateway at the start and while it runs. A Watch checks all of them at the same time, logs what changes,
-// and returns a Status of each. The state itself stays with the gateway, whose consent page needs it.
+// Package upstreams checks the upstreams of a gateway at the start and while it runs. A Watch checks each at its own intervals, logs what changes,
+// and returns a Status of each, also for the admin listener and the metrics. The state itself stays with the gateway, whose consent page needs it.
 package upstreams
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,101 +17,78 @@ import (
 const DefaultLimit = 5 * time.Second
 
 // The intervals of the checks, to which up to a tenth is added at random. In an outage the first one is short, because an upstream that starts with the
-// gateway is reachable soon; each further one is twice as long, up to the longest.
+// gateway is reachable soon; each further one is twice as long, up to the longest. A server that wants fewer requests gets the next one after the longest, or after
+// the time that it names.
 const (
 	interval              = time.Minute
 	firstOutageInterval   = time.Second
 	longestOutageInterval = 10 * time.Second
 )
 
-// Upstream is one MCP server behind a gateway.
-type Upstream struct {
-	Name     string // for the operator, without secrets
-	Resource string // the URL that clients call
-	Gateway  *bootstrap.MCPServer
-}
-
-// Status is the state of an upstream.
-type Status struct {
-	Name, Resource string
-	State          bootstrap.UpstreamState
-	Calls          error // why it gets no calls; nil while it does
-}
-
-// Status returns the state of the last check, and whether the upstream gets calls.
-func (u Upstream) Status() Status {
-	return Status{u.Name, u.Resource, u.Gateway.UpstreamState(), u.Gateway.Health()}
-}
-
-// Err returns the causes of a problem that a check or calls have shown; nil for an upstream that works.
-func (s Status) Err() error {
-	var causes []string
-	if !s.State.Works() {
-		causes = append(causes, s.State.Cause())
-	}
-	if s.Calls != nil {
-		causes = append(causes, s.Calls.Error())
-	}
-	if len(causes) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(causes, "; "))
-}
-
 // Watch checks upstreams until it is closed.
 type Watch struct {
-	all    []Upstream
+	all    []*watched
 	limit  time.Duration
 	logger *slog.Logger
 
+	running context.Context // of the background work
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+}
+
+// watched is an upstream with at most one check at a time, so that each change is logged once.
+type watched struct {
+	Upstream
 	checking sync.Mutex
-	started  sync.Once
-	stop     context.CancelFunc
-	done     chan struct{} // closed when the background work has ended
 }
 
 // New returns a watch whose checks have the time limit; 0 for DefaultLimit.
 func New(all []Upstream, limit time.Duration, logger *slog.Logger) *Watch {
-	if limit == 0 {
-		limit = DefaultLimit
+	w := &Watch{limit: cmp.Or(limit, DefaultLimit), logger: logger}
+	w.running, w.cancel = context.WithCancel(context.Background())
+	for _, u := range all {
+		w.all = append(w.all, &watched{Upstream: u})
 	}
-	return &Watch{all: all, limit: limit, logger: logger}
+	return w
 }
 
-// Start begins the checks in the background, and calls report after the first one unless it is nil.
+// Start begins the checks in the background, each upstream at its own intervals, and calls report after the first check of all unless it is nil.
 func (w *Watch) Start(report func([]Status)) {
-	if len(w.all) == 0 {
-		return
+	var first sync.WaitGroup
+	for _, u := range w.all {
+		first.Add(1)
+		w.work.Go(func() { w.follow(u, first.Done) })
 	}
-	w.started.Do(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		w.stop, w.done = cancel, make(chan struct{})
-		go w.run(ctx, report)
+	w.work.Go(func() {
+		first.Wait()
+		if w.running.Err() == nil && report != nil {
+			report(w.Statuses())
+		}
 	})
 }
 
-func (w *Watch) run(ctx context.Context, report func([]Status)) {
-	defer close(w.done)
-	statuses := w.Check(ctx)
-	if ctx.Err() == nil && report != nil {
-		report(statuses)
-	}
-	for pause := next(statuses, interval); ; pause = next(statuses, pause) {
+// follow calls checked after the first check.
+func (w *Watch) follow(u *watched, checked func()) {
+	found := w.check(w.running, u)
+	checked()
+	for pause := next(found, interval); ; pause = next(found, pause) {
 		select {
-		case <-ctx.Done():
+		case <-w.running.Done():
 			return
 		case <-time.After(pause + rand.N(pause/10)): //nolint:gosec // no secret
 		}
-		statuses = w.Check(ctx)
+		found = w.check(w.running, u)
 	}
 }
 
 // next returns the interval that follows the last one.
-func next(statuses []Status, last time.Duration) time.Duration {
+func next(found bootstrap.UpstreamState, last time.Duration) time.Duration {
 	switch {
-	case !slices.ContainsFunc(statuses, func(s Status) bool { return s.State.IsOutage() }):
+	case found.WantsFewer():
+		return max(found.RetryAfter, longestOutageInterval)
+	case !found.IsOutage():
 		return interval
-	case last == interval:
+	case last >= interval:
 		return firstOutageInterval
 	}
 	return min(2*last, longestOutageInterval)
@@ -121,8 +96,6 @@ func next(statuses []Status, last time.Duration) time.Duration {
 
 // Check checks every upstream now and returns the statuses in their order.
 func (w *Watch) Check(ctx context.Context) []Status {
-	w.checking.Lock()
-	defer w.checking.Unlock()
 	var checks sync.WaitGroup
 	for _, u := range w.all {
 		checks.Go(func() { w.check(ctx, u) })
@@ -131,19 +104,22 @@ func (w *Watch) Check(ctx context.Context) []Status {
 	return w.Statuses()
 }
 
-// check logs only a change of the state.
-func (w *Watch) check(ctx context.Context, u Upstream) {
+// check logs only a change of the state or its detail.
+func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
+	u.checking.Lock()
+	defer u.checking.Unlock()
 	limited, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
 	before := u.Gateway.UpstreamState()
 	found := u.Gateway.CheckUpstream(limited)
 	switch {
-	case found.State == before.State:
+	case found.State == before.State && found.Detail == before.Detail:
 	case !found.Works():
 		w.logger.WarnContext(ctx, "an upstream does not work", "upstream", u.Name, "state", string(found.State), "cause", found.Cause(), "remedy", found.Remedy(), "rule", "U31")
 	case !before.Works():
 		w.logger.InfoContext(ctx, "an upstream works again", "upstream", u.Name, "state", string(found.State), "rule", "U31")
 	}
+	return found
 }
 
 // Statuses returns the states of the last checks.
@@ -157,10 +133,6 @@ func (w *Watch) Statuses() []Status {
 
 // Close ends the background work and waits for its end.
 func (w *Watch) Close() {
-	w.started.Do(func() {}) // Start does nothing from now on
-	if w.stop == nil {
-		return
-	}
-	w.stop()
-	<-w.done
+	w.cancel()
+	w.work.Wait()
 }

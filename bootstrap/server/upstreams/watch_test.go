@@ -1,6 +1,7 @@
 package upstreams
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -15,15 +16,26 @@ func TestUpstreams(t *testing.T) { suite.Run(t, "Upstreams") }
 
 var _ = Describe("Checking upstreams", Label("U31"), func() {
 	It("follows an outage closely at first, and then less often", func() {
-		works, down := Status{State: bootstrap.UpstreamState{State: "reachable"}}, Status{State: bootstrap.UpstreamState{State: "unreachable"}}
-		wrong := Status{State: bootstrap.UpstreamState{State: "wrong-path"}}
-		Expect(next([]Status{works, wrong}, interval)).To(Equal(time.Minute))
+		works, down := bootstrap.UpstreamState{State: "reachable"}, bootstrap.UpstreamState{State: "unreachable"}
+		Expect(next(bootstrap.UpstreamState{State: "wrong-path"}, interval)).To(Equal(time.Minute))
 		var intervals []time.Duration
 		for pause := interval; len(intervals) < 6; {
-			pause = next([]Status{works, down}, pause)
+			pause = next(down, pause)
 			intervals = append(intervals, pause/time.Second)
 		}
 		Expect(intervals).To(Equal([]time.Duration{1, 2, 4, 8, 10, 10}))
-		Expect(next([]Status{works, works}, 8*time.Second)).To(Equal(time.Minute))
+		Expect(next(works, 8*time.Second)).To(Equal(time.Minute))
 	})
+
+	It("asks a server that wants fewer requests after the longest interval of an outage, or after the time that it names", func() {
+		busy := bootstrap.UpstreamState{State: "try-later"}
+		Expect(next(busy, interval)).To(Equal(10 * time.Second))
+		busy.RetryAfter = 2 * time.Minute
+		Expect(next(busy, time.Second)).To(Equal(2 * time.Minute))
+		busy.RetryAfter = time.Second
+		Expect(next(busy, time.Second)).To(Equal(10 * time.Second))
+		Expect(next(bootstrap.UpstreamState{State: "unreachable"}, 2*time.Minute)).To(Equal(time.Second))
+	})
+
+	It("ends without a start", func() { New(nil, 0, slog.New(slog.DiscardHandler)).Close() })
 })

@@ -1,0 +1,133 @@
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/outbound"
+)
+
+const (
+	errorBytes   = 1 << 10
+	contentBytes = 64 << 10
+	longestRetry = time.Hour // that a server can ask for
+)
+
+// content is what the body of an answer with a status of success is.
+type content int
+
+const (
+	otherContent content = iota
+	resultOfMCP          // or an event stream, which can be endless
+	errorOfJSONRPC
+)
+
+// head is a response without its body, which may be an endless stream.
+type head struct {
+	status           int
+	session          string
+	contentType      string
+	content          content
+	retries          bool          // the server names a time to try again, so that a refusal passes
+	retryAfter       time.Duration // that time, if it is a number
+	overHTTP         bool
+	target           string // of a redirect, as the cause names it
+	beginningOfError []byte // of a 400 or 403
+}
+
+func (p Probe) head(request *http.Request) (head, error) {
+	response, err := p.Client.Do(request) //nolint:gosec // the operator has configured the URL or listed its host
+	if err != nil {
+		return head{}, err
+	}
+	defer response.Body.Close()
+	h := head{
+		status: response.StatusCode, session: response.Header.Get(sessionHeader), contentType: strings.ToLower(response.Header.Get("Content-Type")),
+		overHTTP: request.URL.Scheme == "http",
+	}
+	h.retries, h.retryAfter = retryOf(response.Header.Get("Retry-After"))
+	if to, err := response.Location(); err == nil {
+		h.target = outbound.Target(to, request.URL)
+	}
+	switch {
+	case h.status == http.StatusForbidden, h.status == http.StatusBadRequest:
+		h.beginningOfError, _ = io.ReadAll(io.LimitReader(response.Body, errorBytes)) // a read error means another reason
+	case h.isSuccess() && strings.HasPrefix(h.contentType, "text/event-stream"):
+		h.content = resultOfMCP
+	case h.isSuccess():
+		body, err := io.ReadAll(io.LimitReader(response.Body, contentBytes))
+		if err != nil {
+			return h, err
+		}
+		h.content = contentOf(body)
+	}
+	return h, nil
+}
+
+// retryOf reads a Retry-After.
+func retryOf(header string) (retries bool, after time.Duration) {
+	seconds, err := strconv.Atoi(header)
+	if err != nil || seconds < 0 {
+		return header != "", 0
+	}
+	return true, time.Duration(min(seconds, int(longestRetry/time.Second))) * time.Second
+}
+
+// contentOf reads the members of a message of JSON-RPC, of which only the beginning may be known.
+func contentOf(beginning []byte) (c content) {
+	in := json.NewDecoder(bytes.NewReader(beginning))
+	if begin, err := in.Token(); err != nil || begin != json.Delim('{') {
+		return otherContent
+	}
+	isMessage := len(beginning) == contentBytes // some servers write the version after the result
+	for in.More() {
+		name, err := in.Token()
+		if err != nil {
+			break
+		}
+		c = max(c, contentOfMember(name, beginning[in.InputOffset():]))
+		var value json.RawMessage
+		if in.Decode(&value) != nil {
+			break
+		}
+		isMessage = isMessage || name == "jsonrpc"
+	}
+	if !isMessage {
+		return otherContent
+	}
+	return c
+}
+
+// contentOfMember needs only the beginning of the value.
+func contentOfMember(name json.Token, value []byte) content {
+	switch isObject := bytes.HasPrefix(bytes.TrimLeft(value, ": \t\r\n"), []byte("{")); {
+	case isObject && name == "result":
+		return resultOfMCP
+	case isObject && name == "error":
+		return errorOfJSONRPC
+	}
+	return otherContent
+}
+
+func (h head) isSuccess() bool { return h.status >= 200 && h.status < 300 }
+
+// wantsFewer reports whether a later request can have another answer, and an earlier one can prolong a lockout.
+func (h head) wantsFewer() bool {
+	return h.status == http.StatusTooManyRequests || h.retries && h.status >= 400 && !isUnsupported(h.status)
+}
+
+// textsOfTLS are what Go, nginx and Apache answer to plain HTTP on a port for TLS.
+var textsOfTLS = []string{
+	"Client sent an HTTP request to an HTTPS server.", "The plain HTTP request was sent to HTTPS port", "You're speaking plain HTTP to an SSL-enabled server port.",
+}
+
+func (h head) asksForTLS() bool {
+	return h.overHTTP && h.status == http.StatusBadRequest &&
+		slices.ContainsFunc(textsOfTLS, func(text string) bool { return strings.Contains(string(h.beginningOfError), text) })
+}
