@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// UpstreamState is what a check of an upstream has found, with the cause and the remedy if it does not work.
+// UpstreamState is the result of a check of an upstream. Its methods Works, Cause, Remedy and String describe it, and its State is one word.
 type UpstreamState = probe.Result
 
 // upstreamState is the upstream of a gateway with the result of its last check.

@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -23,6 +24,19 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 		return upstreamAnswering(failing(status, mediaType, body))
 	}
 
+	alerting := func() string { // as openssl answers plain HTTP
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(listener.Close)
+		go func() {
+			for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+				_, _ = conn.Write([]byte("\x15\x03\x01\x00\x02\x02\x46"))
+				_ = conn.Close()
+			}
+		}()
+		return "http://" + listener.Addr().String()
+	}
+
 	DescribeTable("finds", func(ctx SpecContext, address func() string, state, cause string) {
 		_, report := operateChecked(ctx, address())
 		Expect(string(report.State.State)).To(Equal(state))
@@ -34,8 +48,13 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 		Entry("a result", answering(http.StatusOK, "application/json", result), "accepts-any-key", ""),
 		Entry("JSON of another API", answering(http.StatusOK, "application/json", `{"ok":true}`), "no-mcp-result", "it answered 200 with other content than a result of MCP"),
 		Entry("a result of another API", answering(http.StatusOK, "application/json", `{"result":"ok"}`), "no-mcp-result", "it answered 200 with other content than a result of MCP"),
+		Entry("a message without an object as its result", answering(http.StatusOK, "application/json", `{"jsonrpc":"2.0","id":1,"result":"ok"}`), "no-mcp-result", "other content"),
 		Entry("an empty answer", answering(http.StatusAccepted, "", ""), "no-mcp-result", "it answered 202 with other content than a result of MCP"),
 		Entry("an error in place of 401", answering(http.StatusOK, "application/json", failed), "json-rpc-error", "it answered initialize with a JSON-RPC error and 200"),
+		Entry("a refusal of keys that are malformed", Label("U14"), upstreamAnswering(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(map[bool]int{true: http.StatusUnauthorized, false: http.StatusBadRequest}[r.Header.Get("Authorization") == ""])
+		}), "refuses-unknown-keys", ""),
+		Entry("TLS in an alert", alerting, "speaks-tls", "it speaks TLS"),
 		Entry("a long result", answering(http.StatusOK, "application/json", strings.Replace(result, `"name":"n"`, `"name":"`+strings.Repeat("n", 1<<18)+`"`, 1)), "accepts-any-key", ""),
 	)
 

@@ -157,7 +157,7 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 		Entry("that it requires a key", of("/mcp", apiKey), credential(bootstrap.CredentialNone), "requires-a-key", false),
 		Entry("that it is unavailable", upstreamAnswering(failing(http.StatusServiceUnavailable, "text/plain", "restarting")), asItIs, "failing", false),
 		Entry("that it hangs up", upstreamAnswering(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), asItIs, "broken-connection", false),
-		Entry("that it refuses everything", upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no")), asItIs, "forbidden", false),
+		Entry("that it refuses everything", upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no")), asItIs, "forbidden", true),
 		Entry("that it speaks TLS", overTLS("http://ADDRESS/mcp"), asItIs, "speaks-tls", false),
 		Entry("a proxy that cannot be reached", Label("U20"), func() string { return beyond + "/mcp" }, through(func() string { return "http://" + freeAddress() }), "proxy-refuses", false),
 		Entry("a proxy that requires another password", Label("U20"), func() string { return beyond + "/mcp" }, through(func() string {
@@ -263,6 +263,12 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 		Expect(d.Of("upstream /mcp").Status).To(Equal("ok"))
 		Expect(d.Of("upstream /down").Status).To(Equal("warning"))
 		Expect(d.Code).To(BeZero())
+	})
+
+	It("warns of one that may refuse the gateway, because people with a key may be able to connect", func(ctx SpecContext) {
+		service, _ := operateChecked(ctx, upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no"))())
+		found := service.diagnose(ctx).Of("upstream /mcp")
+		Expect(found).To(And(HaveField("Status", "warning"), HaveField("Mend", ContainSubstring("allow the address of the gateway"))))
 	})
 
 	DescribeTable("skips the check and states what to do", func(ctx SpecContext, admin func() string, reason string) {

@@ -78,6 +78,8 @@ func (r upstreamReport) finding(resource string) Finding {
 		if f.Mend == "" {
 			f.Mend = "read the log of the gateway and of the MCP server"
 		}
+	case r.Remedy != "":
+		f.Status, f.Why, f.Breaks, f.Mend = Warning, "people may be unable to connect", everyClient, r.Remedy
 	case r.State == notChecked:
 		f.Status, f.Seen = Skipped, "because the gateway has not checked it yet: run doctor again"
 	}

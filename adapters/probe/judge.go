@@ -19,6 +19,7 @@ type answers struct {
 	names, statuses []string
 	forbidden       bool   // 403 to initialize
 	unauthorized    bool   // 401 to another request
+	invalid         bool   // 400 or 422 to initialize, with which some servers answer a malformed key
 	redirect        string // its target, or "elsewhere"
 	failed          bool   // a status that says nothing about the address
 	success         Result // a status of success without a result, which is also how some servers answer a method that they do not know
@@ -50,6 +51,7 @@ func (a *answers) judge(got head, index int, credentials presentation.Credential
 	case !isUnsupported(got.status):
 		a.failed = true
 	}
+	a.invalid = a.invalid || index == Initialize && (got.status == http.StatusBadRequest || got.status == http.StatusUnprocessableEntity)
 	a.names, a.statuses = append(a.names, requests[index].name), append(a.statuses, strconv.Itoa(got.status))
 	return Result{}, false
 }
@@ -111,6 +113,8 @@ func judgeError(err error) Result {
 		return Result{State: Untrusted, Detail: reason.Error()}
 	case errors.As(err, &certificate):
 		return Result{State: WrongTLS, Detail: reason.Error()}
+	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // an alert of TLS
+		return Result{State: SpeaksTLS}
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return Result{State: SpeaksNoTLS}
 	case errors.As(err, &connection) && connection.Op == "remote error": // crypto/tls names alerts like this

@@ -46,8 +46,8 @@ type Answer struct {
 }
 
 // Run sends the requests until one decides, first the one with the index. 401 to initialize means that the credential is refused. 401 to another request
-// can mean that a session is required, so it counts only if the server does not support initialize. 403 refuses the credential if the server answers
-// 401 without one; otherwise it may also be about the gateway.
+// can mean that a session is required, so it counts only if the server does not support initialize. 403, 400 and 422 refuse the credential if the server
+// answers 401 without one; otherwise they may also be about the gateway.
 func (p Probe) Run(ctx context.Context, credentials presentation.Credentials, first int) (answer Answer, err error) {
 	seen := answers{}
 	for _, i := range beginningWith(first) {
@@ -70,7 +70,7 @@ func (p Probe) Run(ctx context.Context, credentials presentation.Credentials, fi
 		}
 	}
 	answer.Result = seen.conclude()
-	if answer.State == Forbids && p.refusesWithout(ctx) {
+	if (answer.State == Forbids || seen.invalid) && p.refusesWithout(ctx) {
 		answer.State = RefusesKeys
 	}
 	return answer, nil
@@ -90,7 +90,7 @@ func beginningWith(first int) []int {
 	return order
 }
 
-// refusesWithout reports whether the server answers 401 to initialize without a credential. Then its 403 to a credential is about that credential; a
+// refusesWithout reports whether the server answers 401 to initialize without a credential. Then its refusal of a credential is about that credential; a
 // firewall or a server that refuses the gateway answers 403 to both.
 func (p Probe) refusesWithout(ctx context.Context) bool {
 	request, err := p.newRequest(ctx, requests[Initialize], presentation.Credentials{})
@@ -108,6 +108,7 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials presentati
 	}
 	request.Host = p.Host
 	credentials.AddTo(request)
+	request.Header.Set("User-Agent", "pasteport") // for the log of the server, in which a key of RandomKey needs an explanation
 	request.Header.Set("Accept", "text/event-stream")
 	if r.method == http.MethodPost {
 		request.Header.Set("Accept", "application/json, text/event-stream")

@@ -105,11 +105,11 @@ type Result struct {
 // Works reports whether the server answers as an MCP server, so that people can connect.
 func (r Result) Works() bool { return r.kind() == works }
 
+// MayWork reports whether the server works, or whether only a person's key can show that it does not.
+func (r Result) MayWork() bool { return r.kind() == works || r.kind() == uncertain }
+
 // IsKnown reports whether the server itself was checked.
 func (r Result) IsKnown() bool { return r.State != NotChecked && r.State != OfEachPerson }
-
-// AcceptsAnyKey reports whether the server checks no keys.
-func (r Result) AcceptsAnyKey() bool { return r.State == ChecksNoKeys || r.State == AcceptsAny }
 
 // ForVerifier returns what the result means if the server is also the verifier of keys.
 func (r Result) ForVerifier() Result {

@@ -13,7 +13,7 @@ import (
 // change the circuit breaker, whose subject is calls. After the first check it sends such a key only if it cannot find out more without one, because
 // servers lock out addresses that send many wrong keys.
 func (u *Upstream) Check(ctx context.Context, last probe.Result) probe.Result {
-	if u.options.Credential.ofSender() && last.IsKnown() && !last.AcceptsAnyKey() {
+	if u.options.Credential.ofSender() && last.IsKnown() {
 		found := u.ask(ctx, presentation.Credentials{})
 		before := u.withoutKey.Swap(found.State)
 		switch {
@@ -29,6 +29,7 @@ func (u *Upstream) Check(ctx context.Context, last probe.Result) probe.Result {
 	}
 	return u.options.Credential.judge(u.ask(ctx, credentials))
 }
+
 func (u *Upstream) ask(ctx context.Context, credentials presentation.Credentials) probe.Result {
 	asked := probe.Probe{Client: u.checks, URL: u.url.String(), Host: u.options.Host, Sign: func(r *http.Request, body []byte) {
 		u.options.Credential.identify(r, &forwarding{body: body})

@@ -43,7 +43,7 @@ func (s Status) brief() string { return s.causes(string(s.State.State)) }
 
 func (s Status) causes(ofCheck string) string {
 	var causes []string
-	if !s.State.Works() {
+	if !s.State.MayWork() {
 		causes = append(causes, ofCheck)
 	}
 	if s.Calls != nil {
