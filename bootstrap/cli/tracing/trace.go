@@ -220,7 +220,7 @@ func lineOf(t term.Terminal, step trace.Step) string {
 		outcome = t.Green(string(step.Outcome))
 	}
 	line := fmt.Sprintf("%-22s %s", step.Kind.Name(), outcome)
-	if step.Rule != "" {
+	if step.Rule != "" && step.Outcome != trace.Passed {
 		line += " [" + step.Rule + "]"
 	}
 	if step.Reason != "" {
