@@ -2,50 +2,38 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
-	"time"
+
+	"github.com/pasteport/pasteport/adapters/readiness"
 )
 
 // UpstreamID begins the IDs of the findings about the upstreams of a gateway.
 const UpstreamID = "upstream"
 
-const (
-	upstreamCheck = "upstream of " // begins the name of a check in /readyz
-	notChecked    = "not-checked"  // the state of an upstream before its first check
-	adminTimeout  = 5 * time.Second
-	adminBytes    = 256 << 10
-)
-
-// readiness is the part of a response of /readyz that describes upstreams.
-type readiness struct {
-	Status string
-	Checks []upstreamReport
-}
-
-type upstreamReport struct{ Name, Problem, State, Detail, Remedy string }
+const notChecked = "not-checked" // the state of an upstream before its first check
 
 // Upstreams reads the states of the upstreams of a gateway from its admin listener at host:port. They are not public, because they name internal
 // addresses. It returns one finding for each upstream, or one that is skipped, with the reason.
 func Upstreams(ctx context.Context, admin string, endpoint *url.URL) []Finding {
-	read, err := readReadiness(ctx, admin)
+	read, err := readiness.Read(ctx, admin)
+	if connection := new(url.Error); errors.As(err, &connection) {
+		err = connection.Err // without the URL, which the finding has
+	}
 	if err != nil {
 		return []Finding{SkippedUpstreams(fmt.Sprintf("because the admin listener at %s cannot be read (%v): if this server is a pasteport gateway, run doctor on its "+
 			"computer, or name the address of its admin listener with --admin-addr", admin, err))}
 	}
 	var findings []Finding
 	isGatewayOfEndpoint := false
-	for _, report := range read.Checks {
-		resource, isUpstream := strings.CutPrefix(report.Name, upstreamCheck)
+	for _, check := range read.Checks {
+		resource, isUpstream := strings.CutPrefix(check.Name, readiness.UpstreamOf)
 		if !isUpstream {
 			continue
 		}
-		found := report.finding(resource)
+		found := findingOf(check, resource)
 		switch {
 		case strings.TrimSuffix(resource, "/") == strings.TrimSuffix(endpoint.String(), "/"):
 			isGatewayOfEndpoint = true
@@ -66,7 +54,7 @@ func SkippedUpstreams(reason string) Finding {
 	return Finding{ID: UpstreamID, Asks: "do the MCP servers behind the gateway work", Status: Skipped, Seen: reason}
 }
 
-func (r upstreamReport) finding(resource string) Finding {
+func findingOf(r readiness.Result, resource string) Finding {
 	f := Finding{ID: UpstreamID, Asks: "does the MCP server behind " + resource + " work", Status: OK, Seen: r.Detail}
 	if at, err := url.Parse(resource); err == nil {
 		f.ID += " " + at.EscapedPath()
@@ -84,25 +72,4 @@ func (r upstreamReport) finding(resource string) Finding {
 		f.Status, f.Seen = Skipped, "because the gateway has not checked it yet: run doctor again"
 	}
 	return f
-}
-
-func readReadiness(ctx context.Context, admin string) (read readiness, err error) {
-	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/readyz", http.NoBody)
-	if err != nil {
-		return read, errors.New("the address is not valid: write host:port")
-	}
-	request.Host = "localhost"                                                  // accepted on every listen address
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
-	response, err := client.Do(request)
-	if err != nil {
-		return read, errors.Unwrap(err)
-	}
-	defer response.Body.Close()
-	err = json.NewDecoder(io.LimitReader(response.Body, adminBytes)).Decode(&read)
-	if err != nil || read.Status == "" {
-		return read, fmt.Errorf("it answered %s and is no admin listener of pasteport", response.Status)
-	}
-	return read, nil
 }

@@ -2,22 +2,16 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pasteport/pasteport/adapters/readiness"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/server"
-)
-
-const (
-	healthLimit = 10 * time.Second // each readiness check takes at most two seconds
-	healthSize  = 64 << 10         // bytes of an answer
 )
 
 func newHealth(out io.Writer) *cobra.Command {
@@ -45,39 +39,27 @@ func askReadiness(ctx context.Context, addr string) error {
 	if addr == "" || addr == server.AdminOff {
 		return fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s", server.DefaultAdminAddr)
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthLimit)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/readyz", http.NoBody)
-	if err != nil {
+	report, err := readiness.Read(ctx, addr)
+	other := new(readiness.OtherServerError)
+	switch {
+	case errors.Is(err, readiness.ErrAddress):
 		return fmt.Errorf("admin-addr %q is invalid: write host:port, for example %s", addr, server.DefaultAdminAddr)
-	}
-	request.Host = "localhost"                                                  // accepted on every listen address
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
-	response, err := client.Do(request)
-	if err != nil {
+	case errors.As(err, &other):
+		return fmt.Errorf("%s responds with %s, but is not a pasteport admin listener: set admin-addr to the service's", other.URL, other.Status)
+	case err != nil:
 		return fmt.Errorf("requesting the admin listener: %w: is \"pasteport gateway\" or \"pasteport serve\" running with this admin-addr?", err)
-	}
-	defer response.Body.Close()
-	return readinessError(response)
-}
-
-func readinessError(response *http.Response) error {
-	var said struct {
-		Status string
-		Checks []struct{ Name, Problem string }
-	}
-	err := json.NewDecoder(io.LimitReader(response.Body, healthSize)).Decode(&said)
-	if err != nil || said.Status == "" {
-		return fmt.Errorf("%s responds with %s, but is not a pasteport admin listener: set admin-addr to the service's", response.Request.URL, response.Status)
-	}
-	if response.StatusCode == http.StatusOK {
+	case report.Ready:
 		return nil
 	}
+	return problemsOf(report)
+}
+
+func problemsOf(report readiness.Report) error {
 	var problems []string
-	for _, check := range said.Checks {
+	for _, check := range report.Checks {
 		if check.Problem != "" {
 			problems = append(problems, check.Name+": "+check.Problem)
 		}
 	}
-	return fmt.Errorf("the service is %s: %s", said.Status, strings.Join(problems, "; "))
+	return fmt.Errorf("the service is %s: %s", report.Status, strings.Join(problems, "; "))
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/readiness"
 )
 
 // Route is a path of the admin listener, for GET and HEAD.
@@ -38,7 +40,9 @@ func New(o Options) http.Handler {
 		}
 	}
 	mount([]Route{
-		{"/healthz", func(w http.ResponseWriter, _ *http.Request) { writeReport(w, http.StatusOK, report{Status: "ok"}) }},
+		{"/healthz", func(w http.ResponseWriter, _ *http.Request) {
+			writeReport(w, http.StatusOK, readiness.Report{Status: "ok"})
+		}},
 		{"/readyz", ready(o.Checks)},
 		{"/metrics", o.Metrics.ServeHTTP},
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/pasteport/pasteport/adapters/readiness"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
@@ -43,7 +44,7 @@ var stylePolicy = func() string {
 type Upstream struct {
 	Name, Resource string
 	Problem        error // nil for one that works
-	Description
+	readiness.Description
 }
 
 // Connections returns the routes of the connection trace as pages and as JSON, newest connection first. The first page shows the upstreams too.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/pasteport/pasteport/adapters/readiness"
 )
 
 // checkTimeout limits a check, because probes wait only a few seconds.
@@ -21,34 +23,13 @@ type Check struct {
 	Run       func(context.Context) error
 	Tolerated bool // the service stays ready if the check fails; the failure is reported
 
-	Describe func() Description // nil for none
-}
-
-// Description is what else is known about the subject of a check.
-type Description struct {
-	State  string `json:"state,omitempty"`  // from a closed list
-	Detail string `json:"detail,omitempty"` // left out of a failed check, whose problem contains it
-	Remedy string `json:"remedy,omitempty"`
-	Brief  string `json:"-"` // the problem without a detail, for readers on other computers
-}
-
-// result is the result of a check; Problem is empty when it passed.
-type result struct {
-	Name    string `json:"name"`
-	Problem string `json:"problem,omitempty"`
-	Description
-}
-
-// report is the body of /healthz and /readyz.
-type report struct {
-	Status string   `json:"status"`
-	Checks []result `json:"checks,omitempty"`
+	Describe func() readiness.Description // nil for none
 }
 
 // ready returns 503 while a check fails that is not tolerated. The body lists all results.
 func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		status, body := http.StatusOK, report{Status: "ok"}
+		status, body := http.StatusOK, readiness.Report{Status: "ok"}
 		for _, check := range checks {
 			found, err := check.described(), check.within(r.Context())
 			if err != nil && found.Brief != "" && !isLocal(r) {
@@ -71,8 +52,8 @@ func ready(checks []Check) http.HandlerFunc {
 	}
 }
 
-func (c Check) described() result {
-	found := result{Name: c.Name}
+func (c Check) described() readiness.Result {
+	found := readiness.Result{Name: c.Name}
 	if c.Describe != nil {
 		found.Description = c.Describe()
 	}
@@ -85,7 +66,7 @@ func (c Check) within(ctx context.Context) error {
 	return c.Run(ctx)
 }
 
-func writeReport(w http.ResponseWriter, status int, body report) {
+func writeReport(w http.ResponseWriter, status int, body readiness.Report) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // an error means that the client has disconnected

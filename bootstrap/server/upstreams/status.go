@@ -7,6 +7,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/admin"
 	"github.com/pasteport/pasteport/adapters/http/telemetry"
+	"github.com/pasteport/pasteport/adapters/readiness"
 	"github.com/pasteport/pasteport/bootstrap"
 )
 
@@ -52,16 +53,16 @@ func (s Status) causes(ofCheck string) string {
 	return strings.Join(causes, "; ")
 }
 
-func (s Status) describe() admin.Description {
-	return admin.Description{State: string(s.State.State), Detail: s.State.Cause(), Remedy: s.State.Remedy(), Brief: s.brief()}
+func (s Status) describe() readiness.Description {
+	return readiness.Description{State: string(s.State.State), Detail: s.State.Cause(), Remedy: s.State.Remedy(), Brief: s.brief()}
 }
 
 // Checks are tolerated, because the authorization server and the other upstreams still answer.
 func (w *Watch) Checks() (checks []admin.Check) {
 	for _, u := range w.all {
 		checks = append(checks, admin.Check{
-			Name: "upstream of " + u.Resource, Tolerated: true, Run: func(context.Context) error { return u.Status().Err() },
-			Describe: func() admin.Description { return u.Status().describe() },
+			Name: readiness.UpstreamOf + u.Resource, Tolerated: true, Run: func(context.Context) error { return u.Status().Err() },
+			Describe: func() readiness.Description { return u.Status().describe() },
 		})
 	}
 	return checks

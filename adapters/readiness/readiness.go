@@ -1,0 +1,77 @@
+// Package readiness is the body of /readyz: the admin listener writes a Report, and Read reads it for the commands health and doctor.
+package readiness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// UpstreamOf begins the name of the check of an upstream; the URL of its resource follows.
+const UpstreamOf = "upstream of "
+
+// Report is the body.
+type Report struct {
+	Status string   `json:"status"`
+	Checks []Result `json:"checks,omitempty"`
+
+	Ready bool `json:"-"` // the response had status 200
+}
+
+// Result is the result of a check; Problem is empty when it passed.
+type Result struct {
+	Name    string `json:"name"`
+	Problem string `json:"problem,omitempty"`
+	Description
+}
+
+// Description is what else is known about the subject of a check.
+type Description struct {
+	State  string `json:"state,omitempty"`  // from a closed list
+	Detail string `json:"detail,omitempty"` // left out of a failed check, whose problem contains it
+	Remedy string `json:"remedy,omitempty"`
+	Brief  string `json:"-"` // the problem without a detail, for readers on other computers
+}
+
+const (
+	readLimit = 10 * time.Second // each check takes at most two seconds
+	bodyLimit = 256 << 10        // bytes
+)
+
+// ErrAddress is the error of Read for an address that is not host:port.
+var ErrAddress = errors.New("the address is not valid: write host:port")
+
+// OtherServerError is the error of Read when a server answers that is no admin listener.
+type OtherServerError struct{ URL, Status string }
+
+// Error implements error.
+func (e *OtherServerError) Error() string {
+	return fmt.Sprintf("it answered %s and is no admin listener of pasteport", e.Status)
+}
+
+// Read reads the report of the admin listener at host:port. Other errors are those of the connection.
+func Read(ctx context.Context, address string) (read Report, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+	if err != nil {
+		return read, ErrAddress
+	}
+	request.Host = "localhost"                                                  // accepted on every listen address
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
+	response, err := client.Do(request)
+	if err != nil {
+		return read, err
+	}
+	defer response.Body.Close()
+	err = json.NewDecoder(io.LimitReader(response.Body, bodyLimit)).Decode(&read)
+	if err != nil || read.Status == "" {
+		return read, &OtherServerError{request.URL.String(), response.Status}
+	}
+	read.Ready = response.StatusCode == http.StatusOK
+	return read, nil
+}
