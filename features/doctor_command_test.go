@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,6 +28,7 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Entry("with a password in the URL", "without a password", "https://ada:sesame@cms.example/mcp"),
 		Entry("with a client document on http", "not https", url, "--client-id", "http://ops.example/doctor.json"),
 		Entry("with an origin that has a path", "not an origin", url, "--origin", "http://localhost:6274/"),
+		Entry("with an authorization server that has a path", "--authorization-server", url, "--authorization-server", "https://login.example/"),
 		Entry("with a timeout of zero", "--timeout", url, "--timeout", "0s"),
 		Entry("with a client that is no client_id", "--clients=Cursor: write client_ids", url, "--clients=Cursor"),
 		Entry("with an unknown flag", "unknown flag", url, "--cure"),
@@ -98,6 +100,42 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		d := Diagnose(ctx, append([]string{front.URL() + "/mcp"}, login(ctx, front)...)...)
 		Expect(d.With("failure")).To(Equal([]string{"flow.consent"}))
 		Expect(elsewhere.Fetches()).To(BeZero())
+	})
+
+	Describe("with an authorization server on another host", func() {
+		var elsewhere, front *Front
+		var received []string
+		BeforeEach(func() {
+			received = nil
+			elsewhere = NewFront(
+				answering(http.MethodGet, "/oauth/authorize", func(w http.ResponseWriter, _ *http.Request) {
+					_, _ = io.WriteString(w, `<form method=post><input name=ticket><input name=bearer_token></form>`)
+				}),
+				answering(http.MethodPost, "/oauth/authorize", func(_ http.ResponseWriter, r *http.Request) {
+					received = append(received, r.PostFormValue("bearer_token"))
+				}))
+			front = NewFront(member(resourcePath, "authorization_servers", []string{elsewhere.URL()}))
+		})
+		diagnose := func(ctx context.Context, more ...string) Diagnosis {
+			return Diagnose(ctx, append(append([]string{front.URL() + "/mcp"}, login(ctx, front)...), more...)...)
+		}
+
+		It("does not send the token there, and says how to", func(ctx SpecContext) {
+			for _, more := range [][]string{nil, {"--authorization-server", front.URL()}} {
+				d := diagnose(ctx, more...)
+				Expect(d.With("failure")).To(Equal([]string{"flow.consent"}), d.Out)
+				Expect(d.Of("flow.consent").Seen).To(ContainSubstring(elsewhere.URL()))
+				Expect(d.Of("flow.consent").Mend).To(ContainSubstring("--authorization-server " + elsewhere.URL()))
+			}
+			Expect(received).To(BeEmpty())
+		})
+
+		It("sends it to the one that a flag names, and says so before", func(ctx SpecContext) {
+			d := diagnose(ctx, "--authorization-server", elsewhere.URL())
+			Expect(d.Of("flow.consent").Seen).To(HaveSuffix("the token goes to " + elsewhere.URL()))
+			Expect(d.Err).To(HavePrefix("the token may go to " + elsewhere.URL() + "\n"))
+			Expect(received).To(Equal([]string{front.world.Token}))
+		})
 	})
 
 	It("serves its own document to a server on this computer that trusts it", func(ctx SpecContext) {

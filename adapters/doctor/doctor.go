@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Endpoint *url.URL                // of the MCP server: https, or http on this computer
 	Token    string                  // of the site, for the login; "" skips the login
+	TokenTo  string                  // the one origin besides Endpoint's that may get Token and Fields; "" for none
 	Fields   map[string]string       // besides the token, at a site that asks for several
 	Client   *Client                 // the OAuth client of the login; required with Token
 	Serve    func() (*Client, error) // serves the document of a Client without ID, if the server publishes none; nil if that is not possible

@@ -184,7 +184,7 @@ func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 func sameOrigin(a, b string) bool {
 	first, err := url.Parse(a)
 	second, other := url.Parse(b)
-	return err == nil && other == nil && originOf(first) == originOf(second)
+	return err == nil && other == nil && strings.EqualFold(originOf(first), originOf(second))
 }
 
 // IsLoopback reports whether the URL names this computer.

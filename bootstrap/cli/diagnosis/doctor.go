@@ -30,6 +30,7 @@ const defaultCertificate = "pasteport-doctor.pem"
 type doctorOptions struct {
 	fields                                            map[string]string
 	token, clientID, certificate, authorities, origin string
+	authorizationServer                               string // its origin, if the token may go there
 	limit                                             time.Duration
 	adminAddr                                         *string // of the gateway, for the states of its upstreams
 	unread                                            error   // mistakes in the settings
@@ -49,8 +50,9 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		Long: "Check any MCP server at URL like a client: TLS, challenge, metadata, CORS, caching, clock and proxy mistakes.\n" +
 			"It reads from the admin listener of a gateway, on this computer or at --admin-addr, whether the MCP servers behind it work.\n" +
 			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
-			"uses the MCP server, and revokes its tokens. It prints no tokens or other secrets. A Pasteport with doctor-client: true, or in\n" +
-			"development, publishes the client document that this needs.\n" +
+			"uses the MCP server, and revokes its tokens. The token goes only to the host of URL; doctor names\n" +
+			"another authorization server, and sends the token there only with --authorization-server. It prints no tokens or other secrets.\n" +
+			"A Pasteport with doctor-client: true, or in development, publishes the client document that this needs.\n" +
 			"It says which well-known clients can log in, by the metadata of the server. With --clients, it also opens the authorization\n" +
 			"page for each client that publishes a document, which makes the server fetch the documents.\n" +
 			"With --egress, it fetches the metadata documents of well-known clients, or those at the given URLs, from this computer as a\n" +
@@ -88,6 +90,8 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	table.Flags(command, append([]string{"admin-addr"}, server.EgressSettings...)...)
 	flags := command.Flags()
 	flags.StringVar(&o.token, "token", "", "token of the site for a whole login; - reads it from standard input")
+	flags.StringVar(&o.authorizationServer, "authorization-server", "",
+		"origin of an authorization server on another host than URL, to which the token may go, for example https://login.example.com")
 	flags.StringToStringVar(&o.fields, "field", nil, "value of another field that the site asks for, as NAME=VALUE; can be repeated")
 	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: the one that the server publishes with doctor-client, else served by this command, for a server on this computer)")
 	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "serve the client document with the certificate and key in this file; created if missing")
@@ -124,6 +128,9 @@ func (o doctorOptions) check(args []string) error {
 		return term.Usagef("--client-id %q is not https", o.clientID)
 	case o.origin != "" && !isOrigin(o.origin):
 		return term.Usagef("--origin %q is not an origin: write it like http://localhost:6274, without a trailing slash", o.origin)
+	case o.authorizationServer != "" && !isOrigin(o.authorizationServer):
+		return term.Usagef("--authorization-server %q is not an origin: write it like https://login.example.com, without a trailing slash",
+			o.authorizationServer)
 	case !areDocuments(o.clients):
 		return term.Usagef("--clients=%s: write client_ids, which are https URLs, after the equals sign, with commas between, or --clients alone", o.clients)
 	case o.limit <= 0:
@@ -144,13 +151,16 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	}
 	examined := doctor.Options{
 		Endpoint: endpoint, Origin: o.origin, Limit: o.limit, Now: time.Now, Begins: r.begin, Ends: r.end, Fields: o.fields,
-		Version: server.Version(), Clients: o.knownClients(), AskClients: o.clients != "",
+		TokenTo: o.authorizationServer, Version: server.Version(), Clients: o.knownClients(), AskClients: o.clients != "",
 	}
 	if examined.Roots, err = readAuthorities(o.authorities); err != nil {
 		return err
 	}
 	if examined.Token, err = givenToken(ctx, o.token, in, r.progress.Out); err != nil {
 		return err
+	}
+	if examined.Token != "" && o.authorizationServer != "" {
+		r.progress.Printf("the token may go to %s\n", o.authorizationServer)
 	}
 	documents := clientDocuments{o: o}
 	defer func() { err = errors.Join(err, documents.close()) }()
