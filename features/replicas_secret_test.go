@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
@@ -113,6 +115,24 @@ var _ = Describe("Running out of connections to the database", Label("D30", "G11
 			unlock()
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		})
+	}
+})
+
+var _ = Describe("Approving right after the start", Label("D30", "I22", "engines"), func() {
+	for engine := range databaseServers {
+		It("issues 64 people their codes at once over four connections to "+engine, func(ctx SpecContext) {
+			world := newWorld(func(config *server.Config) { config.Database.Connections = 4 })
+			world.Database = databaseServers[engine].database()
+			world.start("127.0.0.1:0")
+			DeferCleanup(func() { world.Stop() })
+			client, approvals := world.NewClient(), map[int]func() Response{}
+			for i := range 64 {
+				page, token := client.Consent(ctx), world.TokenFor(ctx, "ada"+strconv.Itoa(i), demosite.Editor)
+				approvals[i] = func() Response { return page.Approve(ctx, token) }
+			}
+			world.Restart()
+			Expect(together(approvals)).To(HaveEach(HaveField("StatusCode", http.StatusSeeOther)))
 		})
 	}
 })

@@ -25,7 +25,6 @@ type engine struct {
 	unlock         func(*gorm.DB) error // releases a lock that the end of the transaction does not release
 	dropForeignKey func(*gorm.DB) error // from the secrets to their grant, and its index
 	durable        func(*gorm.DB) error // refuses settings under which an answered commit can be lost
-	statements     bool                 // GORM prepares statements, because the driver does not
 	clock          string               // the query for the time of a server in milliseconds
 	countAgain     string               // the clause of Count for rows that exist
 	renumber       string               // continues the numbers of the trace after a copy; "" where the engine does so by itself
@@ -121,7 +120,7 @@ func rejectSetting(db *gorm.DB, setting, refused, because string) error {
 const mysqlName = "MySQL"
 
 var mysqlEngine = engine{
-	name: mysqlName, driver: "github.com/pasteport/pasteport/adapters/persistence/mysql", server: true, statements: true,
+	name: mysqlName, driver: "github.com/pasteport/pasteport/adapters/persistence/mysql", server: true,
 	schema: []string{
 		"{id}", "VARCHAR(64)", "{text}", "TEXT", "{word}", "VARCHAR(64)", "{digest}", "VARBINARY(32)", "{bytes}", "MEDIUMBLOB", "{integer}", "BIGINT",
 		"{serial}", "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
