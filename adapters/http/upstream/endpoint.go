@@ -1,33 +1,27 @@
 package upstream
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/internal/sse"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 const (
 	endpointParameter = "endpoint"
 	endpointPrefix    = "endpoint-" // distinguishes a bound message endpoint from a session id
-	firstEventBytes   = 8 << 10
 )
 
-// rewriteEndpoint replaces the endpoint event of an HTTP+SSE stream, so that its messages are posted to the gateway (U13).
+// rewriteEndpoint replaces the endpoint events of an HTTP+SSE stream, so that its messages are posted to the gateway (U13).
 func (u *Upstream) rewriteEndpoint(answer *http.Response, x *forwarding) {
 	answer.Header.Del("Content-Length")
 	answer.ContentLength = -1
-	answer.Body = &endpointStream{
-		Closer: answer.Body, from: bufio.NewReaderSize(answer.Body, firstEventBytes),
-		rewrite: func(address string) (string, error) { return u.sealEndpoint(address, x) },
-	}
+	answer.Body = sse.NewRewriter(answer.Body, func(address string) (string, error) { return u.sealEndpoint(address, x) })
 }
 
 // sealEndpoint binds the message endpoint of the upstream to its owner, and returns the URL of the gateway for it.
@@ -63,72 +57,6 @@ func (u *Upstream) openEndpoint(query url.Values, owner string) (*url.URL, error
 	target := *u.url // the host of the URL, for any path
 	target.Path, target.RawPath, target.RawQuery = path.Path, path.RawPath, path.RawQuery
 	return &target, nil
-}
-
-// endpointStream rewrites the first event of a stream if it is an endpoint event, and passes everything else unchanged.
-type endpointStream struct {
-	io.Closer
-	from    *bufio.Reader
-	rewrite func(address string) (string, error)
-	ready   bytes.Buffer
-	done    bool // the first event was read
-}
-
-// Read implements io.Reader.
-func (s *endpointStream) Read(p []byte) (int, error) {
-	for !s.done && s.ready.Len() == 0 {
-		if err := s.readEvent(); err != nil {
-			return 0, err
-		}
-	}
-	if s.ready.Len() > 0 {
-		return s.ready.Read(p)
-	}
-	return s.from.Read(p)
-}
-
-// readEvent buffers the first event until it is complete. It passes comments before it at once.
-func (s *endpointStream) readEvent() error {
-	var event, address string
-	var raw bytes.Buffer
-	for raw.Len() < firstEventBytes {
-		line, err := s.from.ReadSlice('\n')
-		raw.Write(line)
-		if err != nil { // the next Read returns the error again; a line beyond the buffer is no endpoint event
-			break
-		}
-		text := strings.TrimPrefix(strings.TrimRight(string(line), "\r\n"), "\ufeff")
-		field, value, _ := strings.Cut(text, ":")
-		switch {
-		case text == "" && event+address != "":
-			return s.finish(event, address, raw.Bytes())
-		case event+address == "" && (text == "" || field == ""):
-			s.ready.Write(raw.Bytes())
-			return nil
-		case field == "event":
-			event = strings.TrimPrefix(value, " ")
-		case field == "data":
-			address = strings.TrimPrefix(value, " ")
-		}
-	}
-	s.done = true
-	s.ready.Write(raw.Bytes())
-	return nil
-}
-
-// finish writes the first event.
-func (s *endpointStream) finish(event, address string, raw []byte) error {
-	s.done = true
-	if event != endpointParameter {
-		s.ready.Write(raw)
-		return nil
-	}
-	rewritten, err := s.rewrite(address)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(&s.ready, "event: endpoint\ndata: %s\n\n", rewritten)
-	return nil
 }
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }

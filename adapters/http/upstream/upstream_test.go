@@ -18,6 +18,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/internal/sse"
 	"github.com/pasteport/pasteport/domain/oauth"
 
 	"github.com/pasteport/pasteport/features/suite"
@@ -70,23 +71,47 @@ func announced(path string) string {
 
 var _ = Describe("The endpoint event", Label("U13"), func() {
 	atOnce := func(r io.Reader) io.Reader { return r }
+	long := strings.Repeat("x", 3*8<<10) // more than is held back
 	for size, pieces := range map[string]func(io.Reader) io.Reader{"at once": atOnce, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader} {
-		DescribeTable("of a stream that arrives "+size+" is rewritten only in the first event:", func(sent, read string) {
+		DescribeTable("of a stream that arrives "+size+" is rewritten in every event of that type:", func(sent, read string) {
 			Expect(received(open(), sent, pieces)).To(Equal(read))
 		},
 			Entry("a path", "event: endpoint\ndata: /m?s=1\n\ndata: x\n\n", announced("/m?s=1")+"data: x\n\n"),
 			Entry("a relative path", "event: endpoint\ndata: m?s=1\n\n", announced("/base/m?s=1")),
 			Entry("an absolute URL", "event: endpoint\ndata: http://127.0.0.1:9000/m\n\n", announced("/m")),
-			Entry("without spaces, with carriage returns", "event:endpoint\r\ndata:/m\r\n\r\n", announced("/m")),
+			Entry("without spaces, with carriage returns", "event:endpoint\r\ndata:/m\r\n\r\n", announced("/m")+"\n"),
+			Entry("with lone carriage returns", "event: endpoint\rdata: /m\r\r", announced("/m")),
+			Entry("after another type", "event: message\nevent: endpoint\ndata: /m\n\n", announced("/m")),
+			Entry("before another type", "event: endpoint\nevent: message\ndata: /m\n\n", announced("/m")),
+			Entry("without data", "event: endpoint\n\n", announced("/base/sse?key=1")),
+			Entry("again", "event: endpoint\ndata: /m\n\nevent: endpoint\ndata: /n\n\n", announced("/m")+announced("/n")),
+			Entry("after a long comment", ": "+long+"\n\nevent: endpoint\ndata: /m\n\n", ": "+long+"\n\n"+announced("/m")),
+			Entry("after a long event", "data: "+long+"\n\nevent: endpoint\ndata: /m\n\n", "data: "+long+"\n\n"+announced("/m")),
 			Entry("in another order, with an id", "id: 1\ndata: /m\nevent: endpoint\n\n", announced("/m")),
 			Entry("after comments", ": hello\n\n: again\nevent: endpoint\ndata: /m\n\n", ": hello\n\n: again\n"+announced("/m")),
-			Entry("not in another event", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n"),
+			Entry("after another event", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n", "event: message\ndata: /m\n\n"+announced("/m")),
 			Entry("not in an event without a name", "data: {}\n\n", "data: {}\n\n"),
-			Entry("not in an incomplete event", "event: endpoint\ndata: /m", "event: endpoint\ndata: /m"),
-			Entry("not in a long line", "data: "+strings.Repeat("x", 3*firstEventBytes)+"\n\n", "data: "+strings.Repeat("x", 3*firstEventBytes)+"\n\n"),
+			Entry("of an incomplete event", "event: endpoint\ndata: /m", announced("/m")),
+			Entry("not in a long line", "data: "+long+"\n\n", "data: "+long+"\n\n"),
+			Entry("not in its words", "event: endpoints\ndata: event: endpoint\n\n", "event: endpoints\ndata: event: endpoint\n\n"),
 			Entry("of an empty stream", "", ""),
 		)
 	}
+
+	DescribeTable("ends the stream before a client can act on an endpoint event that is hidden", func(sent string) {
+		for _, pieces := range []func(io.Reader) io.Reader{atOnce, iotest.OneByteReader} {
+			read, err := received(open(), sent, pieces)
+			Expect(err).To(MatchError(sse.ErrEndpoint))
+			Expect(read).NotTo(ContainSubstring("evil.example\n\n"))
+		}
+	},
+		Entry("behind its address and a long line", "data: http://evil.example\n: "+long+"\nevent: endpoint\n\n"),
+		Entry("behind a long comment", ": "+long+"\nevent: endpoint\ndata: http://evil.example\n\n"),
+		Entry("behind the beginning of a long event", "event: endpoint\n: "+long+"\ndata: http://evil.example\n\n"),
+		Entry("at the end of a long event without an end", "data: http://evil.example\n: "+long+"\nevent: endpoint"),
+		Entry("for clients that end lines as Unicode does", "data: x\u2028event: endpoint\u2028data: http://evil.example\n\n"),
+		Entry("for clients that end lines as Python does", "data: x\u0085event: endpoint\x1cdata: http://evil.example\n\n"),
+	)
 
 	DescribeTable("ends the stream if it has another origin:", func(address string) {
 		read, err := received(open(), "event: endpoint\ndata: "+address+"\n\n", atOnce)

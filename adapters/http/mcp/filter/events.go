@@ -3,6 +3,8 @@ package filter
 import (
 	"bytes"
 	"errors"
+
+	"github.com/pasteport/pasteport/adapters/internal/sse"
 )
 
 const (
@@ -39,26 +41,17 @@ func (b *buffer) keep(p []byte) {
 
 // events divides a stream of server-sent events while it passes.
 type events struct {
-	event  buffer
-	midway bool // of a line
-	wasCR  bool // the last byte
-	emit   func(raw []byte, failed error) error
+	event buffer
+	split sse.Splitter
+	emit  func(raw []byte, failed error) error
 }
 
 // write reads a part of the stream, and emits each event when it is complete.
 func (e *events) write(p []byte) error {
 	for len(p) > 0 {
-		end, isSecond := bytes.IndexAny(p, "\r\n"), e.wasCR && p[0] == '\n' // the second byte of a line end
-		e.wasCR = false
-		if end < 0 {
-			e.event.keep(p)
-			e.midway = true
-			return nil
-		}
-		e.event.keep(p[:end+1])
-		endsEvent := end == 0 && !e.midway && !isSecond || e.isApart()
-		e.midway, e.wasCR, p = false, p[end] == '\r', p[end+1:]
-		if endsEvent {
+		length, ends := e.split.Next(p)
+		e.event.keep(p[:length])
+		if p = p[length:]; ends == sse.EventEnd || ends == sse.LineEnd && e.isApart() {
 			if err := e.end(); err != nil {
 				return err
 			}
@@ -78,60 +71,4 @@ func (e *events) end() error {
 	err := e.emit(e.event.Bytes(), e.event.failed)
 	e.event = buffer{reserve: e.event.reserve}
 	return err
-}
-
-// field returns the name and the value of a line of an event.
-func field(line []byte) (name, value []byte) {
-	name, value, _ = bytes.Cut(bytes.TrimRight(bytes.TrimPrefix(line, byteOrderMark), "\r\n"), []byte(":"))
-	return name, bytes.TrimPrefix(value, []byte(" "))
-}
-
-var byteOrderMark = []byte("\ufeff")
-
-// lines divides an event into its lines with their ends.
-func lines(raw []byte) (found [][]byte) {
-	for len(raw) > 0 {
-		end := bytes.IndexAny(raw, "\r\n") + 1
-		if end == 0 {
-			end = len(raw)
-		}
-		if end < len(raw) && raw[end-1] == '\r' && raw[end] == '\n' {
-			end++
-		}
-		found = append(found, raw[:end])
-		raw = raw[end:]
-	}
-	return found
-}
-
-// dataOf returns the payload of an event, nil for none, and its type.
-func dataOf(raw []byte) (payload []byte, kind string) {
-	var parts [][]byte
-	for _, line := range lines(raw) {
-		switch name, value := field(line); string(name) {
-		case "data":
-			parts = append(parts, value)
-		case "event":
-			kind = string(value)
-		}
-	}
-	return bytes.Join(parts, []byte("\n")), kind
-}
-
-// withData returns an event with another payload, in the place of its first data field.
-func withData(raw, payload []byte) (event []byte) {
-	written := false
-	for _, line := range lines(raw) {
-		if name, _ := field(line); string(name) != "data" {
-			event = append(event, line...)
-			continue
-		}
-		if !written {
-			event = append(event, "data: "...)
-			event = append(event, bytes.ReplaceAll(payload, []byte("\n"), []byte("\ndata: "))...)
-			event = append(event, '\n')
-		}
-		written = true
-	}
-	return event
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/pasteport/pasteport/adapters/internal/sse"
 )
 
 // Options configure a Writer.
@@ -114,7 +116,7 @@ func (w *Writer) Send(messages [][]byte) (sent bool, err error) {
 // emit sends a filtered event.
 func (w *Writer) emit(raw []byte, failed error) error {
 	defer w.options.Release()
-	payload, kind := dataOf(raw)
+	payload, kind := sse.Parse(raw)
 	if kind == "endpoint" {
 		w.options.Announced(string(payload))
 	}
@@ -125,7 +127,7 @@ func (w *Writer) emit(raw []byte, failed error) error {
 		case failed == nil && filtered == nil:
 			return nil
 		case failed == nil && !bytes.Equal(filtered, payload):
-			raw = withData(raw, filtered)
+			raw = sse.WithData(raw, filtered)
 		}
 	}
 	if failed != nil {
@@ -138,6 +140,8 @@ func (w *Writer) emit(raw []byte, failed error) error {
 	_, err := w.to.Write(raw)
 	return err
 }
+
+var byteOrderMark = []byte("\ufeff")
 
 // isJSON reports whether a text begins as a JSON-RPC message does.
 func isJSON(text []byte) bool {

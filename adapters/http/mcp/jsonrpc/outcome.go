@@ -3,6 +3,8 @@ package jsonrpc
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/pasteport/pasteport/adapters/internal/sse"
 )
 
 // Outcome reads the outcome of a request in its response while the response passes: a JSON-RPC response, or a stream of events that ends with one.
@@ -18,8 +20,7 @@ type Outcome struct {
 	scan   scanner
 	field  []byte // the beginning of a line of an event
 	inData bool   // of a data field
-	midway bool   // of a line
-	wasCR  bool   // the last byte
+	split  sse.Splitter
 }
 
 // maxField is longer than "data: ".
@@ -33,17 +34,10 @@ func (o *Outcome) Write(p []byte) (int, error) {
 			o.finish()
 			break
 		}
-		if o.wasCR && rest[0] == '\n' { // the second byte of a line end
-			o.wasCR, rest = false, rest[1:]
-			continue
-		}
-		end := indexFrom(rest, 0, '\n', -1)
-		end = indexFrom(rest[:end], 0, '\r', -1)
-		o.readLine(rest[:end])
-		if rest = rest[end:]; len(rest) > 0 {
-			o.endLine()
-			o.wasCR, rest = rest[0] == '\r', rest[1:]
-		}
+		length, ends := o.split.Next(rest)
+		o.readLine(bytes.TrimRight(rest[:length], "\r\n"))
+		o.endLine(ends)
+		rest = rest[length:]
 	}
 	return len(p), nil
 }
@@ -53,7 +47,6 @@ func (o *Outcome) readLine(part []byte) {
 	if len(part) == 0 {
 		return
 	}
-	o.midway, o.wasCR = true, false
 	if o.inData {
 		o.scan.write(part)
 		return
@@ -67,13 +60,16 @@ func (o *Outcome) readLine(part []byte) {
 	}
 }
 
-// endLine ends a line. An empty one ends the event.
-func (o *Outcome) endLine() {
-	if !o.midway {
+// endLine ends a line or an event.
+func (o *Outcome) endLine(ends sse.Boundary) {
+	switch ends {
+	case sse.Nothing:
+		return
+	case sse.EventEnd:
 		o.finish()
 		o.scan = scanner{}
 	}
-	o.field, o.inData, o.midway = o.field[:0], false, false
+	o.field, o.inData = o.field[:0], false
 }
 
 // finish takes the outcome from a complete message that is a response. Requests and notifications have neither a result nor an error.
