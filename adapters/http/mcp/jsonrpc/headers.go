@@ -36,8 +36,8 @@ func isJSON(contentType string) bool {
 		return true
 	}
 	mediaType, parameters, err := mime.ParseMediaType(contentType)
-	charset := parameters["charset"]
-	return err == nil && mediaType == wanted && (charset == "" || strings.EqualFold(charset, "utf-8"))
+	charset := strings.ToLower(parameters["charset"])
+	return err == nil && mediaType == wanted && (charset == "" || charset == "utf-8" || charset == "utf8")
 }
 
 // namesInHeaders returns the names of tools, prompts or resources in the headers of a request.

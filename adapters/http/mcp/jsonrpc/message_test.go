@@ -1,6 +1,8 @@
 package jsonrpc
 
 import (
+	"net/http"
+
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -47,3 +49,12 @@ var _ = Describe("Parsing a body as the SDK does", func() {
 		}
 	})
 })
+
+var _ = DescribeTable("The media type of a strict body may have the charset", Label("U11"), func(contentType string) {
+	_, err := ReadStrict(http.Header{"Content-Type": {contentType}}, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	Expect(err).NotTo(HaveOccurred())
+},
+	Entry("utf-8", "application/json; charset=utf-8"),
+	Entry("UTF-8 in quotes", `Application/JSON;charset="UTF-8"`),
+	Entry("utf8, as some clients call it", "application/json; charset=utf8"),
+)
