@@ -34,7 +34,7 @@ type Program struct {
 type ProgramLimits struct {
 	MaxProcesses          int           // of all people; the default is 200
 	MaxProcessesPerPerson int           // the default is 10
-	IdleTimeout           time.Duration // without a message of the client; the default is 15 minutes
+	IdleTimeout           time.Duration // without a request, open call or listening client; the default is 15 minutes
 	StartTimeout          time.Duration // until a process has answered initialize; the default is a minute
 	Memory                int64         // bytes of data of each process, on Linux; the default is 2 GiB
 	CPUTime               time.Duration // of each process, on Linux and macOS; the default is an hour
@@ -182,9 +182,9 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 	}
 	sessions := program.New(program.Options{
 		Program: run, Environment: environment, Values: to.values, Bodies: protection.Bodies, MessagePath: mcp.MessagePath(protection.Resource), Sessions: m.authz.server.Settings().Keys,
-		Resource: protection.Resource, StartTimeout: limits.StartTimeout, IdleTimeout: limits.IdleTimeout, Logger: to.Logger,
+		Resource: protection.Resource, StartTimeout: limits.StartTimeout, Logger: to.Logger,
 	})
-	protection.StreamLimits = protection.Limits
+	protection.StreamLimits, protection.SessionTimeout = protection.Limits, limits.IdleTimeout
 	protection.Limits.MaxSessions, protection.Limits.MaxSessionsPerPerson = limits.MaxProcesses, limits.MaxProcessesPerPerson
 	m.mounted = mcp.NewGateway(sessions, protection)
 	m.keepState(sessions.Health, to.Program.check)

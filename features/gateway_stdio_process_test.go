@@ -68,7 +68,7 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 	})
 
 	DescribeTable("ends the process and its descendants", Label("U24"), func(ctx SpecContext, end func(ctx context.Context, world *World, talk *Conversation), words ...string) {
-		world := openProgram(ctx, words, programLimits(func(l *bootstrap.ProgramLimits) { l.IdleTimeout = 2 * time.Second }))
+		world := openProgram(ctx, words)
 		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
 		pids := familyOf(ctx, talk)
 		Expect(survivors(pids)()).To(HaveLen(3))
@@ -86,7 +86,6 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 			Expect(world.EndGrantsOf(ctx, adaKey)).To(Equal(1))
 		}, "stubborn"),
 		Entry("when the gateway stops", func(_ context.Context, world *World, _ *Conversation) { world.Stop() }),
-		Entry("without a message for the idle timeout", func(context.Context, *World, *Conversation) {}),
 		Entry("when the program exits itself", func(ctx context.Context, _ *World, talk *Conversation) {
 			answer := talk.Use(ctx, "exit", params{})
 			Expect(answer.Error.Code).To(Equal(-32000))

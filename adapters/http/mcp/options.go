@@ -64,7 +64,7 @@ type Options struct {
 	StreamLimits   oauth.Limits        // the same of the streams of a gateway with sessions in this process; the zero value for Limits
 	MaxBody        int64               // in bytes; 0 for 4 MiB
 	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
-	SessionTimeout time.Duration       // without a POST; 0 for 1 hour
+	SessionTimeout time.Duration       // without a request, open call or listening client; 0 for 1 hour
 
 	Audit       audit.Recorder              // nil for none
 	ClientLabel func(oauth.ClientID) string // a short name of a client, for the audit

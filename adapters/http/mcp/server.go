@@ -76,7 +76,7 @@ func New(server *sdk.Server, o Options) *Server {
 	s.mcp, s.endpoint, s.message = server, withRefusedAnswers(s.dispatch), withRefusedAnswers(s.deliver)
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		SessionTimeout: s.options.SessionTimeout, EventStore: eventstore.New(maxEventBytes, s.responses.RemoveSession), MaxRequestBodyBytes: s.options.MaxBody,
+		EventStore: eventstore.New(maxEventBytes, s.responses.RemoveSession), MaxRequestBodyBytes: s.options.MaxBody,
 		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate checks hosts
 	}))
 	s.stateless = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
@@ -103,7 +103,8 @@ func newServer(o Options, upstream Upstream) *Server {
 	return &Server{
 		options: o, path: path, upstream: upstream, replica: rand.Text(),
 		responses: response.NewRegistry(response.Options{
-			Authorization: o.Authorization, Resource: o.Resource, Relays: upstream != nil, Limits: o.Limits, StreamLimits: o.StreamLimits, Limited: o.Limited, Now: o.Now, Logger: o.Logger,
+			Authorization: o.Authorization, Resource: o.Resource, Relays: upstream != nil, Limits: o.Limits, StreamLimits: o.StreamLimits, Limited: o.Limited,
+			IdleTimeout: o.SessionTimeout, Now: o.Now, Logger: o.Logger,
 		}),
 		policy:    policy{catalogue: o.Scopes, tools: o.Tools, prompts: o.Prompts, resources: o.Resources, toolScopes: o.ToolScopes},
 		auditor:   newAuditor(o, upstream != nil),

@@ -85,6 +85,7 @@ func (s *Server) serveLocal(w http.ResponseWriter, r *http.Request, call replica
 		s.answerSessionError(w, r, oauth.ErrNotFound)
 		return
 	}
+	defer s.responses.Attend(call.Session)()
 	r.Header.Set(sessionHeader, call.Session)
 	s.sessions.ServeHTTP(w, r)
 }
@@ -153,13 +154,19 @@ func (s *sessionIDWriter) FlushError() error {
 	return http.NewResponseController(s.ResponseWriter).Flush()
 }
 
+// closing ends a session of the SDK, which needs no cause.
+type closing struct{ *sdk.ServerSession }
+
+// End implements response.Session.
+func (c closing) End(error) { _ = c.Close() }
+
 // admitSession counts a session over HTTP until it ends, because the SDK has no limit.
 func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
 	session, ok := req.GetSession().(*sdk.ServerSession)
 	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
 		return nil
 	}
-	if !s.responses.AddSession(session, caller) {
+	if !s.responses.AddSession(closing{session}, caller) {
 		return &rpc.Error{Code: jsonrpc.CodeRefused, Message: "the session cannot be opened"}
 	}
 	return nil

@@ -89,6 +89,7 @@ func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
 	if connected == nil {
 		return
 	}
+	defer s.responses.Attend(session.id)()
 	if session.announce(s.path+messagePath+"?sessionid="+bound) != nil {
 		_ = session.Close()
 	}
@@ -126,7 +127,7 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 		response.Unavailable(session.out, "The session cannot be opened now")
 		return nil
 	}
-	if !s.responses.AddSession(connected, &session.out.Identity().Caller) {
+	if !s.responses.AddSession(closing{connected}, &session.out.Identity().Caller) {
 		response.Unavailable(session.out, shuttingDown)
 		_ = session.Close()
 		go s.forget(connected, session.id)

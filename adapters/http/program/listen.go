@@ -71,6 +71,7 @@ func (u *Upstream) openLegacy(w http.ResponseWriter, r *http.Request, sender oau
 		return err
 	}
 	defer s.end(errClosed)
+	defer u.registry.Attend(s.id)()
 	bound, err := u.options.Sessions.BindSession(s.id, u.owner(sender))
 	if err != nil {
 		return err

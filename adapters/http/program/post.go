@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 // serve answers a request in a session of Streamable HTTP.
 func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) error {
+	defer s.upstream.registry.Attend(s.id)()
 	version := r.Header.Get(versionHeader)
 	switch {
 	case version != "" && version != s.negotiated() && !slices.Contains(revisions, version):
@@ -45,8 +47,6 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
 		return
 	}
-	s.beginPost()
-	defer s.endPost()
 	if !slices.ContainsFunc(messages, message.isCall) {
 		s.writeAll(messages)
 		w.WriteHeader(http.StatusAccepted)
@@ -129,6 +129,7 @@ func (s *session) register(out *stream, messages []message) (duplicate callID, o
 			s.requests++
 			s.calls[m.id.key] = &call{id: m.id, stream: out, progress: m.progressToken(), number: s.requests}
 			out.open++
+			s.upstream.registry.BeginCall(s.id)
 		}
 	}
 	if !s.legacy {
@@ -143,8 +144,7 @@ func refuseDuplicate(w http.ResponseWriter, id callID) {
 
 // initialize answers the first POST of a session. It holds the response back until the program has answered, so that a failure gets its status.
 func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, bound string) error {
-	s.beginPost()
-	defer s.endPost()
+	defer s.upstream.registry.Attend(s.id)()
 	out := newStream(newStreamID())
 	out.isInitial = true
 	s.register(out, []message{m})
@@ -166,7 +166,7 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, 
 	for _, header := range []string{sessionHeader, "Content-Type", "Cache-Control"} {
 		w.Header().Del(header)
 	}
-	if cause == errClosed { //nolint:errorlint // the value itself
+	if errors.Is(cause, errClosed) {
 		return failed(http.StatusServiceUnavailable, "U24", "was ended", cause)
 	}
 	s.upstream.failure.Store(&cause)
@@ -183,8 +183,7 @@ func (s *session) deliver(w http.ResponseWriter, r *http.Request, body []byte) e
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
 		return nil
 	}
-	s.beginPost()
-	defer s.endPost()
+	defer s.upstream.registry.Attend(s.id)()
 	if id, ok := s.register(s.listening, messages); !ok {
 		refuseDuplicate(w, id)
 		return nil

@@ -58,6 +58,7 @@ func (s *session) answered(id callID) (answered *call, last bool) {
 		return nil, false
 	}
 	delete(s.calls, id.key)
+	s.upstream.registry.EndCall(s.id)
 	c.stream.open--
 	if last = c.stream.open == 0 && !s.legacy; last {
 		delete(s.streams, c.stream.id)

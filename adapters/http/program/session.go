@@ -24,14 +24,12 @@ type session struct {
 	values   [sha256.Size]byte // of the environment
 	child    *process.Process
 	ended    chan struct{}
-	idle     *time.Timer
 
 	input sync.Mutex // serializes the messages to the program
 
 	mu        sync.Mutex
 	cause     error // of the end
 	revision  string
-	posts     int              // under way
 	calls     map[string]*call // of the client, without an answer, by the key of their id
 	streams   map[string]*stream
 	listening *stream // for the messages that belong to no call
@@ -62,14 +60,11 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, person: sender.Subject, values: hashOf(values), ended: make(chan struct{}),
 		calls: map[string]*call{}, streams: map[string]*stream{}, listening: newStream(""),
 	}
-	s.idle = time.AfterFunc(u.options.IdleTimeout, s.expire)
 	if !u.registry.AddSession(s, &sender) {
-		s.idle.Stop()
 		return nil, failed(http.StatusServiceUnavailable, "U25", "cannot be started, because the gateway is shutting down", nil)
 	}
 	if err := s.run(r, program, repeats); err != nil {
 		u.registry.RemoveSession(s.id)
-		s.idle.Stop()
 		if errors.Is(err, errClosed) {
 			return nil, failed(http.StatusServiceUnavailable, "U24", "was ended", err)
 		}
@@ -108,39 +103,8 @@ func (s *session) label() string { return s.id[:8] }
 // ID returns the id of the session in this process.
 func (s *session) ID() string { return s.id }
 
-// Close ends the session.
-func (s *session) Close() error {
-	s.end(errClosed)
-	return nil
-}
-
-// expire ends a session without messages.
-func (s *session) expire() {
-	s.mu.Lock()
-	busy := s.posts > 0
-	s.mu.Unlock()
-	if !busy {
-		s.end(errIdle)
-	}
-}
-
-// beginPost stops the idle timer until endPost.
-func (s *session) beginPost() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.posts++
-	s.idle.Stop()
-	s.upstream.registry.BeginCall(s.id)
-}
-
-func (s *session) endPost() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.posts--; s.posts == 0 && s.cause == nil {
-		s.idle.Reset(s.upstream.options.IdleTimeout)
-	}
-	s.upstream.registry.EndCall(s.id)
-}
+// End ends the session for a reason of the registry.
+func (s *session) End(cause error) { s.end(fmt.Errorf("%w: %w", errClosed, cause)) }
 
 func (s *session) hasEnded() bool { return s.endedBy() != nil }
 
@@ -160,7 +124,6 @@ func (s *session) end(cause error) {
 	s.cause = cause
 	calls := s.calls
 	s.calls = map[string]*call{}
-	s.idle.Stop()
 	s.mu.Unlock()
 	if s.child == nil {
 		return

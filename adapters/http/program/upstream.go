@@ -51,7 +51,6 @@ type Options struct {
 	Sessions     Sessions
 	Resource     oauth.Resource // the resource that clients call; part of the owner of a session
 	StartTimeout time.Duration  // until the program has answered initialize
-	IdleTimeout  time.Duration  // without a message of the client
 	Logger       *slog.Logger
 }
 
@@ -227,7 +226,6 @@ func (f *Failure) BrokenRule() string { return f.Rule }
 // The causes of the end of a session besides the end of its program.
 var (
 	errClosed      = errors.New("the session was closed")
-	errIdle        = errors.New("the session was idle for too long")
 	errStart       = errors.New("it did not answer initialize in time")
 	errRefused     = errors.New("it refused to initialize")
 	errInput       = errors.New("it does not read its input")

@@ -29,6 +29,7 @@ type Options struct {
 	Limits        oauth.Limits // MaxSessions and MaxSessionsPerPerson
 	StreamLimits  oauth.Limits // the same of relayed streams; without them, those of Limits
 	Limited       oauth.LimitObserver
+	IdleTimeout   time.Duration // of a session that no request uses; 0 for none
 	Now           func() time.Time
 	Logger        *slog.Logger
 }
@@ -39,6 +40,7 @@ type Registry struct {
 	FlushDelay time.Duration // see flushDelay
 
 	options Options
+	streams oauth.Limits
 
 	mu        sync.Mutex
 	draining  bool
@@ -60,7 +62,7 @@ func NewRegistry(o Options) *Registry {
 		streams = o.Limits
 	}
 	return &Registry{
-		KeepAlive: keepAliveInterval, FlushDelay: flushDelay, options: o,
+		KeepAlive: keepAliveInterval, FlushDelay: flushDelay, options: o, streams: streams,
 		responses: map[*Writer]struct{}{}, sessions: map[string]*openSession{}, ended: map[string]time.Time{},
 		limiter: oauth.NewSessionLimiter[string](o.Limits), relayed: oauth.NewSessionLimiter[*Writer](streams),
 	}
@@ -164,7 +166,7 @@ func (r *Registry) End(ended oauth.Ended) {
 	}
 	for _, session := range r.sessions {
 		if session.removeGrants(grants) == 0 {
-			session.end()
+			session.end(ErrEnded)
 		}
 	}
 }
@@ -207,6 +209,6 @@ func (r *Registry) Drain() {
 		}
 	}
 	for _, session := range r.sessions {
-		session.end()
+		session.end(ErrDraining)
 	}
 }

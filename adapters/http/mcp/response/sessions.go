@@ -1,32 +1,60 @@
 package response
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Session is a session of the SDK's server.
+// Session is a session of an MCP server in this process, or of a program.
 type Session interface {
 	ID() string
-	Close() error
+	// End ends the session. It may wait for the calls of the session.
+	End(cause error)
 }
+
+// ErrIdle is the cause of the end of a session that no client has used for Options.IdleTimeout.
+var ErrIdle = errors.New("the session was idle for too long")
+
+// maxUnattended is how long a call keeps a session open after its client has gone. A client may
+// resume the response, but some servers never answer.
+const maxUnattended = time.Hour
 
 // openSession is a session of the registry.
 type openSession struct {
-	grants  map[string]bool // that have used it and have not ended
-	session Session
-	closing bool
+	grants   map[string]bool // that have used it and have not ended
+	session  Session
+	closing  bool
+	requests int         // under way, also streams on which a client listens
+	calls    int         // without an answer, perhaps of clients that have gone
+	idle     *time.Timer // ends the session
+	expires  time.Time   // when idle is due
 }
 
-// end closes the session in the background, because Close waits for its calls.
-func (s *openSession) end() {
+// end ends the session in the background, because that may wait for its calls.
+func (s *openSession) end(cause error) {
 	if !s.closing {
 		s.closing = true
-		go s.session.Close()
+		go s.session.End(cause)
 	}
+}
+
+// wait restarts the timer of a session that no request uses.
+func (s *openSession) wait(timeout time.Duration) {
+	if timeout == 0 || s.requests > 0 {
+		s.idle.Stop()
+		return
+	}
+	if s.calls > 0 {
+		timeout = max(timeout, maxUnattended)
+	}
+	s.expires = time.Now().Add(timeout)
+	s.idle.Reset(timeout)
 }
 
 // removeGrants removes grants that have ended, and returns the number of those that are left.
@@ -60,7 +88,7 @@ func (r *Registry) IsDraining() bool {
 func (r *Registry) AddSession(session Session, caller *oauth.Caller) (added bool) {
 	evicted, added := r.admit(session, caller)
 	if evicted != nil {
-		r.reportEviction("session", slices.Sorted(maps.Keys(evicted.grants)))
+		r.reportEviction("session", r.options.Limits, slices.Sorted(maps.Keys(evicted.grants)))
 	}
 	return added
 }
@@ -79,16 +107,51 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 		evicted = r.sessions[other]
 		delete(r.sessions, other)
 		r.evicted.add(other)
-		evicted.end()
+		evicted.idle.Stop()
+		evicted.end(fmt.Errorf("a newer session has replaced it, because the limit is %d sessions for each person and %d for all",
+			r.options.Limits.MaxSessionsPerPerson, r.options.Limits.MaxSessions))
 	}
-	r.sessions[id] = &openSession{grants: map[string]bool{caller.Grant: true}, session: session}
+	opened := &openSession{grants: map[string]bool{caller.Grant: true}, session: session}
+	opened.idle = time.AfterFunc(time.Hour, func() { r.expire(opened) })
+	opened.wait(r.options.IdleTimeout)
+	r.sessions[id] = opened
 	return evicted, true
 }
 
+// expire ends a session whose timer was not restarted in the meantime.
+func (r *Registry) expire(s *openSession) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.requests == 0 && !time.Now().Before(s.expires) {
+		s.end(ErrIdle)
+	}
+}
+
+// Attend records that a request uses a session until leave is called. Meanwhile, the session is not
+// idle, but it may be evicted for a newer one unless it has a call.
+func (r *Registry) Attend(session string) (leave func()) {
+	r.change(session, func(s *openSession) { s.requests++ })
+	return func() { r.change(session, func(s *openSession) { s.requests-- }) }
+}
+
+// change changes a session, and restarts its timer. It ignores an unknown session.
+func (r *Registry) change(session string, change func(s *openSession)) {
+	if session == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sessions[session]; s != nil {
+		change(s)
+		s.wait(r.options.IdleTimeout)
+	}
+}
+
 // reportEviction counts and logs the eviction of a session or stream.
-func (r *Registry) reportEviction(what string, grants []string) {
+func (r *Registry) reportEviction(what string, limits oauth.Limits, grants []string) {
 	r.options.Limited.Observe(oauth.LimitSessions, oauth.LimitEvicted)
-	r.options.Logger.Info("the idlest MCP "+what+" ended for a new one", "rule", "G20", "grant", strings.Join(grants, " "))
+	r.options.Logger.Info("the idlest MCP "+what+" ended for a new one", "rule", "G20",
+		"limit_per_person", limits.MaxSessionsPerPerson, "limit", limits.MaxSessions, "grant", strings.Join(grants, " "))
 }
 
 // UseSession records that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants. It returns
@@ -106,32 +169,32 @@ func (r *Registry) UseSession(id, grant string) (usable bool) {
 	return !session.closing
 }
 
-// BeginCall marks a session as busy until EndCall, so that it is not evicted as idle.
+// BeginCall marks a session as busy until EndCall, so that it is neither idle nor evicted before
+// idle ones.
 func (r *Registry) BeginCall(session string) {
-	if session == "" {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.limiter.BeginCall(session)
+	r.change(session, func(s *openSession) {
+		s.calls++
+		r.limiter.BeginCall(session)
+	})
 }
 
 // EndCall ends what BeginCall began.
 func (r *Registry) EndCall(session string) {
-	if session == "" {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.limiter.EndCall(session)
+	r.change(session, func(s *openSession) {
+		s.calls--
+		r.limiter.EndCall(session)
+	})
 }
 
 // RemoveSession removes a session that has ended.
 func (r *Registry) RemoveSession(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if session, known := r.sessions[id]; known && session.closing {
-		r.closed.add(id)
+	if session, known := r.sessions[id]; known {
+		session.idle.Stop()
+		if session.closing {
+			r.closed.add(id)
+		}
 	}
 	delete(r.sessions, id)
 	r.limiter.Remove(id)

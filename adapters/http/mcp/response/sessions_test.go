@@ -1,6 +1,7 @@
 package response
 
 import (
+	"log/slog"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,11 +16,66 @@ type slowSession struct{ closing chan struct{} }
 // ID implements Session.
 func (slowSession) ID() string { return "slow" }
 
-// Close implements Session.
-func (s slowSession) Close() error {
-	<-s.closing
-	return nil
+// End implements Session.
+func (s slowSession) End(error) { <-s.closing }
+
+// endedSession reports the cause of its end.
+type endedSession struct {
+	id     string
+	causes chan error
 }
+
+// ID implements Session.
+func (s endedSession) ID() string { return s.id }
+
+// End implements Session.
+func (s endedSession) End(cause error) { s.causes <- cause }
+
+var _ = Describe("A session that is not used", Label("G20"), func() {
+	var registry *Registry
+	open := func(id string) endedSession {
+		GinkgoHelper()
+		session := endedSession{id, make(chan error, 1)}
+		Expect(registry.AddSession(session, &oauth.Caller{Grant: "A", Subject: "ann"})).To(BeTrue())
+		return session
+	}
+
+	It("ends after the idle timeout, but not while it has an open call or a client that listens", func() {
+		registry = NewRegistry(Options{Now: time.Now, Limits: oauth.DefaultLimits(), IdleTimeout: 10 * time.Millisecond})
+		busy, attended := open("busy"), open("attended")
+		registry.BeginCall("busy")
+		leaveBusy := registry.Attend("busy")
+		leaveBusy() // the client has gone, the call has not
+		leave := registry.Attend("attended")
+		Eventually(open("idle").causes).Should(Receive(MatchError(ErrIdle)))
+		Expect(busy.causes).To(BeEmpty())
+		Expect(attended.causes).To(BeEmpty())
+		registry.EndCall("busy")
+		leave()
+		Eventually(busy.causes).Should(Receive(MatchError(ErrIdle)))
+		Eventually(attended.causes).Should(Receive(MatchError(ErrIdle)))
+	})
+
+	It("ends for a newer one before a session with an open call, and is told the limit", func() {
+		registry = NewRegistry(Options{Now: time.Now, Limits: oauth.Limits{MaxSessions: 9, MaxSessionsPerPerson: 2}, Logger: slog.New(slog.DiscardHandler)})
+		busy := open("busy")
+		registry.BeginCall("busy")
+		idle := open("idle")
+		open("new")
+		Eventually(idle.causes).Should(Receive(MatchError(ContainSubstring("the limit is 2 sessions for each person and 9 for all"))))
+		Expect(busy.causes).To(BeEmpty())
+	})
+
+	DescribeTable("is told why it ends", func(end func(), cause error) {
+		registry = NewRegistry(Options{Now: time.Now, Limits: oauth.DefaultLimits()})
+		session := open("session")
+		end()
+		Eventually(session.causes).Should(Receive(MatchError(cause)))
+	},
+		Entry("when its grant has ended", func() { registry.End(oauth.Ended{Grants: []string{"A"}}) }, ErrEnded),
+		Entry("when the service shuts down", func() { registry.Drain() }, ErrDraining),
+	)
+})
 
 var _ = Describe("A session whose last grant has ended", Label("G14", "G16"), func() {
 	It("accepts no further request while it closes, also not of a new grant", func() {

@@ -141,7 +141,7 @@ func (w *Writer) LimitStream() {
 	r.mu.Unlock()
 	if evicts {
 		evicted.End(ErrEvicted)
-		r.reportEviction("stream", []string{evicted.ctx.identity.Caller.Grant})
+		r.reportEviction("stream", r.streams, []string{evicted.ctx.identity.Caller.Grant})
 	}
 }
 
