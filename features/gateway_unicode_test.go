@@ -107,6 +107,27 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 		Entry("a method with a byte order mark at its end", `{"jsonrpc":"2.0","id":8,"method":"tools/call\ufeff"}`,
 			refused{"8", "method is another spelling of tools/call (at byte 33)", -32600}),
 	)
+
+	DescribeTable("refuses before it folds anything", Label("G19"), func(ctx SpecContext, body, want string) {
+		got := post(ctx, body)
+		Expect(got.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(got.Text).To(ContainSubstring(want + " bytes (rule G19)"))
+		Expect(upstream.Asked()).To(BeEmpty())
+	},
+		Entry("a tool", call(`"name":"`+strings.Repeat("a", 1025)+`"`), "the name of a tool: more than 1024"),
+		Entry("a tool that NFKC makes longer",
+			call(`"name":"`+strings.Repeat("\ufdfa", 40)+`"`), "the name of a tool: more than 1024"),
+		Entry("a prompt",
+			`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"`+strings.Repeat("a", 1025)+`"}}`,
+			"the name of a prompt: more than 1024"),
+		Entry("a URI",
+			`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"`+strings.Repeat("a", 8193)+`"}}`,
+			"the URI of a resource: more than 8192"),
+		Entry("a method", `{"jsonrpc":"2.0","id":1,"method":"`+strings.Repeat("a", 257)+`"}`,
+			"method: more than 256"),
+		Entry("an id", `{"jsonrpc":"2.0","id":"`+strings.Repeat("a", 1025)+`","method":"ping"}`,
+			"id: more than 1024"),
+	)
 })
 
 var _ = Describe("An MCP server behind a gateway that waits for a response", Label("gateway", "U11", "G18"), func() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/mcp/uri"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
@@ -51,7 +52,13 @@ func (p PolicyConfig) lists() []ruleList {
 	}
 }
 
-func foldName(name string) []string { return []string{bootstrap.FoldToolName(name)} }
+// foldName returns no reading of a name that is too long, so that it is denied.
+func foldName(name string) []string {
+	if jsonrpc.Length(name, jsonrpc.MaxName) > jsonrpc.MaxName {
+		return nil
+	}
+	return []string{bootstrap.FoldToolName(name)}
+}
 
 func foldPattern(pattern string) (complete, shortened []string) { return foldName(pattern), nil }
 

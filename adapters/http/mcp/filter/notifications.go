@@ -19,10 +19,13 @@ func (n *notification) readMethod(tokens *jsontext.Decoder) error {
 		return tokens.SkipValue()
 	}
 	method, err := tokens.ReadToken()
-	if err == nil && strings.HasPrefix(jsonrpc.FoldToolName(method.String()), "notifications/resources/") {
-		n.isOfResource = true
+	if err != nil {
+		return err
 	}
-	return err
+	text := method.String()
+	n.isOfResource = n.isOfResource || len(text) > jsonrpc.MaxName ||
+		strings.HasPrefix(jsonrpc.FoldToolName(text), "notifications/resources/")
+	return nil
 }
 
 func (n *notification) readParams(tokens *jsontext.Decoder, may func(uri string) bool) error {

@@ -44,6 +44,9 @@ func isJSON(contentType string) bool {
 func namesInHeaders(header http.Header) (names []string, err error) {
 	methods := header.Values(methodHeader)
 	for _, method := range methods {
+		if len(method) > maxMethod {
+			return nil, longError(methodHeader, maxMethod)
+		}
 		if exact := variantOfMethod(method); exact != "" {
 			return nil, &messageError{code: mcp.CodeHeaderMismatch, text: methodHeader + " is another spelling of " + exact}
 		}
@@ -53,6 +56,9 @@ func namesInHeaders(header http.Header) (names []string, err error) {
 	}
 	for _, value := range header.Values(nameHeader) {
 		name := decodedName(value)
+		if Length(name, MaxURI) > MaxURI {
+			return nil, longError(nameHeader, MaxURI)
+		}
 		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) { // decoders skip different characters
 			return nil, &messageError{code: mcp.CodeHeaderMismatch, text: nameHeader + " is not valid base64"}
 		}

@@ -34,6 +34,8 @@ type Message struct {
 	Resources   []string // URIs, and the templates of completions
 	HasResponse bool     // an element answers a request of the MCP server
 	Refused     *Refusal // nil for a message that is passed on
+
+	longMethod bool // of more than maxMethod bytes
 }
 
 // Peek parses a body exactly as the SDK does: with its decoder and case-sensitive names. encoding/json would read
@@ -53,7 +55,7 @@ func Peek(body []byte) (Message, error) {
 	if len(batch) > maxBatch {
 		return m, errLongBatch
 	}
-	return m, nil
+	return m, m.checkLengths()
 }
 
 // add adds an element, and returns the id of a request.
@@ -78,6 +80,7 @@ func (m *Message) add(raw []byte) (id []byte) {
 	m.Decoded = true
 	m.HasResponse = m.HasResponse || seen.request.Method == nil && seen.request.ID != nil
 	decodeIfAny(seen.request.Method, &seen.method) // a response has none
+	m.longMethod = m.longMethod || len(seen.method) > maxMethod
 	decodeIfAny(seen.request.Params, &seen.params) // the SDK refuses params that do not decode
 	m.Stateless = m.Stateless || seen.params.Meta.Version != nil
 	m.addMethod(seen.method, strings.Clone(seen.params.Name)) // Clone, or a host that keeps the name would keep the body

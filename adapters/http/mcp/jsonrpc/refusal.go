@@ -169,12 +169,12 @@ func scanID(tokens *jsontext.Decoder, body []byte) (m messageID, err error) {
 			return m, err
 		}
 		switch {
-		case bytes.EqualFold(withoutSeparators([]byte(name)), []byte("id")):
-			if ids++; name == "id" && (kind == '"' || kind == '0') && utf8.Valid(value) {
+		case IsMember(name, "id"):
+			if ids++; name == "id" && (kind == '"' || kind == '0') && len(value) <= maxID && utf8.Valid(value) {
 				end := tokens.InputOffset()
 				m.id = body[end-int64(len(value)) : end]
 			}
-		case bytes.EqualFold(withoutSeparators([]byte(name)), []byte("method")):
+		case IsMember(name, "method"):
 			hasMethod = true
 		case name == "result", name == "error":
 			m.isResponse = true

@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"unicode"
@@ -43,9 +42,19 @@ func variantOfMethod(method string) string {
 	return ""
 }
 
-// FoldToolName returns a name without space at both ends, in lower case and in narrow letters, because an MCP server may ignore these differences.
-// Use it only to require scopes or to deny: if it folds too much, a call needs one more scope.
+// FoldToolName is Fold for the name of a tool or prompt. It returns a name of more than MaxName
+// bytes unchanged, because Peek and ReadStrict refuse it.
 func FoldToolName(name string) string {
+	if Length(name, MaxName) > MaxName {
+		return name
+	}
+	return Fold(name)
+}
+
+// Fold returns a name without space at both ends, in lower case and in narrow letters, because an
+// MCP server may ignore these differences. Use it only to require scopes or to deny: if it folds
+// too much, a call needs one more scope. The caller limits the length.
+func Fold(name string) string {
 	if isGraphic(name) {
 		return strings.ToLower(name)
 	}
@@ -108,10 +117,10 @@ func withVariants(tools []string) []string {
 }
 
 // significant are the member names that determine the meaning of a message.
-var significant = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("name"), []byte("_meta")}
+var significant = membersOf("jsonrpc", "id", "method", "params", "name", "_meta")
 
 // referring are the other members of params that can name a prompt or a resource.
-var referring = [][]byte{[]byte("uri"), []byte("ref"), []byte("notifications"), []byte("resourceSubscriptions")}
+var referring = membersOf("uri", "ref", "notifications", "resourceSubscriptions")
 
 // variantOfMember returns the significant member that a decoder would read if it ignores case, hyphens or underscores. It also returns a text for
 // __proto__, which sets the prototype in JavaScript. It returns "" for an exact significant member and for any other name.
@@ -122,29 +131,15 @@ func variantOfMember(name []byte) string {
 	return variantOf(name, significant)
 }
 
-// variantOf returns the one of some names of which a member name is another spelling, "" for none and for an exact name.
-func variantOf(name []byte, known [][]byte) string {
-	if slices.ContainsFunc(known, func(exact []byte) bool { return bytes.Equal(name, exact) }) {
+// variantOf returns the one of some members of which a name is another spelling, "" for none and
+// for an exact name.
+func variantOf(name []byte, known []member) string {
+	if slices.ContainsFunc(known, func(m member) bool { return m.exact == string(name) }) {
 		return ""
 	}
-	if !isGraphic(string(name)) {
-		name = []byte(FoldToolName(string(name)))
-	}
-	bare := withoutSeparators(name)
-	if i := slices.IndexFunc(known, func(exact []byte) bool { return bytes.EqualFold(name, exact) || bytes.EqualFold(bare, exact) }); i >= 0 {
-		return string(known[i])
+	read := readMember(name)
+	if i := slices.IndexFunc(known, read.isVariantOf); i >= 0 {
+		return known[i].exact
 	}
 	return ""
-}
-
-// IsMember reports whether a decoder could read a member name as the exact one, which has only letters.
-func IsMember(name, exact string) bool {
-	return name == exact || variantOf([]byte(name), [][]byte{[]byte(exact)}) != ""
-}
-
-func withoutSeparators(name []byte) []byte {
-	if bytes.IndexByte(name, '-') < 0 && bytes.IndexByte(name, '_') < 0 {
-		return name
-	}
-	return bytes.ReplaceAll(bytes.ReplaceAll(name, []byte("-"), nil), []byte("_"), nil)
 }

@@ -32,7 +32,7 @@ func readStrict(body []byte) (Message, error) {
 	if !r.Decoded {
 		return r.Message, &messageError{code: sdk.CodeInvalidRequest, text: "the batch is empty"}
 	}
-	return r.Message, nil
+	return r.Message, r.checkLengths()
 }
 
 // normalize returns the body without unpaired surrogates in values, and with the same offsets. It refuses an empty body and one in another encoding
@@ -252,6 +252,9 @@ func (r *reader) text(of string) ([]byte, error) {
 
 // checkMethod refuses a method that an upstream may read as another one.
 func (r *reader) checkMethod(method []byte) error {
+	if len(method) > maxMethod {
+		return longError("method", maxMethod)
+	}
 	if exact := variantOfMethod(string(method)); exact != "" {
 		return r.errorAt("method is another spelling of " + exact)
 	}

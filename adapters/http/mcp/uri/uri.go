@@ -19,12 +19,15 @@ var defaultPorts = map[string]string{"http": "80", "https": "443", "ws": "80", "
 
 const file = "file"
 
-// Readings returns what servers may take a URI for: as a whole, and without query, fragment and parameters, each without percent-encoding, repeated
-// slashes and the authority of file:, in lower case and in narrow letters. The last one is the shortest. It returns none for a URI that parsers may
-// read in different ways: with control characters, white space, a character of \|<>", percent-encoding that is invalid or repeated, a dot segment, or
-// an authority of http: or file: that is no plain host.
+// Readings returns what servers may take a URI for: as a whole, and without query, fragment and
+// parameters, each without percent-encoding, repeated slashes and the authority of file:, in lower
+// case and in narrow letters. The last one is the shortest. It returns none for a URI of more than
+// jsonrpc.MaxURI bytes, and for one that parsers may read in different ways: with control
+// characters, white space, a character of \|<>", percent-encoding that is invalid or repeated, a
+// dot segment, or an authority of http: or file: that is no plain host.
 func Readings(uri string) []string {
-	if strings.ContainsFunc(uri, unicode.IsSpace) || strings.ContainsAny(uri, `\|<>"`) || !hasPlainAuthority(uri) {
+	if len(uri) > jsonrpc.MaxURI || strings.ContainsFunc(uri, unicode.IsSpace) ||
+		strings.ContainsAny(uri, `\|<>"`) || !hasPlainAuthority(uri) {
 		return nil
 	}
 	whole, ok := unescape(uri)
@@ -67,10 +70,11 @@ var (
 // unescape returns a text without percent-encoding, in lower case and in narrow letters. It returns false for one that decoders read differently.
 func unescape(text string) (string, bool) {
 	decoded, err := url.PathUnescape(text)
-	if err != nil || !utf8.ValidString(decoded) || strings.ContainsFunc(decoded, unicode.IsControl) {
+	if err != nil || jsonrpc.Length(decoded, jsonrpc.MaxURI) > jsonrpc.MaxURI ||
+		!utf8.ValidString(decoded) || strings.ContainsFunc(decoded, unicode.IsControl) {
 		return "", false
 	}
-	return jsonrpc.FoldToolName(decoded), true
+	return jsonrpc.Fold(decoded), true
 }
 
 // isIndirect reports whether a text without percent-encoding has a dot segment, or is still encoded.
