@@ -144,7 +144,7 @@ var _ = Describe("A host's own settings", func() {
 	It("show on the page that an installed app gets access", Label("A36", "A14"), func() {
 		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: []string{"cursor"}}, openStore(), published{"redirect_uris": []any{"cursor://app/cb"}})
 		Expect(h.ask(redirect("cursor://app/cb")).Body.String()).To(And(
-			ContainSubstring("The key goes to an app on this device."), Not(ContainSubstring("Two different addresses."))))
+			ContainSubstring("The app’s access goes to an app on this device."), Not(ContainSubstring("Two different addresses."))))
 	})
 
 	DescribeTable("send HSTS for an https issuer:", Label("HH", "A41"), func(issuer, header string) {

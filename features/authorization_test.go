@@ -44,7 +44,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Expect(page.Text).To(ContainSubstring("127.0.0.1:4321"))
 		Expect(page.Text).To(ContainSubstring(world.MCP()))
 		Expect(page.Text).To(ContainSubstring("Use this site&#39;s tools in your name"))
-		Expect(page.Text).To(ContainSubstring("The key goes to a program on this computer."))
+		Expect(page.Text).To(ContainSubstring("The app’s access goes to a program on this computer."))
 		Expect(page.Text).To(ContainSubstring("It ends if unused for 30 days, and at the latest 180 days after you approve."))
 		Expect(page.Action).To(Equal(world.Issuer + "/oauth/authorize"))
 		Expect(page.Hidden).To(HaveLen(1))

@@ -23,8 +23,8 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 		Expect(page.Text).To(And(ContainSubstring("Nothing vouches for the name of this app."), ContainSubstring("Spec Client"), ContainSubstring(advice)))
 		Expect(page.Text).NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
 	},
-		Entry("a program on this computer", loopback, "an app on this computer", "The key goes to a program on this computer."),
-		Entry("an app on this device", cursor, "cursor://…", "The key goes to an app on this device."),
+		Entry("a program on this computer", loopback, "an app on this computer", "The app’s access goes to a program on this computer."),
+		Entry("an app on this device", cursor, "cursor://…", "The app’s access goes to an app on this device."),
 		Entry("a host on the web", callback, "app.example", "and have just started this connection yourself"),
 	)
 

@@ -168,9 +168,9 @@ type explanation struct{ title, text, advice, detail string }
 // explanations tell a person what happened and what to do. They contain no input of the request (A40).
 var explanations = map[oauth.Kind]explanation{
 	oauth.MalformedClientID:     {title: "This app cannot be identified", text: "It does not give an address at which this site can read who it is.", advice: tellMaker},
-	oauth.ClientUnreachable:     {title: "This app cannot be looked up", text: "Its published description could not be fetched.", advice: "Try again in a moment. If it stays like this, tell the maker of the app."},
+	oauth.ClientUnreachable:     {title: "This app cannot be looked up", text: "The app’s published description could not be fetched.", advice: "Try again in a moment. If it stays like this, tell the maker of the app."},
 	oauth.InvalidClientDocument: {title: "This app is not described correctly", text: "The description that the app publishes is not valid, so this site cannot identify the app.", advice: tellMaker},
-	oauth.UnsupportedClient:     {title: "This app needs something that this site does not offer", text: "Its published description asks for a way to sign in that is not available here.", advice: tellMaker},
+	oauth.UnsupportedClient:     {title: "This app needs something that this site does not offer", text: "The app’s published description asks for a way to sign in that is not available here.", advice: tellMaker},
 	oauth.ClientNotAllowed:      {title: "This app is not allowed here", text: "The operator of this site does not let this app connect."},
 	oauth.ClientBusy:            {title: "Too many requests just now", text: "Other apps are being looked up.", advice: "Wait a moment and start again in your app."},
 	oauth.UnregisteredRedirect:  {title: "This app requests a redirect to an address that it does not list", text: "To protect you, nothing was sent there.", advice: tellMaker},

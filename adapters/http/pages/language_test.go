@@ -72,6 +72,30 @@ var _ = Describe("Speaking the reader's language", func() {
 		})
 	}
 
+	DescribeTable("says “your” of the reader's things only, and never of the app's:",
+		func(tag language.Tag, yours string) {
+			for english, text := range readLocale(tag) {
+				if regexp.MustCompile(yours).MatchString(text) {
+					Expect(english).To(MatchRegexp(`\b[Yy](our|ou)\b`), text)
+					Expect(english).NotTo(MatchRegexp(`\b[Ii]ts\b`), text)
+				}
+			}
+		},
+		Entry("German", language.German, `\bIhr(e[mnrs]?)?\b`), Entry("Spanish, where one word means both", language.Spanish, `\b[Ss]us?\b`),
+		Entry("French", language.French, `\b([Vv]otre|[Vv]os)\b`),
+	)
+
+	It("says in every language whose access goes where", func() {
+		app := map[language.Tag]string{language.German: "App", language.French: "de l’application", language.Spanish: "de la aplicación", language.Japanese: "アプリの"}
+		for tag, owner := range app {
+			for english, text := range readLocale(tag) {
+				if strings.Contains(english, "access goes") {
+					Expect(text).To(ContainSubstring(owner))
+				}
+			}
+		}
+	})
+
 	It("lets nothing from outside become markup in any language", func() {
 		for _, tag := range languages {
 			w := httptest.NewRecorder()
