@@ -85,7 +85,7 @@ func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerpri
 		if err != nil {
 			return found, err
 		}
-		active := authorizations.Connections(now)
+		active := authorizations.Connections(s.settings, now)
 		found.Active = append(found.Active, active...)
 		if i > 0 && len(active) > 0 {
 			useful = slices.Insert(useful, 1, print)

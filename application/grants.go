@@ -12,7 +12,7 @@ import (
 // Grants returns all active grants and unredeemed codes, oldest first. The store has to be an oauth.AuthorizationLister.
 func (s *Server) Grants(ctx context.Context) ([]oauth.Connection, error) {
 	all, err := s.authorizations(ctx)
-	return all.Connections(s.now()), err
+	return all.Connections(s.settings, s.now()), err
 }
 
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns true, and returns their number.
@@ -24,7 +24,7 @@ func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bo
 	var prints []oauth.Fingerprint
 	ids, now := map[string]bool{}, s.now()
 	for one := range all.All() {
-		shown, active := one.Connection(now)
+		shown, active := s.settings.Connection(one, now)
 		if !active || !chosen(shown) {
 			continue
 		}

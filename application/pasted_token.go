@@ -168,7 +168,7 @@ func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, e
 		if err != nil {
 			return false, err
 		}
-		if len(found.Connections(now)) > 0 {
+		if len(found.Connections(s.settings, now)) > 0 {
 			return true, nil
 		}
 	}

@@ -79,6 +79,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if isNil(store) {
 		store = nil // a nil pointer implements interfaces whose methods would panic
 	}
+	config = config.NamedAfter(chosen.appearance.Name)
 	settings, mistakes := config.Settings()
 	counter, noCounter := counterIn(store, chosen.sharedLimits)
 	if err = errors.Join(err, mistakes, noCounter, chosen.appearance.Check(), checkNil(config, chosen)); err != nil {

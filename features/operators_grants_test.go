@@ -19,6 +19,8 @@ import (
 // operatorsGrant is a line of "pasteport grants list --json".
 type operatorsGrant struct {
 	ID, Client, Name, Subject string
+	Resource                  string
+	Server                    string `json:"resource_name"`
 	Scopes                    []string
 	Waiting                   bool
 	CreatedAt                 time.Time  `json:"created_at"`

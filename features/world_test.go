@@ -76,7 +76,7 @@ func (w *World) open(listener net.Listener) {
 	w.Issuer = "http://" + listener.Addr().String()
 	config := server.Config{DataDir: w.Dir, Development: true, EditorToken: w.Token, RootCAs: w.Clients.Roots()}
 	config.Database.URL = w.Database
-	config.Issuer, config.ResourceName, config.Now = w.Issuer, "Demo site", w.Clock.Now
+	config.Issuer, config.Now = w.Issuer, w.Clock.Now
 	config.Logger = slog.New(slog.NewJSONHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.adjust(&config)
 	var err error

@@ -136,8 +136,8 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), Hosted: settings.Hosted(request.Client()) != nil, CheckedOn: checkedOn,
 		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
 		IdleTTL: settings.RefreshIdleTTL, GrantTTL: settings.GrantTTL, AccessTTL: settings.AccessTokenTTL,
-		Resource: request.Resource().String(),
-		Action:   settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: asked.problem, Fields: asked.fields, Upstream: e.upstream(request.Resource()),
+		Server: pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
+		Action: settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: asked.problem, Fields: asked.fields, Upstream: e.upstream(request.Resource()),
 	})
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func withGrants(config *server.Config, errOut io.Writer, use func(*application.S
 		logger := config.NewLogger(errOut)
 		recorder := journal.New(store, logger)
 		defer recorder.Close()
-		return use(application.NewServer(new(oauth.Settings), application.Ports{Store: store, Journal: recorder, Now: time.Now, Logger: logger}))
+		return use(application.NewServer(config.GrantSettings(store), application.Ports{Store: store, Journal: recorder, Now: time.Now, Logger: logger}))
 	})
 }
 
@@ -155,14 +156,14 @@ func printGrants(out io.Writer, listed []oauth.Connection) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tCLIENT\tNAME\tSUBJECT\tSCOPES\tCREATED\tLAST USED\tENDS BY")
+	_, _ = fmt.Fprintln(table, "ID\tCLIENT\tNAME\tSERVER\tSUBJECT\tSCOPES\tCREATED\tLAST USED\tENDS BY")
 	for _, grant := range listed {
 		used := "never"
 		if !grant.LastUsedAt.IsZero() {
 			used = term.Time(grant.LastUsedAt)
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost, onOneLine(grant.ClientName), onOneLine(grant.Subject),
-			grant.Scopes, term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost, onOneLine(grant.ClientName),
+			onOneLine(cmp.Or(grant.ResourceName, grant.Resource.String())), onOneLine(grant.Subject), grant.Scopes, term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the grants: %w", err)
@@ -185,6 +186,8 @@ type listedGrant struct {
 	ID         string     `json:"id"`
 	Client     string     `json:"client"`
 	Name       string     `json:"name"`
+	Resource   string     `json:"resource"`
+	Server     string     `json:"resource_name"`
 	Subject    string     `json:"subject"`
 	Scopes     []string   `json:"scopes"`
 	Waiting    bool       `json:"waiting"`
@@ -197,7 +200,8 @@ func describe(listed []oauth.Connection) []listedGrant {
 	described := make([]listedGrant, 0, len(listed))
 	for _, grant := range listed {
 		one := listedGrant{
-			ID: grant.ID, Client: grant.ClientHost, Name: grant.ClientName, Subject: grant.Subject, Scopes: strings.Fields(grant.Scopes.String()),
+			ID: grant.ID, Client: grant.ClientHost, Name: grant.ClientName,
+			Resource: grant.Resource.String(), Server: grant.ResourceName, Subject: grant.Subject, Scopes: strings.Fields(grant.Scopes.String()),
 			Waiting: grant.Waiting, CreatedAt: grant.CreatedAt, EndsBy: grant.EndsBy,
 		}
 		if !grant.LastUsedAt.IsZero() {

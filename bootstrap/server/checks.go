@@ -89,15 +89,22 @@ func (c *Config) Resolve() {
 		c.Issuer = c.LocalIssuer(addr)
 	}
 	c.Verification.Verifier = c.Verification.chosen(c.IsGateway())
-	c.Config = c.Gateway.resources(c.Config, func(string) oauth.BearerVerifier { return nil }).WithDefaults()
-	if c.Issuer == "" {
-		c.Resource = resource
-	}
 	c.Appearance = c.appearance()
 	if issuer, err := url.Parse(c.Issuer); err == nil {
 		c.Appearance.Name = cmp.Or(c.Appearance.Name, issuer.Host)
 	}
+	c.Config = c.Gateway.resources(c.Config, func(string) oauth.BearerVerifier { return nil }).WithDefaults().NamedAfter(c.Appearance.Name)
+	if c.Issuer == "" {
+		c.Resource = resource
+	}
 	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
+}
+
+// GrantSettings returns what a command needs to find the grants in the store of a service.
+func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
+	c.Resolve()
+	c.Secrets = store
+	return c.Config.GrantSettings()
 }
 
 // appearance names the demo site on its pages. A gateway without a name has the host of its issuer there.

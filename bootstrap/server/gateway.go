@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"errors"
 	"path"
 	"slices"
@@ -85,13 +84,13 @@ func isPattern(text string) bool {
 	return err == nil
 }
 
-// DemoName is the default name of the demo site on its pages and in its metadata, under any issuer.
+// DemoName is the default name of the demo site on its pages, under any issuer.
 const DemoName = "Demo site"
 
 // resources adds a protected resource under the issuer for every upstream (U1), or for the demo site without upstreams.
 func (g GatewayConfig) resources(config oauth.Config, verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
 	if len(g.Upstreams) == 0 {
-		config.ResourceName, config.Verifier = cmp.Or(config.ResourceName, DemoName), verifierOf("")
+		config.Verifier = verifierOf("")
 		return config
 	}
 	first := g.Upstreams[0]

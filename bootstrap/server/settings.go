@@ -67,8 +67,8 @@ func (c *Config) verification() settings.Group {
 func (c *Config) tokens() settings.Group {
 	return settings.Group{Title: "Resource and scopes", Settings: []*settings.Setting{
 		settings.URL("resource", &c.Resource, "URL of the MCP server").DefaultText("the issuer with /mcp or the path of the first upstream").Example("https://cms.example.com/mcp"),
-		settings.Text("resource-name", &c.ResourceName, "name of the MCP server on the pages").
-			DefaultText("the issuer's host; Demo site without an upstream").Example("The Gazette's articles"),
+		settings.Text("resource-name", &c.ResourceName, "name of the MCP server on the pages; several upstreams have their path after it").
+			DefaultText("site-name").Example("The Gazette's articles"),
 		settings.List("scopes", &c.Scopes, scopeItem, "scopes that clients can request besides offline_access, "+
 			"each as \"name implied-name… = description\"").DefaultText("mcp").
 			Example("articles:read = Read articles", "articles:write articles:read = Change articles"),

@@ -55,7 +55,7 @@ func (c *consent) connection() Connection {
 	}
 	return Connection{
 		ID: c.id, Subject: c.subject, ClientName: c.clientName, ClientHost: publisher, Loopback: c.redirect.Loopback(),
-		PrivateScheme: c.redirect.PrivateScheme(), Scopes: c.scopes, CreatedAt: c.createdAt,
+		PrivateScheme: c.redirect.PrivateScheme(), Resource: c.resource, Scopes: c.scopes, CreatedAt: c.createdAt,
 	}
 }
 
@@ -93,10 +93,17 @@ func (a Authorizations) All() iter.Seq[Authorization] {
 	}
 }
 
+// Connection is Authorization.Connection with the name of the server.
+func (s *Settings) Connection(of Authorization, now time.Time) (shown Connection, active bool) {
+	shown, active = of.Connection(now)
+	shown.ResourceName = s.NameOf(shown.Resource)
+	return shown, active
+}
+
 // Connections returns the active ones, the oldest first.
-func (a Authorizations) Connections(now time.Time) (connections []Connection) {
+func (a Authorizations) Connections(settings *Settings, now time.Time) (connections []Connection) {
 	for authorization := range a.All() {
-		if shown, active := authorization.Connection(now); active {
+		if shown, active := settings.Connection(authorization, now); active {
 			connections = append(connections, shown)
 		}
 	}
@@ -146,6 +153,8 @@ type Connection struct {
 	ClientHost    string // or SelfRegistered
 	Loopback      bool   // the redirect URI is a program on the person's computer
 	PrivateScheme bool   // the redirect URI is an installed app
+	Resource      Resource
+	ResourceName  string // "" if the resource is not configured any more
 	Scopes        Scopes
 	Waiting       bool // a code that is not redeemed
 	CreatedAt     time.Time

@@ -53,7 +53,7 @@ var _ = Describe("The authorizations of a host token", func() {
 
 	It("are shown while they are active, oldest first", func() {
 		all := of(code("b", 1), grant("c", 2, overdue), grant("a", 0, used(5)))
-		shown := all.Connections(later)
+		shown := all.Connections(new(Settings), later)
 		Expect(shown).To(HaveLen(2))
 		Expect(shown[0]).To(And(HaveField("ID", "a"), HaveField("Waiting", false), HaveField("EndsBy", noon.Add(24*time.Hour))))
 		Expect(shown[1]).To(And(HaveField("ID", "b"), HaveField("Waiting", true), HaveField("EndsBy", noon.Add(time.Hour))))
@@ -81,7 +81,7 @@ var _ = Describe("The authorizations of a host token", func() {
 	It("end together, and those that were active are reported", Label("J10"), func() {
 		all := of(code("a", 0), grant("b", 0), grant("c", 0, overdue), grant("d", 0))
 		Expect(all.End(func(id string) bool { return id != "d" }, EndedByHost, later)).To(ConsistOf("a", "b"))
-		Expect(all.Connections(later)).To(ConsistOf(HaveField("ID", "d")))
+		Expect(all.Connections(new(Settings), later)).To(ConsistOf(HaveField("ID", "d")))
 		Expect(all.Codes[0].Snapshot().State).To(Equal("withdrawn"))
 	})
 })

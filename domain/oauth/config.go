@@ -42,7 +42,7 @@ type Config struct {
 	HostFields credential.Fields
 
 	Resource      string            // the MCP endpoint; Issuer + "/mcp"
-	ResourceName  string            // shown to people; the issuer's host
+	ResourceName  string            // shown to people; the issuer's host, or the name of the site on its pages
 	MoreServers   []ProtectedServer // additional MCP servers under this issuer (U1)
 	Scopes        []Scope           // one scope, "mcp"
 	DefaultScopes []string          // granted when a client names none: the first of Scopes
@@ -94,7 +94,7 @@ func (c Config) Settings() (*Settings, error) {
 	hosted := c.hostedClients()
 	clientID.Hosted = slices.Sorted(maps.Keys(hosted))
 	return &Settings{
-		Issuer: c.Issuer, Resources: c.resources(),
+		Issuer: c.Issuer, Resources: c.ProtectedResources(),
 		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
 		Metadata:       metadata,
 		ClientID:       clientID,
@@ -111,6 +111,13 @@ func (c Config) Settings() (*Settings, error) {
 func (c Config) ClientRules() (ClientIDRules, ClientMetadataRules, error) {
 	clientID, metadata := c.clientRules()
 	return clientID, metadata, errors.Join(c.checkClientRules()...)
+}
+
+// GrantSettings returns settings that suffice to find grants in a store and to end them. They need no valid Config.
+func (c Config) GrantSettings() *Settings {
+	return &Settings{
+		Resources: c.ProtectedResources(), Keys: seal.NewKeyRing(c.keeper()), HostFields: c.HostFields, IdentityFields: c.identityFields(),
+	}
 }
 
 func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
@@ -130,7 +137,6 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.RefreshGrace, DefaultRefreshGrace)
 	setDefault(&c.TicketTTL, DefaultTicketTTL)
 	setDefault(&c.Resource, c.Issuer+"/mcp")
-	setDefault(&c.ResourceName, hostPort(c.Issuer))
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
 		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, within what your token allows"}}

@@ -67,6 +67,19 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		}))
 	})
 
+	It("adds the path to a name that several servers share", Label("U1"), func() {
+		settings := settingsOf(func(c *Config) {
+			c.MoreServers = []ProtectedServer{{Resource: "https://cms.example/a"}, {Resource: "https://other.example/b", Name: "B"}, {Resource: "https://more.example/b", Name: "B"}}
+		})
+		var names []string
+		for _, server := range settings.Resources {
+			names = append(names, server.Name)
+			Expect(settings.NameOf(server.Resource)).To(Equal(server.Name))
+		}
+		Expect(names).To(Equal([]string{"cms.example (/mcp)", "cms.example (/a)", "B (https://other.example/b)", "B (https://more.example/b)"}))
+		Expect(settings.NameOf(NewResource("https://cms.example/gone"))).To(BeEmpty())
+	})
+
 	It("takes http on this computer only when told to", func() {
 		config := Config{Issuer: "http://127.0.0.1:8080"}.WithDefaults()
 		Expect(config.checkURLs()).NotTo(BeEmpty())

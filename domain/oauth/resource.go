@@ -52,7 +52,7 @@ const messageSuffix = "/message"
 // ProtectedServer configures an additional MCP server under the same issuer (U1). A zero field has the default in its comment.
 type ProtectedServer struct {
 	Resource string         // its MCP endpoint
-	Name     string         // shown to people; the issuer's host
+	Name     string         // shown to people; the issuer's host, or the name of the site on its pages
 	Verifier BearerVerifier // verifies the tokens that are pasted for it (U3); Config.Verifier
 }
 
@@ -62,13 +62,40 @@ type ProtectedResource struct {
 	Name     string
 }
 
-// resources returns Resource, then those of MoreServers.
-func (c Config) resources() []ProtectedResource {
-	all := []ProtectedResource{{NewResource(c.Resource), c.ResourceName}}
+// NamedAfter returns the Config with a name for each server that has none.
+func (c Config) NamedAfter(site string) Config {
+	c.ResourceName, c.MoreServers = cmp.Or(c.ResourceName, site), slices.Clone(c.MoreServers)
+	for i := range c.MoreServers {
+		c.MoreServers[i].Name = cmp.Or(c.MoreServers[i].Name, site)
+	}
+	return c
+}
+
+// ProtectedResources returns Resource, then those of MoreServers. Servers that share a name also have their path in it, so that people can tell
+// their connections apart.
+func (c Config) ProtectedResources() []ProtectedResource {
+	c = c.WithDefaults().NamedAfter(hostPort(c.Issuer))
+	all, named := []ProtectedResource{{NewResource(c.Resource), c.ResourceName}}, map[string]int{c.ResourceName: 1}
 	for _, server := range c.MoreServers {
-		all = append(all, ProtectedResource{NewResource(server.Resource), cmp.Or(server.Name, hostPort(c.Issuer))})
+		all = append(all, ProtectedResource{NewResource(server.Resource), server.Name})
+		named[server.Name]++
+	}
+	for i, resource := range all {
+		if named[resource.Name] > 1 {
+			all[i].Name += " (" + strings.TrimPrefix(resource.Resource.String(), c.Issuer) + ")"
+		}
 	}
 	return all
+}
+
+// NameOf returns the name of a resource, "" if it is not configured.
+func (s *Settings) NameOf(resource Resource) string {
+	for _, known := range s.Resources {
+		if known.Resource == resource {
+			return known.Name
+		}
+	}
+	return ""
 }
 
 // Resource returns the first resource, the default for requests without a resource (U2).

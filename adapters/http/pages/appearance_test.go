@@ -21,7 +21,7 @@ var _ = Describe("Looking like the site", func() {
 
 	It("takes the site's name, and still shows the address", func() {
 		page := show(Appearance{Name: "The Gazette"}).Body.String()
-		Expect(page).To(ContainSubstring("<title>Connect claude.ai to The Gazette?</title>"))
+		Expect(page).To(ContainSubstring("Your API token for <bdi>The Gazette</bdi>"))
 		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">https://cms.example/mcp</bdi>`))
 	})
 

@@ -26,6 +26,7 @@ type Connection struct {
 	Grant         string
 	ClientName    string // the client's claim
 	ClientHost    string // empty for an app that registered itself
+	Server        Server
 	Loopback      bool
 	PrivateScheme bool
 	Grants        []string // one sentence per scope

@@ -28,7 +28,7 @@ type Consent struct {
 	// How long the access lasts (A44): unused, at the latest, and at all if it is not Offline.
 	IdleTTL, GrantTTL, AccessTTL time.Duration
 
-	Resource string // the MCP server that the app will reach
+	Server Server // that the app will reach
 
 	Action  string // URL that the form is posted to, without a query (A37)
 	Manage  string // URL of the connections page

@@ -56,12 +56,12 @@ func (s sheet) consent(c Consent) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if c.onThisComputer() {
-				templ_7745c5c3_Err = s.tell("Connect an app on this computer to %s?", name(s.pages.site)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = s.tell("Connect an app on this computer to %s?", name(claim(c.Server.Name))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = s.tell("Connect %s to %s?", address(c.headline()), name(s.pages.site)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = s.tell("Connect %s to %s?", address(c.headline()), name(claim(c.Server.Name))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -567,7 +567,7 @@ func (s sheet) details(c Consent) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = address(c.Resource).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = server(c.Server).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -681,9 +681,9 @@ func (s sheet) duration(d time.Duration) string {
 }
 
 func (s sheet) consentTitle(c Consent) string {
-	title := s.say("Connect %s to %s?", host(c.headline()), s.pages.site)
+	title := s.say("Connect %s to %s?", host(c.headline()), claim(c.Server.Name))
 	if c.onThisComputer() {
-		title = s.say("Connect an app on this computer to %s?", s.pages.site)
+		title = s.say("Connect an app on this computer to %s?", claim(c.Server.Name))
 	}
 	if c.Problem == "" {
 		return title

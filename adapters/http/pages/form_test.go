@@ -44,7 +44,9 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 			func(c *Consent) { c.ClientHost = hostile },
 			func(c *Consent) { c.RedirectHost = hostile },
 			func(c *Consent) { c.Ticket = hostile },
-			func(c *Consent) { c.Resource, c.Action, c.Manage, c.Problem = hostile, hostile, hostile, hostile },
+			func(c *Consent) {
+				c.Server, c.Action, c.Manage, c.Problem = Server{hostile, hostile}, hostile, hostile, hostile
+			},
 			func(c *Consent) { c.Grants = []string{hostile, hostile} },
 			func(c *Consent) {
 				*c = crowded()

@@ -56,6 +56,12 @@ type Edition struct {
 // For returns the pages in the best language for an Accept-Language header.
 func (p *Pages) For(acceptLanguage string) Edition { return Edition{p, languageFor(acceptLanguage)} }
 
+// Server is an MCP server of the site.
+type Server struct {
+	Name string // "" if it is not configured any more
+	URL  string
+}
+
 // Problem is the content of the error page (A40, C40 to C46). Title, Text and Advice are fixed texts of the server.
 type Problem struct {
 	Title      string

@@ -31,9 +31,9 @@ const (
 func plain(change ...func(*Consent)) Consent {
 	c := Consent{
 		ClientName: "Claude", ClientHost: "claude.ai", RedirectHost: "claude.ai",
-		Grants:   []string{"Use the tools that your token allows."},
-		Resource: "https://cms.example/mcp",
-		Action:   action, Manage: manage, Ticket: "sealed-ticket",
+		Grants: []string{"Use the tools that your token allows."},
+		Server: Server{"cms.example", "https://cms.example/mcp"},
+		Action: action, Manage: manage, Ticket: "sealed-ticket",
 	}
 	for _, apply := range change {
 		apply(&c)
@@ -124,7 +124,7 @@ var _ = Describe("Writing a page", func() {
 		everything := showConsent(crowded()).Body.String() + showProblem(withReturn()).Body.String() + showConnections(living()).Body.String()
 		everything = strings.ReplaceAll(everything, `<a href="`+manage+`">`, "")
 		Expect(everything).NotTo(MatchRegexp(`(?i)<(script|img|link|iframe|object|a|base)\b|\b(src|href|srcset|background|on\w+)\s*=|url\(|@import|http-equiv`))
-		rest := strings.NewReplacer(action, "", manage, "", crowded().Resource, "").Replace(everything)
+		rest := strings.NewReplacer(action, "", manage, "", crowded().Server.URL, "").Replace(everything)
 		Expect(rest).NotTo(MatchRegexp(`(?i)https?:|//\w`))
 	})
 
