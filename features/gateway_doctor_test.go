@@ -87,6 +87,17 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("accept the same tokens as the verifier"))
 	})
 
+	It("has nothing to warn of at the second of several MCP servers", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey).URL + "/mcp"
+		world := NewGateway(upstream, func(c *server.Config) {
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, server.UpstreamAddress{Path: "/files", URL: upstream})
+		})
+		d := Diagnose(ctx, world.Issuer+"/files", "--origin", world.Issuer)
+		Expect(d.With("failure")).To(BeEmpty(), d.Out)
+		Expect(d.With("warning")).To(BeEmpty(), d.Out)
+		Expect(d.Of("resource.root").Seen).To(Equal("it describes " + world.MCP() + ", another MCP server of this site"))
+	})
+
 	DescribeTable("names the verifier when the upstream cannot verify tokens:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
 		d := examine(ctx, NewGateway(upstream().URL+"/mcp"))
 		Expect(d.With("failure")).To(Equal([]string{"flow.approve"}), d.Out)

@@ -44,7 +44,7 @@ var resourceChecks = []check{
 		breaks: []string{"clients that start without a challenge"}, run: (*examination).wellKnown,
 	},
 	{
-		id: "resource.root", question: "Does the well-known URL without a path have the same document?", needs: []string{"resource.document"},
+		id: "resource.root", question: "Does the well-known URL without a path have this document, or that of another MCP server of the site?", needs: []string{"resource.document"},
 		why:    "Clients try it if the other URL has no document; a page, a redirect or another document misleads them.",
 		breaks: []string{"clients that try the root"}, run: (*examination).root,
 	},
@@ -62,13 +62,16 @@ var resourceChecks = []check{
 	},
 }
 
-// wellKnownURL returns the URL of the document for clients without a challenge (RFC 9728 §3.1).
-func (e *examination) wellKnownURL() string {
-	path := e.Endpoint.EscapedPath()
+// wellKnownURL returns the URL of the document for clients without a challenge.
+func (e *examination) wellKnownURL() string { return wellKnownURL(e.Endpoint) }
+
+// wellKnownURL returns the URL of a resource's document (RFC 9728 §3.1).
+func wellKnownURL(resource *url.URL) string {
+	path := resource.EscapedPath()
 	if path == "/" {
 		path = ""
 	}
-	return originOf(e.Endpoint) + resourceWellKnown + path
+	return originOf(resource) + resourceWellKnown + path
 }
 
 func (e *examination) readResource(ctx context.Context) (v checkResult) {
@@ -177,10 +180,24 @@ func (e *examination) root(ctx context.Context) checkResult {
 	if place == e.resource.url {
 		return ok("it is the document that was read")
 	}
-	if a := e.wire.get(ctx, place); a.status == http.StatusNotFound {
+	other := parse(e.wire.get(ctx, place))
+	if other.status == http.StatusNotFound {
 		return ok("not found, which is allowed")
 	}
+	if neighbour := other.text("resource"); e.isNeighbour(ctx, neighbour) {
+		return ok("it describes %s, another MCP server of this site", neighbour)
+	}
 	return e.same(ctx, place, "Serve the same document here, or return 404.")
+}
+
+// isNeighbour reports whether the resource is another one of the same site, which has its own document.
+func (e *examination) isNeighbour(ctx context.Context, resource string) bool {
+	u, err := url.Parse(resource)
+	if err != nil || !sameOrigin(resource, e.Endpoint.String()) || strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(e.Endpoint.Path, "/") {
+		return false
+	}
+	own, v := e.wire.document(ctx, wellKnownURL(u))
+	return v.status == OK && own.text("resource") == resource
 }
 
 // same compares another copy of the document with the one that was read.

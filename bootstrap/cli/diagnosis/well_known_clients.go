@@ -18,7 +18,6 @@ var wellKnownClients = []knownClient{
 	{"VS Code Insiders", "https://insiders.vscode.dev/oauth/client-metadata.json", "speakeasy-api/gram aivendors/registry.go", false},
 	{"GitHub Copilot CLI", "https://github.com/copilot/cli/client-metadata.json", "github/copilot-cli #4793", false},
 	{"Goose", "https://goose-docs.ai/oauth/client-metadata.json", "aaif-goose/goose #8550", false},
-	{"opencode", "https://opencode.ai/oauth/opencode/client.json", "anomalyco/opencode #47743", false},
 	{"Zed", "https://zed.dev/oauth/client-metadata.json", "zed-industries/zed context_server/src/oauth.rs", false},
 	{"Factory Droid", "https://api.factory.ai/mcp/oauth-client", "speakeasy-api/gram aivendors/registry.go", false},
 	{"Grok", "https://grok.com/oauth/mcp-client.json", "koala73/worldmonitor #8305", true},
@@ -27,7 +26,7 @@ var wellKnownClients = []knownClient{
 
 // registeringClients register themselves, at least by default.
 var registeringClients = []doctor.KnownClient{
-	{Name: "Cursor"}, {Name: "Gemini CLI"}, {Name: "LM Studio"}, {Name: "Warp"}, {Name: "Raycast"}, {Name: "Cline"}, {Name: "Amp"},
+	{Name: "Cursor"}, {Name: "Gemini CLI"}, {Name: "opencode"}, {Name: "LM Studio"}, {Name: "Warp"}, {Name: "Raycast"}, {Name: "Cline"}, {Name: "Amp"},
 	{Name: "GitHub Copilot in JetBrains"}, {Name: "mcp-remote"}, {Name: "MCP Inspector"},
 	{Name: "Microsoft Copilot Studio", RunsAtMaker: true, NeedsSecret: true}, {Name: "Microsoft 365 Copilot", RunsAtMaker: true, NeedsSecret: true},
 	{Name: "Mistral Le Chat", RunsAtMaker: true, NeedsSecret: true},
