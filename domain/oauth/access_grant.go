@@ -96,7 +96,7 @@ func (g *AccessGrant) Admits(token Digest, resource Resource, now time.Time) (Ca
 	case g.state != grantActive:
 		return Caller{}, refuseToken("G7", "invalid because its grant has ended: "+string(g.endReason))
 	case g.resource != resource:
-		return Caller{}, refuseToken("G8", "issued for another resource")
+		return Caller{}, refuseToken("G8", fmt.Sprintf("issued for %s, not for %s", g.resource, resource))
 	case g.scopesOf(held).Empty():
 		return Caller{}, refuseToken("G7", "left without a scope, because its grant has lost them")
 	}

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -110,7 +111,8 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 	case c.client.raw != by.Client:
 		return refuseGrant("D13", errors.New("it belongs to another client"))
 	case by.RedirectURI != "" && by.RedirectURI != c.redirect.raw:
-		return refuseGrant("D15", errors.New("the redirect_uri is not the one of the authorization request"))
+		return refuseGrant("D15", fmt.Errorf("the redirect_uri is not the one of the authorization request: %w",
+			mismatch(by.RedirectURI, c.redirect.raw)))
 	case !c.challenge.VerifiedBy(by.Verifier):
 		return refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
 	case c.state == codeRedeemed && now.Sub(c.redeemedAt) <= CodeRetryWindow:

@@ -1,6 +1,8 @@
 package oauth
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -30,7 +32,29 @@ func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) 
 	case slices.Contains(privateSchemes, scheme) && !slices.Contains(forbiddenSchemes, scheme):
 		return RedirectURI{raw}, nil
 	}
-	return RedirectURI{}, Refuse(InvalidRequest, "A14", "the redirect_uri is neither https nor on this computer")
+	return RedirectURI{}, Refuse(InvalidRequest, "A14", "the redirect_uri is neither https nor on this computer", errors.New(abbreviated(raw)))
+}
+
+// mismatch tells the operator, in the log and the trace, which URI a client sent and which ones match.
+func mismatch(sent string, expected ...string) error {
+	for i, uri := range expected {
+		expected[i] = abbreviated(uri)
+	}
+	return fmt.Errorf("%s was sent, expected is %s", abbreviated(sent), strings.Join(expected, " or "))
+}
+
+const maxAbbreviated = 100 // bytes, so that the trace has room for both URIs of a mismatch
+
+// abbreviated returns the beginning of a URI, without a user and without the query, which may hold secrets.
+func abbreviated(uri string) string {
+	base, _, hasQuery := strings.Cut(withoutUser(uri), "?")
+	if len(base) > maxAbbreviated {
+		return base[:maxAbbreviated] + "..."
+	}
+	if hasQuery {
+		return base + "?..."
+	}
+	return base
 }
 
 // RestoreRedirectURI rebuilds a redirect_uri that was accepted before.

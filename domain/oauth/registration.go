@@ -90,16 +90,19 @@ func (s *Settings) registered(name string, redirects []RedirectURI, mayRefresh b
 
 // refuseMetadata returns the refusal of a document as one of a registration.
 func refuseMetadata(err error) error {
-	return Refuse(InvalidClientMetadata, RuleOf(err), descriptionOf(err))
+	return Refuse(InvalidClientMetadata, RuleOf(err), strings.Replace(descriptionOf(err), "the document", "the registration", 1))
 }
 
 // registeredRedirects refuses a redirect URI that no setting would allow. It leaves out one whose private-use scheme is not allowed here, because
 // apps register the schemes of all their editions together.
 func (d clientDocument) registeredRedirects(privateSchemes []string) (usable []RedirectURI, err error) {
 	refuse := func(rule, why string) ([]RedirectURI, error) { return nil, Refuse(InvalidRedirectURI, rule, why) }
-	asked, _, ok := d.list("redirect_uris")
+	asked, present, ok := d.list("redirect_uris")
+	if !present {
+		return refuse("L4", "the registration has no redirect_uris, which need 1 to 10 strings")
+	}
 	if !ok || len(asked) == 0 || len(asked) > maxRegisteredRedirect {
-		return refuse("L4", "the redirect_uris are no list of 1 to 10 strings")
+		return refuse("L4", "the redirect_uris of the registration are not a list of 1 to 10 strings")
 	}
 	for i, raw := range asked {
 		uri, err := ParseRedirectURI(raw, privateSchemes)

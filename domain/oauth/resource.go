@@ -23,7 +23,7 @@ func (r Resource) Accepts(requested []string) error {
 			return Refuse(InvalidTarget, "A29", "the resource is not an absolute URI without a fragment")
 		}
 		if comparableForm(uri) != comparableForm(r.canonical) {
-			return Refuse(InvalidTarget, "A30", "the resource is not the one that this server protects")
+			return refuseResource(uri, r.canonical)
 		}
 	}
 	return nil
@@ -109,12 +109,21 @@ func (s *Settings) protects(resource Resource) bool {
 // selectResource returns the resource that all requested URIs name (A28-A31, U2). It refuses with InvalidTarget when they name an unknown one, or
 // more than one.
 func (s *Settings) selectResource(requested []string) (resource Resource, err error) {
+	var protected []string
 	for _, known := range s.Resources {
 		if err = known.Resource.Accepts(requested); err == nil {
 			return known.Resource, nil
 		}
+		protected = append(protected, known.Resource.canonical)
+	}
+	if RuleOf(err) == "A30" {
+		err = refuseResource(strings.Join(requested, " and "), protected...)
 	}
 	return Resource{}, err
+}
+
+func refuseResource(requested string, protected ...string) error {
+	return Refuse(InvalidTarget, "A30", "the resource is not the one that this server protects", mismatch(requested, protected...))
 }
 
 // checkResources checks each resource, and that no two of them share an address (F9, U1).

@@ -29,7 +29,7 @@ const fetchAgain = "To fetch the documents of well-known clients as this service
 var hints = map[string]string{
 	"A8":  "The configuration allows only certain clients. To allow this one, add its host, or self-registered for clients that registered themselves.",
 	"A10": "The client must send its redirect_uri. " + tellMaker,
-	"A12": "Compare the redirect_uri that the client sends with those in its published document; only the port of a loopback " +
+	"A12": "Compare the redirect_uri that the client sends with those in its published document or its registration; only the port of a loopback " +
 		"address may differ. " + tellMaker,
 	"A14": "If this is an installed app, allow its scheme with allowed-private-schemes.",
 	"A25": "The client requests scopes that are not configured here: configure them, or remove them from the client's settings.",
